@@ -1,0 +1,50 @@
+# Nothing but Python 3.11+ and make is assumed; `make demo` and `make test` do all set-up.
+#   make PYTHON=/path/to/python3.12 test    to choose the interpreter
+
+# the first Python on this machine that is new enough
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/ready
+	$(BIN)/softcount demo
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(VENV)/ready-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/ready-test
+	$(BIN)/python -m pytest -q tests/test_docs.py src
+
+bench: $(VENV)/ready-bench
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+$(VENV)/created:
+	@test -n "$(PYTHON)" || { echo "softcount needs Python 3.11 or newer: make PYTHON=… $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/ready: pyproject.toml $(VENV)/created
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/ready-test: pyproject.toml $(VENV)/created
+	$(PIP) -e '.[test]'
+	touch $@ $(VENV)/ready
+
+$(VENV)/ready-bench: pyproject.toml $(VENV)/created
+	$(PIP) -e '.[bench]'
+	touch $@ $(VENV)/ready
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

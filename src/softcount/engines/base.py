@@ -1,0 +1,99 @@
+"""What an engine must offer: map an E-step over shards and add up what comes back.
+
+An engine knows neither models nor learners. It is handed a function and the shards, and answers
+with the sum. Two promises make results the same on one thread, on many, and on a cluster:
+
+- the sum is taken in a fixed binary tree over the shards' order, whatever finishes first;
+- state that belongs to a shard (`Stats.local`) stays with the shard and never travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from softcount.types import How, Params, Stats
+
+Shard = Any
+"""A part of the data; only the model that made it knows what is inside."""
+
+Expect = Callable[[Params, Shard, How, Any], Stats]
+"""An E-step: (params, shard, how, local) → Stats."""
+
+
+class Session(Protocol):
+    """Some shards, opened for work. Close it (or use ``with``) when done."""
+
+    def __len__(self) -> int:
+        """How many shards there are."""
+
+    def expect(
+        self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
+    ) -> Stats:
+        """Sum of ``function`` over the shards in ``which`` (all, if None)."""
+
+    def each(
+        self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
+    ) -> list[Stats]:
+        """What ``function`` finds in each shard of ``which``, in that order."""
+
+    def snapshot(self) -> Any:
+        """The state of all shards, to come back to with `restore`."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Back to the state of the shards at `snapshot`."""
+
+    def reset(self) -> None:
+        """Forget the state of all shards."""
+
+    def close(self) -> None:
+        """Let go of threads, workers and shards."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None: ...
+
+
+class Engine(Protocol):
+    """Where the work is done."""
+
+    def open(self, shards: Sequence[Shard], *, threads_inside: bool = False) -> Session:
+        """Take the shards in hand.
+
+        ``threads_inside``: the function wants the threads for itself, one shard after the other;
+        otherwise every shard gets one thread.
+        """
+
+
+def without_local(stats: Stats) -> Stats:
+    """Stats as they travel: the shard's own state stays behind."""
+    return stats if stats.local is None else replace(stats, local=None)
+
+
+def tree_sum(parts: Iterable[Stats]) -> Stats:
+    """Sum in a fixed binary tree over the order of ``parts``, at least one.
+
+    Works like a binary counter: equal-sized neighbours are added as soon as both are there, so
+    that no more than log₂ n partial sums are alive, and rounding errors grow with log n, not n.
+
+    >>> tree_sum(Stats({}, log_likelihood=x) for x in (1.0, 2.0, 3.0)).log_likelihood
+    6.0
+    """
+    sums: list[tuple[int, Stats]] = []
+    for part in parts:
+        size, total = 1, part
+        while sums and sums[-1][0] == size:
+            total = sums.pop()[1] + total
+            size *= 2
+        sums.append((size, total))
+    total = sums.pop()[1]
+    while sums:
+        total = sums.pop()[1] + total
+    return total

@@ -1,0 +1,46 @@
+"""What went wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class SoftcountError(Exception):
+    """Base of all errors that softcount raises on purpose.
+
+    The message says what is wrong and where; ``hint`` says what to do.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class DataError(SoftcountError, ValueError):
+    """The data cannot be used: empty, damaged, or of the wrong form."""
+
+
+class ImpossibleItem(DataError):
+    """An item has probability zero: nothing the model allows explains it."""
+
+
+class StartError(SoftcountError, ValueError):
+    """The start values cannot be used."""
+
+
+class LearnerError(SoftcountError, ValueError):
+    """The learner's dials do not fit together, or do not fit the model."""
+
+
+class StoryError(SoftcountError, ValueError):
+    """A story does something that cannot be compiled."""
+
+
+class StoreError(SoftcountError, ValueError):
+    """A model file is damaged, hostile, or of another format."""
+
+
+class MissingEntry(SoftcountError, KeyError):
+    """A table has no such entry."""

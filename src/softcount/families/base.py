@@ -1,0 +1,124 @@
+"""What a family of distributions must offer.
+
+A family turns sufficient statistics (counts) into parameters. Counts and parameters are each *one*
+array, so that shards, learners, engines and files need not know what kind of family it is. What the
+entries mean is the family's own affair, and that of the models that use it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from softcount.types import Array, Counts, SparseCounts
+
+
+class Family(ABC):
+    """Rows of distributions of one kind, with a prior."""
+
+    n_free: int
+    """How many parameters are free to move (for AIC and BIC)."""
+
+    @abstractmethod
+    def zeros(self) -> Array:
+        """Counts of nothing."""
+
+    @abstractmethod
+    def uniform(self) -> Array:
+        """Parameters that prefer nothing."""
+
+    @abstractmethod
+    def random(self, rng: np.random.Generator) -> Array:
+        """Random start parameters."""
+
+    # how counts become parameters: one method for each word a learner may say
+    @abstractmethod
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """The parameters' mode given the counts (maximum likelihood under a flat prior)."""
+
+    @abstractmethod
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """exp E[log θ] under the posterior given the counts (need not sum to one)."""
+
+    @abstractmethod
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """A draw from the posterior given the counts."""
+
+    @abstractmethod
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """The posterior mean given the counts: proper parameters, which VB reports in the end."""
+
+    # terms of the objective
+    @abstractmethod
+    def log_prior(self, params: Array) -> float:
+        """log p(θ) up to a constant; exactly 0 under a flat prior."""
+
+    @abstractmethod
+    def divergence(self, counts: Counts, params: Array) -> float:
+        """KL(q(θ | counts) ‖ p(θ)), the price of the posterior in the variational bound.
+
+        ``params`` is what `mean_field` made of these counts: families whose posterior is a point
+        estimate price that point.
+        """
+
+    @abstractmethod
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        """⟨counts, log θ⟩: this family's part of Q; zero counts cost nothing even where θ is 0."""
+
+    # geometry
+    @abstractmethod
+    def free(self, params: Array) -> Array:
+        """Unconstrained coordinates of the parameters, as a flat vector (zeros become -inf)."""
+
+    @abstractmethod
+    def bound(self, free: Array, like: Array) -> Array:
+        """Parameters from unconstrained coordinates; what cannot move is taken from ``like``."""
+
+    @abstractmethod
+    def alike(self, params: Array) -> bool | None:
+        """Whether all free rows are the same distribution; None if there is nothing to compare."""
+
+    def change(self, old: Array, new: Array) -> float:
+        """The largest change of any parameter."""
+        return float(np.max(np.abs(new - old), initial=0.0))
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        """The mean of some draws, which a sampler reports.
+
+        Families whose parameters are not closed under averaging (a precision, a normaliser) make
+        proper parameters of the means of what they stand for.
+        """
+        total = np.zeros_like(draws[0])
+        for params in draws:
+            total += params
+        return total / len(draws)
+
+    def running(self) -> Running:
+        """An average of counts for stepwise learning, to which batches can be blended."""
+        return Running(self)
+
+
+class Running:
+    """s ← (1 − η) s + η s_batch, dense. Families with large sparse tables scale lazily instead."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.sum = family.zeros()
+
+    def blend(self, batch: Counts, eta: float) -> None:
+        self.sum *= 1.0 - eta
+        if isinstance(batch, SparseCounts):
+            self.sum.reshape(-1)[batch.index] += eta * batch.value
+        else:
+            self.sum += eta * batch
+
+    def counts(self) -> Array:
+        """The average itself."""
+        return self.sum
+
+    def params(self, word: str, old: Array, rng: np.random.Generator) -> Array:
+        """Parameters from the average, by the learner's word (maximise, mean_field, draw)."""
+        updated: Array = getattr(self.family, word)(self.sum, old, rng)
+        return updated

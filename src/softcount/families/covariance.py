@@ -1,0 +1,267 @@
+"""Forms a covariance can take, each with its conjugate prior: full, diagonal, spherical.
+
+A matrix of a form is a flat vector of cells: D·D for full, D variances for diagonal, one variance
+for spherical. Functions take any number of them, (…, cells), so callers need not know the form.
+
+The prior of a full precision Λ is Wishart: Λ ~ W(ν, Ψ⁻¹), that is, Σ = Λ⁻¹ ~ IW(ν, Ψ).
+Each cell λ of the other forms has the Gamma prior to which this comes down in one dimension:
+λ ~ Gamma(ν / 2, rate Ψ / 2). See Murphy 2007, *Conjugate Bayesian analysis of the Gaussian
+distribution*.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import digamma, gammaln, multigammaln
+
+from softcount.errors import LearnerError
+from softcount.types import Array
+
+LOG_2 = float(np.log(2.0))
+
+
+class Form(ABC):
+    """What can be done with covariances, precisions and scatters of one form.
+
+    ``n_cells``  numbers that are stored
+    ``n_free``   numbers that are free
+    ``weight``   degrees of freedom that one observation adds to the posterior
+    ``edge``     the power of |Σ|^(−½) in the inverse prior's density beyond ν
+    """
+
+    n_cells: int
+    n_free: int
+    weight: int
+    edge: int
+
+    def __init__(self, n_dims: int) -> None:
+        self.n_dims = n_dims
+
+    @abstractmethod
+    def read_scale(self, scale: float | Array) -> Array:
+        """A prior's scale Ψ as cells."""
+
+    @abstractmethod
+    def outer(self, x: Array) -> Array:
+        """x xᵀ, or what the form keeps of it."""
+
+    @abstractmethod
+    def second_moments(self, x: Array, weights: Array) -> Array:
+        """Σ_i w_ik x_i x_iᵀ for each column k of ``weights``."""
+
+    @abstractmethod
+    def inverse(self, cells: Array) -> Array: ...
+
+    @abstractmethod
+    def log_det(self, cells: Array) -> Array: ...
+
+    @abstractmethod
+    def floored(self, cells: Array, floor: float) -> Array:
+        """Eigenvalues no smaller than ``floor``: the likeliest covariance that obeys this."""
+
+    @abstractmethod
+    def quadratic(self, x: Array, precision: Array) -> Array:
+        """xᵀ P x for many x and one P."""
+
+    @abstractmethod
+    def whitened(self, noise: Array, precision: Array) -> Array:
+        """Standard normal noise made to have the given precisions, one each."""
+
+    @abstractmethod
+    def expected_log_det(self, dof: Array, scale: Array) -> Array:
+        """E log |Λ| under the prior's kind of distribution."""
+
+    @abstractmethod
+    def draw_precision(self, dof: Array, scale: Array, rng: np.random.Generator) -> Array:
+        """A draw of Λ for each pair (ν, Ψ)."""
+
+    @abstractmethod
+    def divergence(self, dof: Array, scale: Array, prior_dof: float, prior_scale: Array) -> Array:
+        """KL(posterior of Λ ‖ prior of Λ)."""
+
+    @abstractmethod
+    def free(self, precision: Array) -> Array:
+        """Unconstrained coordinates."""
+
+    @abstractmethod
+    def bound(self, free: Array) -> Array:
+        """Precisions from unconstrained coordinates."""
+
+
+class Full(Form):
+    """Any symmetric positive definite matrix."""
+
+    weight = 1
+
+    def __init__(self, n_dims: int) -> None:
+        super().__init__(n_dims)
+        self.n_cells = n_dims * n_dims
+        self.n_free = n_dims * (n_dims + 1) // 2
+        self.edge = n_dims + 1
+
+    def _square(self, cells: Array) -> Array:
+        return cells.reshape(*cells.shape[:-1], self.n_dims, self.n_dims)
+
+    def _flat(self, squares: Array) -> Array:
+        return squares.reshape(*squares.shape[:-2], self.n_cells)
+
+    def read_scale(self, scale: float | Array) -> Array:
+        given = np.asarray(scale, dtype=np.float64)
+        square = given if given.ndim == 2 else np.eye(self.n_dims) * given
+        if square.shape != (self.n_dims, self.n_dims) or np.any(np.linalg.eigvalsh(square) <= 0.0):
+            raise LearnerError(
+                f"a full covariance needs a positive definite scale of {self.n_dims} dimensions",
+                hint="give a matrix, its diagonal, or one number; np.cov of the data is a start",
+            )
+        return self._flat(square)
+
+    def outer(self, x: Array) -> Array:
+        return self._flat(x[..., :, None] * x[..., None, :])
+
+    def second_moments(self, x: Array, weights: Array) -> Array:
+        return np.stack([((x * w[:, None]).T @ x).reshape(-1) for w in weights.T])
+
+    def inverse(self, cells: Array) -> Array:
+        inverse = np.linalg.inv(self._square(cells))
+        return self._flat((inverse + inverse.swapaxes(-1, -2)) / 2.0)
+
+    def log_det(self, cells: Array) -> Array:
+        cholesky = np.linalg.cholesky(self._square(cells))
+        diagonal = np.diagonal(cholesky, axis1=-2, axis2=-1)
+        logs: Array = 2.0 * np.sum(np.log(diagonal), axis=-1)
+        return logs
+
+    def floored(self, cells: Array, floor: float) -> Array:
+        values, vectors = np.linalg.eigh(self._square(cells))
+        values = np.maximum(values, floor)
+        return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2))
+
+    def quadratic(self, x: Array, precision: Array) -> Array:
+        white = x @ np.linalg.cholesky(self._square(precision))
+        squares: Array = np.sum(white * white, axis=-1)
+        return squares
+
+    def whitened(self, noise: Array, precision: Array) -> Array:
+        upper = np.linalg.cholesky(self._square(precision)).swapaxes(-1, -2)
+        return np.linalg.solve(upper, noise[..., None])[..., 0]
+
+    def _digammas(self, dof: Array) -> Array:
+        steps = np.arange(self.n_dims)
+        total: Array = np.sum(digamma((np.asarray(dof)[..., None] - steps) / 2.0), axis=-1)
+        return total
+
+    def expected_log_det(self, dof: Array, scale: Array) -> Array:
+        return self._digammas(dof) + self.n_dims * LOG_2 - self.log_det(scale)
+
+    def draw_precision(self, dof: Array, scale: Array, rng: np.random.Generator) -> Array:
+        """Bartlett's decomposition: Λ = L A Aᵀ Lᵀ with L Lᵀ = Ψ⁻¹ and A lower triangular."""
+        steps = np.arange(self.n_dims)
+        noise = np.tril(rng.standard_normal((len(dof), self.n_dims, self.n_dims)), -1)
+        noise[:, steps, steps] = np.sqrt(rng.chisquare(dof[:, None] - steps))
+        root = np.linalg.cholesky(self._square(self.inverse(scale))) @ noise
+        return self._flat(root @ root.swapaxes(-1, -2))
+
+    def divergence(self, dof: Array, scale: Array, prior_dof: float, prior_scale: Array) -> Array:
+        trace = np.sum(prior_scale * self.inverse(scale), axis=-1)
+        gammas = multigammaln(prior_dof / 2.0, self.n_dims) - multigammaln(dof / 2.0, self.n_dims)
+        shrink = prior_dof * (self.log_det(scale) - self.log_det(prior_scale)) / 2.0
+        spread = dof * (trace - self.n_dims) / 2.0
+        total: Array = shrink + spread + gammas + (dof - prior_dof) * self._digammas(dof) / 2.0
+        return total
+
+    def free(self, precision: Array) -> Array:
+        """The Cholesky factor's lower triangle, the diagonal in logs."""
+        lower = np.linalg.cholesky(self._square(precision))
+        steps = np.arange(self.n_dims)
+        lower[..., steps, steps] = np.log(lower[..., steps, steps])
+        rows, columns = np.tril_indices(self.n_dims)
+        return lower[..., rows, columns]
+
+    def bound(self, free: Array) -> Array:
+        lower = np.zeros((*free.shape[:-1], self.n_dims, self.n_dims))
+        rows, columns = np.tril_indices(self.n_dims)
+        lower[..., rows, columns] = free
+        steps = np.arange(self.n_dims)
+        lower[..., steps, steps] = np.exp(lower[..., steps, steps])
+        return self._flat(lower @ lower.swapaxes(-1, -2))
+
+
+class Diagonal(Form):
+    """One variance a dimension. Each cell is a one-dimensional problem of its own."""
+
+    weight = 1
+    edge = 2
+    multiplicity = 1  # how many dimensions a cell stands for
+
+    def __init__(self, n_dims: int) -> None:
+        super().__init__(n_dims)
+        self.n_cells = self.n_free = n_dims
+
+    def read_scale(self, scale: float | Array) -> Array:
+        given = np.asarray(scale, dtype=np.float64)
+        if given.shape not in ((), (self.n_cells,)) or np.any(given <= 0.0):
+            raise LearnerError(
+                f"this covariance needs a positive scale: a number, or {self.n_cells} of them",
+                hint="the variance of the data in each dimension is a start",
+            )
+        return np.full(self.n_cells, given)
+
+    def outer(self, x: Array) -> Array:
+        return x * x
+
+    def second_moments(self, x: Array, weights: Array) -> Array:
+        moments: Array = weights.T @ self.outer(x)
+        return moments
+
+    def inverse(self, cells: Array) -> Array:
+        return 1.0 / cells
+
+    def log_det(self, cells: Array) -> Array:
+        logs: Array = self.multiplicity * np.sum(np.log(cells), axis=-1)
+        return logs
+
+    def floored(self, cells: Array, floor: float) -> Array:
+        return np.maximum(cells, floor)
+
+    def quadratic(self, x: Array, precision: Array) -> Array:
+        squares: Array = np.sum(x * x * precision, axis=-1)
+        return squares
+
+    def whitened(self, noise: Array, precision: Array) -> Array:
+        return noise / np.sqrt(precision)
+
+    def expected_log_det(self, dof: Array, scale: Array) -> Array:
+        logs = digamma(np.asarray(dof)[..., None] / 2.0) + LOG_2 - np.log(scale)
+        total: Array = self.multiplicity * np.sum(logs, axis=-1)
+        return total
+
+    def draw_precision(self, dof: Array, scale: Array, rng: np.random.Generator) -> Array:
+        return rng.standard_gamma(np.broadcast_to(dof[:, None] / 2.0, scale.shape)) * 2.0 / scale
+
+    def divergence(self, dof: Array, scale: Array, prior_dof: float, prior_scale: Array) -> Array:
+        shape, prior_shape = dof[:, None] / 2.0, prior_dof / 2.0
+        gammas = gammaln(prior_shape) - gammaln(shape) + (shape - prior_shape) * digamma(shape)
+        shrink = prior_shape * (np.log(scale) - np.log(prior_scale))
+        cells: Array = np.sum(gammas + shrink + shape * (prior_scale / scale - 1.0), axis=-1)
+        return cells
+
+    def free(self, precision: Array) -> Array:
+        return np.log(precision)
+
+    def bound(self, free: Array) -> Array:
+        return np.exp(free)
+
+
+class Spherical(Diagonal):
+    """One variance for all dimensions: a single cell that stands for all of them."""
+
+    def __init__(self, n_dims: int) -> None:
+        super().__init__(n_dims)
+        self.n_cells = self.n_free = 1
+        self.multiplicity = self.weight = n_dims
+
+    def outer(self, x: Array) -> Array:
+        squares: Array = np.sum(x * x, axis=-1, keepdims=True)
+        return squares

@@ -1,0 +1,329 @@
+"""Gaussian rows: means and covariances of one form, with a normal–inverse-Wishart prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from softcount.errors import LearnerError
+from softcount.families.base import Family
+from softcount.families.covariance import Diagonal, Form, Full, Spherical
+from softcount.types import Array, Counts
+
+Covariance = Literal["full", "diag", "spherical", "identity"]
+FORMS: dict[str, type[Form]] = {
+    "full": Full,
+    "diag": Diagonal,
+    "spherical": Spherical,
+    "identity": Spherical,  # with a variance that is known to be one
+}
+LOG_2PI = float(np.log(2.0 * np.pi))
+ALIKE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NIW:
+    """Normal–inverse-Wishart prior: Σ ~ IW(dof, scale), μ | Σ ~ N(mean, Σ / kappa).
+
+    For diagonal and spherical covariances it is the normal–inverse-gamma: each variance has the
+    prior IG(dof / 2, scale / 2). For identity only mean and kappa count.
+    """
+
+    mean: float | Array = 0.0
+    kappa: float = 0.01
+    dof: float | None = None
+    scale: float | Array = 1.0
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A normal–inverse-Wishart for each row; those with a tied covariance share dof and scale."""
+
+    mean: Array
+    kappa: Array
+    dof: Array
+    scale: Array
+
+
+class Gaussian(Family):
+    """Rows of Gaussians in D dimensions.
+
+    Counts are (rows, 1 + D + S): Σ r, Σ r x, and second moments (full Σ r x xᵀ, D·D of them; diag
+    D; spherical and identity the one number Σ r ‖x‖²). Parameters are (rows, D + P + 1): the mean,
+    the precision (full D·D, diag D, spherical 1, identity none), and a log-normaliser, such that
+
+        log N(x) = lognorm − ½ (x − mean)ᵀ P (x − mean).
+
+    After `mean_field` the same formula gives E[log N(x)] under the posterior (Bishop §10.2).
+
+    ``prior``   an `NIW`; without one `maximise` is maximum likelihood, and the Bayesian words use
+                the weak NIW(mean=0, kappa=.01, dof=D + 2, scale=1), which knows nothing of the
+                data: pass one on the data's scale
+    ``floor``   smallest eigenvalue that maximum likelihood may give a covariance
+    ``tied``    one covariance for all rows
+    ``frozen``  rows that keep what they have
+
+    >>> import numpy as np
+    >>> family = Gaussian(1, 2, "diag")
+    >>> counts = family.statistics(np.array([[0., 1.], [2., 5.]]), np.ones((2, 1)))
+    >>> fitted = family.maximise(counts, family.uniform(), np.random.default_rng(0))
+    >>> family.means(fitted), family.covariances(fitted)
+    (array([[1., 3.]]), array([[1., 4.]]))
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        n_dims: int,
+        covariance: Covariance = "full",
+        prior: NIW | None = None,
+        floor: float = 1e-6,
+        tied: bool = False,
+        frozen: Array | None = None,
+    ) -> None:
+        if covariance not in FORMS:
+            raise LearnerError(
+                f"there is no covariance {covariance!r}", hint=f"choose from {', '.join(FORMS)}"
+            )
+        self.n_rows, self.n_dims = n_rows, n_dims
+        self.form = FORMS[covariance](n_dims)
+        self.known = covariance == "identity"
+        self.floor, self.tied = floor, tied
+        self.moving = ~np.asarray(np.zeros(n_rows) if frozen is None else frozen, np.bool_)
+        if self.moving.shape != (n_rows,):
+            raise LearnerError(
+                f"frozen has shape {self.moving.shape}, but there are {n_rows} rows",
+                hint="give one truth value for each row",
+            )
+        self.has_prior = prior is not None
+        self._read_prior(prior or NIW())
+        n_moving = int(np.sum(self.moving))
+        n_covariances = 0 if self.known else min(n_moving, 1) if tied else n_moving
+        self.n_free = n_moving * n_dims + n_covariances * self.form.n_free
+
+    def _read_prior(self, prior: NIW) -> None:
+        self.kappa = float(prior.kappa)
+        self.dof = float(self.n_dims + 2 if prior.dof is None else prior.dof)
+        self.centre = np.full(self.n_dims, prior.mean, dtype=np.float64)
+        self.scale = self.form.read_scale(prior.scale)
+        least = self.n_dims - 1 if isinstance(self.form, Full) else 0
+        if not self.kappa > 0.0 or not self.dof > least:
+            raise LearnerError(
+                f"the NIW prior has kappa={self.kappa:g} and dof={self.dof:g}",
+                hint=f"kappa must be above 0, and dof above {least} for this covariance",
+            )
+
+    # reading and writing the arrays
+    def means(self, params: Array) -> Array:
+        """(rows, D)"""
+        means: Array = params[:, : self.n_dims]
+        return means
+
+    def precisions(self, params: Array) -> Array:
+        """(rows, cells), as `softcount.families.covariance` lays them out."""
+        if self.known:
+            return np.ones((self.n_rows, 1))
+        cells: Array = params[:, self.n_dims : -1]
+        return cells
+
+    def covariances(self, params: Array) -> Array:
+        """full (rows, D, D), diag (rows, D), spherical and identity (rows,)"""
+        cells = self.form.inverse(self.precisions(params))
+        if isinstance(self.form, Full):
+            return cells.reshape(self.n_rows, self.n_dims, self.n_dims)
+        return cells[:, 0] if isinstance(self.form, Spherical) else cells
+
+    def _pack(self, means: Array, precisions: Array, log_norms: Array | None = None) -> Array:
+        """Parameters; without ``log_norms`` those of proper Gaussians."""
+        cells = np.broadcast_to(precisions, (self.n_rows, self.form.n_cells))
+        if log_norms is None:
+            log_norms = (self.form.log_det(cells) - self.n_dims * LOG_2PI) / 2.0
+        columns = [means, log_norms[:, None]] if self.known else [means, cells, log_norms[:, None]]
+        return np.hstack(columns)
+
+    def statistics(self, x: Array, weights: Array) -> Array:
+        """Counts of observations ``x`` (n, D) that belong to rows by ``weights`` (n, rows)."""
+        moments = self.form.second_moments(x, weights)
+        return np.hstack([np.sum(weights, axis=0)[:, None], weights.T @ x, moments])
+
+    def log_density(self, params: Array, x: Array) -> Array:
+        """log N(x_i | row k), (n, rows)."""
+        rows = zip(self.means(params), self.precisions(params), params[:, -1], strict=True)
+        return np.column_stack(
+            [norm - self.form.quadratic(x - mean, cells) / 2.0 for mean, cells, norm in rows]
+        )
+
+    def _split(self, counts: Counts) -> tuple[Array, Array, Array]:
+        table = np.asarray(counts, dtype=np.float64).reshape(self.n_rows, -1)
+        return table[:, 0], table[:, 1 : 1 + self.n_dims], table[:, 1 + self.n_dims :]
+
+    def _grouped(self, of_rows: Array) -> Array:
+        """Added up over the rows that share a covariance."""
+        if not self.tied:
+            return of_rows
+        total: Array = np.sum(of_rows[self.moving], axis=0, keepdims=True)
+        return total
+
+    def _settle(self, new: Array, old: Array) -> Array:
+        return np.where(self.moving[:, None], new, old)
+
+    # starts
+    def zeros(self) -> Array:
+        return np.zeros((self.n_rows, 1 + self.n_dims + self.form.n_cells))
+
+    def _start_precision(self) -> Array:
+        # the prior's expected covariance where that exists (for the default prior: identity)
+        cells = self.form.inverse(self.scale / max(self.dof - self.n_dims - 1.0, 1.0))
+        return np.ones((self.n_rows, 1)) if self.known else np.tile(cells, (self.n_rows, 1))
+
+    def uniform(self) -> Array:
+        return self._pack(np.tile(self.centre, (self.n_rows, 1)), self._start_precision())
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Means scattered about the prior's mean as its covariance says.
+
+        The family has seen no data: a model that has should rather start from some of its points.
+        """
+        precisions = self._start_precision()
+        noise = rng.standard_normal((self.n_rows, self.n_dims))
+        return self._pack(self.centre + self.form.whitened(noise, precisions), precisions)
+
+    # how counts become parameters
+    def posterior(self, counts: Counts) -> Posterior:
+        """Conjugate update, with x̄ the row's mean and n its weight (Murphy 2007):
+
+        κ_n = κ + n, m_n = (κ m + n x̄) / κ_n, ν_n = ν + n (spherical: ν + n D),
+        Ψ_n = Ψ + Σ r (x − x̄)(x − x̄)ᵀ + κ n / κ_n (x̄ − m)(x̄ − m)ᵀ.
+        """
+        n, first, second = self._split(counts)
+        kappa = self.kappa + n
+        mean = (self.kappa * self.centre + first) / kappa[:, None]
+        centred, scatter = self._scatter(n, first, second)
+        pull = (self.kappa * n / kappa)[:, None] * self.form.outer(centred - self.centre)
+        dof = self.dof + self.form.weight * self._grouped(n)
+        return Posterior(mean, kappa, dof, self.scale + self._grouped(scatter + pull))
+
+    def _scatter(self, n: Array, first: Array, second: Array) -> tuple[Array, Array]:
+        """Each row's mean (zero if it is empty), and its second moments about it."""
+        means = np.divide(first, n[:, None], out=np.zeros_like(first), where=n[:, None] > 0.0)
+        return means, second - n[:, None] * self.form.outer(means)
+
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        if not self.has_prior:
+            return self._settle(self._likeliest(counts, old), old)
+        posterior = self.posterior(counts)
+        if self.known:
+            return self._settle(self._pack(posterior.mean, self.precisions(old)), old)
+        rows_each = self._grouped(np.ones(self.n_rows))
+        dof = posterior.dof + self.form.edge + self.form.weight * rows_each
+        precision = self.form.inverse(posterior.scale / dof[:, None])
+        return self._settle(self._pack(posterior.mean, precision), old)
+
+    def _likeliest(self, counts: Counts, old: Array) -> Array:
+        """Maximum likelihood among covariances above the floor; an empty row keeps ``old``."""
+        n, first, second = self._split(counts)
+        means, scatter = self._scatter(n, first, second)
+        means = np.where(n[:, None] > 0.0, means, self.means(old))
+        if self.known:
+            return self._pack(means, self.precisions(old))
+        weights, scatters = self._grouped(n)[:, None], self._grouped(scatter)
+        some = weights > 0.0
+        covariance = scatters / (self.form.weight * np.where(some, weights, 1.0))
+        fitted = self.form.inverse(self.form.floored(covariance, self.floor))
+        return self._pack(means, np.where(some, fitted, self.precisions(old)))
+
+    def _expected_precision(self, posterior: Posterior) -> Array:
+        if self.known:
+            return np.ones((self.n_rows, 1))
+        return posterior.dof[:, None] * self.form.inverse(posterior.scale)
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        posterior = self.posterior(counts)
+        log_norms = -self.n_dims * (LOG_2PI + 1.0 / posterior.kappa) / 2.0
+        if not self.known:
+            log_norms += self.form.expected_log_det(posterior.dof, posterior.scale) / 2.0
+        new = self._pack(posterior.mean, self._expected_precision(posterior), log_norms)
+        return self._settle(new, old)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        posterior = self.posterior(counts)
+        precision = self._expected_precision(posterior)
+        if not self.known:
+            precision = self.form.draw_precision(posterior.dof, posterior.scale, rng)
+        noise = rng.standard_normal((self.n_rows, self.n_dims)) / np.sqrt(posterior.kappa)[:, None]
+        means = posterior.mean + self.form.whitened(noise, precision)
+        return self._settle(self._pack(means, precision), old)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """The posterior means of mean and *precision* (that of the covariance may not exist)."""
+        posterior = self.posterior(counts)
+        new = self._pack(posterior.mean, self._expected_precision(posterior))
+        return self._settle(new, old)
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        """Proper parameters with the mean of the draws' means and of their precisions."""
+        total = super().average(draws)
+        return self._pack(self.means(total), self.precisions(total))
+
+    # terms of the objective
+    def log_prior(self, params: Array) -> float:
+        """log NIW(μ, Σ) up to a constant, over rows that may move; 0 without a prior."""
+        if not self.has_prior or not np.any(self.moving):
+            return 0.0
+        means, cells = self.means(params)[self.moving], self.precisions(params)[self.moving]
+        distance = self._distance(means, cells)
+        if self.known:
+            return float(-self.kappa * np.sum(distance) / 2.0)
+        of_means = np.sum(self.form.log_det(cells) - self.kappa * distance)
+        shared = cells[:1] if self.tied else cells
+        log_det = self.form.log_det(shared) / self.form.weight
+        of_shapes = np.sum((self.dof + self.form.edge) * log_det) - np.sum(shared * self.scale)
+        return float((of_means + of_shapes) / 2.0)
+
+    def _distance(self, means: Array, cells: Array) -> Array:
+        """(m − m_0)ᵀ P (m − m_0) for each row."""
+        distances: Array = np.sum(self.form.outer(means - self.centre) * cells, axis=-1)
+        return distances
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        """KL(NIW posterior ‖ NIW prior): that of Λ, plus for each row's mean
+
+        ½ [D log(κ_n / κ) + D κ / κ_n − D + κ (m_n − m)ᵀ E[Λ] (m_n − m)].
+        """
+        posterior = self.posterior(counts)
+        distance = self._distance(posterior.mean, self._expected_precision(posterior))
+        ratio = self.kappa / posterior.kappa
+        of_means = (self.n_dims * (ratio - np.log(ratio) - 1.0) + self.kappa * distance) / 2.0
+        total = np.sum(of_means[self.moving])
+        if not self.known and np.any(self.moving):
+            of_shapes = self.form.divergence(posterior.dof, posterior.scale, self.dof, self.scale)
+            total += np.sum(of_shapes if self.tied else of_shapes[self.moving])
+        return float(total)
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        n, first, second = self._split(counts)
+        means, cells = self.means(params), self.precisions(params)
+        centred, scatter = self._scatter(n, first, second)
+        about = scatter + n[:, None] * self.form.outer(centred - means)
+        return float(np.sum(n * params[:, -1]) - np.sum(about * cells) / 2.0)
+
+    # geometry
+    def free(self, params: Array) -> Array:
+        """Means, and logs of precisions (full: of their Cholesky factors' diagonals)."""
+        if self.known:
+            return self.means(params).reshape(-1)
+        return np.hstack([self.means(params), self.form.free(self.precisions(params))]).reshape(-1)
+
+    def bound(self, free: Array, like: Array) -> Array:
+        table = free.reshape(self.n_rows, -1)
+        cells = self.precisions(like) if self.known else self.form.bound(table[:, self.n_dims :])
+        return self._settle(self._pack(table[:, : self.n_dims], cells), like)
+
+    def alike(self, params: Array) -> bool | None:
+        rows = params[self.moving, :-1]
+        if len(rows) < 2:
+            return None
+        return bool(np.allclose(rows, rows[0], rtol=ALIKE, atol=ALIKE))

@@ -1,0 +1,304 @@
+"""The one loop: a model, a learner, an engine. Everything that iterates reads `trace`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from softcount._version import __version__
+from softcount.engines.base import Engine, Session
+from softcount.errors import LearnerError, StartError
+from softcount.families.base import Family
+from softcount.job import Corpus, Job, Model, open_session
+from softcount.learners.base import Learner
+from softcount.learners.schedules import Batch
+from softcount.learners.steps import Step, expected_log
+from softcount.stop import judge
+from softcount.types import Array, Fit, How, Params, State, Trace
+from softcount.verdict import Verdict
+
+__all__ = ["Corpus", "Model", "fit", "trace"]
+
+Init = Params | Callable[[np.random.Generator], Params]
+OnStep = Callable[[State], object]
+
+
+def trace(
+    model: Model,
+    data: Corpus,
+    learner: Learner,
+    engine: Engine | None = None,
+    *,
+    start: Params,
+    seed: int = 0,
+    run: int = 0,
+    theory: bool = False,
+) -> Generator[State, None, Verdict]:
+    """Learn step by step: yields the start and every step after it, returns the verdict.
+
+    A state's parameters and its figures belong together: the E-step at θ_t gives state t.
+    ``run`` tells restarts of one seed apart; ``theory`` fills in ``q`` and ``bound``.
+    To read it to the end: ``for state in trace(model, data, EM(), start=params): ...``.
+    """
+    with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
+        return (yield from _Run(model, session, learner, seed, run, theory).states(start))
+
+
+def fit(
+    model: Model,
+    data: Corpus,
+    learner: Learner,
+    engine: Engine | None = None,
+    *,
+    init: Init,
+    seed: int = 0,
+    development: Corpus | None = None,
+    on_step: Sequence[OnStep] | OnStep = (),
+    keep_params: bool = False,
+    theory: bool = False,
+) -> Fit:
+    """Learn to the end, ``learner.n_init`` times, and keep the best run.
+
+    ``init``         start parameters, or a function that makes some from random numbers
+    ``development``  choose the run by the log-likelihood of these data, not by the objective
+    ``on_step``      called with every state; a run stops when one of them returns True
+    ``keep_params``  keep the parameters of every step in the trace
+    """
+    if not callable(init) and learner.n_init > 1 and not _runs_differ(learner):
+        raise LearnerError(
+            f"all {learner.n_init} runs would be the same: they begin at the same parameters, and "
+            f"{type(learner).__name__} leaves nothing to chance",
+            "set n_init=1, or let init be random",
+        )
+    watchers = (on_step,) if callable(on_step) else tuple(on_step)
+    results = []
+    with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
+        for number in range(learner.n_init):
+            run = _Run(model, session, learner, seed, number, theory)
+            results.append(run.drain(init, watchers, keep_params))
+        signature = _signature(model, learner, seed, len(session))
+    best = results[_best(model, results, development, engine)]
+    return Fit(
+        params=best.params,
+        trace=best.trace,
+        traces=tuple(result.trace for result in results),
+        signature=signature,
+        draws=tuple(result.draws for result in results) if learner.m == "draw" else (),
+        diagnostics=_diagnostics(results) if learner.m == "draw" else {},
+    )
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What one run leaves behind; ``kept`` are the states whose parameters are draws."""
+
+    params: Params
+    trace: Trace
+    draws: tuple[Params, ...]
+    kept: tuple[State, ...]
+
+    @property
+    def objective(self) -> float:
+        """For choosing among runs: of the last step, or the mean over the draws."""
+        if self.kept:
+            return float(np.mean([state.objective for state in self.kept]))
+        return self.trace[-1].objective  # type: ignore[no-any-return]
+
+
+class _Run:
+    """One run from one start."""
+
+    def __init__(
+        self,
+        model: Model,
+        session: Session,
+        learner: Learner,
+        seed: int,
+        run: int,
+        theory: bool,
+    ) -> None:
+        if theory and not (learner.e == "soft" and isinstance(learner.schedule, Batch)):
+            raise LearnerError(
+                f"theory=True: Q and the bound belong to soft batch steps, not to {learner}",
+                "use EM() or VariationalBayes(), or theory=False",
+            )
+        self.learner = learner
+        self.theory = theory
+        self.job = Job(model, session, learner, seed, run)
+        self.last: Step | None = None
+
+    def states(self, start: Params) -> Generator[State, None, Verdict]:
+        self.job.session.reset()
+        families = self.job.families
+        steps = self.learner.schedule.steps(self.job, self.job.start(check_start(families, start)))
+        before = None
+        while True:
+            began = time.perf_counter()
+            step = next(steps)
+            now = self._state(step, time.perf_counter() - began)
+            self.last = step
+            verdict = judge(self.learner, families, before, now)
+            yield now
+            if verdict:
+                return verdict
+            before = now
+            self.job.step += 1
+
+    def _state(self, step: Step, seconds: float) -> State:
+        """The step's figures; ``seconds`` is what this step alone took."""
+        change = q = bound = float("nan")
+        if self.last:
+            old, new = self.last.tables.params, step.tables.params
+            changes = [f.change(old[name], new[name]) for name, f in self.job.families.items()]
+            change = max(changes, default=0.0)
+            if self.theory:
+                counts = self.last.stats.counts
+                q = expected_log(self.job.families, counts, new)
+                bound = q + self.last.stats.score - expected_log(self.job.families, counts, old)
+        return State(
+            step=self.job.step,
+            params=step.tables.params,
+            objective=step.objective,
+            log_likelihood=step.stats.log_likelihood,
+            perplexity=step.stats.perplexity,
+            seconds=seconds,
+            change=change,
+            temper=self.learner.temper_at(self.job.step),
+            q=q,
+            bound=bound,
+        )
+
+    def drain(self, init: Init, watchers: Sequence[OnStep], keep_params: bool) -> _Result:
+        """Run to the end."""
+        start = init(self.job.rng("start")) if callable(init) else init
+        states, draws, kept = [], [], []
+        steps = self.states(start)
+        while True:
+            try:
+                state = next(steps)
+            except StopIteration as end:
+                verdict = end.value
+                break
+            bare = replace(state, params={})
+            states.append(state if keep_params else bare)
+            if self.learner.keeps(state.step):
+                draws.append(state.params)
+                kept.append(bare)
+            answers = [watch(state) for watch in watchers]
+            if any(_says_stop(answer) for answer in answers):
+                verdict = Verdict.STOPPED
+                break
+        return _Result(
+            self._params(draws), Trace.of(states, verdict, keep_params), tuple(draws), tuple(kept)
+        )
+
+    def _params(self, draws: Sequence[Params]) -> Params:
+        """What to report: the mean of the draws, the posterior mean, or where the run ended."""
+        assert self.last is not None
+        tables, families = self.last.tables, self.job.families
+        if draws:
+            return {
+                name: family.average([draw[name] for draw in draws])
+                for name, family in families.items()
+            }
+        if self.learner.m == "mean_field" and tables.counts is not None:
+            return {
+                name: family.mean(tables.counts[name], tables.params[name])
+                for name, family in families.items()
+            }
+        return tables.params
+
+
+def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Array]:
+    """The start parameters as arrays; complains of what no family could begin with.
+
+    Weights are welcome: rows that sum to more than one are made proper, for otherwise the first
+    step might seem to fall. Rows that sum to less leave room for what never occurs, and stay.
+    """
+    if set(start) != set(families):
+        raise StartError(
+            f"the start has tables for {sorted(start)}, the model for {sorted(families)}",
+            "give one table for each of the model's families",
+        )
+    checked = {}
+    for name, family in families.items():
+        values = np.asarray(start[name])
+        if values.dtype.kind != "f":
+            values = values.astype(float)
+        fault = _fault(family, values)
+        if fault:
+            raise StartError(f"the start of {name!r} {fault}", "correct it, or start at random")
+        proper = family.bound(family.free(values), values).astype(values.dtype)
+        fitting = np.allclose(values, proper, 1e-9, 1e-12) or (values <= proper).all()
+        checked[name] = values if fitting else proper
+    return checked
+
+
+def _fault(family: Family, values: Array) -> str:
+    shape = family.uniform().shape
+    if values.shape != shape:
+        return f"has the shape {values.shape}, not {shape}"
+    for fault, what in ((np.isnan(values), "NaN"), (np.isinf(values), "an infinite value")):
+        if fault.any():
+            return f"has {what} at index {_where(fault)}"
+    try:
+        with np.errstate(all="ignore"):  # the log of what should not be negative
+            free = family.free(values)
+    except np.linalg.LinAlgError:
+        return "has a covariance that is not positive definite"
+    if not np.isnan(free).any():
+        return ""
+    negative = values < 0
+    return f"has a negative value at index {_where(negative)}" if negative.any() else "is improper"
+
+
+def _where(fault: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(fault)[0])
+
+
+def _runs_differ(learner: Learner) -> bool:
+    """Whether two runs from the same start differ."""
+    return learner.stochastic or learner.schedule.shuffles
+
+
+def _says_stop(answer: object) -> bool:
+    """True and nothing else stops: many a callback returns something by accident."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _best(
+    model: Model, results: Sequence[_Result], development: Corpus | None, engine: Engine | None
+) -> int:
+    """The number of the best run; the first among equals."""
+    if development is None or len(results) == 1:
+        return int(np.argmax([result.objective for result in results]))
+    how = How(score_only=True)
+    scores = []
+    with open_session(model, development, engine) as session:
+        for result in results:
+            scores.append(session.expect(model.expect, result.params, how).log_likelihood)
+    return int(np.argmax(scores))
+
+
+def _diagnostics(results: Sequence[_Result]) -> dict[str, float]:
+    """The worst over log-likelihood and objective, neither of which cares how classes are named."""
+    from softcount.learners import diagnostics  # scipy: only samplers need it
+
+    shortest = min(len(result.kept) for result in results)
+    figures = [
+        np.array([[getattr(state, figure) for state in r.kept[:shortest]] for r in results])
+        for figure in ("log_likelihood", "objective")
+    ]
+    return {
+        "rhat": max(diagnostics.rhat(draws) for draws in figures),
+        "ess_bulk": min(diagnostics.ess_bulk(draws) for draws in figures),
+        "ess_tail": min(diagnostics.ess_tail(draws) for draws in figures),
+    }
+
+
+def _signature(model: Model, learner: Learner, seed: int, n_shards: int) -> str:
+    shards = f"{n_shards} shard{'s' if n_shards != 1 else ''}"
+    return f"softcount {__version__} · {model.name} · {learner} · seed {seed} · {shards}"

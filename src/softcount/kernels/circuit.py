@@ -1,0 +1,297 @@
+"""Inside, outside, best and drawn derivations of a circuit, over items in lockstep.
+
+A circuit is a list of rows in the order in which they can be computed; each holds one value a lane:
+
+    ONE      the constant 1
+    LEAF     θ of a table entry that differs between lanes
+    PRODUCT  β(r) = β(x) β(y)
+    SUM      β(r) = Σ_a w_a β(operand_a), one term an alternative, w_a the product of the table
+             entries that are the same in all lanes
+
+Values are linear, not logarithms. Row r stands for ``value[r] * 2**exponent[r]``: the exponent is
+shared by the lanes of a row and moved by exact powers of two, so nothing is rounded and nothing
+underflows, however long the item. (A lane that ends far below its neighbours is run again by
+itself: see `softcount.models.story.engine`.)
+
+With α the derivative of the root's log with respect to a row's value (the *outside*), the expected
+count of an alternative is α(r) w_a β(operand_a). Inside-outside: Baker 1979; as differentiation of
+circuits: Darwiche 2003, Eisner 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.kernels.jit import inline, njit
+from softcount.kernels.lanes import gather, meet, peak
+from softcount.types import Array
+
+ONE, LEAF, PRODUCT, SUM = 0, 1, 2, 3
+_STEP = 128
+_SMALL, _LARGE = 2.0 ** (-_STEP / 2), 2.0 ** (_STEP / 2)
+"""Values outside are moved by a multiple of _STEP, so that neighbours mostly keep one exponent."""
+
+ZERO = -(1 << 30)
+"""The exponent of what is zero (in every lane)."""
+
+
+class Rows(NamedTuple):
+    """A circuit's arrays.
+
+    ``x, y``: a leaf's number; a product's two rows; a sum's range of alternatives.
+    ``constant[ends[a]:ends[a + 1]]`` are the entries of alternative a.
+    ``users[r]:users[r + 1]`` are the uses of row r as an operand: ``use[u]`` is the alternative,
+    ``parent[u]`` the row of its sum.
+    """
+
+    kind: Array
+    x: Array
+    y: Array
+    operand: Array
+    ends: Array
+    constant: Array
+    users: Array
+    use: Array
+    parent: Array
+    roots: Array
+
+
+_POWERS = 2.0 ** np.arange(-1100.0, 1.0)  # ldexp is a slow call; 2**-1100 is 0
+
+
+@njit
+def weigh(rows: Rows, theta: Array, mantissa: Array, exponent: Array) -> None:
+    """Each alternative's weight, as ``mantissa * 2**exponent``."""
+    for a in range(len(rows.operand)):
+        product, shift = 1.0, 0
+        for i in range(rows.ends[a], rows.ends[a + 1]):
+            product *= theta[rows.constant[i]]
+            if product < _SMALL:
+                if product == 0.0:
+                    shift = ZERO
+                    break
+                product, moved = math.frexp(product)
+                shift += moved
+        mantissa[a] = product
+        exponent[a] = shift
+
+
+@inline
+def _align(rows: Rows, r: int, mantissa: Any, exponent: Any, level: Any, weight: Any) -> Any:
+    """Bring a sum's terms to one exponent: returns it, and fills ``weight`` accordingly."""
+    x, y, operand = rows.x[r], rows.y[r], rows.operand
+    top, odd = level[operand[x]] + exponent[x], 0
+    for a in range(x, y):
+        odd |= (level[operand[a]] + exponent[a]) ^ top
+    if odd == 0:
+        weight[x:y] = mantissa[x:y]
+        return top
+    for a in range(x, y):
+        below = level[operand[a]] + exponent[a]
+        if below > top:
+            top = below
+    for a in range(x, y):
+        below = level[operand[a]] + exponent[a]
+        weight[a] = mantissa[a] * _POWERS[max(below - top, -1100) + 1100]
+    return top
+
+
+@inline
+def _largest_term(rows: Rows, r: int, weight: Any, value: Any) -> None:
+    """value[r] = max_a w_a value[operand_a], lane by lane."""
+    for b in range(value.shape[1]):
+        value[r, b] = 0.0
+    for a in range(rows.x[r], rows.y[r]):
+        c, w = rows.operand[a], weight[a]
+        for b in range(value.shape[1]):
+            value[r, b] = max(value[r, b], w * value[c, b])
+
+
+@njit
+def inside(
+    rows: Rows,
+    leaf: Array,
+    theta: Array,
+    mantissa: Array,
+    exponent: Array,
+    best: bool,
+    value: Array,
+    level: Array,
+    weight: Array,
+) -> None:
+    """Fill ``value`` and ``level`` bottom-up: sums over derivations, or the ``best`` one's term.
+
+    ``weight`` is left such that value[r] = Σ_a weight[a] value[operand_a] in each sum.
+    """
+    lanes = value.shape[1]
+    for r in range(len(rows.kind)):
+        kind, top = rows.kind[r], 0
+        if kind == ONE:
+            value[r, :] = 1.0
+        elif kind == LEAF:
+            for b in range(lanes):
+                value[r, b] = theta[leaf[rows.x[r], b]]
+        elif kind == PRODUCT:
+            i, j = rows.x[r], rows.y[r]
+            for b in range(lanes):
+                value[r, b] = value[i, b] * value[j, b]
+            top = level[i] + level[j]
+        else:
+            top = _align(rows, r, mantissa, exponent, level, weight)
+            if best:
+                _largest_term(rows, r, weight, value)
+            else:
+                value[r, :] = 0.0
+                gather(value, r, rows.operand, weight, rows.x[r], rows.y[r])
+        largest = peak(value, r)
+        if largest == 0.0:
+            top = ZERO
+        elif largest < _SMALL or largest > _LARGE:
+            shift = _STEP * round(math.frexp(largest)[1] / _STEP)
+            top += shift
+            for b in range(lanes):
+                value[r, b] = math.ldexp(value[r, b], -shift)
+            if kind == SUM:
+                for a in range(rows.x[r], rows.y[r]):
+                    weight[a] = math.ldexp(weight[a], -shift)
+        level[r] = top
+
+
+@njit
+def outside(
+    rows: Rows,
+    leaf: Array,
+    value: Array,
+    level: Array,
+    weight: Array,
+    out: Array,
+    per_alternative: Array,
+    per_leaf: Array,
+) -> None:
+    """Add expected counts of alternatives and of leaf entries.
+
+    ``out`` comes with the items' weights over the roots' values in the roots' rows, zero elsewhere.
+    """
+    lanes = value.shape[1]
+    pulled = np.empty(len(weight))
+    for u in range(len(weight)):
+        pulled[u] = weight[rows.use[u]]
+    for r in range(len(rows.kind) - 1, 0, -1):
+        if level[r] == ZERO:
+            continue
+        kind = rows.kind[r]
+        gather(out, r, rows.parent, pulled, rows.users[r], rows.users[r + 1])
+        if kind == SUM:
+            meet(out, r, value, rows.operand, weight, rows.x[r], rows.y[r], per_alternative)
+        elif kind == PRODUCT:
+            i, j = rows.x[r], rows.y[r]
+            scale = math.ldexp(1.0, level[i] + level[j] - level[r])
+            for b in range(lanes):
+                out[i, b] += scale * out[r, b] * value[j, b]
+            for b in range(lanes):
+                out[j, b] += scale * out[r, b] * value[i, b]
+        elif kind == LEAF:
+            for b in range(lanes):
+                per_leaf[leaf[rows.x[r], b]] += out[r, b] * value[r, b]
+
+
+@inline
+def _mix(z: Any) -> Any:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inline
+def _uniform(stream: Any, b: int) -> float:
+    """The next number in [0, 1) of lane b's own stream (splitmix64: Steele et al. 2014)."""
+    stream[b] += np.uint64(0x9E3779B97F4A7C15)
+    return float(_mix(stream[b]) >> np.uint64(11)) * 2.0**-53
+
+
+@njit
+def streams(seed: Any, items: Array, stream: Array) -> None:
+    """Start a stream for each item: it depends on the seed and the item's number alone."""
+    for b in range(len(items)):
+        mixed = _mix(np.uint64(items[b]) + np.uint64(0x9E3779B97F4A7C15))
+        stream[b] = _mix(np.uint64(seed) ^ mixed)
+
+
+@njit
+def best_term(rows: Rows, r: int, weight: Array, value: Array, b: int) -> Any:
+    """The alternative that contributes most to a sum; the first of equals."""
+    chosen, largest = rows.x[r], -1.0
+    for a in range(rows.x[r], rows.y[r]):
+        term = weight[a] * value[rows.operand[a], b]
+        if term > largest:
+            chosen, largest = a, term
+    return chosen
+
+
+@njit
+def drawn_term(
+    rows: Rows, r: int, weight: Array, value: Array, b: int, stream: Array, lane: int
+) -> Any:
+    """An alternative drawn by its share of a sum."""
+    rest = _uniform(stream, lane) * value[r, b]
+    last = rows.x[r]
+    for a in range(rows.x[r], rows.y[r]):
+        term = weight[a] * value[rows.operand[a], b]
+        if term > 0.0:
+            last = a
+            rest -= term
+            if rest < 0.0:
+                break
+    return last
+
+
+@njit
+def descend(
+    rows: Rows,
+    leaf: Array,
+    value: Array,
+    weight: Array,
+    draw: bool,
+    stream: Array,
+    uses: Array,
+    per_alternative: Array,
+    per_leaf: Array,
+) -> None:
+    """Count what happens in the best derivation, or in drawn ones, from the roots down.
+
+    ``uses`` comes with the number of derivations wanted in the roots' rows and zeros elsewhere: a
+    row that several places of a derivation share is decided anew for every use.
+    ``stream`` has one state a lane.
+    """
+    for r in range(len(rows.kind) - 1, -1, -1):
+        kind = rows.kind[r]
+        for b in range(value.shape[1]):
+            used = uses[r, b]
+            if used == 0:
+                continue
+            if kind == PRODUCT:
+                uses[rows.x[r], b] += used
+                uses[rows.y[r], b] += used
+            elif kind == LEAF:
+                per_leaf[leaf[rows.x[r], b]] += used
+            elif kind == SUM and draw:
+                for _ in range(used):
+                    a = drawn_term(rows, r, weight, value, b, stream, b)
+                    uses[rows.operand[a], b] += 1
+                    per_alternative[a] += 1.0
+            elif kind == SUM:
+                a = best_term(rows, r, weight, value, b)
+                uses[rows.operand[a], b] += used
+                per_alternative[a] += used
+
+
+@njit
+def collect(rows: Rows, per_alternative: Array, counts: Array) -> None:
+    """Hand each alternative's count to the entries that it is made of."""
+    for a in range(len(rows.operand)):
+        if per_alternative[a] != 0.0:
+            for i in range(rows.ends[a], rows.ends[a + 1]):
+                counts[rows.constant[i]] += per_alternative[a]

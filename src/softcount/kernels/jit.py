@@ -1,0 +1,28 @@
+"""numba's njit as this package uses it: no GIL, no fastmath, cached where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def njit(function: F, **options: Any) -> F:
+    """Compile ``function`` on first call.
+
+    The machine code is kept on disk; where neither the package's folder nor the user's home can be
+    written, numba refuses to cache at decoration time, and we compile in every process instead.
+    """
+    try:
+        compiled: F = numba.njit(nogil=True, cache=True, **options)(function)
+    except RuntimeError:
+        compiled = numba.njit(nogil=True, **options)(function)
+    return compiled
+
+
+def inline(function: F) -> F:
+    """As `njit`, for a small helper that is to vanish into its callers."""
+    return njit(function, inline="always")

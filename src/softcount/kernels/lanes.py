@@ -1,0 +1,186 @@
+"""Vector primitives over lanes: rows of a matrix whose last axis holds items in lockstep.
+
+LLVM does not vectorise a sum without leave to reorder it, and that leave (fastmath) makes the
+result depend on the machine's vector width. So the order is written down here, eight lanes at a
+time, in LLVM's own vectors: the same bits on every machine, at the speed of its widest registers.
+The number of columns must be a multiple of `WIDTH`, and the rows contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+WIDTH = 8
+_intrinsic: Callable[[Any], Any] = intrinsic  # typed as what callers see
+_UNROLL = 4  # vectors of one row that are summed side by side, to hide the adder's latency
+
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+def _const(value: int) -> ir.Constant:
+    return ir.Constant(_INT64, value)
+
+
+def _lanes_of(builder: Any, shuffled: Any, first: int, count: int) -> Any:
+    which = ir.Constant(ir.VectorType(_INT32, count), list(range(first, first + count)))
+    return builder.shuffle_vector(shuffled, shuffled, which)
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    """The same number in every lane."""
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, _const(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INT32, WIDTH), [0] * WIDTH))
+
+
+def _larger(builder: Any, left: Any, right: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", left, right), left, right)
+
+
+def _sum(builder: Any, left: Any, right: Any) -> Any:
+    return builder.fadd(left, right)
+
+
+def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
+    """All lanes combined into one number, by halving."""
+    width = WIDTH
+    while width > 1:
+        width //= 2
+        low, high = _lanes_of(builder, vector, 0, width), _lanes_of(builder, vector, width, width)
+        vector = combine(builder, low, high)
+    return builder.extract_element(vector, _const(0))
+
+
+class _Matrix:
+    """A 2-D array seen as rows of vectors."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = context.make_array(kind)(context, builder, value)
+        columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
+        self.builder = builder
+        self.vectors = builder.udiv(columns, _const(WIDTH))
+        self.base = builder.bitcast(array.data, _VECTOR.as_pointer())
+
+    def row(self, index: Any) -> Any:
+        return self.builder.gep(self.base, [self.builder.mul(index, self.vectors)])
+
+
+def _in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) -> None:
+    """Cover a row's vectors by blocks of `_UNROLL`, then one by one."""
+    whole = builder.mul(builder.udiv(vectors, _const(_UNROLL)), _const(_UNROLL))
+    with cgutils.for_range_slice(builder, _const(0), whole, _const(_UNROLL)) as (first, _):
+        block(first, _UNROLL)
+    with cgutils.for_range_slice(builder, whole, vectors, _const(1)) as (first, _):
+        block(first, 1)
+
+
+@_intrinsic
+def peak(typing: Any, matrix: Any, row: Any) -> Any:
+    """The largest number of a row, at least 0."""
+    signature = types.float64(matrix, types.intp)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows = _Matrix(context, builder, signature.args[0], args[0])
+        source = rows.row(args[1])
+        zeros = ir.Constant(_VECTOR, [0.0] * WIDTH)
+        best = cgutils.alloca_once_value(builder, zeros)
+        with cgutils.for_range(builder, rows.vectors) as loop:
+            value = builder.load(builder.gep(source, [loop.index]), align=8)
+            builder.store(_larger(builder, value, builder.load(best)), best)
+        return _fold(builder, builder.load(best), _larger)
+
+    return signature, code
+
+
+@_intrinsic
+def meet(
+    typing: Any,
+    outside: Any,
+    row: Any,
+    inside: Any,
+    operand: Any,
+    weight: Any,
+    start: Any,
+    stop: Any,
+    into: Any,
+) -> Any:
+    """``into[a] += weight[a] * (outside[row] · inside[operand[a]])`` for ``start <= a < stop``."""
+    span = (types.intp, types.intp)
+    signature = types.void(outside, types.intp, inside, operand, weight, *span, into)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        out = _Matrix(context, builder, signature.args[0], args[0])
+        ins = _Matrix(context, builder, signature.args[2], args[2])
+        operands, weights, totals = (
+            context.make_array(signature.args[i])(context, builder, args[i]) for i in (3, 4, 7)
+        )
+        above = out.row(args[1])
+
+        def block(first: Any, count: int) -> None:
+            held = [
+                builder.load(builder.gep(above, [builder.add(first, _const(lane))]), align=8)
+                for lane in range(count)
+            ]
+            with cgutils.for_range_slice(builder, args[5], args[6], _const(1)) as (a, _):
+                child = builder.zext(builder.load(builder.gep(operands.data, [a])), _INT64)
+                source = builder.gep(ins.row(child), [first])
+                products = []
+                for lane, value in enumerate(held):
+                    below = builder.load(builder.gep(source, [_const(lane)]), align=8)
+                    products.append(builder.fmul(value, below))
+                while len(products) > 1:
+                    pairs = zip(products[::2], products[1::2], strict=True)
+                    products = [builder.fadd(left, right) for left, right in pairs]
+                met = _fold(builder, products[0], _sum)
+                scale = builder.load(builder.gep(weights.data, [a]))
+                place = builder.gep(totals.data, [a])
+                old = builder.load(place)
+                builder.store(builder.fadd(old, builder.fmul(scale, met)), place)
+
+        _in_blocks(builder, out.vectors, block)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+@_intrinsic
+def gather(
+    typing: Any, matrix: Any, row: Any, operand: Any, weight: Any, start: Any, stop: Any
+) -> Any:
+    """``matrix[row] += Σ_a weight[a] * matrix[operand[a]]`` for ``start <= a < stop``."""
+    signature = types.void(matrix, types.intp, operand, weight, types.intp, types.intp)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows = _Matrix(context, builder, signature.args[0], args[0])
+        operands = context.make_array(signature.args[2])(context, builder, args[2])
+        weights = context.make_array(signature.args[3])(context, builder, args[3])
+        target = rows.row(args[1])
+
+        def block(first: Any, count: int) -> None:
+            places = [
+                builder.gep(target, [builder.add(first, _const(lane))]) for lane in range(count)
+            ]
+            sums = [cgutils.alloca_once(builder, _VECTOR) for _ in places]
+            for total, place in zip(sums, places, strict=True):
+                builder.store(builder.load(place, align=8), total)
+            with cgutils.for_range_slice(builder, args[4], args[5], _const(1)) as (a, _):
+                child = builder.zext(builder.load(builder.gep(operands.data, [a])), _INT64)
+                scale = _splat(builder, builder.load(builder.gep(weights.data, [a])))
+                source = builder.gep(rows.row(child), [first])
+                for lane, total in enumerate(sums):
+                    value = builder.load(builder.gep(source, [_const(lane)]), align=8)
+                    more = builder.fadd(builder.load(total), builder.fmul(scale, value))
+                    builder.store(more, total)
+            for total, place in zip(sums, places, strict=True):
+                builder.store(builder.load(total), place, align=8)
+
+        _in_blocks(builder, rows.vectors, block)
+        return context.get_dummy_value()
+
+    return signature, code

@@ -1,0 +1,33 @@
+"""Learners: how counts become parameters, and when."""
+
+from softcount.learners.base import Learner
+from softcount.learners.named import (
+    EM,
+    Gibbs,
+    HardEM,
+    IncrementalEM,
+    MonteCarloEM,
+    OnlineEM,
+    StochasticVB,
+    VariationalBayes,
+)
+from softcount.learners.schedules import Batch, Incremental, Stepwise
+from softcount.learners.squarem import Squarem
+from softcount.learners.temper import anneal
+
+__all__ = [
+    "EM",
+    "Batch",
+    "Gibbs",
+    "HardEM",
+    "Incremental",
+    "IncrementalEM",
+    "Learner",
+    "MonteCarloEM",
+    "OnlineEM",
+    "Squarem",
+    "Stepwise",
+    "StochasticVB",
+    "VariationalBayes",
+    "anneal",
+]

@@ -1,0 +1,140 @@
+"""A learner is three words: how hidden values are filled in, how counts become parameters, when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from softcount.errors import LearnerError
+from softcount.learners.schedules import Batch
+from softcount.learners.squarem import Squarem
+from softcount.learners.steps import Schedule
+from softcount.types import Fill, Update
+
+Stop = Literal["objective", "change", "perplexity"]
+"""What must stand still for a run to have converged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner:
+    """How to learn, for any model.
+
+    ``e``         how hidden values are filled in: soft (posterior weights), hard (the best), sample
+    ``m``         how counts become parameters: maximise, mean_field, draw
+    ``schedule``  when: Batch(), Stepwise(), Incremental(), Squarem()
+    ``max_iter``  at most so many steps
+    ``tol``       a run has converged when a step changes ``stop`` by no more than this (objective
+                  and perplexity: of their size); 0 runs all steps
+    ``temper``    power β of the posteriors: a number, one a step, or a function of the step
+    ``n_init``    how many runs, from different starts; the best is kept
+    ``samples``   how many draws of each item's hidden values, for ``e="sample"``
+
+    The named learners (`EM`, `VariationalBayes`, …) are combinations that have a name; every other
+    combination works as well:
+
+    >>> annealed_hard = Learner(e="hard", temper=(0.2, 0.5, 1.0), max_iter=30)
+    >>> print(annealed_hard)
+    Learner(max_iter=30, tol=1e-06, e='hard', temper=(0.2, 0.5, 1.0))
+    """
+
+    e: Fill = "soft"
+    m: Update = "maximise"
+    schedule: Schedule = Batch()  # noqa: RUF009 (frozen, so one for all is safe)
+    max_iter: int = 100
+    tol: float = 1e-6
+    stop: Stop = "objective"
+    temper: float | Sequence[float] | Callable[[int], float] = 1.0
+    n_init: int = 1
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        _one_of("e", self.e, get_args(Fill))
+        _one_of("m", self.m, get_args(Update))
+        _one_of("stop", self.stop, get_args(Stop))
+        for dial in ("max_iter", "n_init", "samples"):
+            at_least_one(dial, getattr(self, dial))
+        if not 0 <= self.tol < float("inf"):
+            raise LearnerError(
+                f"tol={self.tol} must be finite and not negative", "tol=0 runs all max_iter steps"
+            )
+        if isinstance(self.temper, Sequence):
+            object.__setattr__(self, "temper", tuple(float(beta) for beta in self.temper))
+        self._check_temper()
+        if isinstance(self.schedule, Squarem) and (self.e == "sample" or self.m != "maximise"):
+            raise LearnerError(
+                f"Squarem() extrapolates steps of soft or hard EM; it cannot speed up e={self.e!r} "
+                f"with m={self.m!r}",
+                "use schedule=Batch() here",
+            )
+
+    def _check_temper(self) -> None:
+        if callable(self.temper):
+            return
+        betas = self.temper if isinstance(self.temper, tuple) else (self.temper,)
+        if not betas or not all(0 < beta < float("inf") for beta in betas):
+            raise LearnerError(
+                f"temper={self.temper}: powers must be positive and finite",
+                "1 is no tempering at all; anneal(start=0.1, steps=20) rises to it",
+            )
+
+    def temper_at(self, step: int) -> float:
+        """β at this step."""
+        if isinstance(self.temper, Sequence):
+            return float(self.temper[min(step, len(self.temper) - 1)])
+        if not callable(self.temper):
+            return float(self.temper)
+        beta = float(self.temper(step))
+        if not 0 < beta < float("inf"):
+            raise LearnerError(
+                f"temper gives {beta} at step {step}: powers must be positive and finite",
+                "let the function return a number above 0 for every step from 0 to max_iter",
+            )
+        return beta
+
+    @property
+    def last_temper(self) -> float:
+        """The power that counts in the end; before it is reached no run has converged."""
+        if isinstance(self.temper, Sequence):
+            return float(self.temper[-1])
+        return self.temper_at(self.max_iter)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether it draws, so that it wanders for ever and never converges."""
+        return self.e == "sample" or self.m == "draw"
+
+    @property
+    def monotone(self) -> bool:
+        """Whether the objective cannot fall."""
+        return not self.stochastic and self.schedule.climbs
+
+    def keeps(self, step: int) -> bool:
+        """Whether the parameters of this step are a draw to keep (here: the second half)."""
+        return self.m == "draw" and step > self.max_iter // 2
+
+    def __str__(self) -> str:
+        dials = {"max_iter": self.max_iter, "tol": self.tol}
+        usual = {field.name: field.default for field in fields(self)}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.init and field.name not in dials and value != usual[field.name]:
+                dials[field.name] = value
+        return (
+            f"{type(self).__name__}({', '.join(f'{k}={_readable(v)}' for k, v in dials.items())})"
+        )
+
+
+def at_least_one(dial: str, value: int) -> None:
+    """Complain unless ``value`` is a whole number of at least 1."""
+    if value != int(value) or value < 1:
+        raise LearnerError(f"{dial}={value}: must be a whole number, at least 1")
+
+
+def _one_of(dial: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise LearnerError(f"{dial}={value!r} is unknown", f"choose one of {', '.join(choices)}")
+
+
+def _readable(value: Any) -> str:
+    return str(getattr(value, "__name__", None) or repr(value))

@@ -1,0 +1,120 @@
+"""What every model offers its users: `fit`, and what is there after it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from softcount.engines.base import Engine
+from softcount.fit import Corpus, Model, fit
+from softcount.learners import EM
+from softcount.learners.base import Learner
+from softcount.theory import Decomposition, decompose
+from softcount.types import Fit, State, Trace
+from softcount.verdict import Verdict
+
+
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """A model with its data still to come.
+
+    A subclass offers `bind` (from data to what the loop works with) and `start_values`.
+    After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_`` and all of it as ``fit_``.
+    """
+
+    learner: Learner | None
+    engine: Engine | None
+    random_state: Any
+    init: Any
+    fit_: Fit
+    core_: Any
+
+    @abstractmethod
+    def bind(self, data: Any) -> tuple[Model, Corpus]:
+        """The model's core and its corpus, made from data as users give them."""
+
+    @abstractmethod
+    def start_values(self, core: Any, init: Any) -> Any:
+        """What the loop takes as its start: parameters, or a function of random numbers."""
+
+    def fit(
+        self,
+        data: Any,
+        init: Any = None,
+        *,
+        development: Any = None,
+        on_step: Sequence[Callable[[State], object]] | Callable[[State], object] = (),
+        keep_params: bool = False,
+        theory: bool = False,
+    ) -> Self:
+        """Learn from data.
+
+        ``init``         start values; without them, what the model was made with
+        ``development``  data by whose likelihood the best of several runs is chosen
+        ``on_step``      called with the `State` after every step; returning True stops the run
+        ``keep_params``  keep the parameters of every step in ``trace_``
+        ``theory``       record Q and the lower bound of every step in ``trace_``
+        """
+        core, corpus = self.bind(data)
+        chosen = self.init if init is None else init
+        held_out = None if development is None else self.bind_more(core, development)
+        self.fit_ = fit(
+            core,
+            corpus,
+            self.learner or EM(),
+            self.engine,
+            init=self.start_values(core, chosen),
+            seed=self._seed(),
+            development=held_out,
+            on_step=on_step,
+            keep_params=keep_params,
+            theory=theory,
+        )
+        self.core_ = core
+        self.raw_params_ = self.fit_.params
+        return self
+
+    def bind_more(self, core: Any, data: Any) -> Corpus:
+        """A corpus of further data for a core that exists already."""
+        raise NotImplementedError(f"{type(self).__name__} takes no further data")
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        rng: Any = self.random_state or np.random.default_rng()
+        return int(rng.integers(2**31) if hasattr(rng, "integers") else rng.randint(2**31))
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "raw_params_"):
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted: call fit first")
+
+    @property
+    def trace_(self) -> Trace:
+        """The best run, step by step, the start included."""
+        return self.fit_.trace
+
+    @property
+    def verdict_(self) -> Verdict:
+        """How the best run ended, as a sentence."""
+        return self.fit_.verdict
+
+    @property
+    def signature_(self) -> str:
+        """One line that makes the run citable."""
+        return self.fit_.signature
+
+    def decompose(self, data: Any, params: Any, at: Any = None) -> Decomposition:
+        """Why EM climbs: log-likelihood = Q + H + KL at ``params``, seen from ``at``.
+
+        Parameters as ``params_`` shows them or as a start is given. See `softcount.decompose`.
+        """
+        if hasattr(self, "core_"):
+            core, corpus = self.core_, self.bind_more(self.core_, data)
+        else:
+            core, corpus = self.bind(data)
+        there = None if at is None else core.params(at)
+        return decompose(core, corpus, core.params(params), there, self.engine)

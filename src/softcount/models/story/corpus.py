@@ -1,0 +1,335 @@
+"""A story's data: traced, compiled, and cut into shards.
+
+Items of one form share a circuit and run side by side, one a lane. When the story does not look at
+the observed values we find the forms by tracing once per *shape* of item, with symbols; otherwise
+we trace every item and put those whose trails turn out equal together. What stays alone is merged
+into forests, circuits with many roots.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from softcount.errors import DataError, ImpossibleItem
+from softcount.kernels.lanes import WIDTH
+from softcount.models.story.alike import with_symbols
+from softcount.models.story.bundle import Bundle, bundle, merged, support_of
+from softcount.models.story.circuit import compile_trail
+from softcount.models.story.engine import log_weight
+from softcount.models.story.language import Story, Table
+from softcount.models.story.support import Lexicon, Support
+from softcount.models.story.symbols import Looked, Shape, is_symbol
+from softcount.models.story.trail import Trail, n_values, trace_story
+from softcount.types import Array
+
+MAX_LANES = 64
+_MAX_CELLS = 1 << 22  # rows times lanes of a block, so that a block's values stay near the core
+_MAX_SHARDS = 16
+_SHARD_COST = 4e6  # alternatives times lanes that are worth a thread's while
+_FOREST = 50_000  # alternatives in a forest
+_FEW = 4  # items of one concrete form from which on lanes beat a forest
+
+_ROOT = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Items in lockstep; entries are places in the shard's own list."""
+
+    bundle: Bundle
+    constant: Array
+    leaf: Array
+    numbers: Array
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which entries of a table a shard touches: the sorted ``places`` in the table, and where the
+    shard's own list has them (``local``).
+
+    There they stand outcome by outcome, so that what one observed word could have come from lies
+    close together in memory.
+    """
+
+    table: str
+    places: Array
+    local: Array
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some of the items: blocks, and table by table the entries that they touch."""
+
+    blocks: tuple[Block, ...]
+    shares: tuple[Share, ...]
+    items: int
+    tokens: int
+
+
+class StoryCorpus:
+    """Items compiled for a story.
+
+    ``support`` is learned from the items unless a fitted one is given, in which entries that it
+    does not have get probability zero. Items that no derivation explains are an error, or with
+    ``strict=False`` listed in ``impossible``.
+    """
+
+    def __init__(
+        self,
+        story: Story,
+        items: Sequence[Any],
+        support: Support | None = None,
+        strict: bool = True,
+    ) -> None:
+        self.items = list(items)
+        if not self.items:
+            raise DataError(
+                "there is no data: the list of items is empty", "give at least one item"
+            )
+        self.tokens = np.array([n_values(item) for item in self.items])
+        self.impossible: list[int] = []
+        lexicon = Lexicon() if support is None else support.lexicon
+        gathering = _Gathering(story, self, lexicon, strict)
+        self.looked = gathering.looked
+        self.symbolic = gathering.symbolic
+        self.traced_alternatives = gathering.traced
+        self.tables = gathering.tables
+        self.support = support or support_of(gathering.bundles, gathering.tables, lexicon)
+        self.bundles = [each.bound(self.support) for each in gathering.bundles]
+        self.singles = gathering.singles
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def name(self, number: int) -> str:
+        """An item as messages show it."""
+        text = repr(self.items[number])
+        return f"item {number} ({text if len(text) <= 60 else text[:57] + '…'})"
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> list[Shard]:
+        """All items in shards of about equal work, or shuffled in batches of a given size."""
+        if batch_size is None:
+            return self._by_work()
+        order = np.random.default_rng(seed).permutation(len(self.items))
+        cuts = np.arange(batch_size, len(order), batch_size)
+        return [self._batch(np.sort(part)) for part in np.split(order, cuts)]
+
+    def _by_work(self) -> list[Shard]:
+        blocks = [block for each in self.bundles for block in _lockstep(each)]
+        costs = np.array([_cost(each) for each in blocks])
+        n_shards = int(np.clip(costs.sum() / _SHARD_COST, 1, min(_MAX_SHARDS, len(blocks))))
+        middle = np.cumsum(costs) - costs / 2
+        shard_of = np.minimum((middle / costs.sum() * n_shards).astype(int), n_shards - 1)
+        groups = [[blocks[i] for i in np.flatnonzero(shard_of == s)] for s in np.unique(shard_of)]
+        return [self._shard(group) for group in groups]
+
+    def _batch(self, numbers: Array) -> Shard:
+        blocks: list[Bundle] = []
+        for each in self.bundles:
+            if len(each.numbers) == 1:
+                inside = np.flatnonzero(np.isin(each.numbers[0], numbers))
+                if len(inside):
+                    blocks.extend(_lockstep(each.columns(inside)))
+        alone = [(n, self.singles[n]) for n in numbers.tolist() if n in self.singles]
+        forest = _forest(alone, self.support.lexicon) if alone else None
+        if forest is not None:
+            blocks.append(forest.bound(self.support))
+        return self._shard(blocks)
+
+    def _shard(self, bundles: Sequence[Bundle]) -> Shard:
+        touched = [part for each in bundles for part in (each.constant, np.unique(each.leaf))]
+        entries = np.unique(np.concatenate(touched))
+        entries = entries[entries < self.support.size]
+        numbers = np.concatenate([each.numbers.ravel() for each in bundles])
+        shares, local = self._shares(entries)
+        blocks = tuple(
+            Block(
+                each,
+                local[np.searchsorted(entries, each.constant)],
+                local[np.searchsorted(entries, _padded(each.leaf))],
+                each.numbers,
+            )
+            for each in bundles
+        )
+        tokens = int(self.tokens[numbers].sum())
+        return Shard(blocks, shares, len(numbers), tokens)
+
+    def _shares(self, entries: Array) -> tuple[tuple[Share, ...], Array]:
+        """The shard's entries by table, and the local place of each (what is in none: the last)."""
+        local = np.arange(len(entries) + 1, dtype=np.int32)
+        shares = []
+        for name, share, places in self.support.slices(entries):
+            outcomes = self.support.tables[name].codes[places, -1]
+            local[share][np.argsort(outcomes, kind="stable")] = np.arange(share.start, share.stop)
+            shares.append(Share(name, places, local[share].copy()))
+        return tuple(shares), local
+
+
+def _padded(leaf: Array) -> Array:
+    """Columns repeated up to a multiple of the vector width."""
+    n_columns = leaf.shape[1]
+    lanes = -(-n_columns // WIDTH) * WIDTH
+    return leaf[:, np.minimum(np.arange(lanes), n_columns - 1)]
+
+
+def _cost(each: Bundle) -> float:
+    lanes = -(-each.numbers.shape[1] // WIDTH) * WIDTH
+    return float((each.circuit.n_alternatives + each.circuit.n_rows) * lanes)
+
+
+def _lockstep(each: Bundle) -> list[Bundle]:
+    """A bundle cut into blocks of lanes, as equal as can be."""
+    fitting = _MAX_CELLS // max(each.circuit.n_rows, 1) // WIDTH * WIDTH
+    lanes = max(min(MAX_LANES, fitting), WIDTH)
+    n_columns = each.numbers.shape[1]
+    vectors = -(-n_columns // WIDTH)
+    n_blocks = -(-vectors // (lanes // WIDTH))
+    cuts = [b * vectors // n_blocks * WIDTH for b in range(n_blocks)] + [n_columns]
+    if n_blocks == 1:
+        return [each]
+    return [each.columns(np.arange(start, stop)) for start, stop in pairwise(cuts)]
+
+
+class _Gathering:
+    """Trace all items and gather them into bundles."""
+
+    def __init__(self, story: Story, corpus: StoryCorpus, lexicon: Lexicon, strict: bool) -> None:
+        self.story, self.corpus, self.lexicon, self.strict = story, corpus, lexicon, strict
+        self.bundles: list[Bundle] = []
+        self.singles: dict[int, Trail] = {}
+        self.tables: dict[str, Table] = {}
+        self.symbolic: dict[Any, Trail] = {}
+        self.traced, self.looked = 0, False
+        shapes = self._shapes()
+        rest = range(len(corpus.items)) if shapes is None else self._by_shape(shapes)
+        self._one_by_one(rest)
+
+    def _shapes(self) -> list[Shape] | None:
+        try:
+            return [Shape(item) for item in self.corpus.items]
+        except Looked:
+            return None
+
+    def _by_shape(self, shapes: list[Shape]) -> list[int]:
+        """Trace once a shape, shortest first; gives the items left when a story looks."""
+        groups: dict[Any, list[int]] = defaultdict(list)
+        for number, shape in enumerate(shapes):
+            groups[shape.key].append(number)
+        waiting = sorted(groups.values(), key=lambda group: len(shapes[group[0]].values))
+        for done, group in enumerate(waiting):
+            trail = self._trace_symbols(self.corpus.items[group[0]])
+            if trail is None or (done == 0 and not self._agrees(trail, shapes[group[0]], group[0])):
+                self.looked = True
+                return [number for left in waiting[done:] for number in left]
+            self.symbolic[shapes[group[0]].key] = trail
+            self.traced += trail.n_alternatives
+            values = self.lexicon.add(v for number in group for v in shapes[number].values)
+            n_slots = len(shapes[group[0]].values)
+            self._add(trail, values.reshape(len(group), n_slots).T, group)
+        return []
+
+    def _trace_symbols(self, item: Any) -> Trail | None:
+        try:
+            return trace_story(self.story, item, symbolic=True)
+        except (Looked, Exception):  # a real fault shows again when values are traced
+            return None
+
+    def _agrees(self, trail: Trail, shape: Shape, number: int) -> bool:
+        """Whether the symbols hid nothing: the same derivations come of the values themselves."""
+        concrete = trace_story(self.story, self.corpus.items[number])
+        filled = [
+            (e.table, tuple(shape.values[p.slots] if is_symbol(p) else p for p in e.key))
+            for e in trail.entries
+        ]
+        hidden = _fingerprint(trail, filled) - _fingerprint(concrete, concrete.entries)
+        return abs(hidden) < 1e-9
+
+    def _one_by_one(self, numbers: Sequence[int]) -> None:
+        forms: dict[bytes, list[tuple[int, Trail]]] = defaultdict(list)
+        known: dict[Any, Trail] = {}
+        for number in numbers:
+            item = self.corpus.items[number]
+            key = item if isinstance(item, str) else None
+            trail = known.get(key) or trace_story(self.story, item)
+            if key is not None and key not in known:
+                known[key] = trail
+            self.traced += trail.n_alternatives
+            forms[trail.form].append((number, trail))
+        alone: list[tuple[int, Trail]] = []
+        for alike in forms.values():
+            if len(alike) < _FEW:
+                alone.extend(alike)
+            else:
+                self._add_alike(alike)
+        self._plant(sorted(alone, key=lambda pair: pair[0]))
+
+    def _add_alike(self, alike: list[tuple[int, Trail]]) -> None:
+        """Items whose trails have one form: what differs between their keys becomes a symbol."""
+        trail, columns = with_symbols([trail for _, trail in alike])
+        codes = self.lexicon.add(value for column in columns for value in column)
+        values = codes.reshape(len(columns), len(alike))
+        self._add(trail, values, [number for number, _ in alike])
+
+    def _add(self, trail: Trail, values: Array, group: list[int]) -> None:
+        varies = np.array([any(map(is_symbol, e.key)) for e in trail.entries], bool)
+        circuit = compile_trail(trail, _ROOT, varies)
+        self.tables.update(trail.tables)
+        if circuit is None:
+            self._explain_nothing(group)
+            return
+        numbers = np.array([group])
+        self.bundles.append(bundle(trail, circuit, values, numbers, self.lexicon))
+
+    def _plant(self, alone: list[tuple[int, Trail]]) -> None:
+        """Merge items that have no company into forests."""
+        sizes = np.cumsum([trail.n_alternatives for _, trail in alone])
+        for cut in np.unique(sizes // _FOREST):
+            chosen = [alone[i] for i in np.flatnonzero(sizes // _FOREST == cut)]
+            forest = _forest(chosen, self.lexicon)
+            if forest is None:
+                chosen = [pair for pair in chosen if self._can_be_explained(*pair)]
+                forest = _forest(chosen, self.lexicon) if chosen else None
+            if forest is not None:
+                self.singles.update(chosen)
+                self.bundles.append(forest)
+            for _, trail in chosen:
+                self.tables.update(trail.tables)
+
+    def _can_be_explained(self, number: int, trail: Trail) -> bool:
+        possible = compile_trail(trail, _ROOT, np.zeros(trail.n_events, bool)) is not None
+        if not possible:
+            self._explain_nothing([number])
+        return possible
+
+    def _explain_nothing(self, group: list[int]) -> None:
+        if self.strict:
+            raise ImpossibleItem(
+                f"no derivation explains {self.corpus.name(group[0])}",
+                "the story yields nothing that can be completed for it: check where it stops and "
+                "what it leaves out",
+            )
+        self.corpus.impossible.extend(group)
+
+
+def _forest(chosen: Sequence[tuple[int, Trail]], lexicon: Lexicon) -> Bundle | None:
+    """A circuit with a root an item; None if some item cannot be explained."""
+    numbers, trails = zip(*chosen, strict=True)
+    joined, roots = merged(trails)
+    circuit = compile_trail(joined, roots, np.zeros(joined.n_events, bool))
+    if circuit is None:
+        return None
+    no_values = np.zeros((1, 1), np.int64)
+    return bundle(joined, circuit, no_values, np.array(numbers)[:, None], lexicon)
+
+
+def _fingerprint(trail: Trail, entries: Sequence[tuple[str, tuple[Any, ...]]]) -> float:
+    """log of the sum over derivations, with weights that depend on the entries alone."""
+    sums = (crc32(repr(tuple(entry)).encode()) for entry in entries)
+    return log_weight(trail, np.array([(crc % 9973 + 1) / 9974 for crc in sums]))

@@ -1,0 +1,215 @@
+"""The words a story is written in: tables, stories, and what they stand for while being traced.
+
+While a story is traced, ``table[...]`` and calls of stories give small integers (`Event`, `Call`),
+so that a yielded alternative can be stored by one C-speed ``extend``. Outside of tracing they give
+something readable, so that ``list(coins("HT"))`` shows what a story says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from softcount.errors import StoryError
+from softcount.models.story import symbols
+
+Features = Callable[..., Iterable[Hashable] | Mapping[Hashable, float]]
+"""From the parts of a key to the names of its features, or to their values by name."""
+
+EVENT, CALL = 1 << 40, 1 << 41
+"""Where the numbers of events and calls begin; a number below was yielded by mistake."""
+
+
+class Entry(NamedTuple):
+    """One entry of a table: the last part of the key is the outcome, those before the condition."""
+
+    table: str
+    key: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.table}[{', '.join(map(str, self.key))}]"
+
+
+class Event(int):
+    """An entry of a table, while tracing."""
+
+    def __repr__(self) -> str:
+        return repr(tracing.entries[self - EVENT]) if tracing else "an event of an earlier trace"
+
+
+class Call(int):
+    """A smaller story, while tracing."""
+
+    def __repr__(self) -> str:
+        return describe(*tracing.calls[self - CALL]) if tracing else "a call of an earlier trace"
+
+
+class Tracing:
+    """What one trace has met so far: entries and calls, each once, in order of appearance."""
+
+    def __init__(self, symbolic: bool) -> None:
+        self.symbolic = symbolic
+        self.entries: list[Entry] = []
+        self.calls: list[tuple[Story, tuple[Any, ...]]] = []
+        self.tables: dict[str, Table] = {}
+        self.memories: list[dict[Any, Any]] = []
+
+    def forget(self) -> None:
+        """Empty the memories of the tables and stories that took part."""
+        for memory in self.memories:
+            memory.clear()
+
+
+tracing: Tracing | None = None
+
+
+class Table:
+    """A table of probabilities that stories refer to: ``table[condition…, outcome]``."""
+
+    def __init__(
+        self, name: str, outcomes: tuple[Hashable, ...] | None, features: Features | None, l2: float
+    ) -> None:
+        self.name, self.outcomes = name, outcomes
+        self.features, self.l2 = features, l2
+        self._met: dict[Any, Event] = {}
+
+    def __repr__(self) -> str:
+        return f"table({self.name!r})"
+
+    def __getitem__(self, key: Any) -> Event | Entry:
+        symbols.trusted = True
+        try:
+            return self._met[key]
+        except KeyError:
+            return self._meet(key)
+        except TypeError:
+            raise self._unhashable(key) from None
+        finally:
+            symbols.trusted = False
+
+    def _meet(self, key: Any) -> Event | Entry:
+        parts = key if type(key) is tuple else (key,)
+        if tracing is None:
+            return Entry(self.name, parts)
+        if any(symbols.is_item(part) for part in parts):
+            if tracing.symbolic:
+                raise symbols.Looked
+            if not all(map(symbols.is_hashable, parts)):
+                raise self._unhashable(key)
+        if not self._met:
+            tracing.memories.append(self._met)
+            tracing.tables[self.name] = self
+        event = Event(EVENT + len(tracing.entries))
+        tracing.entries.append(Entry(self.name, tuple(map(symbols.plain, parts))))
+        self._met[key] = event
+        return event
+
+    def _unhashable(self, key: Any) -> StoryError:
+        return StoryError(
+            f"table {self.name!r} is asked for an entry that cannot be looked up: {_short(key)}",
+            "the parts of a key must be hashable: words, numbers or tuples, not lists",
+        )
+
+
+class Story:
+    """A generator function that yields every way its arguments could have come about."""
+
+    def __init__(self, function: Callable[..., Iterator[Any]]) -> None:
+        if not inspect.isgeneratorfunction(function):
+            raise StoryError(
+                f"{function!r} is not a story: it does not yield",
+                "a story is a generator function that yields one alternative at a time",
+            )
+        self.function = function
+        self.name = function.__name__
+        self.__doc__ = function.__doc__
+        self.signature = inspect.signature(function)
+        self._met: dict[tuple[Any, ...], Call] = {}
+
+    def __repr__(self) -> str:
+        return f"<story {self.name}>"
+
+    @property
+    def n_arguments(self) -> int:
+        """How many arguments must be given."""
+        needed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameters = self.signature.parameters.values()
+        return sum(p.kind in needed and p.default is p.empty for p in parameters)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args = self.signature.bind(*args, **named).args
+        symbols.trusted = True
+        try:
+            return self._met[args]
+        except KeyError:
+            return self._meet(args)
+        except TypeError:
+            if tracing is None:
+                return self.function(*args)
+            raise StoryError(
+                f"{describe(self, args)}: an argument cannot be compared with those of other calls",
+                "pass words, numbers, tuples, or the data item and its parts themselves; instead "
+                "of a fresh list such as words[1:] pass the whole list and a position",
+            ) from None
+        finally:
+            symbols.trusted = False
+
+    def _meet(self, args: tuple[Any, ...]) -> Any:
+        if tracing is None:
+            return self.function(*args)
+        if not self._met:
+            tracing.memories.append(self._met)
+        call = Call(CALL + len(tracing.calls))
+        tracing.calls.append((self, args))
+        self._met[args] = call
+        return call
+
+
+def describe(story: Story, args: tuple[Any, ...]) -> str:
+    """A call as a reader would write it; the data item and its parts become '…'."""
+    hidden = (symbols.is_item(arg) or symbols.is_symbol(arg) for arg in args)
+    shown = ("…" if hide else _short(arg) for hide, arg in zip(hidden, args, strict=True))
+    return f"{story.name}({', '.join(shown)})"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "…"
+
+
+def table(
+    name: str,
+    outcomes: Iterable[Hashable] | None = None,
+    *,
+    features: Features | None = None,
+    l2: float = 1.0,
+) -> Table:
+    """A table of probabilities, learned under this name.
+
+    ``table[c1, …, cn, x]`` is P(x | c1, …, cn): the last index is the outcome. A row holds the
+    outcomes that occur with its condition in the data; ``outcomes`` declares them instead, so that
+    a smoothed row also keeps room for what never occurred. With ``features`` (a function of the
+    key's parts that names features, or gives them as a mapping to values) the rows are log-linear:
+    P(x | c) ∝ exp(w · features(c, x)), with the penalty ``l2 / 2 · ‖w‖²``.
+
+    >>> flip = table("flip")
+    >>> flip["A", "H"]
+    flip[A, H]
+    """
+    return Table(name, None if outcomes is None else tuple(dict.fromkeys(outcomes)), features, l2)
+
+
+def story(function: Callable[..., Iterator[Any]]) -> Story:
+    """Make a generator function a story: each ``yield`` is one way the data could come about.
+
+    >>> which, flip = table("which"), table("flip")
+    >>> @story
+    ... def coins(tosses):
+    ...     for z in "AB":
+    ...         yield which[z], *(flip[z, x] for x in tosses)
+    >>> list(coins("HT"))
+    [(which[A], flip[A, H], flip[A, T]), (which[B], flip[B, H], flip[B, T])]
+    """
+    return Story(function)

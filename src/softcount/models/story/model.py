@@ -1,0 +1,210 @@
+"""The estimator: a user's story, learned from data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+
+from softcount import store
+from softcount.engines.base import Engine
+from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError
+from softcount.learners.base import Learner
+from softcount.models.base import Estimator
+from softcount.models.story.core import StoryCore, bind
+from softcount.models.story.corpus import StoryCorpus
+from softcount.models.story.derivation import Derivation, derive
+from softcount.models.story.files import packed, unpacked
+from softcount.models.story.forward import Forward
+from softcount.models.story.language import Story
+from softcount.models.story.readable import TablesView
+from softcount.types import Array, How
+
+KIND = "story"
+_KEPT_SHAPES = 10_000  # training items kept for generate()
+
+
+class StoryModel(Estimator):
+    """A model that the user wrote down as a story.
+
+    ``learner``       how to learn (default `EM()`)
+    ``engine``        where (default: threads on this machine)
+    ``init``          'random', 'uniform' (1/V everywhere), or start values as nested mappings
+    ``prior``         Dirichlet concentration of every table, or by table; 1 is flat
+    ``smoothing``     add so much to every count: the same as ``prior = 1 + smoothing``
+    ``frozen``        names of tables that keep their start values
+    ``random_state``  seed; the same seed gives the same bits for any number of threads
+
+    >>> from softcount import EM, story, table
+    >>> which, flip = table("which"), table("flip")
+    >>> @story
+    ... def coins(tosses):
+    ...     for z in "AB":
+    ...         yield which[z], *(flip[z, x] for x in tosses)
+    >>> model = StoryModel(coins, learner=EM(max_iter=3, tol=0)).fit(
+    ...     ["HHH", "TTT", "HHH", "TTT"],
+    ...     init={
+    ...         "which": {"A": 0.3, "B": 0.7},
+    ...         "flip": {"A": {"H": 0.3, "T": 0.7}, "B": {"H": 0.6, "T": 0.4}},
+    ...     },
+    ... )
+    >>> model.trace_.log_likelihood.round(6).tolist()
+    [-7.499076, -4.931993, -2.945809, -2.772725]
+    """
+
+    core_: StoryCore
+
+    def __init__(
+        self,
+        story: Story,
+        *,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        init: str | Mapping[str, Any] = "random",
+        prior: float | Mapping[str, float] = 1.0,
+        smoothing: float | Mapping[str, float] | None = None,
+        frozen: Iterable[str] = (),
+        random_state: Any = 0,
+    ) -> None:
+        self.story = story
+        self.learner = learner
+        self.engine = engine
+        self.init = init
+        self.prior = prior
+        self.smoothing = smoothing
+        self.frozen = frozen
+        self.random_state = random_state
+
+    def fit(self, data: Iterable[Any], init: Any = None, **options: Any) -> Self:
+        """Learn the tables from items (see `Estimator.fit` for the options)."""
+        items = list(data)
+        try:
+            super().fit(items, init, **options)
+        except ImpossibleItem as error:
+            raise _named(error, items) from error
+        self._examples = items[:_KEPT_SHAPES]
+        return self
+
+    def bind(self, data: Iterable[Any]) -> tuple[StoryCore, StoryCorpus]:
+        """Trace and compile the data; gives what the loop works with."""
+        if not isinstance(self.story, Story):
+            raise StoryError(
+                f"{self.story!r} is not a story", "decorate the generator function with @story"
+            )
+        return bind(self.story, data, self._prior(), tuple(self.frozen))
+
+    def bind_more(self, core: StoryCore, data: Iterable[Any]) -> StoryCorpus:
+        """Compile further data for tables that exist already."""
+        return StoryCorpus(self.story, list(data), core.support)
+
+    def _prior(self) -> float | Mapping[str, float]:
+        if self.smoothing is None:
+            return self.prior
+        if self.prior != 1.0:
+            raise LearnerError(
+                "prior and smoothing say the same thing twice",
+                "give one of them: smoothing=a is prior=1+a",
+            )
+        if isinstance(self.smoothing, Mapping):
+            return {table: 1.0 + amount for table, amount in self.smoothing.items()}
+        return 1.0 + self.smoothing
+
+    def start_values(self, core: StoryCore, init: Any) -> Any:
+        return core.start(init)
+
+    @property
+    def params_(self) -> TablesView:
+        """The learned tables: ``params_["flip"]["A"]["H"]``."""
+        self._require_fit()
+        return self.core_.readable(self.raw_params_)
+
+    def score(self, items: Iterable[Any]) -> Array:
+        """log-likelihood of each item; -inf for what the tables cannot explain."""
+        self._require_fit()
+        corpus = StoryCorpus(self.story, list(items), self.core_.support, strict=False)
+        logs = np.full(len(corpus), -np.inf)
+        for shard in corpus.shards() if corpus.bundles else ():
+            numbers, values = self.core_.logs(self.raw_params_, shard)
+            logs[numbers] = values
+        return logs
+
+    def posterior(self, item: Any) -> dict[str, dict[tuple[Hashable, ...], float]]:
+        """The expected count of each table entry in an item, by table and key."""
+        self._require_fit()
+        corpus = StoryCorpus(self.story, [item], self.core_.support)
+        try:
+            stats = self.core_.expect(self.raw_params_, corpus.shards()[0], How())
+        except ImpossibleItem as error:
+            raise _named(error, [item]) from error
+        return self.core_.counts_by_key(stats)
+
+    def best(self, item: Any) -> Derivation:
+        """The most probable derivation of an item."""
+        self._require_fit()
+        return derive(self.core_, self.story, self.raw_params_, item, "hard")
+
+    def sample_hidden(self, item: Any, random_state: int = 0) -> Derivation:
+        """A derivation of an item, drawn from the posterior."""
+        self._require_fit()
+        return derive(self.core_, self.story, self.raw_params_, item, "sample", random_state)
+
+    def generate(self, n: int = 1, random_state: int = 0) -> list[Any]:
+        """New items, each of the shape of a random training item.
+
+        Works for stories that do not look at the observed values; values that are conditions only
+        (such as the source sentence of an alignment) are kept from the training item.
+        """
+        self._require_fit()
+        if not getattr(self, "_examples", None):
+            raise StoryError(
+                "this model was loaded from a file and has no training items to take shapes from",
+                "fit it, or generate before saving",
+            )
+        if StoryCorpus(self.story, self._examples[:1]).looked:
+            raise StoryError(
+                f"story {self.story.name!r} looks at the observed values, so it cannot be run "
+                "forward",
+                "use observed values only as table indices and as arguments of stories",
+            )
+        forward = Forward(self.core_, self.story, self.raw_params_, self._examples)
+        rng = np.random.default_rng(random_state)
+        return [forward.draw(rng) for _ in range(n)]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the learned tables to a file (not the story: that is code)."""
+        self._require_fit()
+        arrays, meta = packed(self.core_, self.raw_params_)
+        signature = self.signature_ if hasattr(self, "fit_") else self._signature
+        store.write(path, KIND, arrays, meta, signature)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], story: Story) -> StoryModel:
+        """Read tables that `save` wrote, for the same story."""
+        return cls.restore(store.read(path, KIND), story=story)
+
+    @classmethod
+    def restore(cls, stored: store.Stored, story: Story | None = None) -> StoryModel:
+        """A model from what a file holds (see `softcount.load`)."""
+        if story is None:
+            raise StoreError(
+                f"the file holds the tables of story {stored.meta.get('name')!r}, but not its code",
+                "pass the story: softcount.load(path, story=…)",
+            )
+        model = cls(story)
+        model.core_, model.raw_params_ = unpacked(stored, story)
+        model._signature = stored.signature
+        return model
+
+
+def _named(error: ImpossibleItem, items: list[Any]) -> ImpossibleItem:
+    """The same error with the item written out."""
+    words = error.message.split()
+    if words[0] == "item" and words[1].isdigit():
+        text = repr(items[int(words[1])])
+        shown = text if len(text) <= 60 else text[:57] + "…"
+        return ImpossibleItem(
+            error.message.replace(f"item {words[1]}", f"item {words[1]} ({shown})", 1), error.hint
+        )
+    return error

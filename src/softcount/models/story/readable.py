@@ -1,0 +1,148 @@
+"""Tables as people read them: nested mappings that print themselves."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import MissingEntry
+from softcount.models.story.support import TableSupport
+from softcount.types import Array
+
+_SHOWN = 8  # rows, and outcomes a row, that are printed
+
+
+class TableView(Mapping[Hashable, Any]):
+    """A table, or the part of it below some condition: ``view["A"]["H"]`` or ``view["A", "H"]``.
+
+    Rows iterate over their outcomes, the most probable first.
+    """
+
+    def __init__(
+        self, support: TableSupport, values: Array, depth: int = 0, prefix: int = 0
+    ) -> None:
+        self._support, self._values = support, values
+        self._depth, self._prefix = depth, prefix
+
+    @property
+    def is_row(self) -> bool:
+        return self._depth == self._support.arity - 1
+
+    def _below(self) -> Array:
+        """Numbers, in the next level, of what stands below this prefix."""
+        level = self._support.levels[self._depth]
+        start, stop = np.searchsorted(
+            level.keys, level.radix * np.array([0, 1]) + level.radix * self._prefix
+        )
+        return np.arange(start, stop)
+
+    def __getitem__(self, key: Hashable) -> Any:
+        view: Any = self
+        for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
+            view = view._step(part, key)
+        return view
+
+    def _wants_parts(self, key: tuple[Hashable, ...]) -> bool:
+        """A tuple is a path of parts unless it is itself a part."""
+        return bool(self._support.lexicon.find([key])[0] < 0)
+
+    def _step(self, part: Hashable, key: Hashable) -> Any:
+        code = self._support.lexicon.find([part])
+        rank = int(self._support.levels[self._depth].rank(np.array([self._prefix]), code)[0])
+        if rank < 0:
+            raise MissingEntry(
+                f"table {self._support.name!r} has no entry {key!r}: it never occurred in the data",
+                "the table lists what it has; declare further outcomes with "
+                "table(name, outcomes=…)",
+            )
+        if self.is_row:
+            return float(self._values[rank])
+        return TableView(self._support, self._values, self._depth + 1, rank)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        below = self._below()
+        if self.is_row:
+            below = below[np.argsort(-self._values[below], kind="stable")]
+        level = self._support.levels[self._depth]
+        known = self._support.lexicon.values
+        return (known[code] for code in (level.keys[below] % level.radix).tolist())
+
+    def __len__(self) -> int:
+        return len(self._below())
+
+    def rows(self) -> Iterator[tuple[tuple[Hashable, ...], TableView]]:
+        """All rows below, with their conditions."""
+        if self.is_row:
+            yield (), self
+            return
+        for part in self:
+            for rest, row in self._step(part, part).rows():
+                yield (part, *rest), row
+
+    def to_dict(self) -> dict[Any, Any]:
+        """The same as plain nested dictionaries."""
+        return {k: v.to_dict() if isinstance(v, TableView) else v for k, v in self.items()}
+
+    def _lines(self) -> Iterator[tuple[str, list[tuple[str, float]], int]]:
+        for condition, row in self.rows():
+            best = [
+                (str(outcome), row[outcome]) for outcome, _ in zip(row, range(_SHOWN), strict=False)
+            ]
+            yield ", ".join(map(str, condition)), best, len(row) - len(best)
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, (condition, best, left) in enumerate(self._lines()):
+            if number == _SHOWN:
+                lines.append("  …")
+                break
+            cells = "  ".join(f"{outcome} {p:.4f}" for outcome, p in best)
+            lines.append(f"  {condition + ': ' if condition else ''}{cells}{'  …' if left else ''}")
+        return f"{self._support.name}\n" + "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for number, (condition, best, left) in enumerate(self._lines()):
+            if number == _SHOWN:
+                rows.append("<tr><td>…</td></tr>")
+                break
+            cells = "".join(
+                f"<td>{html.escape(outcome)} <b>{p:.4f}</b></td>" for outcome, p in best
+            )
+            more = "<td>…</td>" if left else ""
+            rows.append(f"<tr><th>{html.escape(condition)}</th>{cells}{more}</tr>")
+        name = html.escape(self._support.name)
+        return f"<table><caption>{name}</caption>{''.join(rows)}</table>"
+
+
+class TablesView(Mapping[str, TableView]):
+    """All tables of a story by name."""
+
+    def __init__(self, tables: Mapping[str, TableView]) -> None:
+        self._tables = dict(tables)
+
+    def __getitem__(self, name: str) -> TableView:
+        if name not in self._tables:
+            raise MissingEntry(
+                f"there is no table {name!r} in this story", f"it has {', '.join(self._tables)}"
+            )
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def to_dict(self) -> dict[str, dict[Any, Any]]:
+        """The same as plain nested dictionaries."""
+        return {name: view.to_dict() for name, view in self.items()}
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._tables.values()))
+
+    def _repr_html_(self) -> str:
+        return "".join(view._repr_html_() for view in self._tables.values())

@@ -1,0 +1,154 @@
+"""Start values: from what a user writes to parameters, with every mistake named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import StartError
+from softcount.families.base import Family
+from softcount.families.rows import row_sums
+from softcount.models.story.support import Support, TableSupport
+from softcount.types import Array, Params
+
+_ROUNDING = 0.02
+"""A row's sum may be off by so much (printed figures are rounded); it is then made exact."""
+
+
+def uniform(support: Support, families: Mapping[str, Family]) -> Params:
+    """1/V for every entry of a table with V outcomes.
+
+    What never occurs with a condition keeps its share, as in the uniform start of IBM Model 1.
+    """
+    params = {}
+    for name, table in support.tables.items():
+        params[name] = families[name].uniform().copy()
+        params[name][: len(table)] = 1.0 / table.n_outcomes
+    return params
+
+
+def given(
+    start: Mapping[str, Any], support: Support, families: Mapping[str, Family], fallback: Params
+) -> Params:
+    """Parameters from nested mappings or flat tuple keys; rows left out stay as in `fallback`."""
+    strange = set(start) - set(support.tables)
+    if strange:
+        raise StartError(
+            f"start values for {_join(strange)}, but the story has no such table",
+            f"its tables are {_join(support.tables)}",
+        )
+    params = dict(fallback)
+    for name, value in start.items():
+        table = support.tables[name]
+        params[name] = np.array(fallback[name], dtype=np.float64)
+        if isinstance(value, Mapping):
+            params[name][: len(table)] = _from_mapping(table, value, params[name][: len(table)])
+        else:
+            params[name] = _from_array(name, value, params[name])
+    return params
+
+
+def _from_array(name: str, value: Any, like: Array) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != like.shape:
+        raise StartError(
+            f"start values of table {name!r} have shape {array.shape}, not {like.shape}",
+            "arrays must have one number an entry; nested mappings are easier",
+        )
+    _check_numbers(name, array)
+    return array
+
+
+def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array) -> Array:
+    keys, numbers = [], []
+    for key, number in _flat(value, table.arity, table.name):
+        keys.append(key)
+        numbers.append(_number(table.name, key, number))
+    codes = [table.lexicon.find(key[p] for key in keys) for p in range(table.arity)]
+    entries = table.find(codes)
+    if len(entries) and entries.min() < 0:
+        raise _never_occurs(table, keys[int(np.argmin(entries))])
+    given = np.zeros(len(table))
+    given[entries] = numbers
+    _check_numbers(table.name, given)
+    rows = np.searchsorted(table.indptr, entries, side="right") - 1
+    mentioned = np.zeros(len(table.indptr) - 1, bool)
+    mentioned[rows] = True
+    sums = row_sums(given, table.indptr)
+    for row in np.flatnonzero(mentioned & (np.abs(sums - 1.0) > _ROUNDING)):
+        condition = table.every_key()[table.indptr[row]][:-1]
+        raise StartError(
+            f"start values of table {table.name!r}{_given(condition)} add up to {sums[row]:g}",
+            "each row must add up to 1 over the outcomes that occur",
+        )
+    exact = np.abs(sums - 1.0) <= 1e-9
+    scale = np.where(exact | ~mentioned, 1.0, sums)
+    lengths = np.diff(table.indptr)
+    chosen = np.repeat(mentioned, lengths)
+    return np.where(chosen, given / np.repeat(scale, lengths), fallback)
+
+
+def _flat(
+    value: Mapping[Any, Any], arity: int, name: str, prefix: tuple[Hashable, ...] = ()
+) -> Iterator[tuple[tuple[Hashable, ...], Any]]:
+    for key, inner in value.items():
+        path = (
+            (*prefix, *key)
+            if isinstance(key, tuple) and len(prefix) + len(key) <= arity
+            else (*prefix, key)
+        )
+        if isinstance(inner, Mapping) and len(path) < arity:
+            yield from _flat(inner, arity, name, path)
+        elif len(path) == arity:
+            yield path, inner
+        else:
+            raise StartError(
+                f"start values of table {name!r}: {path!r} is not a full key of {arity} parts",
+                "nest mappings condition by condition down to the outcome",
+            )
+
+
+def _number(name: str, key: tuple[Hashable, ...], value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise StartError(
+            f"start value of {name}[{_join(key)}] is {value!r}, not a number",
+            "give a probability, such as 0.5",
+        ) from None
+    if not math.isfinite(number) or number < 0.0:
+        raise StartError(
+            f"start value of {name}[{_join(key)}] is {number}",
+            "probabilities are finite and not negative",
+        )
+    return number
+
+
+def _check_numbers(name: str, values: Array) -> None:
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise StartError(
+            f"start values of table {name!r} are not all finite and non-negative",
+            "look for NaN and for negative numbers",
+        )
+
+
+def _never_occurs(table: TableSupport, key: tuple[Hashable, ...]) -> StartError:
+    known = [str(outcome) for outcome in {k[-1] for k in table.every_key()}]
+    close = get_close_matches(str(key[-1]), known, n=1)
+    return StartError(
+        f"start value for {table.name}[{_join(key)}], an entry that never occurs in the data",
+        (f"did you mean {close[0]!r}? " if close else "")
+        + "leave it out, or declare table(name, outcomes=…)",
+    )
+
+
+def _given(condition: tuple[Hashable, ...]) -> str:
+    return f" given {_join(condition)}" if condition else ""
+
+
+def _join(parts: Any) -> str:
+    return ", ".join(map(str, parts))

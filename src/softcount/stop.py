@@ -1,0 +1,64 @@
+"""When a run ends, and what to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from softcount.errors import SoftcountError
+from softcount.families.base import Family
+from softcount.types import Params, State
+from softcount.verdict import Verdict
+
+if TYPE_CHECKING:
+    from softcount.learners.base import Learner
+
+SLACK = 1e-9
+"""Part of its size by which an objective may fall through rounding alone."""
+
+
+def judge(
+    learner: Learner, families: Mapping[str, Family], before: State | None, now: State
+) -> Verdict | None:
+    """The verdict, if the run ends with the step ``now``; None if it goes on."""
+    if now.objective != now.objective:
+        raise SoftcountError(
+            f"the objective is not a number at step {now.step}",
+            "this is a fault of the model: its E-step returned NaN; run check_model on it",
+        )
+    if learner.stochastic:
+        return Verdict.SAMPLED if now.step >= learner.max_iter else None
+    if learner.monotone and before and _fell(before, now):
+        return Verdict.FELL
+    still = (
+        before is not None and now.temper == learner.last_temper and _still(learner, before, now)
+    )
+    if (still and learner.tol > 0) or now.step >= learner.max_iter:
+        if indistinguishable(families, now.params):
+            return Verdict.STUCK
+        return Verdict.CONVERGED if still else Verdict.OUT_OF_STEPS
+    return None
+
+
+def indistinguishable(families: Mapping[str, Family], params: Params) -> bool:
+    """Whether every family that has rows to compare finds them all the same."""
+    answers = [family.alike(params[name]) for name, family in families.items()]
+    compared = [answer for answer in answers if answer is not None]
+    return bool(compared) and all(compared)
+
+
+def _fell(before: State, now: State) -> bool:
+    """Whether the objective went down, by more than rounding, under one and the same temper."""
+    slack = SLACK * max(1.0, abs(before.objective))
+    return now.temper == before.temper and now.objective < before.objective - slack
+
+
+def _still(learner: Learner, before: State, now: State) -> bool:
+    """Whether the step changed next to nothing; tol = 0: nothing at all."""
+    if now.temper != before.temper:
+        return False
+    if learner.stop == "change":
+        return now.change <= learner.tol
+    if learner.stop == "perplexity":
+        return abs(now.perplexity - before.perplexity) <= learner.tol * now.perplexity
+    return abs(now.objective - before.objective) <= learner.tol * max(1.0, abs(now.objective))

@@ -1,0 +1,58 @@
+"""Why EM climbs: the log-likelihood is a lower bound plus a gap, and each step moves one of them.
+
+For any posterior q over the hidden values, log p(x | θ) = F(q, θ) + KL(q ‖ p(z | x, θ)), where
+F = Q + H: the expected complete-data log-likelihood and the entropy of q (Neal & Hinton 1998).
+With q the posterior at Θ_t, Q is EM's Q(Θ, Θ_t); at Θ = Θ_t the gap closes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from softcount.engines.base import Engine
+from softcount.job import Corpus, Model, open_session
+from softcount.learners.steps import expected_log
+from softcount.types import How, Params
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """log_likelihood = bound + kl, and bound = q + entropy, in nats.
+
+    ``log_likelihood``  log p(x | Θ)
+    ``q``               Q(Θ, Θ_t) = E[log p(x, z | Θ)] under the posterior at Θ_t
+    ``entropy``         H of that posterior
+    ``bound``           F = Q + H
+    ``kl``              KL of that posterior from the one at Θ; a true model never makes it negative
+                        (but for rounding), so it is not rounded up to zero here
+    """
+
+    log_likelihood: float
+    q: float
+    entropy: float
+    bound: float
+    kl: float
+
+
+def decompose(
+    model: Model,
+    data: Corpus,
+    params: Params,
+    at: Params | None = None,
+    engine: Engine | None = None,
+) -> Decomposition:
+    """Take the log-likelihood at ``params`` apart, with the posterior at ``at`` (default: there).
+
+    Parameters of a fit go in as they come out: ``decompose(core, corpus, fit.params)``. What the
+    E-step puts into the log-likelihood but not into any family's counts (a constant of the data)
+    is found in the entropy.
+    """
+    at = params if at is None else at
+    with open_session(model, data, engine) as session:
+        posterior = session.expect(model.expect, at, How())
+        session.reset()
+        here = session.expect(model.expect, params, How(score_only=True))
+    entropy = posterior.log_likelihood - expected_log(model.families, posterior.counts, at)
+    q = expected_log(model.families, posterior.counts, params)
+    bound = q + entropy
+    return Decomposition(here.log_likelihood, q, entropy, bound, here.log_likelihood - bound)

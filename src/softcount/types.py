@@ -1,0 +1,204 @@
+"""What travels between models, learners and engines: counts, steps, what a fit leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softcount.verdict import Verdict
+
+Array = NDArray[Any]
+Params = Mapping[str, Array]
+"""One array of parameters for each family, by the family's name."""
+
+Fill = Literal["soft", "hard", "sample"]
+"""How hidden values are filled in: posterior weights, the single best value, or a draw."""
+
+Update = Literal["maximise", "mean_field", "draw"]
+"""How counts become parameters: their mode, exp of the expected log, or a posterior draw."""
+
+
+@dataclass(frozen=True)
+class SparseCounts:
+    """Counts of the few entries of a large table that a shard touches; all others are zero.
+
+    ``index`` is sorted and has no repeats.
+    """
+
+    index: Array
+    value: Array
+    size: int
+
+    __array_ufunc__ = None  # let array + sparse come to __radd__
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, SparseCounts):
+            dense = np.array(other)
+            dense.reshape(-1)[self.index] += self.value
+            return dense
+        if np.array_equal(self.index, other.index):
+            return replace(self, value=self.value + other.value)
+        both = np.concatenate([self.index, other.index])
+        order = np.argsort(both, kind="stable")  # a merge: linear in two sorted runs
+        both = both[order]
+        first = np.flatnonzero(np.diff(both, prepend=-1))
+        value = np.concatenate([self.value, other.value])[order]
+        return SparseCounts(both[first], np.add.reduceat(value, first), self.size)
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: float) -> SparseCounts:
+        return replace(self, value=self.value * factor)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        dense = np.zeros(self.size, dtype=dtype or self.value.dtype)
+        dense[self.index] = self.value
+        return dense
+
+
+Counts = Array | SparseCounts
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What one E-step found in some data: expected counts and how well the data fit.
+
+    Stats of two shards add with ``+``.
+
+    ``counts``          sufficient statistics, one entry a family
+    ``log_likelihood``  log p(x | θ), in nats
+    ``score``           what the E-step attained, the learner's objective before the prior:
+                        soft and sample log p(x | θ) (tempered: log Σ_z p(x, z)^β / β),
+                        hard log p(x, ẑ | θ)
+    ``items``           how many items (their weights added up)
+    ``tokens``          how many observations, for perplexity
+    ``local``           new values of parameters that belong to the shard; stays with the engine
+    """
+
+    counts: Mapping[str, Counts]
+    log_likelihood: float = 0.0
+    score: float = 0.0
+    items: float = 0.0
+    tokens: float = 0.0
+    local: Any = field(default=None, compare=False)
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(
+            {name: self.counts[name] + other.counts[name] for name in self.counts},
+            self.log_likelihood + other.log_likelihood,
+            self.score + other.score,
+            self.items + other.items,
+            self.tokens + other.tokens,
+        )
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the negative log-likelihood a token."""
+        return float(np.exp(-self.log_likelihood / max(self.tokens, 1.0)))
+
+
+@dataclass(frozen=True)
+class How:
+    """How an E-step is to be done.
+
+    ``stream`` seeds its draws: a draw depends on the stream and the item, never on the thread.
+    ``threads`` is how many threads a kernel may use inside one shard.
+    ``score_only`` asks for the log-likelihood alone; counts may then be left empty.
+    """
+
+    fill: Fill = "soft"
+    temper: float = 1.0
+    samples: int = 1
+    stream: int = 0
+    threads: int = 1
+    score_only: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """Where learning stands after a step; step 0 is the start.
+
+    ``q`` and ``bound`` (asked for with ``theory=True``) are Q(Θ_t, Θ_{t-1}) and the lower bound
+    Q + H that the previous E-step put under the log-likelihood, both at this step's parameters.
+    """
+
+    step: int
+    params: Params
+    objective: float
+    log_likelihood: float
+    perplexity: float
+    seconds: float
+    change: float
+    temper: float = 1.0
+    q: float = float("nan")
+    bound: float = float("nan")
+
+
+COLUMNS = ("objective", "log_likelihood", "perplexity", "seconds", "change", "q", "bound")
+
+
+@dataclass(frozen=True)
+class Trace(Sequence[State]):
+    """Every step of one run, the start included; each figure is also a column (an array)."""
+
+    states: tuple[State, ...]
+    verdict: Verdict
+    keeps_params: bool = False
+
+    @classmethod
+    def of(cls, states: Iterable[State], verdict: Verdict, keep_params: bool) -> Self:
+        kept = tuple(s if keep_params else replace(s, params={}) for s in states)
+        return cls(kept, verdict, keep_params)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.states[index]
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def column(self, name: str) -> Array:
+        return np.array([getattr(state, name) for state in self.states])
+
+    objective = property(lambda self: self.column("objective"))
+    log_likelihood = property(lambda self: self.column("log_likelihood"))
+    perplexity = property(lambda self: self.column("perplexity"))
+    seconds = property(lambda self: self.column("seconds"))
+    change = property(lambda self: self.column("change"))
+    q = property(lambda self: self.column("q"))
+    bound = property(lambda self: self.column("bound"))
+
+    @property
+    def params(self) -> list[Params]:
+        """The parameters after every step, if the fit was asked to keep them."""
+        if not self.keeps_params:
+            raise AttributeError("this trace has no parameters: fit with keep_params=True")
+        return [state.params for state in self.states]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit leaves behind.
+
+    ``params``     the parameters of the best run (for a sampler: the mean of its kept draws)
+    ``trace``      the best run, step by step
+    ``traces``     all runs (restarts or chains), the best one included
+    ``draws``      kept draws of each chain, empty unless the learner samples parameters
+    ``signature``  one line that makes the run citable
+    ``diagnostics`` R-hat and effective sample sizes over chains, empty unless sampled
+    """
+
+    params: Params
+    trace: Trace
+    traces: tuple[Trace, ...]
+    signature: str
+    draws: tuple[tuple[Params, ...], ...] = ()
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return self.trace.verdict

@@ -1,0 +1,23 @@
+"""How a run can end, as sentences."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How a run ended. Each is a sentence; ``.good`` says whether to trust the result."""
+
+    CONVERGED = "converged: another step would change next to nothing"
+    OUT_OF_STEPS = "ran out of steps before it converged: raise max_iter, or accept a larger tol"
+    STUCK = (
+        "stuck: the hidden values are indistinguishable, every class has the same distribution; "
+        "start from unequal values (init='random')"
+    )
+    FELL = "fell: the objective went down, which this learner must not do; please report it"
+    STOPPED = "stopped by a callback"
+    SAMPLED = "sampled: the chain ran its course; look at the diagnostics before you trust it"
+
+    @property
+    def good(self) -> bool:
+        return self in (Verdict.CONVERGED, Verdict.SAMPLED, Verdict.STOPPED)
