@@ -99,7 +99,8 @@ class Stats:
     @property
     def perplexity(self) -> float:
         """exp of the negative log-likelihood a token."""
-        return float(np.exp(-self.log_likelihood / max(self.tokens, 1.0)))
+        with np.errstate(over="ignore"):
+            return float(np.exp(-self.log_likelihood / max(self.tokens, 1.0)))
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class StoryCorpus:
     def _batch(self, numbers: Array) -> Shard:
         blocks: list[Bundle] = []
         for each in self.bundles:
-            if len(each.numbers) == 1:
+            if int(each.numbers[0, 0]) not in self.singles:
                 inside = np.flatnonzero(np.isin(each.numbers[0], numbers))
                 if len(inside):
                     blocks.extend(_lockstep(each.columns(inside)))

@@ -1,0 +1,39 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from softcount import __version__
+from softcount.cli import demo, story
+
+# plain help and plain exceptions: rich would double the time that --help takes
+app = typer.Typer(
+    name="softcount",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+)
+app.command("story")(story.story)
+app.command("demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"softcount {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def softcount(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Learn hidden structure from text that nobody labelled."""

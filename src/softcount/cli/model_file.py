@@ -1,0 +1,45 @@
+"""The user's own file with a story in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from softcount.errors import StoryError
+
+if TYPE_CHECKING:
+    from softcount.models.story.language import Story
+
+
+def story_from(path: Path, name: str | None) -> Story:
+    """Run the file and give back the story called ``name``, or else the last one defined."""
+    from softcount.models.story.language import Story
+
+    module = _run(path)
+    stories = {key: value for key, value in vars(module).items() if isinstance(value, Story)}
+    if not stories:
+        raise StoryError(f"{path}: there is no story in this file", hint="mark one with @sc.story")
+    if name is None:
+        return list(stories.values())[-1]
+    if name not in stories:
+        raise StoryError(
+            f"{path}: there is no story called {name}",
+            hint=f"stories in this file: {', '.join(stories)}",
+        )
+    return stories[name]
+
+
+def _run(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise StoryError(f"{path}: there is no such file", hint="MODEL is a Python file")
+    spec = importlib.util.spec_from_file_location(f"story_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise StoryError(f"{path}: not a Python file", hint="its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.resolve().parent))  # as `python MODEL.py` does
+    spec.loader.exec_module(module)
+    return module

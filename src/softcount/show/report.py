@@ -1,0 +1,118 @@
+"""A self-contained page about one or more fits: text, bars, curves; no script and no network."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from softcount.errors import SoftcountError
+from softcount.show.finding import Bars, Finding
+from softcount.show.svg import Series, line_chart
+from softcount.types import Fit
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #fdfcf9; --ink: #23221f; --soft: #6b6860;
+  --rule: #e4e1d8; --bar: #1d5c8f; --good: #2f7d5b; --poor: #b4541a; }
+@media (prefers-color-scheme: dark) { :root { --paper: #1b1a18; --ink: #e8e5dc; --soft: #a09c91;
+  --rule: #3a3934; --bar: #7db8e8; --good: #7cc9a3; --poor: #eba06c; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 3.5rem 1.5rem 4rem; max-width: 46rem; background: var(--paper);
+  color: var(--ink); font: 17px/1.55 Charter, "Iowan Old Style", Palatino, Georgia, serif; }
+h1 { font-size: 2.1rem; line-height: 1.15; font-weight: 500; margin: 0 0 .4rem; }
+h2 { font-size: 1.35rem; font-weight: 500; margin: 3rem 0 .3rem; padding-top: 1.4rem;
+  border-top: 1px solid var(--rule); }
+p { margin: .5rem 0; max-width: 40rem; } .lead, footer { color: var(--soft); }
+.verdict::before { content: "● "; color: var(--good); }
+.poor.verdict::before { color: var(--poor); }
+.verdict, .signature, footer { font-size: .86rem; }
+code, pre { font: .78rem/1.55 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+pre { margin: .8rem 0; overflow-x: auto; white-space: pre-wrap; }
+.signature { color: var(--soft); overflow-wrap: anywhere; }
+.tables { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr));
+  gap: 1.2rem 2rem; margin: 1.2rem 0; align-items: start; }
+table { border-collapse: collapse; width: 100%;
+  font: .82rem/1.35 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
+caption { text-align: left; color: var(--soft); padding-bottom: .25rem;
+  border-bottom: 1px solid var(--rule); }
+th { font-weight: 400; text-align: left; padding: .12rem .6rem .12rem 0; overflow-wrap: anywhere; }
+td.bar { width: 45%; } td.bar span { display: block; height: .55em; min-width: 1px;
+  background: var(--bar); border-radius: 1px; }
+td.p { text-align: right; font-variant-numeric: tabular-nums; padding-left: .6rem; width: 3.6em; }
+td.more { color: var(--soft); }
+figure { margin: 1.2rem 0; } figcaption { color: var(--soft); font-size: .86rem; }
+@media print { body { padding-top: 0; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
+"""
+
+
+def bar_table(bars: Bars) -> str:
+    """One distribution as a table with bars."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        f'<td class="bar"><span style="width:{100 * p / bars.full:.1f}%"></span></td>'
+        f'<td class="p">{p:.3f}</td></tr>'
+        for name, p in bars.rows
+    )
+    if bars.left_out:
+        rows += f'<tr><td class="more" colspan="3">and {bars.left_out} more</td></tr>'
+    return f"<table><caption>{escape(bars.title)}</caption>{rows}</table>"
+
+
+def curves(fit: Fit, title: str) -> str:
+    """The objective of every run of a fit, step by step; the kept run stands out."""
+    others = [
+        Series(f"another start: {run.objective[-1]:,.4g}", run.objective.tolist(), faint=True)
+        for run in fit.traces
+        if run is not fit.trace
+    ]
+    kept = Series(f"kept: {fit.trace.objective[-1]:,.4g}", fit.trace.objective.tolist())
+    chart = line_chart([*others, kept], f"{title}: objective by step", "step", "objective (nats)")
+    note = f" Pale: {len(others)} other start{'s' * (len(others) > 1)}." if others else ""
+    caption = f"The objective, step by step.{note}"
+    return f"<figure>{chart}<figcaption>{caption}</figcaption></figure>"
+
+
+def section(finding: Finding) -> str:
+    """One finding as a section of the page."""
+    verdict = finding.fit.verdict
+    css = "verdict" if verdict.good else "poor verdict"
+    lines = f"<pre>{escape(chr(10).join(finding.lines))}</pre>" if finding.lines else ""
+    return (
+        f"<section><h2>{escape(finding.title)}</h2><p>{escape(finding.text)}</p>"
+        f'<div class="tables">{"".join(bar_table(bars) for bars in finding.bars)}</div>{lines}'
+        f'{curves(finding.fit, finding.title)}<p class="{css}">{escape(verdict)}</p>'
+        f'<p class="signature"><code>{escape(finding.fit.signature)}</code></p></section>'
+    )
+
+
+def page(title: str, lead: str, findings: Sequence[Finding]) -> str:
+    """A whole page.
+
+    >>> page("Nothing yet", "", [])[:15]
+    '<!doctype html>'
+    """
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
+        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>'
+        f"<main>{''.join(section(finding) for finding in findings)}</main></body></html>\n"
+    )
+
+
+def write_page(path: Path, html: str) -> None:
+    """Write the page whole or not at all."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+        ) as draft:
+            draft.write(html)
+        os.chmod(draft.name, 0o644)
+        os.replace(draft.name, path)
+    except OSError as error:
+        raise SoftcountError(
+            f"cannot write the page {path}: {error.strerror}",
+            hint="choose another place with --html",
+        ) from error

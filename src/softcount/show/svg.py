@@ -1,0 +1,165 @@
+"""Line charts as plain SVG text: no script, no network, legible in the dark and in print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 660, 270
+LEFT, RIGHT, TOP, BOTTOM = 76, 16, 12, 46
+MOST_POINTS = 600
+
+STYLE = """
+.sc-chart { --ink: #3b3a36; --rule: #e4e1d8; --c0: #1d5c8f; --c1: #b4541a; --c2: #2f7d5b;
+  --c3: #8a5a9e; --faint: #a9b6c0; max-width: 100%; height: auto; display: block;
+  font: 12px/1 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
+@media (prefers-color-scheme: dark) { .sc-chart { --ink: #cfccc3; --rule: #3a3934; --c0: #7db8e8;
+  --c1: #eba06c; --c2: #7cc9a3; --c3: #c9a3da; --faint: #5f6b74; } }
+.sc-chart text { fill: var(--ink); } .sc-chart .rule { stroke: var(--rule); }
+.sc-chart .run { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+.sc-chart .c0 { stroke: var(--c0); } .sc-chart .c1 { stroke: var(--c1); }
+.sc-chart .c2 { stroke: var(--c2); } .sc-chart .c3 { stroke: var(--c3); }
+.sc-chart .faint { stroke: var(--faint); stroke-width: 1.2; }
+"""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart: a value for each step from 0 on; faint ones stay in the background."""
+
+    name: str
+    values: Sequence[float]
+    faint: bool = False
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round figures that cover low … high.
+
+    >>> ticks(0, 9)
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    """
+    if high <= low:
+        pad = abs(low) * 0.1 or 1.0
+        low, high = low - pad, high + pad
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]
+
+
+def label(value: float, step: float) -> str:
+    """A tick's figure, with as many decimals as the step between ticks needs.
+
+    >>> label(-1200, 200), label(0.25, 0.05)
+    ('−1,200', '0.25')
+    """
+    if max(abs(value), step) >= 1e7 or step < 1e-5:
+        text = f"{value:.3g}"
+    else:
+        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        if step * 10**decimals % 1 > 1e-6:
+            decimals += 1
+        text = f"{value:,.{decimals}f}"
+    return text.replace("-", "−")
+
+
+def line_chart(
+    series: Sequence[Series], title: str, x_label: str = "step", y_label: str = ""
+) -> str:
+    """A chart of one or more runs over their steps, as an ``<svg>`` element.
+
+    >>> line_chart([Series("EM", [-7.5, -4.9, -2.9])], "Two coins")[:25]
+    '<svg class="sc-chart" rol'
+    """
+    finite = [v for one in series for v in one.values if math.isfinite(v)]
+    ys = ticks(min(finite, default=0.0), max(finite, default=1.0))
+    longest = max((len(one.values) for one in series), default=1)
+    xs = [x for x in ticks(0, max(longest - 1, 1), 8) if x == int(x)]
+    frame = _Frame(max(longest - 1, 1), ys[0], ys[-1])
+    named = [one for one in series if not one.faint]
+    body = [_axes(frame, [x for x in xs if x <= frame.x_max], ys, x_label, y_label)]
+    body += [_run(frame, one, "faint") for one in series if one.faint]
+    body += [_run(frame, one, f"c{k % 4}") for k, one in enumerate(named)]
+    if len(named) > 1:
+        body.append(_legend(named))
+    return (
+        f'<svg class="sc-chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" xmlns="http://www.w3.org/2000/svg"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style>{''.join(body)}</svg>"
+    )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    x_max: float
+    y_min: float
+    y_max: float
+
+    def x(self, value: float) -> float:
+        return round(LEFT + value / self.x_max * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, value: float) -> float:
+        share = (value - self.y_min) / (self.y_max - self.y_min)
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def _axes(
+    frame: _Frame, xs: Sequence[float], ys: Sequence[float], x_label: str, y_label: str
+) -> str:
+    bottom = HEIGHT - BOTTOM
+    parts = []
+    for y in ys:
+        at = frame.y(y)
+        parts.append(
+            f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>'
+            f'<text x="{LEFT - 8}" y="{at + 4}" text-anchor="end">{label(y, ys[1] - ys[0])}</text>'
+        )
+    for x in xs:
+        parts.append(
+            f'<text x="{frame.x(x)}" y="{bottom + 18}" text-anchor="middle">{label(x, 1)}</text>'
+        )
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    half = (TOP + bottom) / 2
+    parts.append(
+        f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'
+        f'<text transform="translate(13 {half}) rotate(-90)" text-anchor="middle">'
+        f"{escape(y_label)}</text>"
+    )
+    return "".join(parts)
+
+
+def _run(frame: _Frame, series: Series, css: str) -> str:
+    """A path through the finite values; a gap where there is none."""
+    values = series.values
+    stride = max(1, math.ceil(len(values) / MOST_POINTS))
+    steps = sorted({*range(0, len(values), stride), len(values) - 1}) if len(values) else []
+    path, pen_down = [], False
+    for k in steps:
+        if math.isfinite(values[k]):
+            path.append(f"{'L' if pen_down else 'M'}{frame.x(k)} {frame.y(values[k])}")
+            pen_down = True
+        else:
+            pen_down = False
+    if not path:
+        return ""
+    # a path of one point shows nothing without this: a round cap needs a line of no length
+    tail = path[-1].replace("M", "L") if path[-1].startswith("M") else ""
+    return (
+        f'<path class="run {css}" d="{"".join(path)}{tail}"><title>{escape(series.name)}</title>'
+        "</path>"
+    )
+
+
+def _legend(named: Sequence[Series]) -> str:
+    parts = []
+    for k, one in enumerate(named):
+        y = HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
+        x = WIDTH - RIGHT - 150
+        parts.append(
+            f'<line class="run c{k % 4}" x1="{x}" x2="{x + 18}" y1="{y}" y2="{y}"/>'
+            f'<text x="{x + 26}" y="{y + 4}">{escape(one.name)}</text>'
+        )
+    return "".join(parts)

@@ -1,0 +1,78 @@
+"""The Python blocks of README.md and docs/ run, and give what their comments say.
+
+All blocks of one page share a namespace, in order. ``expression  # → value`` is checked: the value
+is compared as text, or, if both are numbers, to as many digits as the page shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PROMISE = re.compile(r"\s*# → (.*)$")
+
+
+def blocks(page: Path) -> list[str]:
+    """Each block, after as many empty lines as stand before it, so that errors name the line."""
+    text = page.read_text(encoding="utf-8")
+    return ["\n" * text[: m.start(1)].count("\n") + m[1] for m in BLOCK.finditer(text)]
+
+
+def run(block: str, page: str, names: dict[str, Any]) -> None:
+    lines = block.splitlines()
+    for statement in ast.parse(block, page).body:
+        promise = PROMISE.search(lines[(statement.end_lineno or 1) - 1])
+        if promise and isinstance(statement, ast.Expr):
+            got = eval(compile(ast.Expression(statement.value), page, "eval"), names)
+            assert agrees(got, promise[1]), f"{page}:{statement.lineno}: {got!r}, not {promise[1]}"
+        else:
+            exec(compile(ast.Module([statement], []), page, "exec"), names)
+
+
+def agrees(got: Any, said: str) -> bool:
+    """Whether a value is what the page says, to the digits the page shows.
+
+    >>> agrees(0.333333, "0.33"), agrees(0.34, "0.33"), agrees("abc", "'abc'")
+    (True, False, True)
+    """
+    if str(got) == said or repr(got) == said:
+        return True
+    try:
+        stated = float(said)
+    except ValueError:
+        return False
+    digits = len(said.partition(".")[2])
+    return abs(float(got) - stated) <= 0.501 * 10.0**-digits
+
+
+def test_there_is_something_to_check() -> None:
+    assert sum(len(blocks(page)) for page in PAGES) >= 10
+    assert sum(block.count("# → ") for page in PAGES for block in blocks(page)) >= 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        run(block, page.name, names)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_example(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+
+
+def test_a_wrong_promise_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="page:1: 2, not 3"):
+        run("1 + 1  # → 3", "page", {})
