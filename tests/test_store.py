@@ -56,7 +56,20 @@ def same(stored: store.Stored) -> bool:
 def test_what_goes_in_comes_out(saved: Path) -> None:
     assert same(store.read(saved))
     assert same(store.read(saved, kind="story"))
-    assert store.read(saved).arrays["flip"].flags.writeable
+
+
+def test_arrays_are_free_of_the_file(saved: Path) -> None:
+    stored = store.read(saved)
+    with saved.open("r+b") as file:
+        file.write(b"\xff" * saved.stat().st_size)
+    assert same(stored)
+    assert all(array.flags.writeable for array in stored.arrays.values())
+
+
+def test_the_file_may_be_read_by_whoever_may_read_new_files(saved: Path) -> None:
+    other = saved.with_name("other")
+    other.touch()
+    assert saved.stat().st_mode == other.stat().st_mode
 
 
 def test_the_same_model_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
@@ -71,7 +84,7 @@ def test_the_safetensors_library_reads_our_files(saved: Path) -> None:
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
     with safe_open(saved, framework="np") as file:
-        assert json.loads(file.metadata()["meta"]) == META
+        assert json.loads(file.metadata()["softcount"])["meta"] == META
 
 
 def test_layouts_are_normalised(tmp_path: Path) -> None:
@@ -147,12 +160,21 @@ def test_meta_must_be_json(tmp_path: Path, meta: Any) -> None:
         store.write(tmp_path / "m", "k", {}, meta, "")
 
 
-def test_a_header_nobody_could_read_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "HEADER_LIMIT", 1000)
-    with pytest.raises(StoreError, match="at most 1000"):
-        store.write(tmp_path / "m", "k", {}, {"long": "x" * 1000}, "")
+def test_keys_of_meta_come_back_as_strings(tmp_path: Path) -> None:
+    store.write(tmp_path / "m", "k", {}, {"x": {1: "a", "1": "b", None: 0.5}}, "")
+    assert store.read(tmp_path / "m").meta == {"x": {"1": "b", "null": 0.5}}
+
+
+def test_a_header_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.write(tmp_path / "m", "k", {}, {"long": "x" * 100_000_000}, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="surrogates not allowed"):
+        store.write(tmp_path / "m", "k", {"\ud800": np.ones(1)}, {}, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 # failures while writing
@@ -231,11 +253,20 @@ def packed(header: Any, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-def metadata(**other: Any) -> dict[str, Any]:
-    return {
-        "format": "softcount", "format_version": "1", "kind": "story",
-        "signature": "", "meta": "{}", "sha256": "",
-    } | other  # fmt: skip
+def metadata(arrays: Any = (), **other: Any) -> dict[str, str]:
+    """What a forger would write: a checksum that is right, whatever else is wrong."""
+    facts = {"format_version": 1, "kind": "story", "signature": "", "meta": {}} | other
+    return {"softcount": json.dumps({"sha256": store._digest(facts, dict(arrays))} | facts)}
+
+
+def holding(place: Any, data: bytes = b"") -> bytes:
+    return packed({"__metadata__": metadata(), "a": place}, data)
+
+
+def forged(array: Any, tag: str) -> bytes:
+    """A file that would be whole and right if its array were one that we store."""
+    place = entry(tag, array.shape, (0, array.nbytes))
+    return packed({"__metadata__": metadata({"a": array}), "a": place}, array.tobytes())
 
 
 def entry(dtype: Any = "F64", shape: Any = (1,), offsets: Any = (0, 8)) -> dict[str, Any]:
@@ -258,37 +289,47 @@ HOSTILE = {
     "no metadata": packed({}),
     "metadata a list": packed({"__metadata__": ["format"]}),
     "another format": packed({"__metadata__": {"format": "pt"}}),
-    "another version": packed({"__metadata__": metadata(format_version="2")}),
+    "another version": packed({"__metadata__": metadata(format_version=2)}),
+    "metadata of numbers": packed({"__metadata__": {"softcount": 1}}),
+    "metadata twice": packed(b'{"__metadata__":{},"__metadata__":{}}'),
+    "facts no JSON": packed({"__metadata__": {"softcount": "nonsense"}}),
+    "facts a list": packed({"__metadata__": {"softcount": "[]"}}),
+    "facts a number": packed({"__metadata__": {"softcount": "1"}}),
+    "facts without end": packed({"__metadata__": {"softcount": "[" * 100_000}}),
+    "facts missing": packed({"__metadata__": {"softcount": '{"format_version": 1}'}}),
     "no kind": packed({"__metadata__": metadata(kind=None)}),
+    "meta a list": packed({"__metadata__": metadata(meta=[])}),
     "wrong checksum": packed({"__metadata__": metadata(sha256="0" * 64)}),
-    "entry a number": packed({"__metadata__": metadata(), "a": 3}),
-    "entry without shape": packed({"__metadata__": metadata(), "a": {"dtype": "F64"}}),
-    "dtype unknown": packed({"__metadata__": metadata(), "a": entry("O")}, b"x" * 8),
-    "dtype a list": packed({"__metadata__": metadata(), "a": entry([])}, b"x" * 8),
-    "shape negative": packed({"__metadata__": metadata(), "a": entry(shape=[-1, -1])}, b"x" * 8),
-    "shape of text": packed({"__metadata__": metadata(), "a": entry(shape="1")}, b"x" * 8),
-    "shape of booleans": packed({"__metadata__": metadata(), "a": entry(shape=[True])}, b"x" * 8),
-    "shape of floats": packed({"__metadata__": metadata(), "a": entry(shape=[1.0])}, b"x" * 8),
-    "shape enormous": packed(
-        {"__metadata__": metadata(), "a": entry(shape=[2**40, 2**40], offsets=(0, 2**83))}, b"x"
-    ),
-    "shape that wraps round": packed(
-        {"__metadata__": metadata(), "a": entry(shape=[2**61 + 1])}, b"x" * 8
-    ),
-    "shape empty but enormous": packed(
-        {"__metadata__": metadata(), "a": entry(shape=[0, 2**70], offsets=(0, 0))}
-    ),
-    "shape of 1000 axes": packed(
-        {"__metadata__": metadata(), "a": entry(shape=[1] * 1000)}, b"x" * 8
-    ),
-    "offsets of three": packed(
-        {"__metadata__": metadata(), "a": entry(offsets=(0, 8, 9))}, b"x" * 8
-    ),
-    "offsets backwards": packed({"__metadata__": metadata(), "a": entry(offsets=(8, 0))}, b"x" * 8),
-    "a gap": packed({"__metadata__": metadata(), "a": entry(offsets=(8, 16))}, b"x" * 16),
+    "no checksum": packed({"__metadata__": metadata(sha256=None)}),
+    "booleans": forged(np.array([True]), "BOOL"),
+    "complex numbers": forged(np.array([1j], dtype=np.complex64), "C64"),
+    "dtype BF16": forged(np.ones(1, np.uint16), "BF16"),
+    "dtype F8": forged(np.ones(1, np.uint8), "F8_E4M3"),
+    "entry a number": holding(3),
+    "entry without shape": holding({"dtype": "F64"}),
+    "dtype unknown": holding(entry("O"), b"x" * 8),
+    "dtype a list": holding(entry([]), b"x" * 8),
+    "shape negative": holding(entry(shape=[-1, -1]), b"x" * 8),
+    "shape of text": holding(entry(shape="1"), b"x" * 8),
+    "shape of booleans": holding(entry(shape=[True]), b"x" * 8),
+    "shape of floats": holding(entry(shape=[1.0]), b"x" * 8),
+    "shape enormous": holding(entry(shape=[2**40, 2**40], offsets=(0, 2**83)), b"x"),
+    "shape that wraps round": holding(entry(shape=[2**61 + 1]), b"x" * 8),
+    "shape empty but enormous": holding(entry(shape=[0, 2**70], offsets=(0, 0))),
+    "shape empty but too large for numpy": holding(entry(shape=[0, 2**62], offsets=(0, 0))),
+    "shape of 1000 axes": holding(entry(shape=[1] * 1000), b"x" * 8),
+    "offsets of three": holding(entry(offsets=(0, 8, 9)), b"x" * 8),
+    "offsets backwards": holding(entry(offsets=(8, 0)), b"x" * 8),
+    "a gap": holding(entry(offsets=(8, 16)), b"x" * 16),
     "an overlap": packed({"__metadata__": metadata(), "a": entry(), "b": entry()}, b"x" * 8),
-    "cut short": packed({"__metadata__": metadata(), "a": entry()}, b"x" * 7),
-    "bytes left over": packed({"__metadata__": metadata(), "a": entry()}, b"x" * 9),
+    "an array twice": packed(
+        json.dumps({"__metadata__": metadata(), "a": entry(), "b": entry(offsets=(8, 16))})
+        .replace('"b"', '"a"')
+        .encode(),
+        b"x" * 16,
+    ),
+    "cut short": holding(entry(), b"x" * 7),
+    "bytes left over": holding(entry(), b"x" * 9),
 }
 
 
@@ -299,12 +340,23 @@ def test_hostile_files_are_refused(tmp_path: Path, name: str) -> None:
     refused(path)
 
 
-def test_meta_with_a_right_checksum_must_still_be_an_object(tmp_path: Path) -> None:
-    for facts in ("[]", "nonsense", "[" * 100_000):
-        digest = store._digest("story", "", facts, {})
-        path = tmp_path / "m"
-        path.write_bytes(packed({"__metadata__": metadata(meta=facts, sha256=digest)}))
-        refused(path, "meta data")
+def test_a_forger_who_makes_no_mistake_is_read(tmp_path: Path) -> None:
+    """Else the hostile files above might be refused for no more than a wrong checksum."""
+    path = tmp_path / "m"
+    path.write_bytes(forged(np.ones((2, 3)), "F64"))
+    np.testing.assert_array_equal(store.read(path).arrays["a"], np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"[2,3]", b"[3,2]"), (b"F64", b"I64"), (b'"tab"', b'"tub"')]
+)
+def test_the_checksum_covers_form_and_name(tmp_path: Path, old: bytes, new: bytes) -> None:
+    path = tmp_path / "m"
+    store.write(path, "k", {"tab": np.ones((2, 3))}, {}, "")
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    refused(path, "checksum")
 
 
 def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
@@ -317,7 +369,26 @@ def test_a_large_sparse_file_is_not_read_into_memory(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(struct.pack("<Q", 2**40))
         file.truncate(2**40 + 8)
-    refused(path, "claims a header")
+    refused(path, "not an intact model file")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs to know its own size")
+def test_a_file_larger_than_memory_is_refused(tmp_path: Path) -> None:
+    import resource
+
+    size = 2**31
+    path = tmp_path / "m"
+    with path.open("wb") as file:
+        header = {"__metadata__": metadata(), "a": entry("U8", (size,), (0, size))}
+        file.truncate(file.write(packed(header)) + size)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    room_for_the_map_alone = pages * resource.getpagesize() + size + size // 2
+    resource.setrlimit(resource.RLIMIT_AS, (room_for_the_map_alone, hard))
+    try:
+        refused(path, "memory")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def test_missing_folder_and_pipe(tmp_path: Path) -> None:

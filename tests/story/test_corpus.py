@@ -24,7 +24,7 @@ def everything(core, params, shards, fill="soft"):
 
 def bound(story, items):
     corpus = StoryCorpus(story, items)
-    core = StoryCore(story.name, corpus.support, corpus.tables)
+    core = StoryCore(story.__name__, corpus.support, corpus.tables)
     return core, corpus, {n: f.random(np.random.default_rng(3)) for n, f in core.families.items()}
 
 

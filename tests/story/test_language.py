@@ -103,7 +103,7 @@ def test_story_that_needs_itself_is_named():
     ("yielded", "message"),
     [
         (lambda: 0.5, "neither a table entry"),
-        (lambda: (which["A"], 3), "yields the number 3"),
+        (lambda: (which["A"], 3), "yields 3, which is neither"),
         (lambda: (which["A"], "word"), "neither a table entry"),
         (lambda: (which["A"], (flip["A", x] for x in "HT")), "neither a table entry"),
     ],

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from softcount.errors import StoryError
 
-if TYPE_CHECKING:
-    from softcount.models.story.language import Story
 
-
-def story_from(path: Path, name: str | None) -> Story:
+def story_from(path: Path, name: str | None) -> Callable[..., Any]:
     """Run the file and give back the story called ``name``, or else the last one defined."""
     from softcount.models.story.language import Story
 
     module = _run(path)
-    stories = {key: value for key, value in vars(module).items() if isinstance(value, Story)}
+    stories: dict[str, Callable[..., Any]] = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(getattr(value, "story", None), Story)
+    }
     if not stories:
         raise StoryError(f"{path}: there is no story in this file", hint="mark one with @sc.story")
     if name is None:
-        return list(stories.values())[-1]
+        return stories.popitem()[1]
     if name not in stories:
         raise StoryError(
             f"{path}: there is no story called {name}",

@@ -56,9 +56,10 @@ def story(
         from softcount.cli.model_file import story_from
         from softcount.engines import Local
         from softcount.models.story import StoryModel
+        from softcount.models.story.language import story_of
 
         told = story_from(model, name)
-        lines = read(data, form, told.n_arguments)
+        lines = read(data, form, story_of(told).n_arguments)
         fitted = StoryModel(
             told,
             learner=learner_called(learner, max_iter, tol, n_init),
@@ -137,7 +138,7 @@ def _finding(model: StoryModel, data: str) -> Finding:
 
     bars = all_bars(model.params_, most=SHOWN + 1)
     more = f" Only the first {SHOWN} distributions are shown." if len(bars) > SHOWN else ""
-    title, text = f"The story {model.story.name}", f"Learned from {data}.{more}"
+    title, text = f"The story {model.core_.name}", f"Learned from {data}.{more}"
     return Finding(title, text, bars[:SHOWN], [], model.fit_)
 
 

@@ -32,6 +32,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     init: Any
     fit_: Fit
     core_: Any
+    signature_: str
+    """One line that makes the run citable."""
 
     @abstractmethod
     def bind(self, data: Any) -> tuple[Model, Corpus]:
@@ -76,6 +78,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         )
         self.core_ = core
         self.raw_params_ = self.fit_.params
+        self.signature_ = self.fit_.signature
         return self
 
     def bind_more(self, core: Any, data: Any) -> Corpus:
@@ -101,11 +104,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def verdict_(self) -> Verdict:
         """How the best run ended, as a sentence."""
         return self.fit_.verdict
-
-    @property
-    def signature_(self) -> str:
-        """One line that makes the run citable."""
-        return self.fit_.signature
 
     def decompose(self, data: Any, params: Any, at: Any = None) -> Decomposition:
         """Why EM climbs: log-likelihood = Q + H + KL at ``params``, seen from ``at``.

@@ -83,7 +83,7 @@ class _Assembly:
         self._number_events(parts, is_event & ~is_leaf, is_leaf, owner)
         n_leaves = len(self.leaves)
         things = np.where(is_leaf, 0, parts - trail.n_events + n_leaves)
-        things[is_leaf] = np.searchsorted(self.leaves, parts[is_leaf])
+        things[is_leaf] = _ranked(parts[is_leaf], trail.n_events)[1]
         variable = is_leaf | ~is_event
         self.height = [np.zeros(n_leaves, np.int64), level]
         self.turn = [np.full(n_leaves, -1), np.zeros(trail.n_nodes, np.int64)]
@@ -91,9 +91,8 @@ class _Assembly:
         self.operand = self._multiply(things[variable], owner[variable])
 
     def _number_events(self, parts: Array, constant: Array, leaf: Array, owner: Array) -> None:
-        self.leaves = np.unique(parts[leaf])
-        self.constants, numbers = np.unique(parts[constant], return_inverse=True)
-        self.constant = numbers.astype(np.int32)
+        self.leaves, _ = _ranked(parts[leaf], self.trail.n_events)
+        self.constants, self.constant = _ranked(parts[constant], self.trail.n_events)
         self.constant_counts = np.bincount(owner[constant], minlength=len(self.kept))
 
     def _multiply(self, things: Array, owner: Array) -> Array:
@@ -199,3 +198,11 @@ class _Assembly:
         shift = np.repeat(starts[by_row] - (np.cumsum(counts) - counts), counts)
         moved: Array = self.constant[np.arange(counts.sum()) + shift]
         return moved
+
+
+def _ranked(numbers: Array, below: int) -> tuple[Array, Array]:
+    """The different numbers, sorted, and the rank of each among them (numpy's unique, unsorted)."""
+    there = np.zeros(below, bool)
+    there[numbers] = True
+    rank = np.cumsum(there, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(there), rank[numbers]

@@ -23,7 +23,7 @@ from softcount.models.story.alike import with_symbols
 from softcount.models.story.bundle import Bundle, bundle, merged, support_of
 from softcount.models.story.circuit import compile_trail
 from softcount.models.story.engine import log_weight
-from softcount.models.story.language import Story, Table
+from softcount.models.story.language import Story, Table, story_of
 from softcount.models.story.support import Lexicon, Support
 from softcount.models.story.symbols import Looked, Shape, is_symbol
 from softcount.models.story.trail import Trail, n_values, trace_story
@@ -83,7 +83,7 @@ class StoryCorpus:
 
     def __init__(
         self,
-        story: Story,
+        story: Any,
         items: Sequence[Any],
         support: Support | None = None,
         strict: bool = True,
@@ -96,7 +96,7 @@ class StoryCorpus:
         self.tokens = np.array([n_values(item) for item in self.items])
         self.impossible: list[int] = []
         lexicon = Lexicon() if support is None else support.lexicon
-        gathering = _Gathering(story, self, lexicon, strict)
+        gathering = _Gathering(story_of(story), self, lexicon, strict)
         self.looked = gathering.looked
         self.symbolic = gathering.symbolic
         self.traced_alternatives = gathering.traced

@@ -1,18 +1,20 @@
 """The words a story is written in: tables, stories, and what they stand for while being traced.
 
-While a story is traced, ``table[...]`` and calls of stories give small integers (`Event`, `Call`),
-so that a yielded alternative can be stored by one C-speed ``extend``. Outside of tracing they give
-something readable, so that ``list(coins("HT"))`` shows what a story says.
+While a story is traced, ``table[...]`` and calls of stories give plain integers, so that what it
+yields can be stored at the speed of C. Outside of tracing they give something readable:
+``list(coins("HT"))`` shows what a story says.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import wraps
 from typing import Any, NamedTuple
 
 from softcount.errors import StoryError
 from softcount.models.story import symbols
+from softcount.models.story.symbols import trust
 
 Features = Callable[..., Iterable[Hashable] | Mapping[Hashable, float]]
 """From the parts of a key to the names of its features, or to their values by name."""
@@ -29,20 +31,6 @@ class Entry(NamedTuple):
 
     def __repr__(self) -> str:
         return f"{self.table}[{', '.join(map(str, self.key))}]"
-
-
-class Event(int):
-    """An entry of a table, while tracing."""
-
-    def __repr__(self) -> str:
-        return repr(tracing.entries[self - EVENT]) if tracing else "an event of an earlier trace"
-
-
-class Call(int):
-    """A smaller story, while tracing."""
-
-    def __repr__(self) -> str:
-        return describe(*tracing.calls[self - CALL]) if tracing else "a call of an earlier trace"
 
 
 class Tracing:
@@ -72,13 +60,13 @@ class Table:
     ) -> None:
         self.name, self.outcomes = name, outcomes
         self.features, self.l2 = features, l2
-        self._met: dict[Any, Event] = {}
+        self._met: dict[Any, int] = {}
 
     def __repr__(self) -> str:
         return f"table({self.name!r})"
 
-    def __getitem__(self, key: Any) -> Event | Entry:
-        symbols.trusted = True
+    def __getitem__(self, key: Any) -> int | Entry:
+        trust.given = True
         try:
             return self._met[key]
         except KeyError:
@@ -86,9 +74,9 @@ class Table:
         except TypeError:
             raise self._unhashable(key) from None
         finally:
-            symbols.trusted = False
+            trust.given = False
 
-    def _meet(self, key: Any) -> Event | Entry:
+    def _meet(self, key: Any) -> int | Entry:
         parts = key if type(key) is tuple else (key,)
         if tracing is None:
             return Entry(self.name, parts)
@@ -100,7 +88,7 @@ class Table:
         if not self._met:
             tracing.memories.append(self._met)
             tracing.tables[self.name] = self
-        event = Event(EVENT + len(tracing.entries))
+        event = EVENT + len(tracing.entries)
         tracing.entries.append(Entry(self.name, tuple(map(symbols.plain, parts))))
         self._met[key] = event
         return event
@@ -113,7 +101,10 @@ class Table:
 
 
 class Story:
-    """A generator function that yields every way its arguments could have come about."""
+    """A generator function that yields every way its arguments could have come about.
+
+    What users hold and call is the function that `story` makes; it knows its Story as ``.story``.
+    """
 
     def __init__(self, function: Callable[..., Iterator[Any]]) -> None:
         if not inspect.isgeneratorfunction(function):
@@ -123,9 +114,9 @@ class Story:
             )
         self.function = function
         self.name = function.__name__
-        self.__doc__ = function.__doc__
         self.signature = inspect.signature(function)
-        self._met: dict[tuple[Any, ...], Call] = {}
+        self.met: dict[tuple[Any, ...], int] = {}
+        self.told: Callable[..., Any] = function
 
     def __repr__(self) -> str:
         return f"<story {self.name}>"
@@ -137,34 +128,37 @@ class Story:
         parameters = self.signature.parameters.values()
         return sum(p.kind in needed and p.default is p.empty for p in parameters)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        if named:
-            args = self.signature.bind(*args, **named).args
-        symbols.trusted = True
-        try:
-            return self._met[args]
-        except KeyError:
-            return self._meet(args)
-        except TypeError:
-            if tracing is None:
-                return self.function(*args)
-            raise StoryError(
-                f"{describe(self, args)}: an argument cannot be compared with those of other calls",
-                "pass words, numbers, tuples, or the data item and its parts themselves; instead "
-                "of a fresh list such as words[1:] pass the whole list and a position",
-            ) from None
-        finally:
-            symbols.trusted = False
+    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, so that equal calls look equal."""
+        return self.signature.bind(*args, **named).args
 
-    def _meet(self, args: tuple[Any, ...]) -> Any:
+    def meet(self, args: tuple[Any, ...]) -> Any:
+        """A call that was not met before in this trace (or, outside of tracing, the generator)."""
         if tracing is None:
             return self.function(*args)
-        if not self._met:
-            tracing.memories.append(self._met)
-        call = Call(CALL + len(tracing.calls))
+        if not self.met:
+            tracing.memories.append(self.met)
+        call = CALL + len(tracing.calls)
         tracing.calls.append((self, args))
-        self._met[args] = call
+        self.met[args] = call
         return call
+
+    def meet_unhashable(self, args: tuple[Any, ...]) -> Any:
+        if tracing is None:
+            return self.function(*args)
+        raise StoryError(
+            f"{describe(self, args)}: an argument cannot be compared with those of other calls",
+            "pass words, numbers, tuples, or the data item and its parts themselves; instead "
+            "of a fresh list such as words[1:] pass the whole list and a position",
+        )
+
+
+def story_of(told: Any) -> Story:
+    """The story behind what a user calls."""
+    found = told if isinstance(told, Story) else getattr(told, "story", None)
+    if not isinstance(found, Story):
+        raise StoryError(f"{told!r} is not a story", "decorate the generator function with @story")
+    return found
 
 
 def describe(story: Story, args: tuple[Any, ...]) -> str:
@@ -201,7 +195,7 @@ def table(
     return Table(name, None if outcomes is None else tuple(dict.fromkeys(outcomes)), features, l2)
 
 
-def story(function: Callable[..., Iterator[Any]]) -> Story:
+def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
     """Make a generator function a story: each ``yield`` is one way the data could come about.
 
     >>> which, flip = table("which"), table("flip")
@@ -212,4 +206,23 @@ def story(function: Callable[..., Iterator[Any]]) -> Story:
     >>> list(coins("HT"))
     [(which[A], flip[A, H], flip[A, T]), (which[B], flip[B, H], flip[B, T])]
     """
-    return Story(function)
+    record = Story(function)
+    met = record.met
+
+    @wraps(function)
+    def told(*args: Any, **named: Any) -> Any:  # a closure: calling an object costs twice as much
+        if named:
+            args = record.positional(args, named)
+        trust.given = True
+        try:
+            return met[args]
+        except KeyError:
+            return record.meet(args)
+        except TypeError:
+            return record.meet_unhashable(args)
+        finally:
+            trust.given = False
+
+    told.story = record  # type: ignore[attr-defined]
+    record.told = told
+    return told

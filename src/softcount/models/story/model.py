@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from softcount.models.story.corpus import StoryCorpus
 from softcount.models.story.derivation import Derivation, derive
 from softcount.models.story.files import packed, unpacked
 from softcount.models.story.forward import Forward
-from softcount.models.story.language import Story
+from softcount.models.story.language import Story, story_of
 from softcount.models.story.readable import TablesView
 from softcount.types import Array, How
 
@@ -58,7 +58,7 @@ class StoryModel(Estimator):
 
     def __init__(
         self,
-        story: Story,
+        story: Callable[..., Any],
         *,
         learner: Learner | None = None,
         engine: Engine | None = None,
@@ -87,17 +87,17 @@ class StoryModel(Estimator):
         self._examples = items[:_KEPT_SHAPES]
         return self
 
+    @property
+    def _story(self) -> Story:
+        return story_of(self.story)
+
     def bind(self, data: Iterable[Any]) -> tuple[StoryCore, StoryCorpus]:
         """Trace and compile the data; gives what the loop works with."""
-        if not isinstance(self.story, Story):
-            raise StoryError(
-                f"{self.story!r} is not a story", "decorate the generator function with @story"
-            )
-        return bind(self.story, data, self._prior(), tuple(self.frozen))
+        return bind(self._story, data, self._prior(), tuple(self.frozen))
 
     def bind_more(self, core: StoryCore, data: Iterable[Any]) -> StoryCorpus:
         """Compile further data for tables that exist already."""
-        return StoryCorpus(self.story, list(data), core.support)
+        return StoryCorpus(self._story, list(data), core.support)
 
     def _prior(self) -> float | Mapping[str, float]:
         if self.smoothing is None:
@@ -123,7 +123,7 @@ class StoryModel(Estimator):
     def score(self, items: Iterable[Any]) -> Array:
         """log-likelihood of each item; -inf for what the tables cannot explain."""
         self._require_fit()
-        corpus = StoryCorpus(self.story, list(items), self.core_.support, strict=False)
+        corpus = StoryCorpus(self._story, list(items), self.core_.support, strict=False)
         logs = np.full(len(corpus), -np.inf)
         for shard in corpus.shards() if corpus.bundles else ():
             numbers, values = self.core_.logs(self.raw_params_, shard)
@@ -133,7 +133,7 @@ class StoryModel(Estimator):
     def posterior(self, item: Any) -> dict[str, dict[tuple[Hashable, ...], float]]:
         """The expected count of each table entry in an item, by table and key."""
         self._require_fit()
-        corpus = StoryCorpus(self.story, [item], self.core_.support)
+        corpus = StoryCorpus(self._story, [item], self.core_.support)
         try:
             stats = self.core_.expect(self.raw_params_, corpus.shards()[0], How())
         except ImpossibleItem as error:
@@ -143,12 +143,12 @@ class StoryModel(Estimator):
     def best(self, item: Any) -> Derivation:
         """The most probable derivation of an item."""
         self._require_fit()
-        return derive(self.core_, self.story, self.raw_params_, item, "hard")
+        return derive(self.core_, self._story, self.raw_params_, item, "hard")
 
     def sample_hidden(self, item: Any, random_state: int = 0) -> Derivation:
         """A derivation of an item, drawn from the posterior."""
         self._require_fit()
-        return derive(self.core_, self.story, self.raw_params_, item, "sample", random_state)
+        return derive(self.core_, self._story, self.raw_params_, item, "sample", random_state)
 
     def generate(self, n: int = 1, random_state: int = 0) -> list[Any]:
         """New items, each of the shape of a random training item.
@@ -162,13 +162,13 @@ class StoryModel(Estimator):
                 "this model was loaded from a file and has no training items to take shapes from",
                 "fit it, or generate before saving",
             )
-        if StoryCorpus(self.story, self._examples[:1]).looked:
+        if StoryCorpus(self._story, self._examples[:1]).looked:
             raise StoryError(
-                f"story {self.story.name!r} looks at the observed values, so it cannot be run "
+                f"story {self._story.name!r} looks at the observed values, so it cannot be run "
                 "forward",
                 "use observed values only as table indices and as arguments of stories",
             )
-        forward = Forward(self.core_, self.story, self.raw_params_, self._examples)
+        forward = Forward(self.core_, self._story, self.raw_params_, self._examples)
         rng = np.random.default_rng(random_state)
         return [forward.draw(rng) for _ in range(n)]
 
@@ -176,16 +176,15 @@ class StoryModel(Estimator):
         """Write the learned tables to a file (not the story: that is code)."""
         self._require_fit()
         arrays, meta = packed(self.core_, self.raw_params_)
-        signature = self.signature_ if hasattr(self, "fit_") else self._signature
-        store.write(path, KIND, arrays, meta, signature)
+        store.write(path, KIND, arrays, meta, self.signature_)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], story: Story) -> StoryModel:
+    def load(cls, path: str | PathLike[str], story: Callable[..., Any]) -> StoryModel:
         """Read tables that `save` wrote, for the same story."""
         return cls.restore(store.read(path, KIND), story=story)
 
     @classmethod
-    def restore(cls, stored: store.Stored, story: Story | None = None) -> StoryModel:
+    def restore(cls, stored: store.Stored, story: Callable[..., Any] | None = None) -> StoryModel:
         """A model from what a file holds (see `softcount.load`)."""
         if story is None:
             raise StoreError(
@@ -193,8 +192,8 @@ class StoryModel(Estimator):
                 "pass the story: softcount.load(path, story=…)",
             )
         model = cls(story)
-        model.core_, model.raw_params_ = unpacked(stored, story)
-        model._signature = stored.signature
+        model.core_, model.raw_params_ = unpacked(stored, story_of(story))
+        model.signature_ = stored.signature
         return model
 
 

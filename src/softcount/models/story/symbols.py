@@ -11,8 +11,17 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-trusted = False
-"""Whether it is the package itself that compares symbols just now (see `language`)."""
+
+class _Trust:
+    """Whether it is the package itself that compares symbols just now (see `language`)."""
+
+    __slots__ = ("given",)  # read and set a million times a second
+
+    def __init__(self) -> None:
+        self.given = False
+
+
+trust = _Trust()
 
 
 class Looked(BaseException):
@@ -59,12 +68,12 @@ class _Opaque:
         self.slots = slots
 
     def __hash__(self) -> int:
-        if not trusted:
+        if not trust.given:
             raise Looked
         return hash(self.slots)
 
     def __eq__(self, other: object) -> bool:
-        if not trusted:
+        if not trust.given:
             raise Looked
         return type(other) is type(self) and self.slots == other.slots
 
@@ -84,6 +93,13 @@ class Symbol(_Opaque):
     """An observed value; ``slots`` is its number among the item's values."""
 
     __slots__ = ()
+
+    def __hash__(self) -> int:
+        if not trust.given:
+            raise Looked
+        return self.slots  # type: ignore[no-any-return]
+
+    __eq__ = _Opaque.__eq__
 
 
 for _name in ("len", "iter", "getitem"):

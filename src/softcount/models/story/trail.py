@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import StoryError
 from softcount.models.story import language, symbols
-from softcount.models.story.language import CALL, EVENT, Entry, Story, Table, Tracing, describe
+from softcount.models.story.language import (
+    CALL,
+    EVENT,
+    Entry,
+    Story,
+    Table,
+    Tracing,
+    describe,
+    story_of,
+)
 from softcount.types import Array
 
 MAX_ALTERNATIVES = 50_000_000
@@ -69,7 +78,7 @@ def arguments(story: Story, item: Any) -> tuple[Any, ...]:
     )
 
 
-def trace_story(story: Story, item: Any, symbolic: bool = False) -> Trail:
+def trace_story(story: Any, item: Any, symbolic: bool = False) -> Trail:
     """Trace a story on an item (with symbols for its values if ``symbolic``).
 
     Breadth first with a queue of our own, so that the depth of a story is not Python's.
@@ -78,7 +87,7 @@ def trace_story(story: Story, item: Any, symbolic: bool = False) -> Trail:
     with _LOCK:
         language.tracing = state = Tracing(symbolic)
         try:
-            return _Walk(story, stand_in, state).trail()
+            return _Walk(story_of(story), stand_in, state).trail()
         finally:
             language.tracing = None
             state.forget()
@@ -89,11 +98,11 @@ class _Walk:
 
     def __init__(self, story: Story, item: Any, state: Tracing) -> None:
         self.state = state
-        self.node_ends = array("q", [0])
-        self.alternative_ends = array("q", [0])
-        self.parts = array("q")
+        self.node_counts: list[int] = []
+        self.alternative_counts: list[int] = []
+        self.parts: list[Any] = []
         self.max_depth = 10_000 + 20 * _size(item)
-        story(*arguments(story, item))
+        story.told(*arguments(story, item))
 
     def trail(self) -> Trail:
         calls, depth, first = self.state.calls, 0, 0
@@ -108,50 +117,49 @@ class _Walk:
 
     def _expand(self, story: Story, args: tuple[Any, ...]) -> None:
         """Write down all alternatives of one call."""
-        parts, ends, extend = self.parts, self.alternative_ends, self.parts.extend
-        try:
-            for alternative in story.function(*args):
-                if type(alternative) is tuple:
-                    extend(alternative)
-                else:
-                    parts.append(alternative)
-                ends.append(len(parts))
-        except TypeError as error:
-            raise self._odd_yield(story, args, error) from error
-        if len(ends) > MAX_ALTERNATIVES:
+        left = MAX_ALTERNATIVES - len(self.alternative_counts)
+        alternatives = list(islice(story.function(*args), left + 1))
+        if len(alternatives) > left:
             raise self._endless((story, args), f"more than {MAX_ALTERNATIVES:,} alternatives")
-        self.node_ends.append(len(ends) - 1)
+        try:
+            counts = list(map(len, alternatives))
+        except TypeError:  # single things need no tuple around them
+            alternatives = [a if type(a) is tuple else (a,) for a in alternatives]
+            counts = list(map(len, alternatives))
+        self.node_counts.append(len(counts))
+        self.alternative_counts.extend(counts)
+        self.parts.extend(chain.from_iterable(alternatives))
 
     def _finished(self) -> Trail:
-        parts = np.frombuffer(self.parts, dtype=np.int64) if self.parts else np.empty(0, np.int64)
+        node_ends = np.cumsum([0, *self.node_counts])
+        alternative_ends = np.cumsum([0, *self.alternative_counts])
+        try:
+            parts = np.fromiter(self.parts, np.int64, len(self.parts))
+        except (TypeError, ValueError, OverflowError):
+            raise self._odd_yield(node_ends, alternative_ends) from None
         if len(parts) and parts.min() < EVENT:
-            stray = int(np.argmax(parts < EVENT))
-            where = int(np.searchsorted(self.alternative_ends, stray, side="right")) - 1
-            node = int(np.searchsorted(self.node_ends, where, side="right")) - 1
-            call = describe(*self.state.calls[node])
-            raise StoryError(
-                f"{call} yields the number {parts[stray]}, which is neither a table entry nor a "
-                "smaller story",
-                "probabilities are learned: yield table[...] entries, not numbers",
-            )
-        is_call, n_events = parts >= CALL, len(self.state.entries)
+            raise self._odd_yield(node_ends, alternative_ends)
+        n_events = len(self.state.entries)
         return Trail(
-            np.array(self.node_ends, np.int64),
-            np.array(self.alternative_ends, np.int64),
-            np.where(is_call, parts - CALL + n_events, parts - EVENT),
+            node_ends,
+            alternative_ends,
+            np.where(parts >= CALL, parts - CALL + n_events, parts - EVENT),
             tuple(self.state.entries),
             tuple(self.state.calls),
             dict(self.state.tables),
         )
 
-    def _odd_yield(self, story: Story, args: tuple[Any, ...], error: TypeError) -> Exception:
-        if "integer" not in str(error):
-            return error  # a fault in the story itself, not in what it yields
+    def _odd_yield(self, node_ends: Array, alternative_ends: Array) -> StoryError:
+        """Something was yielded that is neither an event nor a call: say where."""
+        odd = (type(part) is not int or part < EVENT for part in self.parts)
+        place = next(number for number, is_odd in enumerate(odd) if is_odd)
+        alternative = int(np.searchsorted(alternative_ends, place, side="right")) - 1
+        node = int(np.searchsorted(node_ends, alternative, side="right")) - 1
         return StoryError(
-            f"{describe(story, args)} yields something that is neither a table entry nor a "
-            f"smaller story ({error})",
-            "yield table[...] entries and calls of stories; unpack inner tuples and generators "
-            "with *: yield which[z], *(flip[z, x] for x in tosses)",
+            f"{describe(*self.state.calls[node])} yields {self.parts[place]!r}, which is neither a "
+            "table entry nor a smaller story",
+            "probabilities are learned: yield table[...] entries and calls of stories, and unpack "
+            "inner tuples and generators with *: yield which[z], *(flip[z, x] for x in tosses)",
         )
 
     def _endless(self, call: tuple[Story, tuple[Any, ...]], how: str) -> StoryError:
