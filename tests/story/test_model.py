@@ -229,3 +229,17 @@ def test_development_data_choose_the_run():
 def test_not_fitted():
     with pytest.raises(Exception, match="has not been fitted"):
         sc.StoryModel(COINS).score(["H"])
+
+
+def test_totals_are_known_only_where_all_derivations_agree():
+    a, b = sc.table("a"), sc.table("b")
+
+    @sc.story
+    def unsure(words):
+        yield tuple(a[w] for w in words)
+        yield a[words[0]], b["rest"]
+
+    core, corpus = sc.StoryModel(unsure).bind([["x", "y"], ["z", "z"]])
+    assert core.totals(corpus.shards()[0]) == {}
+    core, corpus = sc.StoryModel(unsure).bind([["x"], ["z"]])
+    assert core.totals(corpus.shards()[0]) == {"a": 2.0}

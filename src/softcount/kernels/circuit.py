@@ -4,6 +4,7 @@ A circuit is a list of rows in the order in which they can be computed; each hol
 
     ONE      the constant 1
     LEAF     θ of a table entry that differs between lanes
+    SCALED   β(r) = θ β(y), a leaf's θ that is not worth a row of its own
     PRODUCT  β(r) = β(x) β(y)
     SUM      β(r) = Σ_a w_a β(operand_a), one term an alternative, w_a the product of the table
              entries that are the same in all lanes
@@ -29,7 +30,7 @@ from softcount.kernels.jit import inline, njit
 from softcount.kernels.lanes import gather, meet, peak
 from softcount.types import Array
 
-ONE, LEAF, PRODUCT, SUM = 0, 1, 2, 3
+ONE, LEAF, SCALED, PRODUCT, SUM = 0, 1, 2, 3, 4
 _STEP = 128
 _SMALL, _LARGE = 2.0 ** (-_STEP / 2), 2.0 ** (_STEP / 2)
 """Values outside are moved by a multiple of _STEP, so that neighbours mostly keep one exponent."""
@@ -41,7 +42,7 @@ ZERO = -(1 << 30)
 class Rows(NamedTuple):
     """A circuit's arrays.
 
-    ``x, y``: a leaf's number; a product's two rows; a sum's range of alternatives.
+    ``x, y``: a leaf's number; a leaf's number and a row; two rows; a sum's range of alternatives.
     ``constant[ends[a]:ends[a + 1]]`` are the entries of alternative a.
     ``users[r]:users[r + 1]`` are the uses of row r as an operand: ``use[u]`` is the alternative,
     ``parent[u]`` the row of its sum.
@@ -134,6 +135,11 @@ def inside(
         elif kind == LEAF:
             for b in range(lanes):
                 value[r, b] = theta[leaf[rows.x[r], b]]
+        elif kind == SCALED:
+            j = rows.y[r]
+            for b in range(lanes):
+                value[r, b] = theta[leaf[rows.x[r], b]] * value[j, b]
+            top = level[j]
         elif kind == PRODUCT:
             i, j = rows.x[r], rows.y[r]
             for b in range(lanes):
@@ -164,6 +170,7 @@ def inside(
 def outside(
     rows: Rows,
     leaf: Array,
+    theta: Array,
     value: Array,
     level: Array,
     weight: Array,
@@ -193,6 +200,13 @@ def outside(
                 out[i, b] += scale * out[r, b] * value[j, b]
             for b in range(lanes):
                 out[j, b] += scale * out[r, b] * value[i, b]
+        elif kind == SCALED:
+            j = rows.y[r]
+            scale = math.ldexp(1.0, level[j] - level[r])
+            for b in range(lanes):
+                entry = leaf[rows.x[r], b]
+                per_leaf[entry] += out[r, b] * value[r, b]
+                out[j, b] += scale * out[r, b] * theta[entry]
         elif kind == LEAF:
             for b in range(lanes):
                 per_leaf[leaf[rows.x[r], b]] += out[r, b] * value[r, b]
@@ -277,6 +291,9 @@ def descend(
                 uses[rows.y[r], b] += used
             elif kind == LEAF:
                 per_leaf[leaf[rows.x[r], b]] += used
+            elif kind == SCALED:
+                per_leaf[leaf[rows.x[r], b]] += used
+                uses[rows.y[r], b] += used
             elif kind == SUM and draw:
                 for _ in range(used):
                     a = drawn_term(rows, r, weight, value, b, stream, b)
@@ -295,3 +312,27 @@ def collect(rows: Rows, per_alternative: Array, counts: Array) -> None:
         if per_alternative[a] != 0.0:
             for i in range(rows.ends[a], rows.ends[a + 1]):
                 counts[rows.constant[i]] += per_alternative[a]
+
+
+@njit
+def event_range(
+    rows: Rows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array
+) -> None:
+    """How many events of a marked kind a derivation of each row has, at least and at most."""
+    for r in range(len(rows.kind)):
+        kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
+        fewest[r] = most[r] = 0
+        if kind == LEAF:
+            fewest[r] = most[r] = of_leaf[x]
+        elif kind == SCALED:
+            fewest[r], most[r] = fewest[y] + of_leaf[x], most[y] + of_leaf[x]
+        elif kind == PRODUCT:
+            fewest[r], most[r] = fewest[x] + fewest[y], most[x] + most[y]
+        elif kind == SUM:
+            for a in range(x, y):
+                met = 0
+                for i in range(rows.ends[a], rows.ends[a + 1]):
+                    met += of_constant[rows.constant[i]]
+                low, high = met + fewest[rows.operand[a]], met + most[rows.operand[a]]
+                fewest[r] = low if a == x else min(fewest[r], low)
+                most[r] = max(most[r], high)

@@ -72,12 +72,14 @@ class _Matrix:
 
 
 def _in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) -> None:
-    """Cover a row's vectors by blocks of `_UNROLL`, then one by one."""
+    """Cover a row's vectors by blocks of `_UNROLL` and one block of what is left."""
     whole = builder.mul(builder.udiv(vectors, _const(_UNROLL)), _const(_UNROLL))
     with cgutils.for_range_slice(builder, _const(0), whole, _const(_UNROLL)) as (first, _):
         block(first, _UNROLL)
-    with cgutils.for_range_slice(builder, whole, vectors, _const(1)) as (first, _):
-        block(first, 1)
+    left = builder.sub(vectors, whole)
+    for count in range(1, _UNROLL):
+        with builder.if_then(builder.icmp_unsigned("==", left, _const(count))):
+            block(whole, count)
 
 
 @_intrinsic
@@ -135,8 +137,9 @@ def meet(
                     below = builder.load(builder.gep(source, [_const(lane)]), align=8)
                     products.append(builder.fmul(value, below))
                 while len(products) > 1:
-                    pairs = zip(products[::2], products[1::2], strict=True)
-                    products = [builder.fadd(left, right) for left, right in pairs]
+                    pairs = zip(products[::2], products[1::2], strict=False)
+                    odd = products[-1:] if len(products) % 2 else []
+                    products = [builder.fadd(left, right) for left, right in pairs] + odd
                 met = _fold(builder, products[0], _sum)
                 scale = builder.load(builder.gep(weights.data, [a]))
                 place = builder.gep(totals.data, [a])

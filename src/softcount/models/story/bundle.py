@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from softcount.errors import StoryError
 from softcount.models.story.circuit import Circuit
 from softcount.models.story.language import Entry, Story, Table
 from softcount.models.story.support import Lexicon, Support, TableSupport
-from softcount.models.story.symbols import is_symbol
+from softcount.models.story.symbols import Symbol
 from softcount.models.story.trail import Trail
 from softcount.types import Array
 
@@ -49,8 +50,8 @@ class Bundle:
     keys: tuple[Keys, ...]
     values: Array
     numbers: Array
-    constant: Array
-    leaf: Array
+    constant: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    leaf: Array = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def used(self) -> Iterator[tuple[str, list[Array]]]:
         """Every key that takes part in a derivation, as codes, table by table."""
@@ -83,31 +84,32 @@ class Bundle:
         return replace(self, leaf=self.leaf[:, chosen], numbers=self.numbers[:, chosen])
 
 
-def bundle(
-    trail: Trail, circuit: Circuit, values: Array, numbers: Array, lexicon: Lexicon
-) -> Bundle:
-    """A bundle whose symbols' values are given as codes; fixed parts of keys get theirs here."""
-    none = np.empty(0, np.int64)
-    if not len(values):
-        values = np.zeros((1, numbers.shape[1]), np.int64)
-    return Bundle(circuit, tuple(_keys(trail, lexicon)), values, numbers, none, none)
-
-
-def _keys(trail: Trail, lexicon: Lexicon) -> Iterator[Keys]:
+def keys_of(trail: Trail, lexicon: Lexicon) -> tuple[Keys, ...]:
+    """The keys of a trail's events, table by table; fixed parts get their codes here."""
     by_table: dict[str, list[int]] = {}
-    for number, entry in enumerate(trail.entries):
-        by_table.setdefault(entry.table, []).append(number)
+    for number, (table, _) in enumerate(trail.entries):
+        by_table.setdefault(table, []).append(number)
+    found = []
     for table, events in by_table.items():
-        keys = [trail.entries[event].key for event in events]
-        arity = len(keys[0])
-        if any(len(key) != arity for key in keys):
-            raise arity_error(table, {len(key) for key in keys})
-        flat = [part for key in keys for part in key]
-        slot = np.array([part.slots if is_symbol(part) else -1 for part in flat], np.int64)
+        keys = [trail.entries[event][1] for event in events]
+        arities = set(map(len, keys))
+        if len(arities) > 1:
+            raise arity_error(table, arities)
+        flat = list(chain.from_iterable(keys))
+        slot = np.array([part.slots if type(part) is Symbol else -1 for part in flat], np.int64)
         fixed = np.full(len(flat), -1, np.int64)
-        fixed[slot < 0] = lexicon.add(part for part in flat if not is_symbol(part))
-        shape = (len(keys), arity)
-        yield Keys(table, np.array(events), fixed.reshape(shape), slot.reshape(shape))
+        fixed[slot < 0] = lexicon.add(part for part in flat if type(part) is not Symbol)
+        shape = (len(keys), arities.pop())
+        found.append(Keys(table, np.array(events), fixed.reshape(shape), slot.reshape(shape)))
+    return tuple(found)
+
+
+def varying(keys: Sequence[Keys], n_events: int) -> Array:
+    """Which events differ between items of the trail's form: those with a slot in their key."""
+    varies = np.zeros(n_events, bool)
+    for each in keys:
+        varies[each.events] = (each.slot >= 0).any(axis=1)
+    return varies
 
 
 def arity_error(table: str, arities: set[int]) -> StoryError:

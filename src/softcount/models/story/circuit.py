@@ -127,23 +127,17 @@ class _Assembly:
         height, turn = np.concatenate(self.height), np.concatenate(self.turn)
         empty = np.empty((0, 2), np.int64)
         factors = np.concatenate(self.factors) if self.factors else empty
-        n_things = len(height)
+        used = self._used(factors, len(height))
         self._place_leaves(height, factors)
-        used = np.ones(n_things, bool)
-        used[n_leaves : n_leaves + n_nodes] = False
-        used[n_leaves + np.unique(self.node)] = True
         line = np.lexsort((turn, height))
         line = line[used[line]]
-        row = np.full(n_things + 1, -1, np.int64)
+        row = np.full(len(height) + 1, -1, np.int64)
         row[line] = np.arange(1, len(line) + 1)
         row[-1] = 0  # the row of ONE, reached by operand -1
-        kinds = np.full(n_things, kernel.PRODUCT, np.int8)
-        kinds[:n_leaves], kinds[n_leaves : n_leaves + n_nodes] = kernel.LEAF, kernel.SUM
-        kind = np.concatenate([np.array([kernel.ONE], np.int8), kinds[line]])
         node_row = row[n_leaves : n_leaves + n_nodes]
         by_row = np.argsort(node_row[self.node], kind="stable")
         n_rows = len(line) + 1
-        x, y = self._arguments(row, node_row, factors, by_row, n_rows)
+        kind, x, y = self._arguments(row, factors, by_row, n_rows)
         counts = self.constant_counts[by_row]
         operand = row[self.operand[by_row]]
         use = np.argsort(operand, kind="stable")
@@ -166,31 +160,45 @@ class _Assembly:
             self.kept[by_row],
         )
 
+    def _used(self, factors: Array, n_things: int) -> Array:
+        """Which things get a row: a leaf that only scales other things does not."""
+        n_leaves, n_nodes = len(self.leaves), self.trail.n_nodes
+        used = np.ones(n_things, bool)
+        used[: n_leaves + n_nodes] = False
+        used[n_leaves + np.unique(self.node)] = True
+        used[self.operand[self.operand >= 0]] = True
+        used[factors[:, 1]] = True  # of two factors the larger number is scaled by a leaf
+        return used
+
     def _place_leaves(self, height: Array, factors: Array) -> None:
         """Read a leaf just before it is first used, to keep what is used together together."""
         n_leaves = len(self.leaves)
         height[:n_leaves] = np.iinfo(np.int64).max
+        users = np.flatnonzero(factors[:, 1] < n_leaves)
         first_product = len(height) - len(factors)
-        for side in (0, 1):
-            users = np.flatnonzero(factors[:, side] < n_leaves)
-            inner = height[first_product + users]
-            np.minimum.at(height, factors[users, side], inner)
+        np.minimum.at(height, factors[users, 1], height[first_product + users])
         direct = np.flatnonzero((self.operand >= 0) & (self.operand < n_leaves))
         node_height = self.height[1][self.node[direct]]
         np.minimum.at(height, self.operand[direct], node_height)
 
     def _arguments(
-        self, row: Array, node_row: Array, factors: Array, by_row: Array, n_rows: int
-    ) -> tuple[Array, Array]:
+        self, row: Array, factors: Array, by_row: Array, n_rows: int
+    ) -> tuple[Array, Array, Array]:
+        """What each row is and what it is made of."""
+        kind = np.full(n_rows, kernel.ONE, np.int8)
         x, y = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
         n_leaves = len(self.leaves)
-        x[row[:n_leaves]] = np.arange(n_leaves)
+        with_row = np.flatnonzero(row[:n_leaves] >= 0)
+        kind[row[with_row]], x[row[with_row]] = kernel.LEAF, with_row
         products = row[len(row) - 1 - len(factors) : -1]
-        x[products], y[products] = row[factors[:, 0]], row[factors[:, 1]]
-        rows = node_row[self.node[by_row]]
-        owners, first, count = np.unique(rows, return_index=True, return_counts=True)
-        x[owners], y[owners] = first, first + count
-        return x, y
+        scaled = factors[:, 0] < n_leaves
+        kind[products] = np.where(scaled, kernel.SCALED, kernel.PRODUCT)
+        x[products] = np.where(scaled, factors[:, 0], row[factors[:, 0]])
+        y[products] = row[factors[:, 1]]
+        sums = row[n_leaves + self.node[by_row]]
+        owners, first, count = np.unique(sums, return_index=True, return_counts=True)
+        kind[owners], x[owners], y[owners] = kernel.SUM, first, first + count
+        return kind, x, y
 
     def _constants_of(self, by_row: Array, counts: Array) -> Array:
         """The constants of the alternatives in their new order."""

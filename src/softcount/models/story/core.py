@@ -13,10 +13,11 @@ from softcount.errors import ImpossibleItem, LearnerError
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
 from softcount.models.story import start
-from softcount.models.story.corpus import Shard, StoryCorpus
-from softcount.models.story.engine import run
+from softcount.models.story.corpus import StoryCorpus
+from softcount.models.story.engine import certain_total, run
 from softcount.models.story.language import Table
 from softcount.models.story.readable import TablesView, TableView
+from softcount.models.story.shards import Shard
 from softcount.models.story.support import Support, TableSupport
 from softcount.types import Array, Counts, How, Params, SparseCounts, Stats
 
@@ -79,6 +80,17 @@ class StoryCore:
         theta = self._theta(params, shard)
         return self._run(shard, theta, How(score_only=True), None)
 
+    def totals(self, shard: Shard) -> dict[str, float]:
+        """The total count of each table that has the same one in every derivation."""
+        found = {}
+        for share in shard.shares:
+            marked = np.zeros(sum(len(each.places) for each in shard.shares) + 1, np.int64)
+            marked[share.local] = 1
+            totals = [certain_total(block, marked) for block in shard.blocks]
+            if None not in totals:
+                found[share.table] = float(sum(total for total in totals if total))
+        return found
+
     def _theta(self, params: Params, shard: Shard) -> Array:
         """The probabilities of the shard's entries; the last one is that of the impossible."""
         theta = np.zeros(sum(len(share.places) for share in shard.shares) + 1)
@@ -89,10 +101,12 @@ class StoryCore:
     def _by_table(self, shard: Shard, counts: Array) -> dict[str, Counts]:
         found: dict[str, Counts] = {}
         for share in shard.shares:
-            size = len(self.support.tables[share.table])
-            counted = SparseCounts(share.places, counts[share.local], size)
-            mostly = len(share.places) >= _MOSTLY * size
-            found[share.table] = np.asarray(counted) if mostly else counted
+            size, value = len(self.support.tables[share.table]), counts[share.local]
+            if len(share.places) < _MOSTLY * size:
+                found[share.table] = SparseCounts(share.places, value, size)
+            else:
+                found[share.table] = dense = np.zeros(size)
+                dense[share.places] = value
         return found
 
     def _run(
@@ -106,14 +120,15 @@ class StoryCore:
             logs.append(values)
 
         for block in shard.blocks:
-            run(block.bundle, block.constant, block.leaf, theta, how, counts, attain)
+            run(block, theta, how, counts, attain)
         return np.concatenate(numbers), np.concatenate(logs)
 
     def _total(self, shard: Shard, theta: Array, how: How, counts: Array | None) -> float:
         numbers, logs = self._run(shard, theta, how, counts)
-        if np.isneginf(logs).any():
+        impossible = numbers[np.isneginf(logs)]
+        if len(impossible):
             raise ImpossibleItem(
-                f"item {numbers[np.argmin(logs)]} has probability zero under the present tables",
+                f"item {impossible.min()} has probability zero under the present tables",
                 "some entry that it needs is zero: start from unequal but positive values, or "
                 "smooth the tables (smoothing=0.1)",
             )

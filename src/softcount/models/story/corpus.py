@@ -10,67 +10,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from softcount.errors import DataError, ImpossibleItem
-from softcount.kernels.lanes import WIDTH
 from softcount.models.story.alike import with_symbols
-from softcount.models.story.bundle import Bundle, bundle, merged, support_of
+from softcount.models.story.bundle import Bundle, keys_of, merged, support_of, varying
 from softcount.models.story.circuit import compile_trail
 from softcount.models.story.engine import log_weight
 from softcount.models.story.language import Story, Table, story_of
+from softcount.models.story.shards import Shard, shard, shards_by_work
 from softcount.models.story.support import Lexicon, Support
 from softcount.models.story.symbols import Looked, Shape, is_symbol
 from softcount.models.story.trail import Trail, n_values, trace_story
 from softcount.types import Array
 
-MAX_LANES = 64
-_MAX_CELLS = 1 << 22  # rows times lanes of a block, so that a block's values stay near the core
-_MAX_SHARDS = 16
-_SHARD_COST = 4e6  # alternatives times lanes that are worth a thread's while
 _FOREST = 50_000  # alternatives in a forest
 _FEW = 4  # items of one concrete form from which on lanes beat a forest
 
 _ROOT = np.zeros(1, np.int64)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Items in lockstep; entries are places in the shard's own list."""
-
-    bundle: Bundle
-    constant: Array
-    leaf: Array
-    numbers: Array
-
-
-@dataclass(frozen=True)
-class Share:
-    """Which entries of a table a shard touches: the sorted ``places`` in the table, and where the
-    shard's own list has them (``local``).
-
-    There they stand outcome by outcome, so that what one observed word could have come from lies
-    close together in memory.
-    """
-
-    table: str
-    places: Array
-    local: Array
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Some of the items: blocks, and table by table the entries that they touch."""
-
-    blocks: tuple[Block, ...]
-    shares: tuple[Share, ...]
-    items: int
-    tokens: int
 
 
 class StoryCorpus:
@@ -98,7 +58,6 @@ class StoryCorpus:
         lexicon = Lexicon() if support is None else support.lexicon
         gathering = _Gathering(story_of(story), self, lexicon, strict)
         self.looked = gathering.looked
-        self.symbolic = gathering.symbolic
         self.traced_alternatives = gathering.traced
         self.tables = gathering.tables
         self.support = support or support_of(gathering.bundles, gathering.tables, lexicon)
@@ -116,85 +75,23 @@ class StoryCorpus:
     def shards(self, batch_size: int | None = None, seed: int = 0) -> list[Shard]:
         """All items in shards of about equal work, or shuffled in batches of a given size."""
         if batch_size is None:
-            return self._by_work()
+            return shards_by_work(self.bundles, self.support, self.tokens)
         order = np.random.default_rng(seed).permutation(len(self.items))
         cuts = np.arange(batch_size, len(order), batch_size)
         return [self._batch(np.sort(part)) for part in np.split(order, cuts)]
 
-    def _by_work(self) -> list[Shard]:
-        blocks = [block for each in self.bundles for block in _lockstep(each)]
-        costs = np.array([_cost(each) for each in blocks])
-        n_shards = int(np.clip(costs.sum() / _SHARD_COST, 1, min(_MAX_SHARDS, len(blocks))))
-        middle = np.cumsum(costs) - costs / 2
-        shard_of = np.minimum((middle / costs.sum() * n_shards).astype(int), n_shards - 1)
-        groups = [[blocks[i] for i in np.flatnonzero(shard_of == s)] for s in np.unique(shard_of)]
-        return [self._shard(group) for group in groups]
-
     def _batch(self, numbers: Array) -> Shard:
-        blocks: list[Bundle] = []
+        bundles: list[Bundle] = []
         for each in self.bundles:
             if int(each.numbers[0, 0]) not in self.singles:
-                inside = np.flatnonzero(np.isin(each.numbers[0], numbers))
-                if len(inside):
-                    blocks.extend(_lockstep(each.columns(inside)))
+                chosen = np.flatnonzero(np.isin(each.numbers[0], numbers))
+                if len(chosen):
+                    bundles.append(each.columns(chosen))
         alone = [(n, self.singles[n]) for n in numbers.tolist() if n in self.singles]
         forest = _forest(alone, self.support.lexicon) if alone else None
         if forest is not None:
-            blocks.append(forest.bound(self.support))
-        return self._shard(blocks)
-
-    def _shard(self, bundles: Sequence[Bundle]) -> Shard:
-        touched = [part for each in bundles for part in (each.constant, np.unique(each.leaf))]
-        entries = np.unique(np.concatenate(touched))
-        entries = entries[entries < self.support.size]
-        numbers = np.concatenate([each.numbers.ravel() for each in bundles])
-        shares, local = self._shares(entries)
-        blocks = tuple(
-            Block(
-                each,
-                local[np.searchsorted(entries, each.constant)],
-                local[np.searchsorted(entries, _padded(each.leaf))],
-                each.numbers,
-            )
-            for each in bundles
-        )
-        tokens = int(self.tokens[numbers].sum())
-        return Shard(blocks, shares, len(numbers), tokens)
-
-    def _shares(self, entries: Array) -> tuple[tuple[Share, ...], Array]:
-        """The shard's entries by table, and the local place of each (what is in none: the last)."""
-        local = np.arange(len(entries) + 1, dtype=np.int32)
-        shares = []
-        for name, share, places in self.support.slices(entries):
-            outcomes = self.support.tables[name].codes[places, -1]
-            local[share][np.argsort(outcomes, kind="stable")] = np.arange(share.start, share.stop)
-            shares.append(Share(name, places, local[share].copy()))
-        return tuple(shares), local
-
-
-def _padded(leaf: Array) -> Array:
-    """Columns repeated up to a multiple of the vector width."""
-    n_columns = leaf.shape[1]
-    lanes = -(-n_columns // WIDTH) * WIDTH
-    return leaf[:, np.minimum(np.arange(lanes), n_columns - 1)]
-
-
-def _cost(each: Bundle) -> float:
-    lanes = -(-each.numbers.shape[1] // WIDTH) * WIDTH
-    return float((each.circuit.n_alternatives + each.circuit.n_rows) * lanes)
-
-
-def _lockstep(each: Bundle) -> list[Bundle]:
-    """A bundle cut into blocks of lanes, as equal as can be."""
-    fitting = _MAX_CELLS // max(each.circuit.n_rows, 1) // WIDTH * WIDTH
-    lanes = max(min(MAX_LANES, fitting), WIDTH)
-    n_columns = each.numbers.shape[1]
-    vectors = -(-n_columns // WIDTH)
-    n_blocks = -(-vectors // (lanes // WIDTH))
-    cuts = [b * vectors // n_blocks * WIDTH for b in range(n_blocks)] + [n_columns]
-    if n_blocks == 1:
-        return [each]
-    return [each.columns(np.arange(start, stop)) for start, stop in pairwise(cuts)]
+            bundles.append(forest.bound(self.support))
+        return shard(bundles, self.support, self.tokens)
 
 
 class _Gathering:
@@ -205,7 +102,6 @@ class _Gathering:
         self.bundles: list[Bundle] = []
         self.singles: dict[int, Trail] = {}
         self.tables: dict[str, Table] = {}
-        self.symbolic: dict[Any, Trail] = {}
         self.traced, self.looked = 0, False
         shapes = self._shapes()
         rest = range(len(corpus.items)) if shapes is None else self._by_shape(shapes)
@@ -228,7 +124,6 @@ class _Gathering:
             if trail is None or (done == 0 and not self._agrees(trail, shapes[group[0]], group[0])):
                 self.looked = True
                 return [number for left in waiting[done:] for number in left]
-            self.symbolic[shapes[group[0]].key] = trail
             self.traced += trail.n_alternatives
             values = self.lexicon.add(v for number in group for v in shapes[number].values)
             n_slots = len(shapes[group[0]].values)
@@ -278,14 +173,15 @@ class _Gathering:
         self._add(trail, values, [number for number, _ in alike])
 
     def _add(self, trail: Trail, values: Array, group: list[int]) -> None:
-        varies = np.array([any(map(is_symbol, e.key)) for e in trail.entries], bool)
-        circuit = compile_trail(trail, _ROOT, varies)
+        keys = keys_of(trail, self.lexicon)
+        circuit = compile_trail(trail, _ROOT, varying(keys, trail.n_events))
         self.tables.update(trail.tables)
         if circuit is None:
             self._explain_nothing(group)
             return
-        numbers = np.array([group])
-        self.bundles.append(bundle(trail, circuit, values, numbers, self.lexicon))
+        if not len(values):  # an item without values still has a column
+            values = np.zeros((1, len(group)), np.int64)
+        self.bundles.append(Bundle(circuit, keys, values, np.array([group])))
 
     def _plant(self, alone: list[tuple[int, Trail]]) -> None:
         """Merge items that have no company into forests."""
@@ -326,7 +222,8 @@ def _forest(chosen: Sequence[tuple[int, Trail]], lexicon: Lexicon) -> Bundle | N
     if circuit is None:
         return None
     no_values = np.zeros((1, 1), np.int64)
-    return bundle(joined, circuit, no_values, np.array(numbers)[:, None], lexicon)
+    keys = keys_of(joined, lexicon)
+    return Bundle(circuit, keys, no_values, np.array(numbers)[:, None])
 
 
 def _fingerprint(trail: Trail, entries: Sequence[tuple[str, tuple[Any, ...]]]) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 
 from softcount.kernels import circuit as kernel
 from softcount.kernels.lanes import WIDTH
-from softcount.models.story.bundle import Bundle
 from softcount.models.story.circuit import Circuit, compile_trail
+from softcount.models.story.shards import Block
 from softcount.models.story.trail import Trail
 from softcount.types import Array, Fill, How
 
@@ -56,7 +56,7 @@ class Pass:
     def inside(self, leaf: Array, theta: Array) -> tuple[Array, Array]:
         """The roots' values and logs, (roots, lanes)."""
         n, lanes = self.circuit.n_rows, max(leaf.shape[1], WIDTH)
-        self.leaf = leaf
+        self.leaf, self.theta = leaf, theta
         self.value = _scratch.get("value", (n, lanes))
         self.level = _scratch.get("level", (n,), np.int64)
         kernel.inside(
@@ -77,21 +77,23 @@ class Pass:
         return value, np.where(value > 0.0, log, -np.inf)
 
     def count(self, wanted: Array, how: How, numbers: Array, per_leaf: Array) -> None:
-        """Add the counts of the wanted items (a mask over roots and lanes)."""
+        """Add the counts of the wanted items (a mask over roots and real lanes)."""
         shape, roots = self.value.shape, self.rows.roots
+        real = slice(wanted.shape[1])
         if self.fill == "soft":
             out = _scratch.get("out", shape)
             out[:] = 0.0
-            out[roots] = np.divide(1.0, self.value[roots], out=np.zeros(wanted.shape), where=wanted)
+            value = self.value[roots, real]
+            out[roots, real] = np.divide(1.0, value, out=np.zeros_like(value), where=wanted)
             kernel.outside(
-                self.rows, self.leaf, self.value, self.level, self.weight, out,
+                self.rows, self.leaf, self.theta, self.value, self.level, self.weight, out,
                 self.per_alternative, per_leaf,
             )  # fmt: skip
             return
         draw = self.fill == "sample"
         uses = _scratch.get("uses", shape, np.int64)
         uses[:] = 0
-        uses[roots] = wanted * (how.samples if draw else 1)
+        uses[roots, real] = wanted * (how.samples if draw else 1)
         stream = np.zeros(shape[1], np.uint64)
         kernel.streams(np.uint64(how.stream), numbers[0].astype(np.uint64), stream)
         kernel.descend(
@@ -107,33 +109,27 @@ class Pass:
 
 
 def run(
-    each: Bundle,
-    constant: Array,
-    leaf: Array,
+    block: Block,
     theta: Array,
     how: How,
     counts: Array | None,
     attain: Callable[[Array, Array], None],
 ) -> None:
-    """Run a block: tell `attain` the items' numbers and logs, add to `counts` unless it is None.
-
-    ``constant`` and ``leaf`` are places in theta and counts.
-    """
-    work = Pass(each.circuit, theta[constant], how.fill)
-    n_columns = each.numbers.shape[1]
-    value, log = work.inside(leaf, theta)
-    real = np.zeros(value.shape, bool)
-    real[:, :n_columns] = True
-    weak = real & (value < _WEAK) if n_columns > 1 else np.zeros_like(real)
-    strong = real & ~weak
-    attain(each.numbers[strong[:, :n_columns]], log[strong])
+    """Run a block: tell `attain` the items' numbers and logs, add to `counts` unless it is None."""
+    work = Pass(block.circuit, theta[block.constant], how.fill)
+    waiting = list(reversed(block.lanes))
+    while waiting:
+        lanes = waiting.pop()
+        n_lanes = lanes.numbers.shape[1]
+        value, log = work.inside(lanes.leaf, theta)
+        value, log = value[:, :n_lanes], log[:, :n_lanes]
+        weak = (value < _WEAK) & (n_lanes > 1)
+        attain(lanes.numbers[~weak], log[~weak])
+        if counts is not None:
+            work.count(~weak & (value > 0.0), how, lanes.numbers, counts)
+        waiting.extend(lanes.alone(lane) for lane in np.flatnonzero(weak.any(axis=0)).tolist())
     if counts is not None:
-        work.count(strong & (value > 0.0), how, each.numbers, counts)
-        np.add.at(counts, constant, work.collect(len(constant)))
-    for lane in np.flatnonzero(weak.any(axis=0)):
-        alone = each.columns(np.array([lane]))
-        single = np.repeat(leaf[:, lane : lane + 1], WIDTH, axis=1)
-        run(alone, constant, single, theta, how, counts, attain)
+        np.add.at(counts, block.constant, work.collect(len(block.constant)))
 
 
 def log_weight(trail: Trail, weights: Array) -> float:
@@ -144,3 +140,18 @@ def log_weight(trail: Trail, weights: Array) -> float:
     work = Pass(circuit, weights[circuit.constants], "soft")
     no_leaf = np.zeros((0, WIDTH), np.int32)
     return float(work.inside(no_leaf, np.zeros(1))[1][0, 0])
+
+
+def certain_total(block: Block, marked: Array) -> int | None:
+    """How many events of the marked entries the block's items have in *every* derivation.
+
+    ``marked`` is 1 for the places of these entries, 0 for others; None if derivations differ.
+    """
+    circuit = block.circuit
+    fewest, most = np.zeros((2, circuit.n_rows), np.int64)
+    leaf = marked[block.lanes[0].leaf[:, 0]]
+    kernel.event_range(circuit.rows, marked[block.constant], leaf, fewest, most)
+    roots = circuit.rows.roots
+    if (fewest[roots] != most[roots]).any():
+        return None
+    return int(fewest[roots].sum()) * sum(lanes.numbers.shape[1] for lanes in block.lanes)

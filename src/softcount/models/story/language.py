@@ -68,9 +68,8 @@ class Table:
     def __getitem__(self, key: Any) -> int | Entry:
         trust.given = True
         try:
-            return self._met[key]
-        except KeyError:
-            return self._meet(key)
+            event = self._met.get(key)
+            return self._meet(key) if event is None else event
         except TypeError:
             raise self._unhashable(key) from None
         finally:
@@ -80,16 +79,17 @@ class Table:
         parts = key if type(key) is tuple else (key,)
         if tracing is None:
             return Entry(self.name, parts)
-        if any(symbols.is_item(part) for part in parts):
+        if not symbols.CONTAINERS.isdisjoint(map(type, parts)):
             if tracing.symbolic:
                 raise symbols.Looked
             if not all(map(symbols.is_hashable, parts)):
                 raise self._unhashable(key)
+            parts = tuple(map(symbols.plain, parts))
         if not self._met:
             tracing.memories.append(self._met)
             tracing.tables[self.name] = self
         event = EVENT + len(tracing.entries)
-        tracing.entries.append(Entry(self.name, tuple(map(symbols.plain, parts))))
+        tracing.entries.append(tuple.__new__(Entry, (self.name, parts)))  # Entry(…), but faster
         self._met[key] = event
         return event
 

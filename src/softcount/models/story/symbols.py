@@ -125,12 +125,12 @@ class SymbolicText(_Opaque):
         return len(self.slots) > 0
 
 
-_CONTAINERS = (ItemList, ItemTuple, ItemDict, SymbolicText)
+CONTAINERS = frozenset({ItemList, ItemTuple, ItemDict, SymbolicText})
 
 
 def is_item(value: Any) -> bool:
     """Whether a value is the stand-in of a data item or of a part of it."""
-    return type(value) in _CONTAINERS
+    return type(value) in CONTAINERS
 
 
 def is_symbol(value: Any) -> bool:
