@@ -315,9 +315,7 @@ def collect(rows: Rows, per_alternative: Array, counts: Array) -> None:
 
 
 @njit
-def event_range(
-    rows: Rows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array
-) -> None:
+def event_range(rows: Rows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array) -> None:
     """How many events of a marked kind a derivation of each row has, at least and at most."""
     for r in range(len(rows.kind)):
         kind, x, y = rows.kind[r], rows.x[r], rows.y[r]

@@ -8,8 +8,10 @@ into forests, circuits with many roots.
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
@@ -56,7 +58,8 @@ class StoryCorpus:
         self.tokens = np.array([n_values(item) for item in self.items])
         self.impossible: list[int] = []
         lexicon = Lexicon() if support is None else support.lexicon
-        gathering = _Gathering(story_of(story), self, lexicon, strict)
+        with _no_collections():
+            gathering = _Gathering(story_of(story), self, lexicon, strict)
         self.looked = gathering.looked
         self.traced_alternatives = gathering.traced
         self.tables = gathering.tables
@@ -92,6 +95,18 @@ class StoryCorpus:
         if forest is not None:
             bundles.append(forest.bound(self.support))
         return shard(bundles, self.support, self.tokens)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Pause Python's search for cycles: tracing makes none, and its million tuples cost it dear."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Gathering:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -86,25 +84,13 @@ def trace_story(story: Any, item: Any, symbolic: bool = False) -> Trail:
     Breadth first with a queue of our own, so that the depth of a story is not Python's.
     """
     stand_in = symbols.symbolic(item) if symbolic else symbols.by_identity(item)
-    with _LOCK, _no_collections():
+    with _LOCK:
         language.tracing = state = Tracing(symbolic)
         try:
             return _Walk(story_of(story), stand_in, state).trail()
         finally:
             language.tracing = None
             state.forget()
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Pause Python's search for cycles: a trace makes none, and its million tuples cost it dear."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Walk:
