@@ -154,4 +154,5 @@ def certain_total(block: Block, marked: Array) -> int | None:
     roots = circuit.rows.roots
     if (fewest[roots] != most[roots]).any():
         return None
-    return int(fewest[roots].sum()) * sum(lanes.numbers.shape[1] for lanes in block.lanes)
+    n_lanes = sum(int(lanes.numbers.shape[1]) for lanes in block.lanes)
+    return int(fewest[roots].sum()) * n_lanes
