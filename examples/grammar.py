@@ -1,4 +1,7 @@
-"""A tiny grammar learned from plain sentences: trees come out, none went in."""
+"""A tiny grammar learned from plain sentences: trees come out, none went in.
+
+They are the likeliest trees, which need not be those that a grammarian would draw.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,8 @@ def tree(words: Sequence[str]) -> Iterator[Any]:
 
 if __name__ == "__main__":
     sentences = samples.sentences()
-    model = sc.StoryModel(tree, learner=sc.EM(max_iter=50, n_init=3), smoothing=0.01).fit(sentences)
+    model = sc.StoryModel(tree, learner=sc.EM(max_iter=200, n_init=3), smoothing=0.01).fit(
+        sentences
+    )
     print(model.best(sentences[0]))
     print(model.verdict_)

@@ -15,9 +15,9 @@ def lines(name: str) -> list[str]:
     path = FOLDER / name
     if not path.is_file():
         pytest.skip(f"needs the corpus file {name} in ../shared/data, which is not here")
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open()
-    with opened as file:
-        return [line.rstrip("\n") for line in file]
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    return text.removesuffix("\n").split("\n")
 
 
 def parallel(source: str, target: str, n: int) -> list[tuple[list[str], list[str]]]:

@@ -243,18 +243,60 @@ def test_faults_of_the_model_file_name_the_line(tmp_path: Path, code: str, messa
 
 
 @pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def f(x:\n", "model.py:1: SyntaxError"),
+        ("a\0b", "model.py: SyntaxError"),
+        ("\n1 / 0\n", "model.py:2: ZeroDivisionError"),
+        (IBM1.replace("yield t[e, f]", "yield t[e, [f]]"), "model.py:6: table 't' is asked"),
+        (IBM1.replace("yield t[e, f]", "yield 3"), "model.py: link("),
+    ],
+)
+def test_a_model_file_named_from_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
+) -> None:
+    """Python makes the names of modules absolute; the message keeps the name that was given."""
+    model(tmp_path, code)
+    monkeypatch.chdir(tmp_path)
+    result = softcount_("story", "model.py", "-", stdin="a ||| b\n")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"softcount: {message}"), result.stderr
+
+
+def test_a_story_that_fails_names_the_line_it_was_told_of(tosses: Path, tmp_path: Path) -> None:
+    tosses.write_text('"HHH"\n\n3\n')
+    result = softcount_("story", COINS, tosses, "--json-lines")
+    assert result.exit_code == 1
+    assert f"{COINS}:" in result.stderr
+    assert f"when told of {tosses}:3" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--save", "--html"])
+@pytest.mark.parametrize("target", ["", "nowhere/x"])
+def test_what_cannot_be_written_is_refused_before_learning(
+    tosses: Path, tmp_path: Path, option: str, target: str
+) -> None:
+    noisy = model(tmp_path, "print('run')\n" + IBM1)
+    result = softcount_("story", noisy, tosses, "--chars", option, tmp_path / target)
+    assert result.exit_code == 1
+    assert f"{option} {tmp_path / target}: there is " in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
     ("args", "message"),
     [
         (("nowhere.py", "-"), "nowhere.py: there is no such file"),
         ((COINS, "nowhere.txt"), "nowhere.txt: cannot be read"),
         ((COINS, "-", "--name", "dice"), "no story called dice"),
-        ((COINS, "-"), "empty"),
+        ((COINS, "-"), "-: the file is empty"),
+        ((COINS.parent, "-"), f"{COINS.parent}: this is not a file"),
         ((COINS, "-", "--init", "somehow"), "somehow"),
         ((COINS, "-", "--tol", "-1"), "tol=-1"),
     ],
 )
 def test_bad_input_is_said_without_a_traceback(args: Sequence[str | Path], message: str) -> None:
-    stdin = "" if message == "empty" else "HT\n"
+    stdin = "\n \n" if "empty" in message else "HT\n"
     result = softcount_("story", *args, stdin=stdin)
     assert result.exit_code == 1
     assert message in result.stderr
@@ -271,7 +313,8 @@ def test_an_impossible_line_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("--chars", "--tokens"), ("--learner", "magic"), ("--threads", "many")]
+    "args",
+    [("--chars", "--tokens"), ("--learner", "magic"), ("--threads", "many"), ("--seed", "-1")],
 )
 def test_wrong_options_are_usage_errors(tosses: Path, args: Sequence[str]) -> None:
     assert softcount_("story", COINS, tosses, *args).exit_code == 2
@@ -287,13 +330,28 @@ def test_progress_line() -> None:
     assert "nan" not in progress_line(State(0, {}, -1.0, -1.0, 2.0, 0.5, math.nan), items=1)
 
 
-def test_demo_finds_what_is_there(tmp_path: Path) -> None:
+def test_demo_finds_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     page = tmp_path / "demo.html"
     result = softcount_("demo", "--html", page)
     assert result.exit_code == 0, result.stderr
     for found in ("haus", "katze", "60 of 60 notes"):
         assert found in result.stdout
     assert page.read_text().count("<svg") == 4
+    assert page.read_text().count("@sc.story") == 6
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("what the demo prints")[2].split("```")[1].splitlines()[1:]
+    assert len(shown) == 3
+    assert set(shown) <= {line.rstrip() for line in result.stdout.splitlines()}
+
+
+def test_a_closed_pipe_is_no_fault(tosses: Path) -> None:
+    command = [sys.executable, "-m", "softcount", "story", str(COINS), str(tosses), "--chars"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""
 
 
 def test_demo_does_not_claim_what_it_did_not_find() -> None:

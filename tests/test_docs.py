@@ -1,14 +1,19 @@
 """The Python blocks of README.md and docs/ run, and give what their comments say.
 
 All blocks of one page share a namespace, in order. ``expression  # → value`` is checked: the value
-is compared as text, or, if both are numbers, to as many digits as the page shows.
+is compared as text, or, if both are numbers, to as many digits as the page shows. A shell block
+with a text block after it is run as well, and must print that text.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import runpy
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r"\s*# → (.*)$")
 
 
@@ -57,14 +63,37 @@ def agrees(got: Any, said: str) -> bool:
 def test_there_is_something_to_check() -> None:
     assert sum(len(blocks(page)) for page in PAGES) >= 10
     assert sum(block.count("# → ") for page in PAGES for block in blocks(page)) >= 10
+    assert len(commands()) >= 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
-        run(block, page.name, names)
+        if "import matplotlib" not in block or find_spec("matplotlib"):
+            run(block, page.name, names)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Commands on the pages, each with what it is said to print."""
+    return [found for page in PAGES for found in COMMAND.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(("command", "printed"), commands())
+def test_command(command: str, printed: str, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    here = f'softcount() {{ "{sys.executable}" -m softcount "$@"; }}\n'
+    paths = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    got = subprocess.run(
+        ["sh", "-c", here + command],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert got.stdout == printed, got.stderr
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

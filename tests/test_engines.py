@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 
@@ -178,6 +179,7 @@ def test_after_an_error_what_has_not_begun_never_will():
 
 def test_ctrl_c_does_not_wait_for_all_shards():
     started = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
 
     def interrupted(params, shard, how, local):
         started.append(shard)
@@ -186,8 +188,11 @@ def test_ctrl_c_does_not_wait_for_all_shards():
         time.sleep(0.01)
         return Stats({})
 
-    with pytest.raises(KeyboardInterrupt), Local(2).open(range(500)) as session:
-        session.expect(interrupted, {}, How())
+    try:
+        with pytest.raises(KeyboardInterrupt), Local(2).open(range(500)) as session:
+            session.expect(interrupted, {}, How())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(started) < 100
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcount.kernels.jit import njit
-from softcount.kernels.lanes import WIDTH, gather, meet, peak
+from softcount.kernels.lanes import WIDTH, gather, least, meet, peak
 
 
 @njit
@@ -22,6 +22,11 @@ def _meet(outside, row, inside, operand, weight, start, stop, into):
 @njit
 def _peak(matrix, row):
     return peak(matrix, row)
+
+
+@njit
+def _least(matrix, row):
+    return least(matrix, row)
 
 
 @pytest.mark.parametrize("vectors", [1, 2, 3, 4, 5, 8, 9])
@@ -41,7 +46,7 @@ def test_primitives(vectors):
     np.testing.assert_allclose(into[:4], 1 + weight[:4] * (other[operand[:4]] @ matrix[1]))
     assert into[4] == 1.0
     assert _peak(matrix, 2) == matrix[2].max()
-    assert _peak(-matrix, 2) == 0.0
+    assert _least(matrix, 2) == matrix[2].min()
 
 
 def test_sums_have_one_order():

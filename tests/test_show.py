@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -152,6 +153,37 @@ def test_distributions_are_found_at_any_depth() -> None:
         (("which",), {"A": 1.0}),
     ]
     assert [one.title for one in all_bars(deep)] == ["rule given S, 1", "which"]
+
+
+def test_bars_of_one_table_can_be_compared() -> None:
+    """A full bar is 1, 0.1, 0.01 …: the same in all rows of a table, and never too short."""
+    params = {"which": {"A": 0.5, "B": 0.5}, "word": {"A": {"x": 0.04}, "B": {"x": 0.1, "y": 0.02}}}
+    which, *words = all_bars(params)
+    assert which.full == 1.0
+    assert [one.full for one in words] == pytest.approx([0.1, 0.1])
+    assert all(p <= one.full * 1.001 for one in (which, *words) for _, p in one.rows)
+
+
+def test_a_scale_other_than_one_is_said() -> None:
+    one = finding("coin")
+    assert one.scale == ""
+    small = replace(one, bars=[bars("t", {"a": 0.04})])
+    assert small.scale == "A full bar is 0.1."
+    assert small.scale in shown(small)
+    assert small.scale in report.page("", "", [small])
+    assert replace(one, bars=[*one.bars, *small.bars]).scale == "A full bar is 1, 0.1."
+
+
+def test_the_signature_stays_on_one_line() -> None:
+    one = finding()
+    long = replace(one, fit=replace(one.fit, signature="softcount " * 30 + "end"))
+    assert "softcount " * 30 + "end" in shown(long)
+
+
+def test_the_story_is_on_the_page_if_there_is_one() -> None:
+    assert "<details>" not in report.page("", "", [finding()])
+    page = report.page("", "", [replace(finding(), source="def coins(x < y):")])
+    assert "def coins(x &lt; y):" in page
 
 
 def test_bars_keep_the_likeliest_and_count_the_rest() -> None:

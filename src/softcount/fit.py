@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount._version import __version__
 from softcount.engines.base import Engine, Session
-from softcount.errors import LearnerError, StartError
+from softcount.errors import ImpossibleItem, LearnerError, StartError
 from softcount.families.base import Family
 from softcount.job import Corpus, Job, Model, open_session
 from softcount.learners.base import Learner
@@ -279,7 +279,10 @@ def _best(
     scores = []
     with open_session(model, development, engine) as session:
         for result in results:
-            scores.append(session.expect(model.expect, result.params, how).log_likelihood)
+            try:
+                scores.append(session.expect(model.expect, result.params, how).log_likelihood)
+            except ImpossibleItem:
+                scores.append(-np.inf)
     return int(np.argmax(scores))
 
 

@@ -36,4 +36,12 @@ def softcount(
         ),
     ] = False,
 ) -> None:
-    """Learn hidden structure from text that nobody labelled."""
+    """Learn hidden structure from text that nobody labelled.
+
+    Begin with the demo. Then write how your own data could have come about (a story: a few lines
+    of Python), and let softcount learn its probabilities.
+
+    \b
+    softcount demo
+    softcount story examples/coins.py tosses.txt --chars
+    """

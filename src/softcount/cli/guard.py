@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from softcount.errors import SoftcountError
+from softcount.errors import SoftcountError, StoryError
 
 
 @contextmanager
@@ -21,20 +21,40 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
     try:
         yield
     except SoftcountError as error:
-        _leave(str(error))
+        _leave(_placed(error, model_file))
     except Exception as error:
         where = _line_in(model_file, error) if model_file else None
         if where is None:
             raise
-        _leave(f"{where}: {type(error).__name__}: {error}")
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+        _leave(f"{where}: {type(error).__name__}: {_said(error)}{notes}")
+
+
+def _placed(error: SoftcountError, model_file: Path | None) -> str:
+    """The message, after the place in the model file if it is a story that went wrong."""
+    if model_file is None or not isinstance(error, StoryError) or str(model_file) in error.message:
+        return str(error)
+    return f"{_line_in(model_file, error) or model_file}: {error}"
+
+
+def _said(error: Exception) -> str:
+    """What an error says, without the place, which is said already."""
+    return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
 def _line_in(file: Path, error: Exception) -> str | None:
     """FILE:LINE of the innermost frame in the user's file, None if it was not involved."""
-    if isinstance(error, SyntaxError) and error.filename == str(file):
-        return f"{file}:{error.lineno}"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+    if isinstance(error, SyntaxError):
+        if error.filename is None:  # text that is no Python at all, such as a null byte
+            return str(file)
+        return f"{error.filename if not _same(error.filename, file) else file}:{error.lineno}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _same(f.filename, file)]
     return f"{file}:{frames[-1].lineno}" if frames else None
+
+
+def _same(name: str, file: Path) -> bool:
+    """Whether both are one file: Python makes the names of modules absolute."""
+    return Path(name).resolve() == file.resolve()
 
 
 def _leave(message: str) -> None:

@@ -36,7 +36,8 @@ def story_from(path: Path, name: str | None) -> Callable[..., Any]:
 
 def _run(path: Path) -> ModuleType:
     if not path.is_file():
-        raise StoryError(f"{path}: there is no such file", hint="MODEL is a Python file")
+        fault = "this is not a file" if path.exists() else "there is no such file"
+        raise StoryError(f"{path}: {fault}", hint="the first argument is a Python file")
     spec = importlib.util.spec_from_file_location(f"story_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise StoryError(f"{path}: not a Python file", hint="its name must end in .py")

@@ -19,7 +19,14 @@ Data = Annotated[
     str,
     typer.Argument(metavar="DATA", help="A text file, one item a line; .gz too; - is stdin."),
 ]
-Name = Annotated[str | None, typer.Option(help="Which story of the file; if not given, the last.")]
+HOW_TO_LEARN = typer.Option(
+    metavar="NAME",
+    help="em: exact, climbs at every step; begin here. hard-em: single best guesses. online-em: "
+    "mini-batches, for much data. incremental-em: shard by shard. variational-bayes, "
+    "stochastic-vb: a posterior over the tables. monte-carlo-em: EM with draws. gibbs: draws from "
+    "the posterior, in several chains.",
+)
+Name = Annotated[str | None, typer.Option(help="Which story of the file, if not the last.")]
 Tokens = Annotated[
     bool, typer.Option("--tokens", help="A line is words, split at spaces (the default).")
 ]
@@ -30,11 +37,20 @@ Smoothing = Annotated[
     float | None, typer.Option(help="Add this to every count (instead of --prior).")
 ]
 Prior = Annotated[float, typer.Option(help="Dirichlet prior of all tables; 1 is flat.")]
-MaxIter = Annotated[int | None, typer.Option(help="At most so many steps.")]
-Tol = Annotated[float | None, typer.Option(help="Stop when a step changes less than this.")]
-NInit = Annotated[int | None, typer.Option(help="How many starts (for gibbs: chains).")]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Threads = Annotated[int | None, typer.Option(help="If not given, one for each processor.")]
+MaxIter = Annotated[int | None, typer.Option(help="At most so many steps (else 100; gibbs 1000).")]
+Tol = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop when a step changes the objective by less than this part of it (else 1e-6); "
+        "0 takes all steps."
+    ),
+]
+NInit = Annotated[int | None, typer.Option(help="How many starts (else 1; gibbs: chains, 4).")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result, to the last bit.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="If not given, one for each processor; the result is the same."),
+]
 Best = Annotated[
     bool,
     typer.Option(
@@ -42,5 +58,9 @@ Best = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Save = Annotated[Path | None, typer.Option(help="Keep the fitted model in this file.")]
-Html = Annotated[Path | None, typer.Option(help="Write a page with curves to this file.")]
+Save = Annotated[
+    Path | None, typer.Option(help="Keep the fitted model in this file, for softcount.load.")
+]
+Html = Annotated[
+    Path | None, typer.Option(help="Write a page with tables and curves to this file.")
+]

@@ -14,7 +14,8 @@ from softcount.cli import options
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.lines import Form, Line, read
-from softcount.errors import ImpossibleItem
+from softcount.cli.targets import check_target
+from softcount.errors import DataError, ImpossibleItem, SoftcountError
 
 if TYPE_CHECKING:
     from softcount.models.story import StoryModel
@@ -28,7 +29,7 @@ SHOWN = 40
 def story(
     model: options.ModelFile,
     data: options.Data,
-    learner: Annotated[LearnerName, typer.Option(help="How to learn.")] = LearnerName.EM,
+    learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
     name: options.Name = None,
     tokens: options.Tokens = False,
     chars: options.Chars = False,
@@ -49,10 +50,18 @@ def story(
     """Learn the tables of your own story from your own data.
 
     Lines become items: words split at spaces (--tokens), characters (--chars) or JSON values
-    (--json-lines); ||| separates the arguments of a story that takes several.
+    (--json-lines); ||| separates the arguments of a story that takes several. Blank lines are
+    skipped. The learned tables go to stdout: with bars in a terminal, tab-separated in a pipe.
+
+    \b
+    softcount story examples/coins.py tosses.txt --chars
+    softcount story model.py pairs.txt.gz --learner hard-em --save model.softcount
+    zcat big.gz | softcount story model.py - --json > learned.json
     """
     form = _form(tokens, chars, json_lines)
     with readable_errors(model):
+        check_target(save, "--save")
+        check_target(html, "--html")
         from softcount.cli.model_file import story_from
         from softcount.engines import Local
         from softcount.models.story import StoryModel
@@ -87,17 +96,19 @@ def _fit(model: StoryModel, lines: Sequence[Line], data: str) -> None:
     from softcount.cli.progress import Progress
 
     full = [line for line in lines if not line.blank]
+    if not full:
+        raise DataError(f"{data}: the file is empty, or all its lines are", "one item a line")
     progress = Progress(len(full))
     try:
-        with _lines_for_items(full, data):
+        with _lines_for_items(model, full, data):
             model.fit([line.item for line in full], on_step=progress)
     finally:
         progress.end()
 
 
 @contextmanager
-def _lines_for_items(lines: Sequence[Line], data: str) -> Iterator[None]:
-    """Where an error names an item, name the line that it came from."""
+def _lines_for_items(model: StoryModel, lines: Sequence[Line], data: str) -> Iterator[None]:
+    """Where an error names an item, or comes from the story, name the line that it came from."""
     try:
         yield
     except ImpossibleItem as error:
@@ -108,6 +119,24 @@ def _lines_for_items(lines: Sequence[Line], data: str) -> Iterator[None]:
             count=1,
         )
         raise
+    except SoftcountError:
+        raise
+    except Exception as error:
+        guilty = next((line for line in lines if _fails(model, line)), None)
+        if guilty:
+            error.add_note(f"when told of {data}:{guilty.number}")
+        raise
+
+
+def _fails(model: StoryModel, line: Line) -> bool:
+    """Whether the story's own code fails on this line."""
+    from softcount.models.story.trail import trace_story
+
+    try:
+        trace_story(model.story, line.item)
+    except Exception:
+        return True
+    return False
 
 
 def _print(model: StoryModel, lines: Sequence[Line], data: str, best: bool, json: bool) -> None:

@@ -9,10 +9,11 @@ A circuit is a list of rows in the order in which they can be computed; each hol
     SUM      β(r) = Σ_a w_a β(operand_a), one term an alternative, w_a the product of the table
              entries that are the same in all lanes
 
-Values are linear, not logarithms. Row r stands for ``value[r] * 2**exponent[r]``: the exponent is
+Values are linear, not logarithms. Row r stands for ``value[r] * 2**level[r]``: the exponent is
 shared by the lanes of a row and moved by exact powers of two, so nothing is rounded and nothing
-underflows, however long the item. (A lane that ends far below its neighbours is run again by
-itself: see `softcount.models.story.engine`.)
+underflows, however long the item. Only a lane that falls far below its neighbours can lose
+something; `inside` says when that may have happened, `lost` where it matters, and then the lane is
+run again by itself (see `softcount.models.story.engine`).
 
 With α the derivative of the root's log with respect to a row's value (the *outside*), the expected
 count of an alternative is α(r) w_a β(operand_a). Inside-outside: Baker 1979; as differentiation of
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.lanes import gather, meet, peak
+from softcount.kernels.lanes import gather, least, meet, peak
 from softcount.types import Array
 
 ONE, LEAF, SCALED, PRODUCT, SUM = 0, 1, 2, 3, 4
@@ -37,6 +38,18 @@ _SMALL, _LARGE = 2.0 ** (-_STEP / 2), 2.0 ** (_STEP / 2)
 
 ZERO = -(1 << 30)
 """The exponent of what is zero (in every lane)."""
+
+_LOW = 2.0**-900
+"""A lane below this may have lost terms, or bits of them."""
+
+_FAINT = 2.0**-174
+"""A factor below this can take a lane that is not yet low to zero at once."""
+
+_KEEN = 2.0**600
+"""A row with a larger outside matters to its lane even if its value is below _LOW."""
+
+_LIFT = 600
+"""Tiny θ are read 2**_LIFT times too large, so that not even the smallest is rounded."""
 
 
 class Rows(NamedTuple):
@@ -111,6 +124,38 @@ def _largest_term(rows: Rows, r: int, weight: Any, value: Any) -> None:
             value[r, b] = max(value[r, b], w * value[c, b])
 
 
+@inline
+def _read(rows: Rows, r: int, leaf: Any, theta: Any, value: Any, lift: float) -> None:
+    """value[r] = θ, or θ value[y], times ``lift``."""
+    scaled, y = rows.kind[r] == SCALED, rows.y[r]
+    for b in range(value.shape[1]):
+        number = theta[leaf[rows.x[r], b]] * lift
+        value[r, b] = number * value[y, b] if scaled else number
+
+
+@inline
+def _lossy(
+    rows: Rows, r: int, leaf: Any, theta: Any, mantissa: Any, weight: Any, value: Any
+) -> bool:
+    """Whether some lane of a row may have lost something."""
+    kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
+    for b in range(value.shape[1]):
+        if value[r, b] >= _LOW:
+            continue
+        if value[r, b] > 0.0:
+            return True
+        if kind == SCALED and theta[leaf[x, b]] > 0.0 and value[y, b] > 0.0:
+            return True
+        if kind == PRODUCT and value[x, b] > 0.0 and value[y, b] > 0.0:
+            return True
+        if kind == SUM:
+            for a in range(x, y):
+                faint = weight[a] < _FAINT and mantissa[a] > 0.0
+                if faint and value[rows.operand[a], b] > 0.0:
+                    return True
+    return False
+
+
 @njit
 def inside(
     rows: Rows,
@@ -122,24 +167,23 @@ def inside(
     value: Array,
     level: Array,
     weight: Array,
-) -> None:
+) -> bool:
     """Fill ``value`` and ``level`` bottom-up: sums over derivations, or the ``best`` one's term.
 
-    ``weight`` is left such that value[r] = Σ_a weight[a] value[operand_a] in each sum.
+    ``weight`` is left such that value[r] = Σ_a weight[a] value[operand_a] in each sum. Returns
+    whether some lane may have lost something by falling far below its neighbours.
     """
-    lanes = value.shape[1]
+    lanes, danger = value.shape[1], False
     for r in range(len(rows.kind)):
         kind, top = rows.kind[r], 0
         if kind == ONE:
             value[r, :] = 1.0
-        elif kind == LEAF:
-            for b in range(lanes):
-                value[r, b] = theta[leaf[rows.x[r], b]]
-        elif kind == SCALED:
-            j = rows.y[r]
-            for b in range(lanes):
-                value[r, b] = theta[leaf[rows.x[r], b]] * value[j, b]
-            top = level[j]
+        elif kind in (LEAF, SCALED):
+            top = level[rows.y[r]] if kind == SCALED else 0
+            _read(rows, r, leaf, theta, value, 1.0)
+            if peak(value, r) < 2.0**-500:
+                _read(rows, r, leaf, theta, value, 2.0**_LIFT)
+                top -= _LIFT
         elif kind == PRODUCT:
             i, j = rows.x[r], rows.y[r]
             for b in range(lanes):
@@ -153,6 +197,8 @@ def inside(
                 value[r, :] = 0.0
                 gather(value, r, rows.operand, weight, rows.x[r], rows.y[r])
         largest = peak(value, r)
+        if not danger and least(value, r) < _LOW:
+            danger = _lossy(rows, r, leaf, theta, mantissa, weight, value)
         if largest == 0.0:
             top = ZERO
         elif largest < _SMALL or largest > _LARGE:
@@ -164,6 +210,7 @@ def inside(
                 for a in range(rows.x[r], rows.y[r]):
                     weight[a] = math.ldexp(weight[a], -shift)
         level[r] = top
+    return danger
 
 
 @njit
@@ -202,14 +249,29 @@ def outside(
                 out[j, b] += scale * out[r, b] * value[i, b]
         elif kind == SCALED:
             j = rows.y[r]
-            scale = math.ldexp(1.0, level[j] - level[r])
+            shift = level[j] - level[r]  # may exceed what a float can hold, where θ is tiny
+            half = math.ldexp(1.0, shift // 2)
+            rest = math.ldexp(1.0, shift - shift // 2)
             for b in range(lanes):
                 entry = leaf[rows.x[r], b]
                 per_leaf[entry] += out[r, b] * value[r, b]
-                out[j, b] += scale * out[r, b] * theta[entry]
+                out[j, b] += out[r, b] * (theta[entry] * half * rest)
         elif kind == LEAF:
             for b in range(lanes):
                 per_leaf[leaf[rows.x[r], b]] += out[r, b] * value[r, b]
+
+
+@njit
+def lost(value: Array, out: Array, spoiled: Array) -> None:
+    """Mark the lanes in which something matters that may have been lost.
+
+    What is left of a row below _LOW contributes out * value, next to nothing unless out is huge.
+    """
+    for r in range(value.shape[0]):
+        if least(value, r) < _LOW:
+            for b in range(value.shape[1]):
+                if value[r, b] < _LOW and not out[r, b] <= _KEEN:
+                    spoiled[b] = True
 
 
 @inline

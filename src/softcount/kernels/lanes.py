@@ -43,6 +43,10 @@ def _larger(builder: Any, left: Any, right: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", left, right), left, right)
 
 
+def _smaller(builder: Any, left: Any, right: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", left, right), left, right)
+
+
 def _sum(builder: Any, left: Any, right: Any) -> Any:
     return builder.fadd(left, right)
 
@@ -82,22 +86,31 @@ def _in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) ->
             block(whole, count)
 
 
-@_intrinsic
-def peak(typing: Any, matrix: Any, row: Any) -> Any:
-    """The largest number of a row, at least 0."""
+def _extreme(matrix: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
     signature = types.float64(matrix, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         rows = _Matrix(context, builder, signature.args[0], args[0])
         source = rows.row(args[1])
-        zeros = ir.Constant(_VECTOR, [0.0] * WIDTH)
-        best = cgutils.alloca_once_value(builder, zeros)
+        best = cgutils.alloca_once_value(builder, builder.load(source, align=8))
         with cgutils.for_range(builder, rows.vectors) as loop:
             value = builder.load(builder.gep(source, [loop.index]), align=8)
-            builder.store(_larger(builder, value, builder.load(best)), best)
-        return _fold(builder, builder.load(best), _larger)
+            builder.store(combine(builder, value, builder.load(best)), best)
+        return _fold(builder, builder.load(best), combine)
 
     return signature, code
+
+
+@_intrinsic
+def peak(typing: Any, matrix: Any, row: Any) -> Any:
+    """The largest number of a row."""
+    return _extreme(matrix, _larger)
+
+
+@_intrinsic
+def least(typing: Any, matrix: Any, row: Any) -> Any:
+    """The smallest number of a row."""
+    return _extreme(matrix, _smaller)
 
 
 @_intrinsic

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Any
 
 from softcount.types import Fit
@@ -12,27 +13,40 @@ from softcount.types import Fit
 
 @dataclass(frozen=True)
 class Bars:
-    """One distribution: its name, and its outcomes with their probabilities, likeliest first."""
+    """One distribution: its name, and its outcomes with their probabilities, likeliest first.
+
+    ``left_out``  how many outcomes are not among the rows
+    ``full``      the probability that a bar of full length stands for
+    """
 
     title: str
     rows: Sequence[tuple[str, float]]
     left_out: int = 0
-
-    @property
-    def full(self) -> float:
-        """What a bar of full length stands for: the likeliest outcome."""
-        return self.rows[0][1] if self.rows else 1.0
+    full: float = 1.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One fitted model: what it is, the distributions worth a look, remarks, and the fit itself."""
+    """One fitted model: what it is, the distributions worth a look, remarks, and the fit itself.
+
+    ``source`` is the story as it was written, if it is to be shown.
+    """
 
     title: str
     text: str
     bars: Sequence[Bars]
     lines: Sequence[str]
     fit: Fit
+    source: str = ""
+
+    @property
+    def scale(self) -> str:
+        """What a full bar stands for, in words; nothing if it is 1, as one would think."""
+        scales = sorted({one.full for one in self.bars} - {1.0}, reverse=True)
+        if not scales:
+            return ""
+        others = "" if {one.full for one in self.bars} == set(scales) else "1, "
+        return f"A full bar is {others}{', '.join(f'{full:g}' for full in scales)}."
 
 
 def distributions(
@@ -58,12 +72,36 @@ def bars(title: str, distribution: Mapping[Any, float], top: int = 8) -> Bars:
     """
     order = sorted(distribution.items(), key=lambda item: -item[1])
     possible = [(str(outcome), float(p)) for outcome, p in order if p >= 5e-4]
-    return Bars(title, possible[:top], left_out=max(0, len(possible) - top))
+    return Bars(title, possible[:top], max(0, len(possible) - top), _full(possible))
+
+
+def _full(rows: Sequence[tuple[str, float]]) -> float:
+    """1, or the power of ten below it that no probability exceeds."""
+    return float(10.0 ** math.ceil(math.log10(rows[0][1]) - 1e-9)) if rows else 1.0
+
+
+def on_one_scale(group: Sequence[Bars]) -> list[Bars]:
+    """The same bars, of lengths that can be compared with each other.
+
+    >>> [one.full for one in on_one_scale([bars("A", {"x": .04}), bars("B", {"x": .4, "y": .6})])]
+    [1.0, 1.0]
+    """
+    full = max((one.full for one in group), default=1.0)
+    return [replace(one, full=full) for one in group]
 
 
 def all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = None) -> list[Bars]:
-    """The bars of all distributions (at most ``most``), named as one would say: flip given A."""
+    """The bars of all distributions (at most ``most``), named as one would say: flip given A.
+
+    All distributions of one table are on one scale.
+    """
+    shown = islice(distributions(params), most)
     return [
-        bars(f"{path[0]} given {', '.join(path[1:])}" if path[1:] else path[0], row, top)
-        for path, row in islice(distributions(params), most)
+        one
+        for _, rows in groupby(shown, key=lambda found: found[0][0])
+        for one in on_one_scale([bars(_title(path), row, top) for path, row in rows])
     ]
+
+
+def _title(path: tuple[str, ...]) -> str:
+    return f"{path[0]} given {', '.join(path[1:])}" if path[1:] else path[0]

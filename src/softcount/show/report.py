@@ -24,12 +24,13 @@ body { margin: 0 auto; padding: 3.5rem 1.5rem 4rem; max-width: 46rem; background
 h1 { font-size: 2.1rem; line-height: 1.15; font-weight: 500; margin: 0 0 .4rem; }
 h2 { font-size: 1.35rem; font-weight: 500; margin: 3rem 0 .3rem; padding-top: 1.4rem;
   border-top: 1px solid var(--rule); }
-p { margin: .5rem 0; max-width: 40rem; } .lead, footer { color: var(--soft); }
+p { margin: .5rem 0; max-width: 40rem; } .lead, .scale { color: var(--soft); }
 .verdict::before { content: "● "; color: var(--good); }
 .poor.verdict::before { color: var(--poor); }
-.verdict, .signature, footer { font-size: .86rem; }
+.verdict, .signature, .scale { font-size: .86rem; }
 code, pre { font: .78rem/1.55 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 pre { margin: .8rem 0; overflow-x: auto; white-space: pre-wrap; }
+details { margin: .8rem 0; } summary { cursor: pointer; color: var(--soft); font-size: .86rem; }
 .signature { color: var(--soft); overflow-wrap: anywhere; }
 .tables { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr));
   gap: 1.2rem 2rem; margin: 1.2rem 0; align-items: start; }
@@ -41,7 +42,7 @@ th { font-weight: 400; text-align: left; padding: .12rem .6rem .12rem 0; overflo
 td.bar { width: 45%; } td.bar span { display: block; height: .55em; min-width: 1px;
   background: var(--bar); border-radius: 1px; }
 td.p { text-align: right; font-variant-numeric: tabular-nums; padding-left: .6rem; width: 3.6em; }
-td.more { color: var(--soft); }
+td.more { color: var(--soft); padding: .12rem 0; }
 figure { margin: 1.2rem 0; } figcaption { color: var(--soft); font-size: .86rem; }
 @media print { body { padding-top: 0; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
 """
@@ -78,13 +79,23 @@ def section(finding: Finding) -> str:
     """One finding as a section of the page."""
     verdict = finding.fit.verdict
     css = "verdict" if verdict.good else "poor verdict"
+    scale = f'<p class="scale">{escape(finding.scale)}</p>' if finding.scale else ""
     lines = f"<pre>{escape(chr(10).join(finding.lines))}</pre>" if finding.lines else ""
     return (
         f"<section><h2>{escape(finding.title)}</h2><p>{escape(finding.text)}</p>"
-        f'<div class="tables">{"".join(bar_table(bars) for bars in finding.bars)}</div>{lines}'
+        f"{source(finding.source)}"
+        f'<div class="tables">{"".join(bar_table(bars) for bars in finding.bars)}</div>'
+        f"{scale}{lines}"
         f'{curves(finding.fit, finding.title)}<p class="{css}">{escape(verdict)}</p>'
         f'<p class="signature"><code>{escape(finding.fit.signature)}</code></p></section>'
     )
+
+
+def source(text: str) -> str:
+    """A story as it was written, folded away until someone wants to read it."""
+    if not text:
+        return ""
+    return f"<details><summary>The story</summary><pre>{escape(text)}</pre></details>"
 
 
 def page(title: str, lead: str, findings: Sequence[Finding]) -> str:

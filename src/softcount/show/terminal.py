@@ -65,12 +65,16 @@ def render(finding: Finding) -> RenderableType:
         Text(),
         all_bar_tables(finding.bars),
     ]
-    parts += [Text(line) for line in finding.lines]
+    if finding.scale:
+        parts += [Text(finding.scale, style="dim"), Text()]
+    if finding.lines:
+        parts += [*map(Text, finding.lines), Text()]
     parts.append(verdict_line(finding.fit.verdict))
-    parts.append(Text(finding.fit.signature, style="dim"))
-    return Padding(Group(*parts), (0, 0, 1, 0))
+    parts.append(Text(finding.fit.signature, style="dim", no_wrap=True, overflow="ignore"))
+    return Group(*parts, Text())
 
 
 def show(finding: Finding, console: Console | None = None) -> None:
     """Print one finding."""
-    (console or Console(highlight=False)).print(render(finding))
+    # not cropped: the signature is one line, to be copied whole
+    (console or Console(highlight=False)).print(render(finding), crop=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import getsource
 from typing import Any
 
 import softcount as sc
@@ -32,4 +33,5 @@ def find() -> Finding:
         all_bars(model.params_),
         [],
         model.fit_,
+        getsource(coins),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import getsource
 from typing import Any
 
 import softcount as sc
 from softcount import samples
-from softcount.show.finding import Finding, bars
+from softcount.show.finding import Finding, bars, on_one_scale
 
 TAGS = "ABCDEF"
 
@@ -45,7 +46,8 @@ def find() -> Finding:
         "Every word has a hidden kind, and each kind prefers some kinds to follow it. Nobody told "
         "of nouns or verbs: words that stand in like places end up together, so that “sees” is "
         "found beside “in”, for “the” or “a” comes after both.",
-        [bars(f"kind {tag}", row) for tag, row in model.params_["emit"].items()],
+        on_one_scale([bars(f"kind {tag}", row) for tag, row in model.params_["emit"].items()]),
         [tagged(model, words) for words in items[:3]],
         model.fit_,
+        "\n".join(map(getsource, (tail, sentence))),
     )

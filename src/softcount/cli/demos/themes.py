@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from inspect import getsource
 from itertools import permutations
 from typing import Any
 
 import softcount as sc
 from softcount import samples
-from softcount.show.finding import Finding, bars
+from softcount.show.finding import Finding, bars, on_one_scale
 
 THEMES = "ABC"
 
@@ -49,8 +50,12 @@ def find() -> Finding:
         "Three themes in sixty notes",
         "Each short note is about one of three things that nobody named. A story of one theme a "
         f"note, learned without labels, agrees with the labels we kept aside for {agree} of "
-        f"{len(items)} notes.",
-        [bars(f"words of theme {z}", row) for z, row in model.params_["word"].items()],
+        f"{len(items)} notes, once the themes are given the names that fit best. (Words of one "
+        "note only, and words of more than a sixth of the notes, were left out.)",
+        on_one_scale(
+            [bars(f"words of theme {z}", row) for z, row in model.params_["word"].items()]
+        ),
         [],
         model.fit_,
+        getsource(note),
     )

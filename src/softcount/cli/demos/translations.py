@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import getsource
 from typing import Any
 
 import softcount as sc
 from softcount import samples
-from softcount.show.finding import Finding, bars
+from softcount.show.finding import Finding, bars, on_one_scale
 
 SHOWN = ("house", "book", "cat", "child", "sleeps", "drinks", "old", "today", "the")
 
@@ -33,7 +34,8 @@ def find() -> Finding:
         "Translations from a hundred sentence pairs",
         "English sentences and their German translations; which word goes with which is hidden. "
         "The likeliest translations of some words:",
-        [bars(english, model.params_["t"][english], top=3) for english in SHOWN],
+        on_one_scale([bars(english, model.params_["t"][english], top=3) for english in SHOWN]),
         [],
         model.fit_,
+        "\n".join(map(getsource, (link, pair))),
     )

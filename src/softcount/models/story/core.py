@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from softcount.errors import ImpossibleItem, LearnerError
+from softcount.errors import ImpossibleItem, LearnerError, SoftcountError
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
 from softcount.models.story import start
@@ -50,6 +50,12 @@ class StoryCore:
                     f"{what} names {', '.join(sorted(strange))}, which is no table of this story",
                     f"its tables are {', '.join(support.tables)}",
                 )
+        named = set(frozen) | (set(prior) if isinstance(prior, Mapping) else set())
+        for table in named & {name for name in support.tables if tables[name].features}:
+            raise LearnerError(
+                f"table {table!r} is log-linear: it has no Dirichlet prior and cannot be frozen",
+                "its prior is the penalty of its weights: table(…, features=…, l2=…)",
+            )
         self.families: dict[str, Family] = {
             table: _family(entries, tables[table], by_table.get(table, 1.0), table in frozen)
             for table, entries in support.tables.items()
@@ -66,6 +72,11 @@ class StoryCore:
         counts = np.zeros(len(theta))
         tempered = theta if how.temper == 1.0 else theta**how.temper
         score = self._total(shard, tempered, how, counts) / how.temper
+        if not np.isfinite(counts).all():
+            raise SoftcountError(
+                "the E-step gave counts that are not finite numbers",
+                "this is a fault of softcount: please report the story and its tables",
+            )
         if plain:
             log_likelihood = score
         if how.fill == "sample":

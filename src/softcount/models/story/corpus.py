@@ -12,6 +12,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -30,6 +31,7 @@ from softcount.models.story.trail import Trail, n_values, trace_story
 from softcount.types import Array
 
 _FOREST = 50_000  # alternatives in a forest
+_LONG = 2_000  # values of an item from which on a second trace to compare with costs too much
 _FEW = 4  # items of one concrete form from which on lanes beat a forest
 
 _ROOT = np.zeros(1, np.int64)
@@ -57,13 +59,13 @@ class StoryCorpus:
             )
         self.tokens = np.array([n_values(item) for item in self.items])
         self.impossible: list[int] = []
-        lexicon = Lexicon() if support is None else support.lexicon
+        self.lexicon = Lexicon() if support is None else support.lexicon.closed()
         with _no_collections():
-            gathering = _Gathering(story_of(story), self, lexicon, strict)
+            gathering = _Gathering(story_of(story), self, strict)
         self.looked = gathering.looked
         self.traced_alternatives = gathering.traced
         self.tables = gathering.tables
-        self.support = support or support_of(gathering.bundles, gathering.tables, lexicon)
+        self.support = support or support_of(gathering.bundles, gathering.tables, self.lexicon)
         self.bundles = [each.bound(self.support) for each in gathering.bundles]
         self.singles = gathering.singles
 
@@ -83,15 +85,25 @@ class StoryCorpus:
         cuts = np.arange(batch_size, len(order), batch_size)
         return [self._batch(np.sort(part)) for part in np.split(order, cuts)]
 
-    def _batch(self, numbers: Array) -> Shard:
-        bundles: list[Bundle] = []
-        for each in self.bundles:
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Where each item is: the number of its bundle (-1: alone in a forest), and its column."""
+        bundle_of, column_of = np.full((2, len(self.items)), -1)
+        for number, each in enumerate(self.bundles):
             if int(each.numbers[0, 0]) not in self.singles:
-                chosen = np.flatnonzero(np.isin(each.numbers[0], numbers))
-                if len(chosen):
-                    bundles.append(each.columns(chosen))
+                bundle_of[each.numbers[0]] = number
+                column_of[each.numbers[0]] = np.arange(each.numbers.shape[1])
+        return bundle_of, column_of
+
+    def _batch(self, numbers: Array) -> Shard:
+        bundle_of, column_of = self._places
+        with_company = numbers[bundle_of[numbers] >= 0]
+        bundles = [
+            self.bundles[b].columns(column_of[with_company[bundle_of[with_company] == b]])
+            for b in np.unique(bundle_of[with_company]).tolist()
+        ]
         alone = [(n, self.singles[n]) for n in numbers.tolist() if n in self.singles]
-        forest = _forest(alone, self.support.lexicon) if alone else None
+        forest = _forest(alone, self.lexicon) if alone else None
         if forest is not None:
             bundles.append(forest.bound(self.support))
         return shard(bundles, self.support, self.tokens)
@@ -112,31 +124,31 @@ def _no_collections() -> Iterator[None]:
 class _Gathering:
     """Trace all items and gather them into bundles."""
 
-    def __init__(self, story: Story, corpus: StoryCorpus, lexicon: Lexicon, strict: bool) -> None:
-        self.story, self.corpus, self.lexicon, self.strict = story, corpus, lexicon, strict
+    def __init__(self, story: Story, corpus: StoryCorpus, strict: bool) -> None:
+        self.story, self.corpus, self.strict = story, corpus, strict
+        self.lexicon = corpus.lexicon
         self.bundles: list[Bundle] = []
         self.singles: dict[int, Trail] = {}
         self.tables: dict[str, Table] = {}
         self.traced, self.looked = 0, False
-        shapes = self._shapes()
-        rest = range(len(corpus.items)) if shapes is None else self._by_shape(shapes)
-        self._one_by_one(rest)
+        shapes = {n: shape for n, item in enumerate(corpus.items) if (shape := _shape(item))}
+        shapeless = [n for n in range(len(corpus.items)) if n not in shapes]
+        self.looked = bool(shapeless)
+        self._one_by_one(sorted(shapeless + self._by_shape(shapes)))
 
-    def _shapes(self) -> list[Shape] | None:
-        try:
-            return [Shape(item) for item in self.corpus.items]
-        except Looked:
-            return None
-
-    def _by_shape(self, shapes: list[Shape]) -> list[int]:
+    def _by_shape(self, shapes: dict[int, Shape]) -> list[int]:
         """Trace once a shape, shortest first; gives the items left when a story looks."""
         groups: dict[Any, list[int]] = defaultdict(list)
-        for number, shape in enumerate(shapes):
+        for number, shape in shapes.items():
             groups[shape.key].append(number)
         waiting = sorted(groups.values(), key=lambda group: len(shapes[group[0]].values))
+        compared = {0, max(range(len(waiting)), key=lambda i: len(waiting[i]), default=0)}
         for done, group in enumerate(waiting):
-            trail = self._trace_symbols(self.corpus.items[group[0]])
-            if trail is None or (done == 0 and not self._agrees(trail, shapes[group[0]], group[0])):
+            first = group[0]
+            trail = self._trace_symbols(self.corpus.items[first])
+            if trail is None or (
+                done in compared and not self._agrees(trail, shapes[first], first)
+            ):
                 self.looked = True
                 return [number for left in waiting[done:] for number in left]
             self.traced += trail.n_alternatives
@@ -153,6 +165,8 @@ class _Gathering:
 
     def _agrees(self, trail: Trail, shape: Shape, number: int) -> bool:
         """Whether the symbols hid nothing: the same derivations come of the values themselves."""
+        if len(shape.values) > _LONG:
+            return True
         concrete = trace_story(self.story, self.corpus.items[number])
         filled = [
             (e.table, tuple(shape.values[p.slots] if is_symbol(p) else p for p in e.key))
@@ -227,6 +241,14 @@ class _Gathering:
                 "what it leaves out",
             )
         self.corpus.impossible.extend(group)
+
+
+def _shape(item: Any) -> Shape | None:
+    """An item's shape; None if it holds something that no symbol can stand in for."""
+    try:
+        return Shape(item)
+    except Looked:
+        return None
 
 
 def _forest(chosen: Sequence[tuple[int, Trail]], lexicon: Lexicon) -> Bundle | None:

@@ -19,8 +19,10 @@ from softcount.models.story.language import Entry, Story, describe
 from softcount.models.story.trail import Trail, trace_story
 from softcount.types import Array, Fill, Params
 
+_DEEPEST = 30  # indentation of a printed derivation
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Derivation:
     """One way in which an item came about: what happened, and the smaller stories it is made of."""
 
@@ -47,11 +49,14 @@ class Derivation:
         logs = (math.log(p) for _, each in self.walk() for _, p in each.happened)
         return math.fsum(logs)
 
+    def __repr__(self) -> str:
+        return f"<derivation of {self.story}: {len(self.events)} events>"
+
     def __str__(self) -> str:
         lines = []
         for depth, each in self.walk():
             happened = "  ".join(f"{entry!r} {p:.4g}" for entry, p in each.happened)
-            lines.append(f"{'  ' * depth}{each.story}  {happened}".rstrip())
+            lines.append(f"{'  ' * min(depth, _DEEPEST)}{each.story}  {happened}".rstrip())
         return "\n".join(lines)
 
 

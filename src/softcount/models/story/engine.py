@@ -20,6 +20,10 @@ _WEAK = 2.0**-400
 """A lane whose root is smaller than this beside its neighbours is run again by itself."""
 
 
+_KEPT = 1 << 23
+"""Numbers in the largest work array that a thread keeps for the next block."""
+
+
 class _Scratch(threading.local):
     """A thread's own work arrays, kept from block to block: fresh pages cost more than the work."""
 
@@ -28,6 +32,8 @@ class _Scratch(threading.local):
 
     def get(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         size = math.prod(shape)
+        if size > _KEPT:
+            return np.empty(shape, dtype)
         array = self.arrays.get(name)
         if array is None or len(array) < size or array.dtype != dtype:
             array = self.arrays[name] = np.empty(size, dtype)
@@ -59,7 +65,7 @@ class Pass:
         self.leaf, self.theta = leaf, theta
         self.value = _scratch.get("value", (n, lanes))
         self.level = _scratch.get("level", (n,), np.int64)
-        kernel.inside(
+        self.danger = kernel.inside(
             self.rows,
             leaf,
             theta,
@@ -78,28 +84,40 @@ class Pass:
 
     def count(self, wanted: Array, how: How, numbers: Array, per_leaf: Array) -> None:
         """Add the counts of the wanted items (a mask over roots and real lanes)."""
-        shape, roots = self.value.shape, self.rows.roots
-        real = slice(wanted.shape[1])
         if self.fill == "soft":
-            out = _scratch.get("out", shape)
-            out[:] = 0.0
-            value = self.value[roots, real]
-            out[roots, real] = np.divide(1.0, value, out=np.zeros_like(value), where=wanted)
-            kernel.outside(
-                self.rows, self.leaf, self.theta, self.value, self.level, self.weight, out,
-                self.per_alternative, per_leaf,
-            )  # fmt: skip
+            self._outside(wanted, self.per_alternative, per_leaf)
             return
         draw = self.fill == "sample"
+        shape = self.value.shape
         uses = _scratch.get("uses", shape, np.int64)
         uses[:] = 0
-        uses[roots, real] = wanted * (how.samples if draw else 1)
+        uses[self.rows.roots, : wanted.shape[1]] = wanted * (how.samples if draw else 1)
         stream = np.zeros(shape[1], np.uint64)
         kernel.streams(np.uint64(how.stream), numbers[0].astype(np.uint64), stream)
         kernel.descend(
             self.rows, self.leaf, self.value, self.weight, draw, stream, uses,
             self.per_alternative, per_leaf,
         )  # fmt: skip
+
+    def _outside(self, wanted: Array, per_alternative: Array, per_leaf: Array) -> Array:
+        out = _scratch.get("out", self.value.shape)
+        out[:] = 0.0
+        roots, real = self.rows.roots, slice(wanted.shape[1])
+        value = self.value[roots, real]
+        out[roots, real] = np.divide(1.0, value, out=np.zeros_like(value), where=wanted)
+        kernel.outside(
+            self.rows, self.leaf, self.theta, self.value, self.level, self.weight, out,
+            per_alternative, per_leaf,
+        )  # fmt: skip
+        return out
+
+    def spoiled(self, wanted: Array) -> Array:
+        """Which of the wanted items have lost something that matters (a mask over lanes)."""
+        lanes = np.zeros(self.value.shape[1], np.bool_)
+        if self.danger:
+            nowhere = np.zeros_like(self.per_alternative), np.zeros_like(self.theta)
+            kernel.lost(self.value, self._outside(wanted, *nowhere), lanes)
+        return lanes[: wanted.shape[1]]
 
     def collect(self, n_constants: int) -> Array:
         """The counts of the circuit's constants."""
@@ -124,6 +142,8 @@ def run(
         value, log = work.inside(lanes.leaf, theta)
         value, log = value[:, :n_lanes], log[:, :n_lanes]
         weak = (value < _WEAK) & (n_lanes > 1)
+        if n_lanes > 1:
+            weak |= work.spoiled(~weak)
         attain(lanes.numbers[~weak], log[~weak])
         if counts is not None:
             work.count(~weak & (value > 0.0), how, lanes.numbers, counts)

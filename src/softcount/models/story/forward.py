@@ -22,7 +22,7 @@ from softcount.models.story.core import StoryCore
 from softcount.models.story.engine import Pass
 from softcount.models.story.language import Entry, Story
 from softcount.models.story.support import TableSupport
-from softcount.models.story.symbols import Shape, is_symbol
+from softcount.models.story.symbols import Looked, Shape, is_symbol
 from softcount.models.story.trail import Trail, trace_story
 from softcount.types import Array, Params
 
@@ -37,10 +37,17 @@ class Forward:
     def draw(self, rng: np.random.Generator) -> Any:
         """An item of the shape of a random training item."""
         item = self.items[int(rng.integers(len(self.items)))]
-        shape = Shape(item)
-        if shape.key not in self._plans:
-            trail = trace_story(self.story, item, symbolic=True)
-            self._plans[shape.key] = _Plan(self.core, self.params, trail)
+        try:
+            shape = Shape(item)
+            if shape.key not in self._plans:
+                trail = trace_story(self.story, item, symbolic=True)
+                self._plans[shape.key] = _Plan(self.core, self.params, trail)
+        except Looked:
+            raise StoryError(
+                f"story {self.story.name!r} looks at the observed values, so it cannot be run "
+                "forward",
+                "use observed values only as table indices and as arguments of stories",
+            ) from None
         values = self._plans[shape.key].values(shape.values, rng)
         return _refilled(item, iter(values))
 
@@ -131,6 +138,8 @@ def _refilled(item: Any, values: Any) -> Any:
     def fill(part: Any) -> Any:
         if type(part) in (list, tuple):
             return type(part)(map(fill, part))
+        if hasattr(part, "tolist"):
+            return fill(part.tolist())
         return part if part is None or type(part) is bool else next(values)
 
     return fill(item)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from softcount.errors import StoryError
 from softcount.models.story import symbols
@@ -19,7 +19,7 @@ from softcount.models.story.symbols import trust
 Features = Callable[..., Iterable[Hashable] | Mapping[Hashable, float]]
 """From the parts of a key to the names of its features, or to their values by name."""
 
-EVENT, CALL = 1 << 40, 1 << 41
+EVENT, CALL = 1 << 40, 1 << 60
 """Where the numbers of events and calls begin; a number below was yielded by mistake."""
 
 
@@ -34,10 +34,17 @@ class Entry(NamedTuple):
 
 
 class Tracing:
-    """What one trace has met so far: entries and calls, each once, in order of appearance."""
+    """What one trace has met so far: entries and calls, each once, in order of appearance.
+
+    Numbers are never given twice, so that what a story kept from an earlier trace is noticed.
+    """
+
+    n_events: ClassVar[int] = 0
+    n_calls: ClassVar[int] = 0
 
     def __init__(self, symbolic: bool) -> None:
         self.symbolic = symbolic
+        self.first_event, self.first_call = EVENT + Tracing.n_events, CALL + Tracing.n_calls
         self.entries: list[Entry] = []
         self.calls: list[tuple[Story, tuple[Any, ...]]] = []
         self.tables: dict[str, Table] = {}
@@ -45,6 +52,8 @@ class Tracing:
 
     def forget(self) -> None:
         """Empty the memories of the tables and stories that took part."""
+        Tracing.n_events += len(self.entries)
+        Tracing.n_calls += len(self.calls)
         for memory in self.memories:
             memory.clear()
 
@@ -79,19 +88,28 @@ class Table:
         parts = key if type(key) is tuple else (key,)
         if tracing is None:
             return Entry(self.name, parts)
-        if not symbols.CONTAINERS.isdisjoint(map(type, parts)):
-            if tracing.symbolic:
+        if not symbols.COMPOUND.isdisjoint(map(type, parts)):
+            if tracing.symbolic and any(map(symbols.holds_data, parts)):
                 raise symbols.Looked
             if not all(map(symbols.is_hashable, parts)):
                 raise self._unhashable(key)
             parts = tuple(map(symbols.plain, parts))
         if not self._met:
             tracing.memories.append(self._met)
-            tracing.tables[self.name] = self
-        event = EVENT + len(tracing.entries)
+            self._enter(tracing.tables)
+        event = tracing.first_event + len(tracing.entries)
         tracing.entries.append(tuple.__new__(Entry, (self.name, parts)))  # Entry(…), but faster
         self._met[key] = event
         return event
+
+    def _enter(self, tables: dict[str, Table]) -> None:
+        """Two objects may be one table, if they say the same of it."""
+        other = tables.setdefault(self.name, self)
+        ours, theirs = (self.outcomes, self.features), (other.outcomes, other.features)
+        if ours != theirs or self.l2 != other.l2:
+            raise StoryError(
+                f"two different tables are called {self.name!r}", "give each table its own name"
+            )
 
     def _unhashable(self, key: Any) -> StoryError:
         return StoryError(
@@ -115,6 +133,12 @@ class Story:
         self.function = function
         self.name = function.__name__
         self.signature = inspect.signature(function)
+        for parameter in self.signature.parameters.values():
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+                raise StoryError(
+                    f"story {self.name!r} takes {parameter}, which can only be given by name",
+                    "calls are compared by position: let all arguments of a story have one",
+                )
         self.met: dict[tuple[Any, ...], int] = {}
         self.told: Callable[..., Any] = function
 
@@ -138,7 +162,7 @@ class Story:
             return self.function(*args)
         if not self.met:
             tracing.memories.append(self.met)
-        call = CALL + len(tracing.calls)
+        call = tracing.first_call + len(tracing.calls)
         tracing.calls.append((self, args))
         self.met[args] = call
         return call

@@ -123,7 +123,10 @@ class StoryModel(Estimator):
     def score(self, items: Iterable[Any]) -> Array:
         """log-likelihood of each item; -inf for what the tables cannot explain."""
         self._require_fit()
-        corpus = StoryCorpus(self._story, list(items), self.core_.support, strict=False)
+        items = list(items)
+        if not items:
+            return np.empty(0)
+        corpus = StoryCorpus(self._story, items, self.core_.support, strict=False)
         logs = np.full(len(corpus), -np.inf)
         for shard in corpus.shards() if corpus.bundles else ():
             numbers, values = self.core_.logs(self.raw_params_, shard)
@@ -161,12 +164,6 @@ class StoryModel(Estimator):
             raise StoryError(
                 "this model was loaded from a file and has no training items to take shapes from",
                 "fit it, or generate before saving",
-            )
-        if StoryCorpus(self._story, self._examples[:1]).looked:
-            raise StoryError(
-                f"story {self._story.name!r} looks at the observed values, so it cannot be run "
-                "forward",
-                "use observed values only as table indices and as arguments of stories",
             )
         forward = Forward(self.core_, self._story, self.raw_params_, self._examples)
         rng = np.random.default_rng(random_state)

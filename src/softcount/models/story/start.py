@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import StartError
+from softcount.families import LogLinear
 from softcount.families.base import Family
 from softcount.families.rows import row_sums
 from softcount.models.story.support import Support, TableSupport
@@ -45,6 +46,11 @@ def given(
     for name, value in start.items():
         table = support.tables[name]
         params[name] = np.array(fallback[name], dtype=np.float64)
+        if isinstance(value, Mapping) and isinstance(families[name], LogLinear):
+            raise StartError(
+                f"table {name!r} is log-linear: its start values are weights, not probabilities",
+                "leave it out, or give the array of all its parameters",
+            )
         if isinstance(value, Mapping):
             params[name][: len(table)] = _from_mapping(table, value, params[name][: len(table)])
         else:

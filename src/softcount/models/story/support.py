@@ -44,9 +44,23 @@ class Lexicon:
             found.append(code)
         return np.array(found, np.int64)
 
+    def closed(self) -> Lexicon:
+        """The same numbers for the same values, and -1 for all others, for ever."""
+        return _ClosedLexicon(self)
+
     def find(self, values: Iterable[Hashable]) -> Array:
         """The values' numbers, -1 for what is not known."""
         return np.array([self._codes.get(value, -1) for value in values], np.int64)
+
+
+class _ClosedLexicon(Lexicon):
+    """A lexicon to which nothing can be added: further data must not change a fitted model."""
+
+    def __init__(self, whole: Lexicon) -> None:
+        self._codes, self.values = whole._codes, whole.values
+
+    def add(self, values: Iterable[Hashable]) -> Array:
+        return self.find(values)
 
 
 class Level:

@@ -13,12 +13,14 @@ from typing import Any, NoReturn
 
 
 class _Trust:
-    """Whether it is the package itself that compares symbols just now (see `language`)."""
+    """Whether it is the package itself that compares symbols just now (see `language`), and
+    whether anybody else did since the trace began.
+    """
 
-    __slots__ = ("given",)  # read and set a million times a second
+    __slots__ = ("abused", "given")  # read and set a million times a second
 
     def __init__(self) -> None:
-        self.given = False
+        self.given = self.abused = False
 
 
 trust = _Trust()
@@ -26,6 +28,9 @@ trust = _Trust()
 
 class Looked(BaseException):
     """The story looked at an observed value. (Not an Exception: stories may catch those.)"""
+
+    def __init__(self) -> None:
+        trust.abused = True  # should the story catch even this
 
 
 class ItemList(list[Any]):
@@ -37,7 +42,8 @@ class ItemList(list[Any]):
 class ItemTuple(tuple[Any, ...]):
     """A tuple of the data item, compared by identity when it is an argument."""
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self) if trust.given else tuple.__hash__(self)
 
 
 class ItemDict(dict[Any, Any]):
@@ -126,6 +132,7 @@ class SymbolicText(_Opaque):
 
 
 CONTAINERS = frozenset({ItemList, ItemTuple, ItemDict, SymbolicText})
+COMPOUND = CONTAINERS | {tuple}
 
 
 def is_item(value: Any) -> bool:
@@ -139,14 +146,21 @@ def is_symbol(value: Any) -> bool:
 
 def is_hashable(part: Any) -> bool:
     """Whether a part of a key could be hashed were it not compared by identity."""
-    if type(part) is ItemTuple:
+    if type(part) in (tuple, ItemTuple):
         return all(map(is_hashable, part))
     return type(part) not in (ItemList, ItemDict)
 
 
+def holds_data(part: Any) -> bool:
+    """Whether a compound part of a key holds symbols, or is made of symbols."""
+    if type(part) in (tuple, ItemTuple):
+        return any(is_symbol(inner) or holds_data(inner) for inner in part)
+    return is_item(part)
+
+
 def plain(part: Any) -> Any:
     """A part of a key without its identity."""
-    return tuple(map(plain, part)) if type(part) is ItemTuple else part
+    return tuple(map(plain, part)) if type(part) in (tuple, ItemTuple) else part
 
 
 def by_identity(item: Any) -> Any:
@@ -185,7 +199,9 @@ class Shape:
                 return (kind, inner.pop(), len(item))
             return (kind, *map(self._form, item))
         if item is None or kind is bool:
-            return item
+            return kind, item
+        if hasattr(item, "tolist"):  # numpy arrays and scalars
+            return self._form(item.tolist())
         raise Looked  # nothing we could stand in for
 
 
@@ -199,6 +215,8 @@ def symbolic(item: Any) -> Any:
             return ItemList(map(stand_in, part))
         if kind is tuple:
             return ItemTuple(map(stand_in, part))
+        if hasattr(part, "tolist"):
+            return stand_in(part.tolist())
         return part if part is None or kind is bool else Symbol(next(count))
 
     if type(item) is str:

@@ -85,9 +85,18 @@ def trace_story(story: Any, item: Any, symbolic: bool = False) -> Trail:
     """
     stand_in = symbols.symbolic(item) if symbolic else symbols.by_identity(item)
     with _LOCK:
+        if language.tracing is not None:
+            raise StoryError(
+                "a model is used inside a story that is just being traced",
+                "let a story yield table entries and calls of stories, nothing else",
+            )
         language.tracing = state = Tracing(symbolic)
+        symbols.trust.abused = False
         try:
-            return _Walk(story_of(story), stand_in, state).trail()
+            trail = _Walk(story_of(story), stand_in, state).trail()
+            if symbols.trust.abused:
+                raise symbols.Looked  # the story caught it
+            return trail
         finally:
             language.tracing = None
             state.forget()
@@ -101,7 +110,7 @@ class _Walk:
         self.node_counts: list[int] = []
         self.alternative_counts: list[int] = []
         self.parts: list[Any] = []
-        self.max_depth = 10_000 + 20 * _size(item)
+        self.max_depth = 100_000 + 20 * _size(item)
         story.told(*arguments(story, item))
 
     def trail(self) -> Trail:
@@ -137,13 +146,16 @@ class _Walk:
             parts = np.fromiter(self.parts, np.int64, len(self.parts))
         except (TypeError, ValueError, OverflowError):
             raise self._odd_yield(node_ends, alternative_ends) from None
-        if len(parts) and parts.min() < EVENT:
-            raise self._odd_yield(node_ends, alternative_ends)
+        first_event, first_call = self.state.first_event, self.state.first_call
         n_events = len(self.state.entries)
+        events, calls = parts - first_event, parts - first_call
+        known = ((events >= 0) & (events < n_events)) | ((calls >= 0) & (parts >= CALL))
+        if not known.all():
+            raise self._odd_yield(node_ends, alternative_ends)
         return Trail(
             node_ends,
             alternative_ends,
-            np.where(parts >= CALL, parts - CALL + n_events, parts - EVENT),
+            np.where(parts >= CALL, calls + n_events, events),
             tuple(self.state.entries),
             tuple(self.state.calls),
             dict(self.state.tables),
@@ -151,13 +163,21 @@ class _Walk:
 
     def _odd_yield(self, node_ends: Array, alternative_ends: Array) -> StoryError:
         """Something was yielded that is neither an event nor a call: say where."""
-        odd = (type(part) is not int or part < EVENT for part in self.parts)
-        place = next(number for number, is_odd in enumerate(odd) if is_odd)
+        state = self.state
+        events = range(state.first_event, state.first_event + len(state.entries))
+        calls = range(state.first_call, state.first_call + len(state.calls))
+        known = (type(part) is int and (part in events or part in calls) for part in self.parts)
+        place = next(number for number, is_known in enumerate(known) if not is_known)
         alternative = int(np.searchsorted(alternative_ends, place, side="right")) - 1
         node = int(np.searchsorted(node_ends, alternative, side="right")) - 1
+        part, call = self.parts[place], describe(*state.calls[node])
+        if type(part) is int and part >= EVENT:
+            return StoryError(
+                f"{call} yields a table entry or a call that was made for another item",
+                "do not keep them from one call to the next (functools.cache, a list outside)",
+            )
         return StoryError(
-            f"{describe(*self.state.calls[node])} yields {self.parts[place]!r}, which is neither a "
-            "table entry nor a smaller story",
+            f"{call} yields {part!r}, which is neither a table entry nor a smaller story",
             "probabilities are learned: yield table[...] entries and calls of stories, and unpack "
             "inner tuples and generators with *: yield which[z], *(flip[z, x] for x in tosses)",
         )

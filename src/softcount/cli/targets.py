@@ -1,0 +1,24 @@
+"""Files to be written, looked at before the work and not after it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from softcount.errors import SoftcountError
+
+
+def check_target(path: Path | None, option: str) -> None:
+    """Complain if no file can be written there; learning may take hours."""
+    fault = _fault(path) if path is not None else ""
+    if fault:
+        raise SoftcountError(f"{option} {path}: {fault}", "choose another place")
+
+
+def _fault(path: Path) -> str:
+    folder = path.resolve().parent
+    if path.exists() and not path.is_file():
+        return "there is a folder or a device of that name"
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    return "" if os.access(folder, os.W_OK) else f"the folder {folder} may not be written to"
