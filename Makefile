@@ -26,7 +26,7 @@ docs: $(VENV)/ready-test
 	$(BIN)/python -m pytest -q tests/test_docs.py src
 
 bench: $(VENV)/ready-bench
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for script in benchmarks/[!_]*.py; do $(BIN)/python $$script || exit 1; done
 
 $(VENV)/created:
 	@test -n "$(PYTHON)" || { echo "softcount needs Python 3.11 or newer: make PYTHON=… $(MAKECMDGOALS)"; exit 1; }

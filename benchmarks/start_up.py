@@ -7,11 +7,11 @@ Aims: `import softcount` at most numpy's import + 0.15 s, `softcount --help` und
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
+
+from _figures import report
 
 ROUNDS = 7
 COMMANDS = {
@@ -33,20 +33,13 @@ def cpu_seconds(arguments: list[str]) -> float:
     return children - before.children_user - before.children_system
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    as_json = parser.parse_args().json
+def measure() -> dict[str, float]:
     figures = {name: float("inf") for name in COMMANDS}
     for _ in range(ROUNDS):  # taking turns, so that a noisy machine slows all
         for name, arguments in COMMANDS.items():
             figures[name] = min(figures[name], cpu_seconds(arguments))
-    if as_json:
-        print(json.dumps(figures))
-        return
-    for name, seconds in figures.items():
-        print(f"{name:24} {seconds:.3f} CPU s")
+    return {f"{name}, CPU s": round(seconds, 3) for name, seconds in figures.items()}
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, measure)

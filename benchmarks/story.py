@@ -9,14 +9,13 @@ machine slows both), and what tracing and compiling the story cost an alternativ
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _figures import report
 from hmmlearn.hmm import CategoricalHMM
 
 import softcount as sc
@@ -88,10 +87,7 @@ def peer(core: StoryCore, params: Params) -> CategoricalHMM:
     return model
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    as_json = parser.parse_args().json
+def measure() -> dict[str, float]:
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     items = simulated(np.random.default_rng(0))
     StoryCorpus(sentence, items[:2]).shards()  # compile the kernels first
@@ -109,22 +105,17 @@ def main() -> None:
         ours.append(seconds)
         other = peer(core, params)
         theirs.append(cpu(lambda other=other: other.fit(observed, lengths))[0])
-    figures = {
+    return {
         "tokens": len(observed),
-        "alternatives_traced": corpus.traced_alternatives,
-        "microseconds_an_alternative": compiling / corpus.traced_alternatives * 1e6,
-        "softcount_seconds": min(ours),
-        "hmmlearn_seconds": min(theirs),
-        "times_faster": min(theirs) / min(ours),
-        "log_likelihood": stats.log_likelihood,
-        "log_likelihood_difference": stats.log_likelihood - other.monitor_.history[0],
+        "alternatives traced": corpus.traced_alternatives,
+        "tracing + compiling, µs an alternative": compiling / corpus.traced_alternatives * 1e6,
+        "softcount, CPU s an iteration": min(ours),
+        "hmmlearn, CPU s an iteration": min(theirs),
+        "times faster": min(theirs) / min(ours),
+        "log-likelihood": stats.log_likelihood,
+        "difference from hmmlearn's": stats.log_likelihood - other.monitor_.history[0],
     }
-    if as_json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name.replace('_', ' '):30} {value:,.6g}")
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, measure)

@@ -14,6 +14,7 @@ from softcount.errors import ImpossibleItem, LearnerError, StartError
 from softcount.families.base import Family
 from softcount.job import Corpus, Job, Model, open_session
 from softcount.learners.base import Learner
+from softcount.learners.named import EM
 from softcount.learners.schedules import Batch
 from softcount.learners.steps import Step, expected_log
 from softcount.stop import judge
@@ -50,7 +51,7 @@ def trace(
 def fit(
     model: Model,
     data: Corpus,
-    learner: Learner,
+    learner: Learner | None = None,
     engine: Engine | None = None,
     *,
     init: Init,
@@ -62,11 +63,13 @@ def fit(
 ) -> Fit:
     """Learn to the end, ``learner.n_init`` times, and keep the best run.
 
+    ``learner``      how; `EM()` if None
     ``init``         start parameters, or a function that makes some from random numbers
     ``development``  choose the run by the log-likelihood of these data, not by the objective
     ``on_step``      called with every state; a run stops when one of them returns True
     ``keep_params``  keep the parameters of every step in the trace
     """
+    learner = learner or EM()
     if not callable(init) and learner.n_init > 1 and not _runs_differ(learner):
         raise LearnerError(
             f"all {learner.n_init} runs would be the same: they begin at the same parameters, and "

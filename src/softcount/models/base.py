@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 
 from softcount.engines.base import Engine
 from softcount.fit import Corpus, Model, fit
-from softcount.learners import EM
 from softcount.learners.base import Learner
 from softcount.theory import Decomposition, decompose
 from softcount.types import Fit, State, Trace
@@ -22,7 +21,8 @@ from softcount.verdict import Verdict
 class Estimator(BaseEstimator):  # type: ignore[misc]
     """A model with its data still to come.
 
-    A subclass offers `bind` (from data to what the loop works with) and `start_values`.
+    A subclass offers `bind` and `bind_more` (from data to what the loop works with) and
+    `start_values`.
     After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_`` and all of it as ``fit_``.
     """
 
@@ -67,7 +67,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.fit_ = fit(
             core,
             corpus,
-            self.learner or EM(),
+            self.learner,
             self.engine,
             init=self.start_values(core, chosen),
             seed=self._seed(),
@@ -81,9 +81,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.signature_ = self.fit_.signature
         return self
 
+    @abstractmethod
     def bind_more(self, core: Any, data: Any) -> Corpus:
         """A corpus of further data for a core that exists already."""
-        raise NotImplementedError(f"{type(self).__name__} takes no further data")
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
