@@ -238,3 +238,31 @@ def test_odd_unicode_empty_items_and_huge_numbers_of_lanes():
     logs = model.score(items)
     assert logs[0] == pytest.approx(0.0)
     assert np.isfinite(logs).all()
+
+
+def test_small_circuits_in_one_stack_do_not_touch_one_another():
+    """Shapes with few items each, some lanes far below their neighbours."""
+    emit, kind = sc.table("emit"), sc.table("kind")
+
+    @sc.story
+    def bag(words):
+        for z in "AB":
+            yield kind[z], *(emit[z, w] for w in words)
+
+    items = [["a"] * 40, ["b"] * 40, ["a"] * 30, ["c"] * 20, ["a"] * 20, ["c"] * 3, ["b"], []]
+    core, corpus, _ = bound(bag, items)
+    (shard,) = corpus.shards()
+    assert len(shard.blocks) == 1
+    assert len(corpus.bundles) == 6
+    tiny = {"a": 1 - 1e-12 - 1e-200, "b": 1e-12, "c": 1e-200}
+    params = core.params({"kind": {"A": 0.25, "B": 0.75}, "emit": {"A": tiny, "B": tiny}})
+    numbers, logs = core.logs(params, shard)
+    assert sorted(numbers) == list(range(len(items)))
+    expected = [len(words) * np.log(tiny[words[0]]) if words else 0.0 for words in items]
+    np.testing.assert_allclose(logs[np.argsort(numbers)], expected, rtol=1e-9, atol=1e-9)
+    for fill in ("soft", "hard", "sample"):
+        counts = core.counts_by_key(everything(core, params, corpus.shards(), fill))
+        assert sum(counts["kind"].values()) == pytest.approx(len(items))
+        assert sum(counts["emit"].values()) == pytest.approx(sum(map(len, items)))
+    drawn = core.expect(params, shard, How(fill="sample", samples=4000, stream=5))
+    assert core.counts_by_key(drawn)["kind"]["A",] == pytest.approx(2.0, abs=0.1)

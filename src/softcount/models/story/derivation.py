@@ -71,7 +71,7 @@ def derive(
         raise ImpossibleItem(
             f"no derivation explains {_short(item)}", "the story yields nothing that fits it"
         )
-    work = Pass(circuit, theta[circuit.constants], fill)
+    work = Pass(circuit.rows, theta[circuit.constants], fill)
     value, _ = work.inside(np.zeros((0, WIDTH), np.int32), theta)
     if value[0, 0] <= 0.0:
         unseen = next((e for e, p in zip(trail.entries, theta, strict=True) if p == 0.0), None)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels import circuit as kernel
+from softcount.kernels.circuit import Rows
 from softcount.kernels.lanes import WIDTH
-from softcount.models.story.circuit import Circuit, compile_trail
+from softcount.models.story.circuit import compile_trail
 from softcount.models.story.shards import Block
 from softcount.models.story.trail import Trail
 from softcount.types import Array, Fill, How
@@ -49,9 +50,9 @@ class Pass:
     After `inside`, ``value`` and ``weight`` tell how each row came about.
     """
 
-    def __init__(self, circuit: Circuit, constant_theta: Array, fill: Fill) -> None:
-        self.circuit, self.rows, self.fill = circuit, circuit.rows, fill
-        n = circuit.n_alternatives
+    def __init__(self, rows: Rows, constant_theta: Array, fill: Fill) -> None:
+        self.rows, self.fill = rows, fill
+        n = len(rows.operand)
         self.mantissa = _scratch.get("mantissa", (n,))
         self.exponent = _scratch.get("exponent", (n,), np.int64)
         self.weight = _scratch.get("weight", (n,))
@@ -61,7 +62,7 @@ class Pass:
 
     def inside(self, leaf: Array, theta: Array) -> tuple[Array, Array]:
         """The roots' values and logs, (roots, lanes)."""
-        n, lanes = self.circuit.n_rows, max(leaf.shape[1], WIDTH)
+        n, lanes = len(self.rows.kind), max(leaf.shape[1], WIDTH)
         self.leaf, self.theta = leaf, theta
         self.value = _scratch.get("value", (n, lanes))
         self.level = _scratch.get("level", (n,), np.int64)
@@ -93,7 +94,8 @@ class Pass:
         uses[:] = 0
         uses[self.rows.roots, : wanted.shape[1]] = wanted * (how.samples if draw else 1)
         stream = np.zeros(shape[1], np.uint64)
-        kernel.streams(np.uint64(how.stream), numbers[0].astype(np.uint64), stream)
+        somebody = numbers.max(axis=0).astype(np.uint64)  # in every lane, for each its own stream
+        kernel.streams(np.uint64(how.stream), somebody, stream)
         kernel.descend(
             self.rows, self.leaf, self.value, self.weight, draw, stream, uses,
             self.per_alternative, per_leaf,
@@ -134,20 +136,22 @@ def run(
     attain: Callable[[Array, Array], None],
 ) -> None:
     """Run a block: tell `attain` the items' numbers and logs, add to `counts` unless it is None."""
-    work = Pass(block.circuit, theta[block.constant], how.fill)
+    work = Pass(block.rows, theta[block.constant], how.fill)
     waiting = list(reversed(block.lanes))
     while waiting:
         lanes = waiting.pop()
         n_lanes = lanes.numbers.shape[1]
-        value, log = work.inside(lanes.leaf, theta)
-        value, log = value[:, :n_lanes], log[:, :n_lanes]
-        weak = (value < _WEAK) & (n_lanes > 1)
+        value, log = (part[:, :n_lanes] for part in work.inside(lanes.leaf, theta))
+        here = lanes.numbers >= 0
+        weak = here & (value < _WEAK) & (n_lanes > 1)
         if n_lanes > 1:
-            weak |= work.spoiled(~weak)
-        attain(lanes.numbers[~weak], log[~weak])
+            weak |= here & work.spoiled(here & ~weak)
+        strong = here & ~weak
+        attain(lanes.numbers[strong], log[strong])
         if counts is not None:
-            work.count(~weak & (value > 0.0), how, lanes.numbers, counts)
-        waiting.extend(lanes.alone(lane) for lane in np.flatnonzero(weak.any(axis=0)).tolist())
+            work.count(strong & (value > 0.0), how, lanes.numbers, counts)
+        for lane in np.flatnonzero(weak.any(axis=0)).tolist():
+            waiting.append(lanes.alone(lane, weak[:, lane]))
     if counts is not None:
         np.add.at(counts, block.constant, work.collect(len(block.constant)))
 
@@ -157,7 +161,7 @@ def log_weight(trail: Trail, weights: Array) -> float:
     circuit = compile_trail(trail, np.zeros(1, np.int64), np.zeros(trail.n_events, bool))
     if circuit is None:
         return -math.inf
-    work = Pass(circuit, weights[circuit.constants], "soft")
+    work = Pass(circuit.rows, weights[circuit.constants], "soft")
     no_leaf = np.zeros((0, WIDTH), np.int32)
     return float(work.inside(no_leaf, np.zeros(1))[1][0, 0])
 
@@ -167,12 +171,11 @@ def certain_total(block: Block, marked: Array) -> int | None:
 
     ``marked`` is 1 for the places of these entries, 0 for others; None if derivations differ.
     """
-    circuit = block.circuit
-    fewest, most = np.zeros((2, circuit.n_rows), np.int64)
+    fewest, most = np.zeros((2, len(block.rows.kind)), np.int64)
     leaf = marked[block.lanes[0].leaf[:, 0]]
-    kernel.event_range(circuit.rows, marked[block.constant], leaf, fewest, most)
-    roots = circuit.rows.roots
+    kernel.event_range(block.rows, marked[block.constant], leaf, fewest, most)
+    roots = block.rows.roots
     if (fewest[roots] != most[roots]).any():
         return None
-    n_lanes = sum(int(lanes.numbers.shape[1]) for lanes in block.lanes)
-    return int(fewest[roots].sum()) * n_lanes
+    items = sum((lanes.numbers >= 0).sum(axis=1) for lanes in block.lanes)
+    return int((fewest[roots] * items).sum())

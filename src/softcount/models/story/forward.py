@@ -76,7 +76,7 @@ class _Plan:
     def values(self, old: Sequence[Any], rng: np.random.Generator) -> list[Any]:
         """New values for the slots that are drawn; those that are only conditions stay."""
         theta = np.array([self._open(e, old) for e in self.trail.entries])
-        work = Pass(self.circuit, theta[self.circuit.constants], "sample")
+        work = Pass(self.circuit.rows, theta[self.circuit.constants], "sample")
         work.inside(np.zeros((0, WIDTH), np.int32), theta)
         per_event = np.zeros(len(theta))
         uses = np.zeros(work.value.shape, np.int64)

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softcount.kernels.circuit import Rows
 from softcount.kernels.lanes import WIDTH
 from softcount.models.story.bundle import Bundle
-from softcount.models.story.circuit import Circuit
+from softcount.models.story.stack import stacked
 from softcount.models.story.support import Support
 from softcount.types import Array
 
 MAX_LANES = 64
 _MAX_CELLS = 1 << 22  # rows times lanes, so that the values of items in lockstep stay near the core
+_STACK = 1 << 14  # rows of small circuits that are put together
 _MAX_SHARDS = 16
 _SHARD_COST = 4e6  # alternatives times lanes that are worth a thread's while …
 _ENTRY_COST = 100  # … and as many for each entry, for every shard carries its tables
@@ -27,23 +29,24 @@ _ENTRY_COST = 100  # … and as many for each entry, for every shard carries its
 @dataclass(frozen=True)
 class Lanes:
     """Items side by side: ``leaf[leaf, lane]`` are places in the shard's list of entries (padded
-    to a multiple of the vector width), ``numbers[root, lane]`` the items' numbers in the data.
+    to a multiple of the vector width), ``numbers[root, lane]`` the items' numbers in the data
+    (-1: nobody).
     """
 
     leaf: Array
     numbers: Array
 
-    def alone(self, lane: int) -> Lanes:
-        """One of the items without its neighbours."""
-        chosen = slice(lane, lane + 1)
-        return Lanes(np.repeat(self.leaf[:, chosen], WIDTH, axis=1), self.numbers[:, chosen])
+    def alone(self, lane: int, roots: Array) -> Lanes:
+        """Some roots of one lane without its neighbours."""
+        numbers = np.where(roots, self.numbers[:, lane], -1)
+        return Lanes(np.repeat(self.leaf[:, lane : lane + 1], WIDTH, axis=1), numbers[:, None])
 
 
 @dataclass(frozen=True)
 class Block:
     """All of a shard's items that share a circuit; ``constant`` are places in the shard's list."""
 
-    circuit: Circuit
+    rows: Rows
     constant: Array
     lanes: tuple[Lanes, ...]
 
@@ -99,7 +102,7 @@ def _shard(pieces: Sequence[Bundle], support: Support, tokens: Array) -> Shard:
     alike: dict[int, list[Bundle]] = {}
     for piece in pieces:
         alike.setdefault(id(piece.circuit), []).append(piece)
-    blocks = tuple(_block(same, entries, local) for same in alike.values())
+    blocks = _stacks([_block(same, entries, local) for same in alike.values()])
     numbers = np.concatenate([piece.numbers.ravel() for piece in pieces])
     return Shard(blocks, shares, len(numbers), int(tokens[numbers].sum()))
 
@@ -109,7 +112,40 @@ def _block(pieces: Sequence[Bundle], entries: Array, local: Array) -> Block:
         Lanes(local[np.searchsorted(entries, _padded(piece.leaf))], piece.numbers)
         for piece in pieces
     )
-    return Block(pieces[0].circuit, local[np.searchsorted(entries, pieces[0].constant)], lanes)
+    constant = local[np.searchsorted(entries, pieces[0].constant)]
+    return Block(pieces[0].circuit.rows, constant, lanes)
+
+
+def _stacks(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """The blocks, with small ones of few items put together."""
+    small = [b for b in blocks if _is_small(b)]
+    heights = np.cumsum([len(b.rows.kind) for b in small]) // _STACK
+    piles = [[small[i] for i in np.flatnonzero(heights == h)] for h in np.unique(heights)]
+    large = [b for b in blocks if not _is_small(b)]
+    return (*large, *map(_stack, piles))
+
+
+def _is_small(block: Block) -> bool:
+    few = len(block.lanes) == 1 and block.lanes[0].numbers.shape[1] <= WIDTH
+    return few and len(block.rows.kind) <= _STACK // 8
+
+
+def _stack(blocks: Sequence[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    lanes = [block.lanes[0] for block in blocks]
+    rows = stacked(
+        [block.rows for block in blocks],
+        [len(each.leaf) for each in lanes],
+        [len(block.constant) for block in blocks],
+    )
+    width = max(each.numbers.shape[1] for each in lanes)
+    numbers = [
+        np.pad(each.numbers, ((0, 0), (0, width - each.numbers.shape[1])), constant_values=-1)
+        for each in lanes
+    ]
+    together = Lanes(np.concatenate([each.leaf for each in lanes]), np.concatenate(numbers))
+    return Block(rows, np.concatenate([block.constant for block in blocks]), (together,))
 
 
 def _shares(entries: Array, support: Support) -> tuple[tuple[Share, ...], Array]:
