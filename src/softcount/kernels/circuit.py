@@ -156,6 +156,22 @@ def _lossy(
     return False
 
 
+@inline
+def _settled(rows: Rows, r: int, largest: float, top: int, value: Any, weight: Any) -> int:
+    """Move a row into the usual range, and its sum's weights with it; returns its exponent."""
+    if largest == 0.0:
+        return ZERO
+    if _SMALL <= largest <= _LARGE:
+        return top
+    shift = _STEP * round(math.frexp(largest)[1] / _STEP)
+    for b in range(value.shape[1]):
+        value[r, b] = math.ldexp(value[r, b], -shift)
+    if rows.kind[r] == SUM:
+        for a in range(rows.x[r], rows.y[r]):
+            weight[a] = math.ldexp(weight[a], -shift)
+    return top + shift
+
+
 @njit
 def inside(
     rows: Rows,
@@ -199,18 +215,33 @@ def inside(
         largest = peak(value, r)
         if not danger and least(value, r) < _LOW:
             danger = _lossy(rows, r, leaf, theta, mantissa, weight, value)
-        if largest == 0.0:
-            top = ZERO
-        elif largest < _SMALL or largest > _LARGE:
-            shift = _STEP * round(math.frexp(largest)[1] / _STEP)
-            top += shift
-            for b in range(lanes):
-                value[r, b] = math.ldexp(value[r, b], -shift)
-            if kind == SUM:
-                for a in range(rows.x[r], rows.y[r]):
-                    weight[a] = math.ldexp(weight[a], -shift)
-        level[r] = top
+        level[r] = _settled(rows, r, largest, top, value, weight)
     return danger
+
+
+@inline
+def _pass_to_factors(rows: Rows, r: int, value: Any, level: Any, out: Any) -> None:
+    """A product's outside goes to each factor, times the other."""
+    i, j = rows.x[r], rows.y[r]
+    scale = math.ldexp(1.0, level[i] + level[j] - level[r])
+    for b in range(value.shape[1]):
+        out[i, b] += scale * out[r, b] * value[j, b]
+    for b in range(value.shape[1]):
+        out[j, b] += scale * out[r, b] * value[i, b]
+
+
+@inline
+def _pass_by_leaf(
+    rows: Rows, r: int, leaf: Any, theta: Any, value: Any, level: Any, out: Any, per_leaf: Any
+) -> None:
+    """The same where one factor is a leaf without a row, which is counted here."""
+    j = rows.y[r]
+    shift = level[j] - level[r]  # may exceed what a float can hold, where θ is tiny
+    half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
+    for b in range(value.shape[1]):
+        entry = leaf[rows.x[r], b]
+        per_leaf[entry] += out[r, b] * value[r, b]
+        out[j, b] += out[r, b] * (theta[entry] * half * rest)
 
 
 @njit
@@ -241,21 +272,9 @@ def outside(
         if kind == SUM:
             meet(out, r, value, rows.operand, weight, rows.x[r], rows.y[r], per_alternative)
         elif kind == PRODUCT:
-            i, j = rows.x[r], rows.y[r]
-            scale = math.ldexp(1.0, level[i] + level[j] - level[r])
-            for b in range(lanes):
-                out[i, b] += scale * out[r, b] * value[j, b]
-            for b in range(lanes):
-                out[j, b] += scale * out[r, b] * value[i, b]
+            _pass_to_factors(rows, r, value, level, out)
         elif kind == SCALED:
-            j = rows.y[r]
-            shift = level[j] - level[r]  # may exceed what a float can hold, where θ is tiny
-            half = math.ldexp(1.0, shift // 2)
-            rest = math.ldexp(1.0, shift - shift // 2)
-            for b in range(lanes):
-                entry = leaf[rows.x[r], b]
-                per_leaf[entry] += out[r, b] * value[r, b]
-                out[j, b] += out[r, b] * (theta[entry] * half * rest)
+            _pass_by_leaf(rows, r, leaf, theta, value, level, out, per_leaf)
         elif kind == LEAF:
             for b in range(lanes):
                 per_leaf[leaf[rows.x[r], b]] += out[r, b] * value[r, b]
