@@ -72,7 +72,7 @@ class _Assembly:
 
     def __init__(self, trail: Trail, kept: Array, level: Array, varies: Array) -> None:
         self.trail, self.kept = trail, kept
-        self.node = np.searchsorted(trail.node_ends, kept, side="right") - 1
+        self.node = np.repeat(np.arange(trail.n_nodes), np.diff(trail.node_ends))[kept]
         counts = np.diff(trail.alternative_ends)[kept]
         owner = np.repeat(np.arange(len(kept)), counts)
         first = np.repeat(trail.alternative_ends[kept] - (np.cumsum(counts) - counts), counts)
