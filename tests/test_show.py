@@ -25,7 +25,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def run(*objective: float, verdict: Verdict = Verdict.CONVERGED) -> Trace:
     states = [State(k, {}, v, v, 1.0, 0.1 * k, 0.0) for k, v in enumerate(objective)]
-    return Trace.of(states, verdict, keep_params=False)
+    return Trace(tuple(states), verdict)
 
 
 def finding(text: str = "words", verdict: Verdict = Verdict.CONVERGED) -> Finding:

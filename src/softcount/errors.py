@@ -18,12 +18,33 @@ class SoftcountError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value as messages show it.
+
+    >>> shown("word" * 20, most=12)
+    "'wordwordwo…"
+    """
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class DataError(SoftcountError, ValueError):
     """The data cannot be used: empty, damaged, or of the wrong form."""
 
 
 class ImpossibleItem(DataError):
-    """An item has probability zero: nothing the model allows explains it."""
+    """An item has probability zero: nothing the model allows explains it.
+
+    ``item`` is its number in the data, if it is one of many; the message then says "item N".
+    """
+
+    def __init__(self, message: str, hint: str = "", item: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.item = item
+
+    def call_it(self, name: str) -> None:
+        """Say ``name`` instead of "item N"."""
+        self.message = self.message.replace(f"item {self.item}", name, 1)
 
 
 class StartError(SoftcountError, ValueError):

@@ -195,7 +195,10 @@ class _Run:
                 verdict = Verdict.STOPPED
                 break
         return _Result(
-            self._params(draws), Trace.of(states, verdict, keep_params), tuple(draws), tuple(kept)
+            self._params(draws),
+            Trace(tuple(states), verdict, keep_params),
+            tuple(draws),
+            tuple(kept),
         )
 
     def _params(self, draws: Sequence[Params]) -> Params:

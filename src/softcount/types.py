@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,9 +140,6 @@ class State:
     bound: float = float("nan")
 
 
-COLUMNS = ("objective", "log_likelihood", "perplexity", "seconds", "change", "q", "bound")
-
-
 @dataclass(frozen=True)
 class Trace(Sequence[State]):
     """Every step of one run, the start included; each figure is also a column (an array)."""
@@ -150,11 +147,6 @@ class Trace(Sequence[State]):
     states: tuple[State, ...]
     verdict: Verdict
     keeps_params: bool = False
-
-    @classmethod
-    def of(cls, states: Iterable[State], verdict: Verdict, keep_params: bool) -> Self:
-        kept = tuple(s if keep_params else replace(s, params={}) for s in states)
-        return cls(kept, verdict, keep_params)
 
     def __getitem__(self, index: Any) -> Any:
         return self.states[index]

@@ -373,30 +373,3 @@ def test_wrong_settings_are_refused():
         Gaussian(1, D, frozen=np.array([True, False]))
     with pytest.raises(LearnerError, match="dof above 1"):
         Gaussian(1, D, "full", NIW(dof=0.5))
-
-
-@pytest.mark.parametrize("covariance", ["full", "diag", "spherical", "identity"])
-def test_average_of_draws_is_proper(covariance):
-    family = Gaussian(2, 3, covariance)
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(40, 3))
-    counts = family.statistics(x, rng.dirichlet([1.0, 1.0], 40))
-    draws = [family.draw(counts, family.uniform(), rng) for _ in range(7)]
-    average = family.average(draws)
-    np.testing.assert_allclose(
-        family.means(average), np.mean([family.means(d) for d in draws], axis=0)
-    )
-    covariances = np.broadcast_to(_as_matrices(family.covariances(average), 3), (2, 3, 3))
-    expected = [
-        stats.multivariate_normal(mean, matrix).logpdf(x)
-        for mean, matrix in zip(family.means(average), covariances, strict=True)
-    ]
-    np.testing.assert_allclose(family.log_density(average, x), np.transpose(expected))
-
-
-def _as_matrices(covariances, n_dims):
-    if covariances.ndim == 3:
-        return covariances
-    if covariances.ndim == 1:
-        covariances = np.repeat(covariances[:, None], n_dims, axis=1)
-    return np.stack([np.diag(row) for row in covariances])

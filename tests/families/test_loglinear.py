@@ -164,14 +164,3 @@ def test_wrong_settings_are_refused():
         LogLinear(np.array([0, 4]), features())
     with pytest.raises(LearnerError, match="l2 is -1"):
         LogLinear(INDPTR, features(), l2=-1.0)
-
-
-def test_average_of_draws_has_the_rows_of_its_weights():
-    rng = np.random.default_rng(2)
-    family = LogLinear(np.array([0, 3]), sp.csr_matrix(rng.normal(size=(3, 2))), l2=1.0)
-    draws = [family.random(rng) for _ in range(5)]
-    average = family.average(draws)
-    weights = np.mean([draw[3:] for draw in draws], axis=0)
-    np.testing.assert_allclose(average[3:], weights)
-    logits = family.features @ weights
-    np.testing.assert_allclose(average[:3], np.exp(logits) / np.exp(logits).sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,12 +111,8 @@ def _lines_for_items(model: StoryModel, lines: Sequence[Line], data: str) -> Ite
     try:
         yield
     except ImpossibleItem as error:
-        error.message = re.sub(
-            r"\bitem (\d+)\b",
-            lambda found: f"{data}:{lines[int(found[1])].number}",
-            error.message,
-            count=1,
-        )
+        if error.item is not None:
+            error.call_it(f"{data}:{lines[error.item].number}")
         raise
     except SoftcountError:
         raise

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from softcount.engines.base import Engine
 from softcount.fit import Corpus, Model, fit
-from softcount.learners.base import Learner
 from softcount.theory import Decomposition, decompose
 from softcount.types import Fit, State, Trace
 from softcount.verdict import Verdict
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]

@@ -62,6 +62,11 @@ def compile_trail(trail: Trail, roots: Array, varies: Array) -> Circuit | None:
     return _Assembly(trail, np.flatnonzero(keep), level, varies).circuit(roots)
 
 
+def compile_alone(trail: Trail) -> Circuit | None:
+    """The circuit of a trail that shares it with nobody: every event is a constant."""
+    return compile_trail(trail, np.zeros(1, np.int64), np.zeros(trail.n_events, bool))
+
+
 class _Assembly:
     """A circuit under construction.
 

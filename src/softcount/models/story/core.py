@@ -138,10 +138,12 @@ class StoryCore:
         numbers, logs = self._run(shard, theta, how, counts)
         impossible = numbers[np.isneginf(logs)]
         if len(impossible):
+            first = int(impossible.min())
             raise ImpossibleItem(
-                f"item {impossible.min()} has probability zero under the present tables",
+                f"item {first} has probability zero under the present tables",
                 "some entry that it needs is zero: start from unequal but positive values, or "
                 "smooth the tables (smoothing=0.1)",
+                item=first,
             )
         return float(logs.sum())
 

@@ -18,10 +18,10 @@ from zlib import crc32
 
 import numpy as np
 
-from softcount.errors import DataError, ImpossibleItem
+from softcount.errors import DataError, ImpossibleItem, shown
 from softcount.models.story.alike import with_symbols
 from softcount.models.story.bundle import Bundle, keys_of, merged, support_of, varying
-from softcount.models.story.circuit import compile_trail
+from softcount.models.story.circuit import compile_alone, compile_trail
 from softcount.models.story.engine import log_weight
 from softcount.models.story.language import Story, Table, story_of
 from softcount.models.story.shards import Shard, shard, shards_by_work
@@ -74,8 +74,7 @@ class StoryCorpus:
 
     def name(self, number: int) -> str:
         """An item as messages show it."""
-        text = repr(self.items[number])
-        return f"item {number} ({text if len(text) <= 60 else text[:57] + '…'})"
+        return f"item {number} ({shown(self.items[number])})"
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> list[Shard]:
         """All items in shards of about equal work, or shuffled in batches of a given size."""
@@ -228,7 +227,7 @@ class _Gathering:
                 self.tables.update(trail.tables)
 
     def _can_be_explained(self, number: int, trail: Trail) -> bool:
-        possible = compile_trail(trail, _ROOT, np.zeros(trail.n_events, bool)) is not None
+        possible = compile_alone(trail) is not None
         if not possible:
             self._explain_nothing([number])
         return possible
@@ -239,6 +238,7 @@ class _Gathering:
                 f"no derivation explains {self.corpus.name(group[0])}",
                 "the story yields nothing that can be completed for it: check where it stops and "
                 "what it leaves out",
+                item=group[0],
             )
         self.corpus.impossible.extend(group)
 

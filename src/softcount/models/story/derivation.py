@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import ImpossibleItem
-from softcount.kernels import circuit as kernel
-from softcount.kernels.lanes import WIDTH
-from softcount.models.story.circuit import Circuit, compile_trail
+from softcount.errors import ImpossibleItem, shown
+from softcount.kernels import derivations
+from softcount.models.story.circuit import Circuit, compile_alone
 from softcount.models.story.core import StoryCore
-from softcount.models.story.engine import Pass
+from softcount.models.story.engine import NO_LEAVES, Pass
 from softcount.models.story.language import Entry, Story, describe
 from softcount.models.story.trail import Trail, trace_story
 from softcount.types import Array, Fill, Params
@@ -65,18 +64,18 @@ def derive(
 ) -> Derivation:
     """The best derivation of an item (``fill="hard"``) or a drawn one (``fill="sample"``)."""
     trail = trace_story(story, item)
-    circuit = compile_trail(trail, np.zeros(1, np.int64), np.zeros(trail.n_events, bool))
+    circuit = compile_alone(trail)
     theta = _probabilities(core, params, trail)
     if circuit is None:
         raise ImpossibleItem(
-            f"no derivation explains {_short(item)}", "the story yields nothing that fits it"
+            f"no derivation explains {shown(item)}", "the story yields nothing that fits it"
         )
     work = Pass(circuit.rows, theta[circuit.constants], fill)
-    value, _ = work.inside(np.zeros((0, WIDTH), np.int32), theta)
+    value, _ = work.inside(NO_LEAVES, theta)
     if value[0, 0] <= 0.0:
         unseen = next((e for e, p in zip(trail.entries, theta, strict=True) if p == 0.0), None)
         raise ImpossibleItem(
-            f"{_short(item)} has probability zero under the learned tables"
+            f"{shown(item)} has probability zero under the learned tables"
             + (f"; for instance {unseen!r} is zero" if unseen else ""),
             "entries that never occurred in training have no probability: declare "
             "table(name, outcomes=…) and smooth",
@@ -101,15 +100,15 @@ class _Reading:
     def __init__(self, trail: Trail, circuit: Circuit, work: Pass, theta: Array, seed: int) -> None:
         self.trail, self.circuit, self.work, self.theta = trail, circuit, work, theta
         self.stream = np.zeros(1, np.uint64)
-        kernel.streams(np.uint64(seed), np.zeros(1, np.uint64), self.stream)
+        derivations.streams(np.uint64(seed), np.zeros(1, np.uint64), self.stream)
 
     def _choose(self, node: int) -> int:
         """The alternative (its number in the trail) by which a node comes about."""
         row, work = int(self.circuit.node_row[node]), self.work
         if work.fill == "hard":
-            chosen = kernel.best_term(work.rows, row, work.weight, work.value, 0)
+            chosen = derivations.best_term(work.rows, row, work.weight, work.value, 0)
         else:
-            chosen = kernel.drawn_term(work.rows, row, work.weight, work.value, 0, self.stream, 0)
+            chosen = derivations.drawn_term(work.rows, row, work.weight, work.value, 0, self.stream)
         return int(self.circuit.alternatives[chosen])
 
     def tree(self) -> Derivation:
@@ -131,8 +130,3 @@ class _Reading:
             made = tuple(finished.pop() for _ in range(n_parts))
             finished.append(Derivation(describe(*trail.calls[node]), happened, made))
         return finished[0]
-
-
-def _short(item: Any) -> str:
-    text = repr(item)
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels import circuit as kernel
+from softcount.kernels import derivations
 from softcount.kernels.circuit import Rows
 from softcount.kernels.lanes import WIDTH
-from softcount.models.story.circuit import compile_trail
+from softcount.models.story.circuit import compile_alone
 from softcount.models.story.shards import Block
 from softcount.models.story.trail import Trail
 from softcount.types import Array, Fill, How
@@ -20,6 +21,9 @@ from softcount.types import Array, Fill, How
 _WEAK = 2.0**-400
 """A lane whose root is smaller than this beside its neighbours is run again by itself."""
 
+
+NO_LEAVES: Array = np.zeros((0, WIDTH), np.int32)
+"""The leaves of a circuit whose events are all constants."""
 
 _KEPT = 1 << 23
 """Numbers in the largest work array that a thread keeps for the next block."""
@@ -95,8 +99,8 @@ class Pass:
         uses[self.rows.roots, : wanted.shape[1]] = wanted * (how.samples if draw else 1)
         stream = np.zeros(shape[1], np.uint64)
         somebody = numbers.max(axis=0).astype(np.uint64)  # in every lane, for each its own stream
-        kernel.streams(np.uint64(how.stream), somebody, stream)
-        kernel.descend(
+        derivations.streams(np.uint64(how.stream), somebody, stream)
+        derivations.descend(
             self.rows, self.leaf, self.value, self.weight, draw, stream, uses,
             self.per_alternative, per_leaf,
         )  # fmt: skip
@@ -158,12 +162,11 @@ def run(
 
 def log_weight(trail: Trail, weights: Array) -> float:
     """log Σ over derivations of Π weights of events, for a single trail."""
-    circuit = compile_trail(trail, np.zeros(1, np.int64), np.zeros(trail.n_events, bool))
+    circuit = compile_alone(trail)
     if circuit is None:
         return -math.inf
     work = Pass(circuit.rows, weights[circuit.constants], "soft")
-    no_leaf = np.zeros((0, WIDTH), np.int32)
-    return float(work.inside(no_leaf, np.zeros(1))[1][0, 0])
+    return float(work.inside(NO_LEAVES, weights)[1][0, 0])
 
 
 def certain_total(block: Block, marked: Array) -> int | None:

@@ -9,22 +9,20 @@ training item.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import StoryError
-from softcount.kernels import circuit as kernel
-from softcount.kernels.lanes import WIDTH
-from softcount.models.story.circuit import Circuit, compile_trail
+from softcount.models.story.circuit import Circuit, compile_alone
 from softcount.models.story.core import StoryCore
-from softcount.models.story.engine import Pass
+from softcount.models.story.engine import NO_LEAVES, Pass
 from softcount.models.story.language import Entry, Story
 from softcount.models.story.support import TableSupport
 from softcount.models.story.symbols import Looked, Shape, is_symbol
 from softcount.models.story.trail import Trail, trace_story
-from softcount.types import Array, Params
+from softcount.types import Array, How, Params
 
 
 class Forward:
@@ -57,52 +55,48 @@ class _Plan:
 
     def __init__(self, core: StoryCore, params: Params, trail: Trail) -> None:
         self.core, self.params, self.trail = core, params, trail
-        entries = trail.entries
-        self.drawn = [is_symbol(entry.key[-1]) for entry in entries]
-        slots = {p.slots for entry in entries for p in entry.key[:-1] if is_symbol(p)}
-        self.given = slots
-        outcomes = {e.key[-1].slots for e, new in zip(entries, self.drawn, strict=True) if new}
-        both = outcomes & slots
-        if both:
+        self.drawn = [is_symbol(entry.key[-1]) for entry in trail.entries]
+        given = {p.slots for entry in trail.entries for p in entry.key[:-1] if is_symbol(p)}
+        if given & {entry.key[-1].slots for entry in self._outcomes(range(trail.n_events))}:
             raise StoryError(
                 "this story cannot be run forward: a value is drawn from one table and is the "
                 "condition of another",
                 "generate works where every observed value is an outcome or a condition, not both",
             )
-        circuit = compile_trail(trail, np.zeros(1, np.int64), np.zeros(trail.n_events, bool))
+        circuit = compile_alone(trail)
         assert circuit is not None  # it was learned from
         self.circuit: Circuit = circuit
 
+    def _outcomes(self, events: Iterable[int]) -> list[Entry]:
+        """What events stand for, of those whose outcome is drawn."""
+        return [self.trail.entries[event] for event in events if self.drawn[event]]
+
     def values(self, old: Sequence[Any], rng: np.random.Generator) -> list[Any]:
         """New values for the slots that are drawn; those that are only conditions stay."""
-        theta = np.array([self._open(e, old) for e in self.trail.entries])
-        work = Pass(self.circuit.rows, theta[self.circuit.constants], "sample")
-        work.inside(np.zeros((0, WIDTH), np.int32), theta)
-        per_event = np.zeros(len(theta))
-        uses = np.zeros(work.value.shape, np.int64)
-        uses[self.circuit.rows.roots, 0] = 1
-        stream = rng.integers(2**63, size=WIDTH, dtype=np.uint64)
-        none = np.zeros((0, WIDTH), np.int32)
-        kernel.descend(
-            work.rows, none, work.value, work.weight, True, stream, uses,
-            work.per_alternative, per_event,
-        )  # fmt: skip
-        counts = np.zeros(self.trail.n_events)
-        counts[self.circuit.constants] = work.collect(len(self.circuit.constants))
-        values = list(old)
-        filled: set[int] = set()
-        for event in np.flatnonzero(counts).tolist():
-            if self.drawn[event]:
-                slot = self.trail.entries[event].key[-1].slots
-                if slot in filled or counts[event] > 1:
-                    raise StoryError(
-                        "this story cannot be run forward: a derivation explains one observed "
-                        "value twice",
-                        "each observed value must be the outcome of one table entry",
-                    )
-                filled.add(slot)
-                values[slot] = self._outcome(self.trail.entries[event], old, rng)
+        values, filled = list(old), set()
+        for entry in self._outcomes(self._happened(old, rng)):
+            slot = entry.key[-1].slots
+            if slot in filled:
+                raise StoryError(
+                    "this story cannot be run forward: a derivation explains one observed value "
+                    "twice",
+                    "each observed value must be the outcome of one table entry",
+                )
+            filled.add(slot)
+            values[slot] = self._outcome(entry, old, rng)
         return values
+
+    def _happened(self, old: Sequence[Any], rng: np.random.Generator) -> list[int]:
+        """The events of a derivation that is drawn with all outcomes left open."""
+        theta = np.array([self._open(entry, old) for entry in self.trail.entries])
+        constants = self.circuit.constants
+        work = Pass(self.circuit.rows, theta[constants], "sample")
+        work.inside(NO_LEAVES, theta)
+        how = How(fill="sample", stream=int(rng.integers(2**63)))
+        only = np.ones((1, 1), bool)
+        work.count(only, how, only.astype(np.int64), np.zeros_like(theta))
+        times = work.collect(len(constants)).astype(int)
+        return np.repeat(constants, times).tolist()
 
     def _row(self, entry: Entry, old: Sequence[Any]) -> tuple[TableSupport, slice]:
         table = self.core.support.tables[entry.table]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, ClassVar, NamedTuple
 
-from softcount.errors import StoryError
+from softcount.errors import StoryError, shown
 from softcount.models.story import symbols
 from softcount.models.story.symbols import trust
 
@@ -113,7 +113,7 @@ class Table:
 
     def _unhashable(self, key: Any) -> StoryError:
         return StoryError(
-            f"table {self.name!r} is asked for an entry that cannot be looked up: {_short(key)}",
+            f"table {self.name!r} is asked for an entry that cannot be looked up: {shown(key)}",
             "the parts of a key must be hashable: words, numbers or tuples, not lists",
         )
 
@@ -188,13 +188,10 @@ def story_of(told: Any) -> Story:
 def describe(story: Story, args: tuple[Any, ...]) -> str:
     """A call as a reader would write it; the data item and its parts become '…'."""
     hidden = (symbols.is_item(arg) or symbols.is_symbol(arg) for arg in args)
-    shown = ("…" if hide else _short(arg) for hide, arg in zip(hidden, args, strict=True))
-    return f"{story.name}({', '.join(shown)})"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "…"
+    arguments = (
+        "…" if hide else shown(arg, most=40) for hide, arg in zip(hidden, args, strict=True)
+    )
+    return f"{story.name}({', '.join(arguments)})"
 
 
 def table(

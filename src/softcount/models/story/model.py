@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from softcount import store
-from softcount.engines.base import Engine
-from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError
-from softcount.learners.base import Learner
+from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError, shown
 from softcount.models.base import Estimator
 from softcount.models.story.core import StoryCore, bind
 from softcount.models.story.corpus import StoryCorpus
@@ -21,6 +19,10 @@ from softcount.models.story.forward import Forward
 from softcount.models.story.language import Story, story_of
 from softcount.models.story.readable import TablesView
 from softcount.types import Array, How
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
 
 KIND = "story"
 _KEPT_SHAPES = 10_000  # training items kept for generate()
@@ -83,7 +85,8 @@ class StoryModel(Estimator):
         try:
             super().fit(items, init, **options)
         except ImpossibleItem as error:
-            raise _named(error, items) from error
+            _name(error, items)
+            raise
         self._examples = items[:_KEPT_SHAPES]
         return self
 
@@ -140,7 +143,8 @@ class StoryModel(Estimator):
         try:
             stats = self.core_.expect(self.raw_params_, corpus.shards()[0], How())
         except ImpossibleItem as error:
-            raise _named(error, [item]) from error
+            _name(error, [item])
+            raise
         return self.core_.counts_by_key(stats)
 
     def best(self, item: Any) -> Derivation:
@@ -194,13 +198,7 @@ class StoryModel(Estimator):
         return model
 
 
-def _named(error: ImpossibleItem, items: list[Any]) -> ImpossibleItem:
-    """The same error with the item written out."""
-    words = error.message.split()
-    if words[0] == "item" and words[1].isdigit():
-        text = repr(items[int(words[1])])
-        shown = text if len(text) <= 60 else text[:57] + "…"
-        return ImpossibleItem(
-            error.message.replace(f"item {words[1]}", f"item {words[1]} ({shown})", 1), error.hint
-        )
-    return error
+def _name(error: ImpossibleItem, items: list[Any]) -> None:
+    """Write the item out, if the error does not do so yet."""
+    if error.item is not None and f"item {error.item} (" not in error.message:
+        error.call_it(f"item {error.item} ({shown(items[error.item])})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Hashable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,8 @@ class TableView(Mapping[Hashable, Any]):
     def _below(self) -> Array:
         """Numbers, in the next level, of what stands below this prefix."""
         level = self._support.levels[self._depth]
-        start, stop = np.searchsorted(
-            level.keys, level.radix * np.array([0, 1]) + level.radix * self._prefix
-        )
+        borders = level.radix * np.array([self._prefix, self._prefix + 1])
+        start, stop = np.searchsorted(level.keys, borders)
         return np.arange(start, stop)
 
     def __getitem__(self, key: Hashable) -> Any:
@@ -86,34 +86,28 @@ class TableView(Mapping[Hashable, Any]):
         """The same as plain nested dictionaries."""
         return {k: v.to_dict() if isinstance(v, TableView) else v for k, v in self.items()}
 
-    def _lines(self) -> Iterator[tuple[str, list[tuple[str, float]], int]]:
-        for condition, row in self.rows():
-            best = [
-                (str(outcome), row[outcome]) for outcome, _ in zip(row, range(_SHOWN), strict=False)
-            ]
-            yield ", ".join(map(str, condition)), best, len(row) - len(best)
+    def _lines(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """What is printed: conditions, and the likeliest outcomes with their probabilities."""
+        for number, (condition, row) in enumerate(self.rows()):
+            if number == _SHOWN:
+                yield "…", []
+                return
+            cells = [(str(outcome), f"{row[outcome]:.4f}") for outcome in islice(row, _SHOWN)]
+            more = [("…", "")] if len(row) > _SHOWN else []
+            yield ", ".join(map(str, condition)), cells + more
 
     def __repr__(self) -> str:
-        lines = []
-        for number, (condition, best, left) in enumerate(self._lines()):
-            if number == _SHOWN:
-                lines.append("  …")
-                break
-            cells = "  ".join(f"{outcome} {p:.4f}" for outcome, p in best)
-            lines.append(f"  {condition + ': ' if condition else ''}{cells}{'  …' if left else ''}")
-        return f"{self._support.name}\n" + "\n".join(lines)
+        lines = [self._support.name]
+        for condition, cells in self._lines():
+            row = "  ".join(f"{outcome} {p}".rstrip() for outcome, p in cells)
+            lines.append("  " + ": ".join(part for part in (condition, row) if part))
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = []
-        for number, (condition, best, left) in enumerate(self._lines()):
-            if number == _SHOWN:
-                rows.append("<tr><td>…</td></tr>")
-                break
-            cells = "".join(
-                f"<td>{html.escape(outcome)} <b>{p:.4f}</b></td>" for outcome, p in best
-            )
-            more = "<td>…</td>" if left else ""
-            rows.append(f"<tr><th>{html.escape(condition)}</th>{cells}{more}</tr>")
+        for condition, cells in self._lines():
+            row = "".join(f"<td>{html.escape(outcome)} <b>{p}</b></td>" for outcome, p in cells)
+            rows.append(f"<tr><th>{html.escape(condition)}</th>{row}</tr>")
         name = html.escape(self._support.name)
         return f"<table><caption>{name}</caption>{''.join(rows)}</table>"
 
