@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from softcount.errors import ImpossibleItem
 from softcount.fit import Corpus, Model, fit
 from softcount.theory import Decomposition, decompose
 from softcount.types import Fit, State, Trace
@@ -18,6 +19,13 @@ from softcount.verdict import Verdict
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
+
+
+class NamingCorpus(Corpus, Protocol):
+    """A corpus that can say which item is meant."""
+
+    def name(self, number: int) -> str:
+        """An item as messages show it."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -38,7 +46,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """One line that makes the run citable."""
 
     @abstractmethod
-    def bind(self, data: Any) -> tuple[Model, Corpus]:
+    def bind(self, data: Any) -> tuple[Model, NamingCorpus]:
         """The model's core and its corpus, made from data as users give them."""
 
     @abstractmethod
@@ -66,22 +74,31 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         core, corpus = self.bind(data)
         chosen = self.init if init is None else init
         held_out = None if development is None else self.bind_more(core, development)
-        self.fit_ = fit(
-            core,
-            corpus,
-            self.learner,
-            self.engine,
-            init=self.start_values(core, chosen),
-            seed=self._seed(),
-            development=held_out,
-            on_step=on_step,
-            keep_params=keep_params,
-            theory=theory,
-        )
+        try:
+            self.fit_ = fit(
+                core,
+                corpus,
+                self.learner,
+                self.engine,
+                init=self.start_values(core, chosen),
+                seed=self._seed(),
+                development=held_out,
+                on_step=on_step,
+                keep_params=keep_params,
+                theory=theory,
+            )
+        except ImpossibleItem as error:
+            if error.item is not None:
+                error.call_it(corpus.name(error.item))
+            raise
         self.core_ = core
         self.raw_params_ = self.fit_.params
         self.signature_ = self.fit_.signature
+        self.remember(corpus)
         return self
+
+    def remember(self, corpus: Any) -> None:
+        """Keep of the data what later methods need; nothing, unless a model says otherwise."""
 
     @abstractmethod
     def bind_more(self, core: Any, data: Any) -> Corpus:

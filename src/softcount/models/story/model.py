@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount import store
-from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError, shown
+from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError
 from softcount.models.base import Estimator
 from softcount.models.story.core import StoryCore, bind
 from softcount.models.story.corpus import StoryCorpus
@@ -79,16 +79,9 @@ class StoryModel(Estimator):
         self.frozen = frozen
         self.random_state = random_state
 
-    def fit(self, data: Iterable[Any], init: Any = None, **options: Any) -> Self:
-        """Learn the tables from items (see `Estimator.fit` for the options)."""
-        items = list(data)
-        try:
-            super().fit(items, init, **options)
-        except ImpossibleItem as error:
-            _name(error, items)
-            raise
-        self._examples = items[:_KEPT_SHAPES]
-        return self
+    def remember(self, corpus: StoryCorpus) -> None:
+        """Some items, whose shapes `generate` takes."""
+        self._examples = corpus.items[:_KEPT_SHAPES]
 
     @property
     def _story(self) -> Story:
@@ -143,7 +136,7 @@ class StoryModel(Estimator):
         try:
             stats = self.core_.expect(self.raw_params_, corpus.shards()[0], How())
         except ImpossibleItem as error:
-            _name(error, [item])
+            error.call_it(corpus.name(0))
             raise
         return self.core_.counts_by_key(stats)
 
@@ -196,9 +189,3 @@ class StoryModel(Estimator):
         model.core_, model.raw_params_ = unpacked(stored, story_of(story))
         model.signature_ = stored.signature
         return model
-
-
-def _name(error: ImpossibleItem, items: list[Any]) -> None:
-    """Write the item out, if the error does not do so yet."""
-    if error.item is not None and f"item {error.item} (" not in error.message:
-        error.call_it(f"item {error.item} ({shown(items[error.item])})")
