@@ -4,5 +4,6 @@ from softcount.families.categorical import Categorical
 from softcount.families.gaussian import NIW, Gaussian
 from softcount.families.loglinear import LogLinear
 from softcount.families.sparse import SparseCategorical
+from softcount.families.stick import StickBreaking
 
-__all__ = ["NIW", "Categorical", "Gaussian", "LogLinear", "SparseCategorical"]
+__all__ = ["NIW", "Categorical", "Gaussian", "LogLinear", "SparseCategorical", "StickBreaking"]

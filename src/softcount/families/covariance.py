@@ -17,9 +17,24 @@ import numpy as np
 from scipy.special import digamma, gammaln, multigammaln
 
 from softcount.errors import LearnerError
+from softcount.kernels.jit import njit
 from softcount.types import Array
 
 LOG_2 = float(np.log(2.0))
+BLOCK = 256
+"""Observations whitened at once: what they give should stay in the cache."""
+NEGLIGIBLE = 1e-12
+"""A weight that changes no second moment by more than rounding does."""
+MOST = 0.8
+"""The share of rows from which on it does not pay to pick them."""
+
+
+@njit
+def add_product(left: Array, right: Array, offsets: Array, out: Array) -> None:
+    """out_ik += left_i right_k + offset_k, in one go."""
+    for i in range(len(left)):
+        for k in range(len(right)):
+            out[i, k] += left[i] * right[k] + offsets[k]
 
 
 class Form(ABC):
@@ -48,8 +63,8 @@ class Form(ABC):
         """x xᵀ, or what the form keeps of it."""
 
     @abstractmethod
-    def second_moments(self, x: Array, weights: Array) -> Array:
-        """Σ_i w_ik x_i x_iᵀ for each column k of ``weights``."""
+    def second_moments(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
+        """Σ_i w_ik x_i x_iᵀ for each column k of ``weights``; ``outer``: x xᵀ if known."""
 
     @abstractmethod
     def inverse(self, cells: Array) -> Array: ...
@@ -62,8 +77,10 @@ class Form(ABC):
         """Eigenvalues no smaller than ``floor``: the likeliest covariance that obeys this."""
 
     @abstractmethod
-    def quadratic(self, x: Array, precision: Array) -> Array:
-        """xᵀ P x for many x and one P."""
+    def log_density(
+        self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
+    ) -> Array:
+        """offset_k − ½ (x_i − m_k)ᵀ P_k (x_i − m_k) for many x and each row k."""
 
     @abstractmethod
     def whitened(self, noise: Array, precision: Array) -> Array:
@@ -120,8 +137,16 @@ class Full(Form):
     def outer(self, x: Array) -> Array:
         return self._flat(x[..., :, None] * x[..., None, :])
 
-    def second_moments(self, x: Array, weights: Array) -> Array:
-        return np.stack([((x * w[:, None]).T @ x).reshape(-1) for w in weights.T])
+    def second_moments(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
+        return np.stack([self._moments(x, w) for w in weights.T])
+
+    def _moments(self, x: Array, w: Array) -> Array:
+        """Rows of next to no weight are left out: most, where classes are well apart."""
+        some = np.flatnonzero(w > NEGLIGIBLE)
+        if len(some) < len(x) * MOST:
+            x, w = x[some], w[some]
+        rooted = x * np.sqrt(w)[:, None]
+        return self._flat(rooted.T @ rooted)
 
     def inverse(self, cells: Array) -> Array:
         inverse = np.linalg.inv(self._square(cells))
@@ -138,10 +163,19 @@ class Full(Form):
         values = np.maximum(values, floor)
         return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2))
 
-    def quadratic(self, x: Array, precision: Array) -> Array:
-        white = x @ np.linalg.cholesky(self._square(precision))
-        squares: Array = np.sum(white * white, axis=-1)
-        return squares
+    def log_density(
+        self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
+    ) -> Array:
+        """½ ‖(x − m)ᵀ L‖² with P = L Lᵀ: one product with all the L side by side, in blocks."""
+        n_rows, n_dims = means.shape
+        roots = np.linalg.cholesky(self._square(precisions) / 2.0)
+        wide = roots.transpose(1, 0, 2).reshape(n_dims, n_rows * n_dims)
+        shift = (means[:, None, :] @ roots).reshape(-1)
+        squares = np.empty((len(x), n_rows))
+        for start in range(0, len(x), BLOCK):
+            white = (x[start : start + BLOCK] @ wide - shift).reshape(-1, n_rows, n_dims)
+            np.einsum("nkd,nkd->nk", white, white, out=squares[start : start + BLOCK])
+        return np.subtract(offsets, squares, out=squares)
 
     def whitened(self, noise: Array, precision: Array) -> Array:
         upper = np.linalg.cholesky(self._square(precision)).swapaxes(-1, -2)
@@ -211,8 +245,8 @@ class Diagonal(Form):
     def outer(self, x: Array) -> Array:
         return x * x
 
-    def second_moments(self, x: Array, weights: Array) -> Array:
-        moments: Array = weights.T @ self.outer(x)
+    def second_moments(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
+        moments: Array = weights.T @ (self.outer(x) if outer is None else outer)
         return moments
 
     def inverse(self, cells: Array) -> Array:
@@ -225,9 +259,20 @@ class Diagonal(Form):
     def floored(self, cells: Array, floor: float) -> Array:
         return np.maximum(cells, floor)
 
-    def quadratic(self, x: Array, precision: Array) -> Array:
-        squares: Array = np.sum(x * x * precision, axis=-1)
-        return squares
+    def log_density(
+        self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
+    ) -> Array:
+        """xᵀ P m − ½ xᵀ P x + (offset − ½ mᵀ P m): products of matrices, no differences."""
+        logs: Array = x @ (means * precisions).T
+        outer = self.outer(x) if outer is None else outer
+        own = np.sum(means * means * precisions, axis=1)
+        self._add_squares(outer, precisions * -0.5, offsets - own / 2.0, logs)
+        return logs
+
+    def _add_squares(self, outer: Array, weights: Array, offsets: Array, out: Array) -> None:
+        """out_ik += outer_i · weights_k + offset_k."""
+        out += outer @ weights.T
+        out += offsets
 
     def whitened(self, noise: Array, precision: Array) -> Array:
         return noise / np.sqrt(precision)
@@ -265,3 +310,6 @@ class Spherical(Diagonal):
     def outer(self, x: Array) -> Array:
         squares: Array = np.sum(x * x, axis=-1, keepdims=True)
         return squares
+
+    def _add_squares(self, outer: Array, weights: Array, offsets: Array, out: Array) -> None:
+        add_product(outer[:, 0], weights[:, 0], offsets, out)

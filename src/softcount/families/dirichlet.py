@@ -26,10 +26,12 @@ from softcount.families.base import Family
 from softcount.families.rows import (
     Ties,
     checked_indptr,
+    largest_change,
     log_softmax,
     normalise,
     row_sums,
     rows_alike,
+    sum_of_logs,
 )
 from softcount.types import Array, Counts, SparseCounts
 
@@ -230,6 +232,8 @@ class DirichletRows(Family):
         """Σ (α − 1) log θ over what is free to move, once for tied rows; no constant."""
         if self.is_flat:
             return 0.0
+        if isinstance(self.alpha, float) and self.mask is None and self.held is None:
+            return (self.alpha - 1.0) * sum_of_logs(self._inside(params))
         weights = self._where_active(np.subtract(self.alpha, 1.0), 0.0)
         return float(np.sum(xlogy(weights, self._inside(params))))
 
@@ -265,6 +269,9 @@ class DirichletRows(Family):
     def bound(self, free: Array, like: Array) -> Array:
         logs = self._inside(free)
         return self._softmax(np.where(np.isfinite(logs), logs, -np.inf), like)
+
+    def change(self, old: Array, new: Array) -> float:
+        return largest_change(np.asarray(old).reshape(-1), np.asarray(new).reshape(-1))
 
     def alike(self, params: Array) -> bool | None:
         rows = np.flatnonzero(~self.held_rows & (self.support >= 2))

@@ -18,7 +18,7 @@ FORMS: dict[str, type[Form]] = {
     "full": Full,
     "diag": Diagonal,
     "spherical": Spherical,
-    "identity": Spherical,  # with a variance that is known to be one
+    "identity": Spherical,  # with a variance that is known
 }
 LOG_2PI = float(np.log(2.0 * np.pi))
 ALIKE = 1e-9
@@ -65,6 +65,7 @@ class Gaussian(Family):
     ``floor``   smallest eigenvalue that maximum likelihood may give a covariance
     ``tied``    one covariance for all rows
     ``frozen``  rows that keep what they have
+    ``known``   the variance of an identity covariance
 
     >>> import numpy as np
     >>> family = Gaussian(1, 2, "diag")
@@ -83,6 +84,7 @@ class Gaussian(Family):
         floor: float = 1e-6,
         tied: bool = False,
         frozen: Array | None = None,
+        known: float = 1.0,
     ) -> None:
         if covariance not in FORMS:
             raise LearnerError(
@@ -91,6 +93,7 @@ class Gaussian(Family):
         self.n_rows, self.n_dims = n_rows, n_dims
         self.form = FORMS[covariance](n_dims)
         self.known = covariance == "identity"
+        self.known_precision = 1.0 / known
         self.floor, self.tied = floor, tied
         self.moving = ~np.asarray(np.zeros(n_rows) if frozen is None else frozen, np.bool_)
         if self.moving.shape != (n_rows,):
@@ -125,7 +128,7 @@ class Gaussian(Family):
     def precisions(self, params: Array) -> Array:
         """(rows, cells), as `softcount.families.covariance` lays them out."""
         if self.known:
-            return np.ones((self.n_rows, 1))
+            return np.full((self.n_rows, 1), self.known_precision)
         cells: Array = params[:, self.n_dims : -1]
         return cells
 
@@ -136,6 +139,11 @@ class Gaussian(Family):
             return cells.reshape(self.n_rows, self.n_dims, self.n_dims)
         return cells[:, 0] if isinstance(self.form, Spherical) else cells
 
+    def made(self, means: Array, covariances: Array) -> Array:
+        """Parameters of Gaussians with these means, and covariances as `covariances` shows them."""
+        cells = np.asarray(covariances, dtype=np.float64).reshape(self.n_rows, -1)
+        return self._pack(means, self.precisions(means) if self.known else self.form.inverse(cells))
+
     def _pack(self, means: Array, precisions: Array, log_norms: Array | None = None) -> Array:
         """Parameters; without ``log_norms`` those of proper Gaussians."""
         cells = np.broadcast_to(precisions, (self.n_rows, self.form.n_cells))
@@ -144,17 +152,22 @@ class Gaussian(Family):
         columns = [means, log_norms[:, None]] if self.known else [means, cells, log_norms[:, None]]
         return np.hstack(columns)
 
-    def statistics(self, x: Array, weights: Array) -> Array:
-        """Counts of observations ``x`` (n, D) that belong to rows by ``weights`` (n, rows)."""
-        moments = self.form.second_moments(x, weights)
+    def statistics(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
+        """Counts of observations ``x`` (n, D) that belong to rows by ``weights`` (n, rows).
+
+        ``outer`` is ``form.outer(x)``, if it is known already.
+        """
+        moments = self.form.second_moments(x, weights, outer)
         return np.hstack([np.sum(weights, axis=0)[:, None], weights.T @ x, moments])
 
-    def log_density(self, params: Array, x: Array) -> Array:
-        """log N(x_i | row k), (n, rows)."""
-        rows = zip(self.means(params), self.precisions(params), params[:, -1], strict=True)
-        return np.column_stack(
-            [norm - self.form.quadratic(x - mean, cells) / 2.0 for mean, cells, norm in rows]
-        )
+    def log_density(self, params: Array, x: Array, outer: Array | None = None) -> Array:
+        """log N(x_i | row k), (n, rows); ``outer`` is ``form.outer(x)``, if it is known already."""
+        means, precisions = self.means(params), self.precisions(params)
+        return self.form.log_density(x, means, precisions, params[:, -1], outer)
+
+    def moved(self, params: Array, means: Array) -> Array:
+        """The same Gaussians about other means."""
+        return np.hstack([means, params[:, self.n_dims :]])
 
     def _split(self, counts: Counts) -> tuple[Array, Array, Array]:
         table = np.asarray(counts, dtype=np.float64).reshape(self.n_rows, -1)
@@ -177,7 +190,7 @@ class Gaussian(Family):
     def _start_precision(self) -> Array:
         # the prior's expected covariance where that exists (for the default prior: identity)
         cells = self.form.inverse(self.scale / max(self.dof - self.n_dims - 1.0, 1.0))
-        return np.ones((self.n_rows, 1)) if self.known else np.tile(cells, (self.n_rows, 1))
+        return np.full((1, 1), self.known_precision) if self.known else cells[None]
 
     def uniform(self) -> Array:
         return self._pack(np.tile(self.centre, (self.n_rows, 1)), self._start_precision())
@@ -237,13 +250,15 @@ class Gaussian(Family):
 
     def _expected_precision(self, posterior: Posterior) -> Array:
         if self.known:
-            return np.ones((self.n_rows, 1))
+            return np.full((self.n_rows, 1), self.known_precision)
         return posterior.dof[:, None] * self.form.inverse(posterior.scale)
 
     def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         posterior = self.posterior(counts)
         log_norms = -self.n_dims * (LOG_2PI + 1.0 / posterior.kappa) / 2.0
-        if not self.known:
+        if self.known:
+            log_norms += self.n_dims * np.log(self.known_precision) / 2.0
+        else:
             log_norms += self.form.expected_log_det(posterior.dof, posterior.scale) / 2.0
         new = self._pack(posterior.mean, self._expected_precision(posterior), log_norms)
         return self._settle(new, old)

@@ -5,11 +5,16 @@ Rows may be empty.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from softcount.errors import LearnerError
 from softcount.kernels.jit import njit
 from softcount.types import Array
+
+LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
+"""Factors and products from here on cannot underflow when multiplied."""
 
 
 @njit
@@ -36,6 +41,34 @@ def normalise(mass: Array, indptr: Array, old: Array) -> Array:
         for entry in range(start, end):
             out[entry] = mass[entry] / total if total > 0.0 else old[entry]
     return out
+
+
+@njit
+def sum_of_logs(values: Array) -> float:
+    """Σ log v, by the logs of products: a multiplication takes less time than a logarithm."""
+    total, product = 0.0, 1.0
+    for value in values:
+        if value < LEAST_FACTOR or product < LEAST_PRODUCT:
+            total += math.log(product)
+            product = 1.0
+        if value < LEAST_FACTOR:
+            total += math.log(value) if value > 0.0 else -np.inf
+        else:
+            product *= value
+    return total + math.log(product)
+
+
+@njit
+def largest_change(old: Array, new: Array) -> float:
+    """max |new − old|; NaN anywhere gives NaN."""
+    largest = 0.0
+    for i in range(len(old)):
+        change = abs(new[i] - old[i])
+        if not change <= largest:
+            largest = change
+            if change != change:
+                break
+    return largest
 
 
 @njit
@@ -103,12 +136,14 @@ def checked_indptr(indptr: Array) -> Array:
 class Ties:
     """Rows that share one distribution: a compact table with one row for each group of ties.
 
-    >>> import numpy as np
-    >>> ties = Ties(np.array([0, 2, 4, 6]), np.array([7, 3, 7]))   # rows 0 and 2 are one
-    >>> ties.pool(np.array([1., 2., 5., 5., 10., 20.]))
-    array([ 5.,  5., 11., 22.])
-    >>> ties.spread(np.array([.5, .5, .1, .9]))
-    array([0.1, 0.9, 0.5, 0.5, 0.1, 0.9])
+        >>> import math
+
+    import numpy as np
+        >>> ties = Ties(np.array([0, 2, 4, 6]), np.array([7, 3, 7]))   # rows 0 and 2 are one
+        >>> ties.pool(np.array([1., 2., 5., 5., 10., 20.]))
+        array([ 5.,  5., 11., 22.])
+        >>> ties.spread(np.array([.5, .5, .1, .9]))
+        array([0.1, 0.9, 0.5, 0.5, 0.1, 0.9])
     """
 
     def __init__(self, indptr: Array, tied: Array) -> None:
