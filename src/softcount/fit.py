@@ -13,8 +13,8 @@ from softcount.engines.base import Engine, Session
 from softcount.errors import ImpossibleItem, LearnerError, StartError
 from softcount.families.base import Family
 from softcount.job import Corpus, Job, Model, open_session
+from softcount.learners import named
 from softcount.learners.base import Learner
-from softcount.learners.named import EM
 from softcount.learners.schedules import Batch
 from softcount.learners.steps import Step, expected_log
 from softcount.stop import judge
@@ -25,6 +25,9 @@ __all__ = ["Corpus", "Model", "fit", "trace"]
 
 Init = Params | Callable[[np.random.Generator], Params]
 OnStep = Callable[[State], object]
+
+SCOUTS_BATCH = 256
+"""How many items scouts look at before they take a step."""
 
 
 def trace(
@@ -56,6 +59,7 @@ def fit(
     *,
     init: Init,
     seed: int = 0,
+    scouts: int = 0,
     development: Corpus | None = None,
     on_step: Sequence[OnStep] | OnStep = (),
     keep_params: bool = False,
@@ -63,13 +67,14 @@ def fit(
 ) -> Fit:
     """Learn to the end, ``learner.n_init`` times, and keep the best run.
 
-    ``learner``      how; `EM()` if None
+    ``learner``      how; if None, what the model names as ``usual_learner``, else `EM()`
     ``init``         start parameters, or a function that makes some from random numbers
+    ``scouts``       try so many starts by two quick passes each; go on from the best
     ``development``  choose the run by the log-likelihood of these data, not by the objective
     ``on_step``      called with every state; a run stops when one of them returns True
     ``keep_params``  keep the parameters of every step in the trace
     """
-    learner = learner or EM()
+    learner = learner or getattr(named, getattr(model, "usual_learner", "EM"))()
     if not callable(init) and learner.n_init > 1 and not _runs_differ(learner):
         raise LearnerError(
             f"all {learner.n_init} runs would be the same: they begin at the same parameters, and "
@@ -78,6 +83,8 @@ def fit(
         )
     watchers = (on_step,) if callable(on_step) else tuple(on_step)
     results = []
+    if scouts > 1:
+        init = _scouted(model, data, learner, engine, init, scouts)
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         for number in range(learner.n_init):
             run = _Run(model, session, learner, seed, number, theory)
@@ -92,6 +99,33 @@ def fit(
         draws=tuple(result.draws for result in results) if learner.m == "draw" else (),
         diagnostics=_diagnostics(results) if learner.m == "draw" else {},
     )
+
+
+def _scouted(
+    model: Model,
+    data: Corpus,
+    learner: Learner,
+    engine: Engine | None,
+    init: Init,
+    scouts: int,
+) -> Callable[[np.random.Generator], Params]:
+    """A start that is the best of some, each tried by short stepwise runs.
+
+    Mini-batches learn most of what there is to learn in a pass or two (Liang & Klein 2009), which
+    is enough to tell good starts from bad ones.
+    """
+    if not callable(init):
+        raise LearnerError(
+            f"all {scouts} scouts would begin at the same parameters", "let init be random"
+        )
+    size = max(1, min(SCOUTS_BATCH, len(data) // 4))
+    stepwise = named.OnlineEM if learner.m == "maximise" else named.StochasticVB
+    scout = stepwise(max_iter=2, tol=0.0, n_init=scouts, batch_size=size)
+
+    def best(rng: np.random.Generator) -> Params:
+        return fit(model, data, scout, engine, init=init, seed=int(rng.integers(2**31))).params
+
+    return best
 
 
 @dataclass(frozen=True)

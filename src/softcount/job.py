@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from softcount.engines.base import Engine, Session, Shard
 from softcount.engines.local import Local
-from softcount.errors import DataError
+from softcount.errors import DataError, LearnerError
 from softcount.families.base import Family
 from softcount.learners.base import Learner
-from softcount.learners.steps import Tables
+from softcount.learners.steps import Sampler, Tables
 from softcount.types import Counts, How, Params, Stats
 
 
@@ -37,6 +37,14 @@ class Model(Protocol):
 
         ``local`` is what the last E-step on this shard left in `Stats.local` (None at first).
         """
+
+
+@runtime_checkable
+class Collapsible(Protocol):
+    """A model that can be sampled with its parameters integrated out."""
+
+    def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> Sampler:
+        """The sampler for all shards, hidden values drawn from their posterior at ``params``."""
 
 
 class Corpus(Protocol):
@@ -63,7 +71,7 @@ def open_session(
     return (engine or Local()).open(shards, threads_inside=model.threads_inside)
 
 
-PURPOSES = ("start", "expect", "update", "order")
+PURPOSES = ("start", "expect", "update", "order", "collapse", "sweep")
 """What random numbers are for; each purpose has its own streams."""
 
 
@@ -104,11 +112,23 @@ class Job:
         learner = self.learner
         return How(
             fill=learner.e,
-            temper=learner.temper_at(self.step),
+            temper=self.temper,
             samples=learner.samples,
-            stream=int(self._seeds("expect").generate_state(1, np.uint64)[0]),
+            stream=self.stream("expect"),
             score_only=score_only,
         )
+
+    @property
+    def temper(self) -> float:
+        return self.learner.temper_at(self.step)
+
+    def collapse(self, params: Params) -> Sampler:
+        if not isinstance(self.model, Collapsible):
+            raise LearnerError(
+                f"{self.model.name} has no collapsed sampler",
+                "use Gibbs(), which samples any model",
+            )
+        return self.model.collapse(self.session.shards, params, self.stream("collapse"))
 
     def snapshot(self) -> Any:
         return self.session.snapshot()
@@ -147,6 +167,9 @@ class Job:
 
     def rng(self, purpose: str) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(self._seeds(purpose)))
+
+    def stream(self, purpose: str) -> int:
+        return int(self._seeds(purpose).generate_state(1, np.uint64)[0])
 
     def _seeds(self, purpose: str) -> np.random.SeedSequence:
         """A new stream: by seed, run, purpose, and how often that purpose asked before."""

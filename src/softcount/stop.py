@@ -26,6 +26,8 @@ def judge(
             f"the objective is not a number at step {now.step}",
             "this is a fault of the model: its E-step returned NaN; run check_model on it",
         )
+    if learner.max_iter == 0:
+        return Verdict.SOLVED
     if learner.stochastic:
         return Verdict.SAMPLED if now.step >= learner.max_iter else None
     if learner.monotone and before and _fell(before, now):

@@ -18,6 +18,8 @@ class Verdict(StrEnum):
     STOPPED = "stopped by a callback"
     SAMPLED = "sampled: the chain ran its course; look at the diagnostics before you trust it"
 
+    SOLVED = "solved: from moments, in one go; steps of EM from here may still improve it"
+
     @property
     def good(self) -> bool:
-        return self in (Verdict.CONVERGED, Verdict.SAMPLED, Verdict.STOPPED)
+        return self not in (Verdict.OUT_OF_STEPS, Verdict.STUCK, Verdict.FELL)

@@ -29,6 +29,10 @@ class Session(Protocol):
     def __len__(self) -> int:
         """How many shards there are."""
 
+    @property
+    def shards(self) -> Sequence[Shard]:
+        """The shards themselves, for work that needs all of them at once."""
+
     def expect(
         self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
     ) -> Stats:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from softcount.engines.base import Expect, Shard, tree_sum, without_local
 from softcount.errors import SoftcountError
+from softcount.kernels.blas import single_threaded
 from softcount.types import How, Params, Stats
 
 
@@ -52,14 +53,15 @@ class LocalSession:
     """Shards in memory, with their state, and a pool of threads for them."""
 
     def __init__(self, shards: Sequence[Shard], threads: int, threads_inside: bool) -> None:
-        self._shards = shards
+        self.shards = shards
         self._local: dict[int, Any] = {}
         self._threads_inside = threads if threads_inside else 1
         self._threads = 1 if threads_inside else min(threads, len(shards))
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._linear_algebra = single_threaded()
 
     def __len__(self) -> int:
-        return len(self._shards)
+        return len(self.shards)
 
     def expect(
         self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
@@ -83,6 +85,7 @@ class LocalSession:
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown(wait=False, cancel_futures=True)
+        self._linear_algebra.restore_original_limits()
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +105,7 @@ class LocalSession:
         which = range(len(self)) if which is None else which
 
         def work(shard: int) -> Stats:
-            return function(params, self._shards[shard], how, self._local.get(shard))
+            return function(params, self.shards[shard], how, self._local.get(shard))
 
         for shard, stats in zip(which, self._in_order(work, which), strict=True):
             if stats.local is not None and not how.score_only:

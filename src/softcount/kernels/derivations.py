@@ -8,33 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from softcount.kernels.circuit import LEAF, PRODUCT, SCALED, SUM, Rows
-from softcount.kernels.jit import inline, njit
+from softcount.kernels.jit import njit
+from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
-
-
-@inline
-def _mix(z: Any) -> Any:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@inline
-def _uniform(stream: Any, b: int) -> float:
-    """The next number in [0, 1) of lane b's own stream (splitmix64: Steele et al. 2014)."""
-    stream[b] += np.uint64(0x9E3779B97F4A7C15)
-    return float(_mix(stream[b]) >> np.uint64(11)) * 2.0**-53
 
 
 @njit
 def streams(seed: Any, items: Array, stream: Array) -> None:
     """Start a stream for each item: it depends on the seed and the item's number alone."""
     for b in range(len(items)):
-        mixed = _mix(np.uint64(items[b]) + np.uint64(0x9E3779B97F4A7C15))
-        stream[b] = _mix(np.uint64(seed) ^ mixed)
+        stream[b] = item_stream(seed, items[b])
 
 
 @njit
@@ -51,7 +35,7 @@ def best_term(rows: Rows, r: int, weight: Array, value: Array, b: int) -> Any:
 @njit
 def drawn_term(rows: Rows, r: int, weight: Array, value: Array, b: int, stream: Array) -> Any:
     """An alternative drawn by its share of a sum."""
-    rest = _uniform(stream, b) * value[r, b]
+    rest = uniform(stream, b) * value[r, b]
     last = rows.x[r]
     for a in range(rows.x[r], rows.y[r]):
         term = weight[a] * value[rows.operand[a], b]

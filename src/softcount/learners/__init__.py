@@ -1,6 +1,7 @@
 """Learners: how counts become parameters, and when."""
 
 from softcount.learners.base import Learner
+from softcount.learners.collapsed import Collapsed, CollapsedGibbs
 from softcount.learners.named import (
     EM,
     Gibbs,
@@ -12,12 +13,15 @@ from softcount.learners.named import (
     VariationalBayes,
 )
 from softcount.learners.schedules import Batch, Incremental, Stepwise
+from softcount.learners.spectral import Spectral
 from softcount.learners.squarem import Squarem
 from softcount.learners.temper import anneal
 
 __all__ = [
     "EM",
     "Batch",
+    "Collapsed",
+    "CollapsedGibbs",
     "Gibbs",
     "HardEM",
     "Incremental",
@@ -25,6 +29,7 @@ __all__ = [
     "Learner",
     "MonteCarloEM",
     "OnlineEM",
+    "Spectral",
     "Squarem",
     "Stepwise",
     "StochasticVB",

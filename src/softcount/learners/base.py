@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from softcount.errors import LearnerError
 from softcount.learners.schedules import Batch
@@ -47,13 +47,15 @@ class Learner:
     temper: float | Sequence[float] | Callable[[int], float] = 1.0
     n_init: int = 1
     samples: int = 1
+    fewest_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _one_of("e", self.e, get_args(Fill))
-        _one_of("m", self.m, get_args(Update))
-        _one_of("stop", self.stop, get_args(Stop))
-        for dial in ("max_iter", "n_init", "samples"):
-            at_least_one(dial, getattr(self, dial))
+        one_of("e", self.e, get_args(Fill))
+        one_of("m", self.m, get_args(Update))
+        one_of("stop", self.stop, get_args(Stop))
+        at_least("max_iter", self.max_iter, self.fewest_steps)
+        for dial in ("n_init", "samples"):
+            at_least(dial, getattr(self, dial))
         if not 0 <= self.tol < float("inf"):
             raise LearnerError(
                 f"tol={self.tol} must be finite and not negative", "tol=0 runs all max_iter steps"
@@ -109,6 +111,11 @@ class Learner:
         """Whether the objective cannot fall."""
         return not self.stochastic and self.schedule.climbs
 
+    @property
+    def begins(self) -> str | None:
+        """The start that this learner cannot do without, if there is one."""
+        return None
+
     def keeps(self, step: int) -> bool:
         """Whether the parameters of this step are a draw to keep (here: the second half)."""
         return self.m == "draw" and step > self.max_iter // 2
@@ -125,13 +132,13 @@ class Learner:
         )
 
 
-def at_least_one(dial: str, value: int) -> None:
-    """Complain unless ``value`` is a whole number of at least 1."""
-    if value != int(value) or value < 1:
-        raise LearnerError(f"{dial}={value}: must be a whole number, at least 1")
+def at_least(dial: str, value: int, least: int = 1) -> None:
+    """Complain unless ``value`` is a whole number of at least ``least``."""
+    if value != int(value) or value < least:
+        raise LearnerError(f"{dial}={value}: must be a whole number, at least {least}")
 
 
-def _one_of(dial: str, value: str, choices: tuple[str, ...]) -> None:
+def one_of(dial: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise LearnerError(f"{dial}={value!r} is unknown", f"choose one of {', '.join(choices)}")
 

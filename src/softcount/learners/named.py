@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from softcount.errors import LearnerError
-from softcount.learners.base import Learner, at_least_one
+from softcount.learners.base import Learner, at_least
 from softcount.learners.schedules import Incremental, Stepwise
 from softcount.learners.steps import Schedule
 from softcount.types import Fill, Update
@@ -157,8 +157,8 @@ class Gibbs(Learner):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_init", self.n_chains)
-        at_least_one("n_chains", self.n_chains)
-        at_least_one("thin", self.thin)
+        at_least("n_chains", self.n_chains)
+        at_least("thin", self.thin)
         if not 0 <= self.burn_in < 1:
             raise LearnerError(
                 f"burn_in={self.burn_in} is a fraction of the steps, below 1",

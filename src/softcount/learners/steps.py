@@ -49,6 +49,19 @@ class Average(Protocol):
         """These parameters in full, with their penalty."""
 
 
+class Sampler(Protocol):
+    """Hidden values of all items, drawn one given all others, parameters integrated out."""
+
+    def sweep(self, stream: int, temper: float) -> None:
+        """Draw every hidden value anew; ``stream`` seeds the draws, ``temper`` is a power of p."""
+
+    def log_joint(self) -> float:
+        """log p(x, z)."""
+
+    def counts(self) -> Mapping[str, Counts]:
+        """What the data and the hidden values add up to, one entry a family."""
+
+
 class Work(Protocol):
     """What a schedule may ask for. It never sees the model, the data or the engine."""
 
@@ -78,6 +91,13 @@ class Work(Protocol):
     def running(self) -> Average:
         """A fresh running average."""
 
+    @property
+    def temper(self) -> float:
+        """The power β of this step."""
+
+    def collapse(self, params: Params) -> Sampler:
+        """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
+
     def snapshot(self) -> Any:
         """The state of all shards, to come back to with `restore`."""
 
@@ -86,6 +106,9 @@ class Work(Protocol):
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Fresh random numbers; the same for the same seed, whatever the threads do."""
+
+    def stream(self, purpose: str) -> int:
+        """As `rng`: a fresh number to seed a kernel with."""
 
 
 class Schedule(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,6 +28,21 @@ class NamingCorpus(Corpus, Protocol):
         """An item as messages show it."""
 
 
+class FitOptions(TypedDict, total=False):
+    """What any model's ``fit`` may be told beside its data.
+
+    ``development``  data by whose likelihood the best of several runs is chosen
+    ``on_step``      called with the `State` after every step; returning True stops the run
+    ``keep_params``  keep the parameters of every step in ``trace_``
+    ``theory``       record Q and the lower bound of every step in ``trace_``
+    """
+
+    development: Any
+    on_step: Sequence[Callable[[State], object]] | Callable[[State], object]
+    keep_params: bool
+    theory: bool
+
+
 class Estimator(BaseEstimator):  # type: ignore[misc]
     """A model with its data still to come.
 
@@ -40,6 +55,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     engine: Engine | None
     random_state: Any
     init: Any
+    scouts: int = 0
+    """So many starts are tried by a few quick passes, and the best is gone on with."""
     fit_: Fit
     core_: Any
     signature_: str
@@ -50,42 +67,33 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """The model's core and its corpus, made from data as users give them."""
 
     @abstractmethod
-    def start_values(self, core: Any, init: Any) -> Any:
+    def start_values(self, core: Any, corpus: Any, init: Any) -> Any:
         """What the loop takes as its start: parameters, or a function of random numbers."""
 
-    def fit(
-        self,
-        data: Any,
-        init: Any = None,
-        *,
-        development: Any = None,
-        on_step: Sequence[Callable[[State], object]] | Callable[[State], object] = (),
-        keep_params: bool = False,
-        theory: bool = False,
-    ) -> Self:
-        """Learn from data.
+    def fit(self, data: Any, init: Any = None, **options: Unpack[FitOptions]) -> Self:
+        """Learn from data; ``init``: start values, instead of what the model was made with.
 
-        ``init``         start values; without them, what the model was made with
-        ``development``  data by whose likelihood the best of several runs is chosen
-        ``on_step``      called with the `State` after every step; returning True stops the run
-        ``keep_params``  keep the parameters of every step in ``trace_``
-        ``theory``       record Q and the lower bound of every step in ``trace_``
+        For the other options see `softcount.models.base.FitOptions`.
         """
         core, corpus = self.bind(data)
-        chosen = self.init if init is None else init
-        held_out = None if development is None else self.bind_more(core, development)
+        return self.learn(core, corpus, init, **options)
+
+    def learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
+        """Learn from a corpus that is bound already."""
+        development = options.get("development")
+        options["development"] = None if development is None else self.bind_more(core, development)
+        required = self.learner.begins if self.learner else None
+        chosen = required or (self.init if init is None else init)
         try:
             self.fit_ = fit(
                 core,
                 corpus,
                 self.learner,
                 self.engine,
-                init=self.start_values(core, chosen),
+                init=self.start_values(core, corpus, chosen),
                 seed=self._seed(),
-                development=held_out,
-                on_step=on_step,
-                keep_params=keep_params,
-                theory=theory,
+                scouts=self.scouts,
+                **options,
             )
         except ImpossibleItem as error:
             if error.item is not None:

@@ -107,7 +107,7 @@ class StoryModel(Estimator):
             return {table: 1.0 + amount for table, amount in self.smoothing.items()}
         return 1.0 + self.smoothing
 
-    def start_values(self, core: StoryCore, init: Any) -> Any:
+    def start_values(self, core: StoryCore, corpus: StoryCorpus, init: Any) -> Any:
         return core.start(init)
 
     @property

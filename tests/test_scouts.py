@@ -1,0 +1,102 @@
+"""Scouts: many starts tried quickly, the best gone on with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import softcount as sc
+from softcount.fit import fit
+
+Array = np.ndarray
+
+
+def documents() -> Array:
+    """Four clear classes of documents, whose number from a random start is often missed."""
+    rng = np.random.default_rng(0)
+    words = np.repeat(np.eye(4) * 0.9 + 0.025, 3, axis=1) / 3
+    return np.array([rng.multinomial(15, words[d % 4] / words[d % 4].sum()) for d in range(120)])
+
+
+X = documents()
+
+
+def mixture(**options: Any) -> sc.MultinomialMixture:
+    return sc.MultinomialMixture(4, init="random", learner=sc.EM(max_iter=100), **options)
+
+
+def test_the_start_is_the_best_of_the_scouted() -> None:
+    """Two passes from each of the starts, by hand: the run goes on from the best of them."""
+    model = mixture()
+    core, corpus = model.bind(X)
+    begun: list[Any] = []
+
+    def init(rng: np.random.Generator) -> Any:
+        begun.append(model.starts()["random"](core, corpus, rng))
+        return begun[-1]
+
+    found = fit(core, corpus, sc.EM(max_iter=5), init=init, scouts=6, seed=3, keep_params=True)
+    assert len(begun) == 6
+    first = found.trace[0]
+    at_starts = [fit(core, corpus, sc.EM(max_iter=1), init=p).trace[0].objective for p in begun]
+    assert first.objective > max(at_starts)  # it went on from after the scouts' passes
+    apart = [np.abs(first.params["words"] - p["words"]).max() for p in begun]
+    assert min(apart) > 0.01
+
+
+def test_scouts_find_better_optima() -> None:
+    plain = [mixture(random_state=seed).fit(X).trace_.objective[-1] for seed in range(8)]
+    scouted = [mixture(random_state=s, scouts=8).fit(X).trace_.objective[-1] for s in range(8)]
+    assert np.mean(scouted) > np.mean(plain) + 10.0
+    assert min(scouted) >= max(plain) - 1.0  # every scouted run found the best there is
+
+
+def test_each_of_several_runs_has_scouts_of_its_own() -> None:
+    model = mixture(scouts=3).set_params(learner=sc.EM(n_init=3, max_iter=2, tol=0))
+    starts = [trace[0].objective for trace in model.fit(X).fit_.traces]
+    assert len(set(starts)) == 3
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_scouts_are_reproducible(threads: int) -> None:
+    one = mixture(scouts=4, engine=sc.Local(threads=1)).fit(X)
+    many = mixture(scouts=4, engine=sc.Local(threads=threads)).fit(X)
+    assert one.words_.tobytes() == many.words_.tobytes()
+    other = mixture(scouts=4, random_state=1).fit(X)
+    assert one.trace_.objective[0] != other.trace_.objective[0]
+
+
+@pytest.mark.parametrize("scouts", [0, 1])
+def test_one_scout_is_no_scout(scouts: int) -> None:
+    assert mixture(scouts=scouts).fit(X).words_.tobytes() == mixture().fit(X).words_.tobytes()
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [sc.HardEM(), sc.VariationalBayes(), sc.OnlineEM(max_iter=3), sc.Gibbs(max_iter=4, n_chains=1)],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_scouts_for_other_learners(learner: Any) -> None:
+    model = sc.MultinomialMixture(4, init="random", learner=learner, scouts=3).fit(X)
+    assert np.isfinite(model.words_).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_scouts_for_few_items(n: int) -> None:
+    model = mixture(scouts=3).fit(X[:n])
+    assert model.words_.sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def test_scouts_for_points() -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(80, 2)) + 8.0 * rng.integers(0, 3, (80, 1))
+    model = sc.GaussianMixture(3, init="random", scouts=6, covariance="spherical").fit(points)
+    assert sorted(np.round(model.means_[:, 0] / 8.0).tolist()) == [0.0, 1.0, 2.0]
+
+
+def test_scouts_need_different_starts() -> None:
+    start = mixture().fit(X).params_
+    with pytest.raises(sc.LearnerError, match="5 scouts would begin at the same parameters"):
+        mixture(scouts=5).fit(X, init=start)
