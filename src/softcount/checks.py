@@ -104,7 +104,11 @@ def _saved(model: Any, data: Any) -> Iterator[Law]:
     if not (hasattr(model, "save") and hasattr(model, "load") and hasattr(model, "params_")):
         return
     # what a file cannot hold (a story's code) is asked for by the name it has in the model
-    wanted = [name for name in inspect.signature(model.load).parameters if name != "path"]
+    wanted = [
+        name
+        for name, parameter in inspect.signature(model.load).parameters.items()
+        if name != "path" and parameter.kind is not parameter.VAR_KEYWORD
+    ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.softcount"
         model.save(path)

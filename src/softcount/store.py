@@ -31,7 +31,23 @@ FORMAT = "softcount"
 
 FORMAT_VERSION = 1
 
-LOADERS = {"story": "softcount.models.story:StoryModel"}
+LOADERS = {
+    "SenseInducer": "softcount.models.senses:SenseInducer",
+    "story": "softcount.models.story:StoryModel",
+    **{
+        name: f"softcount.models.mixture:{name}"
+        for name in (
+            "DirichletProcessGaussianMixture",
+            "DirichletProcessMixture",
+            "GaussianMixture",
+            "KMeans",
+            "MultinomialMixture",
+            "NaiveBayes",
+            "NaiveBayesCV",
+            "SoftKMeans",
+        )
+    },
+}
 """Which class restores a file of which kind, as ``module:name``, imported only when needed."""
 
 UNREADABLE = (SafetensorError, ValueError, TypeError, AttributeError, KeyError, RecursionError)

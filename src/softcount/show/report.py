@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -77,8 +77,6 @@ def curves(fit: Fit, title: str) -> str:
 
 def section(finding: Finding) -> str:
     """One finding as a section of the page."""
-    verdict = finding.fit.verdict
-    css = "verdict" if verdict.good else "poor verdict"
     scale = f'<p class="scale">{escape(finding.scale)}</p>' if finding.scale else ""
     lines = f"<pre>{escape(chr(10).join(finding.lines))}</pre>" if finding.lines else ""
     return (
@@ -86,9 +84,19 @@ def section(finding: Finding) -> str:
         f"{source(finding.source)}"
         f'<div class="tables">{"".join(bar_table(bars) for bars in finding.bars)}</div>'
         f"{scale}{lines}"
-        f'{curves(finding.fit, finding.title)}<p class="{css}">{escape(verdict)}</p>'
-        f'<p class="signature"><code>{escape(finding.fit.signature)}</code></p></section>'
+        f"{ending(finding.fit, finding.title)}</section>"
     )
+
+
+def ending(fit: Fit, title: str) -> str:
+    """How a fit went: its curves, its verdict, its signature."""
+    css = "verdict" if fit.verdict.good else "poor verdict"
+    return f'{curves(fit, title)}<p class="{css}">{escape(fit.verdict)}</p>{signed(fit.signature)}'
+
+
+def signed(signature: str) -> str:
+    """The signature of a run."""
+    return f'<p class="signature"><code>{escape(signature)}</code></p>'
 
 
 def source(text: str) -> str:
@@ -104,26 +112,30 @@ def page(title: str, lead: str, findings: Sequence[Finding]) -> str:
     >>> page("Nothing yet", "", [])[:15]
     '<!doctype html>'
     """
+    return document(title, lead, "".join(section(finding) for finding in findings))
+
+
+def document(title: str, lead: str, body: str, style: str = "") -> str:
+    """A page with this inside; all but the title and the lead is HTML already."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
         f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>'
-        f"<main>{''.join(section(finding) for finding in findings)}</main></body></html>\n"
+        f"<main>{body}</main></body></html>\n"
     )
 
 
 def write_page(path: Path, html: str) -> None:
     """Write the page whole or not at all."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
-        ) as draft:
-            draft.write(html)
-        os.chmod(draft.name, 0o644)
-        os.replace(draft.name, path)
+        draft.write_text(html, encoding="utf-8")
+        os.replace(draft, path)
     except OSError as error:
         raise SoftcountError(
             f"cannot write the page {path}: {error.strerror}",
             hint="choose another place with --html",
         ) from error
+    finally:  # also when someone stops it at this very moment
+        draft.unlink(missing_ok=True)

@@ -9,6 +9,8 @@ from html import escape
 
 WIDTH, HEIGHT = 660, 270
 LEFT, RIGHT, TOP, BOTTOM = 76, 16, 12, 46
+LEGEND_ROW = 22
+FIGURE = 7  # how wide a figure of a tick's label is
 MOST_POINTS = 600
 
 STYLE = """
@@ -19,6 +21,7 @@ STYLE = """
   --c1: #eba06c; --c2: #7cc9a3; --c3: #c9a3da; --faint: #5f6b74; } }
 .sc-chart text { fill: var(--ink); } .sc-chart .rule { stroke: var(--rule); }
 .sc-chart .run { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+.sc-chart .dot { stroke-width: 8; }
 .sc-chart .c0 { stroke: var(--c0); } .sc-chart .c1 { stroke: var(--c1); }
 .sc-chart .c2 { stroke: var(--c2); } .sc-chart .c3 { stroke: var(--c3); }
 .sc-chart .faint { stroke: var(--faint); stroke-width: 1.2; }
@@ -27,11 +30,21 @@ STYLE = """
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart: a value for each step from 0 on; faint ones stay in the background."""
+    """One line of a chart; faint ones stay in the background.
+
+    ``values``  one for each step from 0 on, or for each place in ``at``, which rises
+    ``dot``     the number of a value that gets a dot
+    """
 
     name: str
     values: Sequence[float]
     faint: bool = False
+    at: Sequence[float] | None = None
+    dot: int | None = None
+
+    @property
+    def places(self) -> Sequence[float]:
+        return range(len(self.values)) if self.at is None else self.at
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -67,24 +80,33 @@ def label(value: float, step: float) -> str:
 
 
 def line_chart(
-    series: Sequence[Series], title: str, x_label: str = "step", y_label: str = ""
+    series: Sequence[Series],
+    title: str,
+    x_label: str = "step",
+    y_label: str = "",
+    legend_above: bool = False,
 ) -> str:
     """A chart of one or more runs over their steps, as an ``<svg>`` element.
+
+    The legend is in the lower right corner, where rising curves leave room, or above the chart.
 
     >>> line_chart([Series("EM", [-7.5, -4.9, -2.9])], "Two coins")[:25]
     '<svg class="sc-chart" rol'
     """
     finite = [v for one in series for v in one.values if math.isfinite(v)]
     ys = ticks(min(finite, default=0.0), max(finite, default=1.0))
-    longest = max((len(one.values) for one in series), default=1)
-    xs = [x for x in ticks(0, max(longest - 1, 1), 8) if x == int(x)]
-    frame = _Frame(max(longest - 1, 1), ys[0], ys[-1])
+    first = min((one.places[0] for one in series if len(one.places)), default=0)
+    last = max((one.places[-1] for one in series if len(one.places)), default=0)
+    widest = max(len(label(y, ys[1] - ys[0])) for y in ys)
+    left, top = max(LEFT, 30 + FIGURE * widest), TOP + LEGEND_ROW * legend_above
+    frame = _Frame(first, max(last, first + 1), ys[0], ys[-1], left, top)
+    xs = [x for x in ticks(first, frame.x_max, 8) if x == int(x) and first <= x <= frame.x_max]
     named = [one for one in series if not one.faint]
-    body = [_axes(frame, [x for x in xs if x <= frame.x_max], ys, x_label, y_label)]
+    body = [_axes(frame, xs, ys, x_label, y_label)]
     body += [_run(frame, one, "faint") for one in series if one.faint]
     body += [_run(frame, one, f"c{k % 4}") for k, one in enumerate(named)]
     if len(named) > 1:
-        body.append(_legend(named))
+        body.append(_legend(named, legend_above))
     return (
         f'<svg class="sc-chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}" xmlns="http://www.w3.org/2000/svg"><title>{escape(title)}</title>'
@@ -94,16 +116,20 @@ def line_chart(
 
 @dataclass(frozen=True)
 class _Frame:
+    x_min: float
     x_max: float
     y_min: float
     y_max: float
+    left: float
+    top: float
 
     def x(self, value: float) -> float:
-        return round(LEFT + value / self.x_max * (WIDTH - LEFT - RIGHT), 1)
+        share = (value - self.x_min) / (self.x_max - self.x_min)
+        return round(self.left + share * (WIDTH - self.left - RIGHT), 1)
 
     def y(self, value: float) -> float:
         share = (value - self.y_min) / (self.y_max - self.y_min)
-        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - self.top - BOTTOM), 1)
 
 
 def _axes(
@@ -114,15 +140,16 @@ def _axes(
     for y in ys:
         at = frame.y(y)
         parts.append(
-            f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>'
-            f'<text x="{LEFT - 8}" y="{at + 4}" text-anchor="end">{label(y, ys[1] - ys[0])}</text>'
+            f'<line class="rule" x1="{frame.left}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>'
+            f'<text x="{frame.left - 8}" y="{at + 4}" text-anchor="end">'
+            f"{label(y, ys[1] - ys[0])}</text>"
         )
     for x in xs:
         parts.append(
             f'<text x="{frame.x(x)}" y="{bottom + 18}" text-anchor="middle">{label(x, 1)}</text>'
         )
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    half = (TOP + bottom) / 2
+    middle = (frame.left + WIDTH - RIGHT) / 2
+    half = (frame.top + bottom) / 2
     parts.append(
         f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'
         f'<text transform="translate(13 {half}) rotate(-90)" text-anchor="middle">'
@@ -133,13 +160,13 @@ def _axes(
 
 def _run(frame: _Frame, series: Series, css: str) -> str:
     """A path through the finite values; a gap where there is none."""
-    values = series.values
+    values, places = series.values, series.places
     stride = max(1, math.ceil(len(values) / MOST_POINTS))
     steps = sorted({*range(0, len(values), stride), len(values) - 1}) if len(values) else []
     path, pen_down = [], False
     for k in steps:
         if math.isfinite(values[k]):
-            path.append(f"{'L' if pen_down else 'M'}{frame.x(k)} {frame.y(values[k])}")
+            path.append(f"{'L' if pen_down else 'M'}{frame.x(places[k])} {frame.y(values[k])}")
             pen_down = True
         else:
             pen_down = False
@@ -149,15 +176,24 @@ def _run(frame: _Frame, series: Series, css: str) -> str:
     tail = path[-1].replace("M", "L") if path[-1].startswith("M") else ""
     return (
         f'<path class="run {css}" d="{"".join(path)}{tail}"><title>{escape(series.name)}</title>'
-        "</path>"
+        f"</path>{_dot(frame, series, css)}"
     )
 
 
-def _legend(named: Sequence[Series]) -> str:
+def _dot(frame: _Frame, series: Series, css: str) -> str:
+    if series.dot is None:
+        return ""
+    x, y = frame.x(series.places[series.dot]), frame.y(series.values[series.dot])
+    return f'<path class="run dot {css}" d="M{x} {y}L{x} {y}"/>'
+
+
+def _legend(named: Sequence[Series], above: bool) -> str:
     parts = []
     for k, one in enumerate(named):
-        y = HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
-        x = WIDTH - RIGHT - 150
+        if above:
+            x, y = LEFT + k * (WIDTH - LEFT - RIGHT) // len(named), TOP
+        else:
+            x, y = WIDTH - RIGHT - 150, HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
         parts.append(
             f'<line class="run c{k % 4}" x1="{x}" x2="{x + 18}" y1="{y}" y2="{y}"/>'
             f'<text x="{x + 26}" y="{y + 4}">{escape(one.name)}</text>'

@@ -1,0 +1,1 @@
+"""From data as users have them to flat arrays."""

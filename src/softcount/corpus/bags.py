@@ -1,0 +1,95 @@
+"""Documents as bags of words: how often which word, by document and by word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError
+from softcount.types import Array
+
+
+class Compressed(NamedTuple):
+    """Rows laid end to end: row r has ``columns[indptr[r]:indptr[r + 1]]``."""
+
+    indptr: Array
+    columns: Array
+    value: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Documents × words, counts of what occurs.
+
+    >>> bags = Bags.of(sparse.csr_matrix([[2, 0, 1], [0, 0, 0]]))
+    >>> len(bags), bags.n_words, bags.lengths
+    (2, 3, array([3., 0.]))
+    """
+
+    by_document: Compressed
+    n_words: int
+
+    @classmethod
+    def of(cls, matrix: Any) -> Self:
+        """From a matrix that is sparse, or an array, of counts ≥ 0 (fractions are welcome)."""
+        rows = sparse.csr_matrix(matrix, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        if len(rows.data) and rows.data.min() < 0:
+            d = int(np.searchsorted(rows.indptr, np.argmin(rows.data), side="right")) - 1
+            raise DataError(
+                f"Negative values in data: document {d} has a count of {rows.data.min():g}",
+                "counts of words cannot be negative; for vectors of any sign use GaussianMixture",
+            )
+        return cls._made(rows)
+
+    @classmethod
+    def _made(cls, rows: Any) -> Self:
+        indptr, index = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+        return cls(Compressed(indptr, index, rows.data), rows.shape[1])
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The counts as scipy's CSR matrix."""
+        rows = self.by_document
+        shape = (len(self), self.n_words)
+        return sparse.csr_matrix((rows.value, rows.columns, rows.indptr), shape=shape)
+
+    @cached_property
+    def by_word(self) -> Compressed:
+        """The same counts, word by word."""
+        columns = self.matrix.tocsc()
+        return Compressed(
+            columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
+        )
+
+    def __len__(self) -> int:
+        return len(self.by_document.indptr) - 1
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Words in each document."""
+        rows = self.by_document
+        return np.bincount(
+            np.repeat(np.arange(len(self)), np.diff(rows.indptr)), rows.value, minlength=len(self)
+        )
+
+    def take(self, documents: Array) -> Self:
+        """Some of the documents."""
+        return self._made(self.matrix[documents])
+
+    def present(self) -> Self:
+        """Which words occur, once each."""
+        rows = self.by_document
+        return type(self)(rows._replace(value=np.ones_like(rows.value)), self.n_words)
+
+    def scaled(self, length: float) -> Self:
+        """Every document stretched or shrunk to one length; empty ones stay empty."""
+        rows = self.by_document
+        factor = length / np.where(self.lengths > 0.0, self.lengths, 1.0)
+        values = rows.value * np.repeat(factor, np.diff(rows.indptr))
+        return type(self)(rows._replace(value=values), self.n_words)

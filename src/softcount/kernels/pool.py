@@ -1,0 +1,35 @@
+"""Threads inside one shard: kernels called on ranges, each row with one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from softcount.types import Array
+
+PIECES = 4
+"""Ranges a thread: some are heavier than others, and whoever is done takes the next."""
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="softcount-kernel")
+
+
+def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: Any) -> None:
+    """``kernel(first, last, *arrays)`` over all rows, cut so that entries are shared fairly."""
+    n = len(indptr) - 1
+    if threads == 1 or n < 2:
+        kernel(0, n, *arrays)
+        return
+    wanted = np.linspace(0, indptr[-1] - indptr[0], threads * PIECES + 1)[1:-1]
+    inner = np.searchsorted(indptr[1:] - indptr[0], wanted, side="right")
+    borders = np.unique(np.concatenate(([0], inner, [n])))
+    pending = [_pool(threads).submit(kernel, int(a), int(b), *arrays) for a, b in pairwise(borders)]
+    for future in pending:
+        future.result()

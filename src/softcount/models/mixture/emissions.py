@@ -1,0 +1,196 @@
+"""How a class gives rise to what is observed: words, the presence of words, or points."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from softcount.corpus.bags import Bags
+from softcount.families import Categorical, Gaussian
+from softcount.families.base import Family
+from softcount.kernels import bags as kernels
+from softcount.kernels.pool import over_rows
+from softcount.models.mixture.items import Points
+from softcount.types import Array
+
+NEGLIGIBLE = 1e-12
+"""Shares of a class below this are left out of its counts: they would cost most of the time.
+
+The bound that EM climbs loses less than this a document and class, far less than rounding does.
+"""
+
+
+class Emission(Protocol):
+    """One kind of class-conditional distribution, for all classes."""
+
+    threads_inside: bool
+    cut: int
+    """How many items a shard has."""
+
+    @property
+    def table(self) -> str:
+        """The family's name."""
+
+    @property
+    def family(self) -> Family:
+        """Its parameters."""
+
+    def joint(self, params: Array, x: Any, log_weights: Array, threads: int, floor: float) -> Array:
+        """log π_k + log p(x_d | k), (items, classes), with no probability below ``floor``."""
+
+    def counts(self, x: Any, shares: Array, threads: int) -> Array:
+        """Sufficient statistics of items that belong to classes by ``shares`` (items, classes)."""
+
+    def tokens(self, x: Any, weights: Array) -> float:
+        """How many observations, for perplexity."""
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+        """New observations, one for each entry of ``classes``, as rows of a matrix."""
+
+
+def _log(values: Array, floor: float) -> Array:
+    with np.errstate(divide="ignore"):
+        logs: Array = np.log(np.maximum(values, floor) if floor else values)
+    return logs
+
+
+class Words:
+    """Every word of a document drawn from its class: log p(x | k) = Σ_w x_w log θ_kw.
+
+    (The order of words is part of what is observed: there is no multinomial coefficient.)
+    """
+
+    threads_inside = True
+    cut = 1 << 17
+    table = "words"
+
+    def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        self.family = Categorical((n_classes, n_words), prior)
+
+    def joint(
+        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        return _sums(x, _log(np.ascontiguousarray(params.T), floor), log_weights, threads)
+
+    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
+        return np.ascontiguousarray(word_counts(x, shares, threads).T)
+
+    def tokens(self, x: Bags, weights: Array) -> float:
+        return float(weights @ x.lengths)
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+        chances = params / params.sum(axis=1, keepdims=True)
+        return rng.multinomial(size, chances[classes])
+
+
+def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
+    """offset_k + Σ_w x_dw L_wk, (documents, classes)."""
+    out = np.tile(offsets, (len(x), 1))
+    over_rows(kernels.joint, x.by_document.indptr, threads, *x.by_document, weights, out)
+    return out
+
+
+def word_counts(x: Bags, shares: Array, threads: int) -> Array:
+    """Σ_d x_dw r_dk, (words, classes)."""
+    out = np.zeros((x.n_words, shares.shape[1]))
+    some = kernels.main_classes(shares, NEGLIGIBLE)
+    if threads == 1:
+        kernels.counts_by_document(*x.by_document, shares, *some, out)
+    else:
+        by_word = x.by_word
+        over_rows(kernels.counts_by_word, by_word.indptr, threads, *by_word, shares, *some, out)
+    return out
+
+
+class _Coins(Categorical):
+    """A coin for each class and word. Classes are alike if all their coins are, word by word."""
+
+    TOLERANCE = 1e-9
+
+    def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        super().__init__((n_classes * n_words, 2), prior)
+        self.n_classes = n_classes
+
+    def alike(self, params: Array) -> bool | None:
+        if self.n_classes < 2:
+            return None
+        classes = params.reshape(self.n_classes, -1)
+        return bool(np.all(np.abs(classes - classes[0]) <= self.TOLERANCE))
+
+
+class Presence:
+    """Every word of the vocabulary is there or not, each by its own coin: a Bernoulli mixture.
+
+    log p(x | k) = Σ_w log p_kw^0 + Σ_{w ∈ x} (log p_kw^1 − log p_kw^0). The table has a row for
+    each class and word, of the chances that it is absent and present.
+    """
+
+    threads_inside = True
+    cut = 1 << 17
+    table = "words"
+
+    def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        self.shape = (n_classes, n_words)
+        self.family = _Coins(n_classes, n_words, prior)
+
+    def _chances(self, params: Array) -> tuple[Array, Array]:
+        """Absent, present: each (classes, words)."""
+        both = params.reshape(*self.shape, 2)
+        return both[:, :, 0], both[:, :, 1]
+
+    def joint(
+        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        absent, present = self._chances(params)
+        sure = absent <= floor  # absent with chance zero: such words are seen to apart, below
+        log_absent = np.log(np.where(sure, 1.0, absent))
+        odds = np.ascontiguousarray((_log(present, floor) - log_absent).T)
+        joint = _sums(x, odds, log_weights + log_absent.sum(axis=1), threads)
+        if sure.any():
+            there = np.ascontiguousarray(sure.T, dtype=np.float64)
+            missing = _sums(x, -there, sure.sum(axis=1), threads)
+            joint[missing > 0.0] += _log(np.array(floor), floor)
+        return joint
+
+    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
+        present = word_counts(x, shares, threads).T
+        absent = np.maximum(shares.sum(axis=0)[:, None] - present, 0.0)
+        return np.stack([absent, present], axis=2).reshape(-1, 2)
+
+    def tokens(self, x: Bags, weights: Array) -> float:
+        """Each word of the vocabulary is an observation, there or not."""
+        return float(weights.sum() * x.n_words)
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+        _, present = self._chances(params)
+        return (rng.random((len(classes), self.shape[1])) < present[classes]).astype(np.int64)
+
+
+class Vectors:
+    """Points scattered about the centre of their class: log p(x | k) = log N(x; μ_k, Σ_k)."""
+
+    threads_inside = False
+    cut = 1 << 13
+    table = "points"
+
+    def __init__(self, family: Gaussian) -> None:
+        self.family = family
+
+    def joint(
+        self, params: Array, x: Points, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        logs = self.family.log_density(params, x.x, x.outer(self.family.form))
+        logs += log_weights
+        return logs
+
+    def counts(self, x: Points, shares: Array, threads: int) -> Array:
+        return self.family.statistics(x.x, shares, x.outer(self.family.form))
+
+    def tokens(self, x: Points, weights: Array) -> float:
+        return float(weights.sum())
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+        means, precisions = self.family.means(params), self.family.precisions(params)
+        noise = rng.standard_normal((len(classes), self.family.n_dims))
+        return means[classes] + self.family.form.whitened(noise, precisions[classes])

@@ -1,0 +1,140 @@
+"""Mixtures in files: their tables, their settings, and what they know of their data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, TypeVar
+
+import numpy as np
+
+from softcount import store
+from softcount.errors import SoftcountError, StoreError
+from softcount.families import Categorical
+from softcount.families.base import Family
+from softcount.fit import check_start
+from softcount.types import Array
+
+M = TypeVar("M")
+TABLE = "table."
+AGAIN = "the file was written by another version, or by hand: save the model again"
+
+
+def save(
+    model: Any, path: str | PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]
+) -> None:
+    """Write a fitted mixture. Settings that are code or objects are left out."""
+    it = content(model, arrays, facts)
+    store.write(path, it.kind, it.arrays, it.meta, it.signature)
+
+
+def content(model: Any, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> store.Stored:
+    """What a file holds of a fitted mixture."""
+    names = getattr(model, "feature_names_in_", None)
+    meta = {
+        "settings": plain_settings(model),
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else list(names),
+        **facts,
+    }
+    tables = {TABLE + name: table for name, table in model.raw_params_.items()}
+    return store.Stored(type(model).__name__, {**tables, **arrays}, meta, model.signature_)
+
+
+def plain_settings(model: Any) -> dict[str, Any]:
+    """An estimator's settings, as far as JSON can say them."""
+    settings = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    return {name: value for name, value in settings.items() if value is not LEFT_OUT}
+
+
+LEFT_OUT = object()
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can say it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        parts = [_plain(part) for part in value]
+        return LEFT_OUT if any(part is LEFT_OUT for part in parts) else parts
+    if isinstance(value, Mapping):
+        entries = {str(name): _plain(entry) for name, entry in value.items()}
+        return LEFT_OUT if any(entry is LEFT_OUT for entry in entries.values()) else entries
+    return value if value is None or isinstance(value, str | int | float) else LEFT_OUT
+
+
+def restore(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
+    """A mixture from a file: whatever is wrong with the file, the answer is a `StoreError`."""
+    strange = set(given) - set(cls._get_param_names())  # type: ignore[attr-defined]
+    if strange:
+        raise TypeError(f"{cls.__name__} has no setting {sorted(strange)[0]!r}")
+    try:
+        return _restored(cls, stored, given)
+    except StoreError:
+        raise
+    except (SoftcountError, LookupError, TypeError, ArithmeticError, ValueError) as error:
+        raise StoreError(
+            f"the file does not describe a {cls.__name__}: {getattr(error, 'message', error)}",
+            AGAIN,
+        ) from error
+
+
+def _restored(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
+    settings = stored.meta["settings"]
+    strange = set(settings) - set(cls._get_param_names())  # type: ignore[attr-defined]
+    if strange:
+        raise StoreError(f"a {cls.__name__} has no setting {sorted(strange)[0]!r}", AGAIN)
+    model: Any = cls(**{**settings, **given})
+    model.n_features_in_ = _n_features(stored.meta["n_features"])
+    names = strings(stored.meta["feature_names"], model.n_features_in_, "names of columns")
+    if names is not None:
+        model.feature_names_in_ = names
+    # shapes are looked at before anything of the size that the settings claim is made
+    nothing = model.recall(stored, given)
+    if stored.arrays[TABLE + "weights"].size != model.n_classes:
+        raise StoreError(f"the settings speak of {model.n_classes} classes, the tables not", AGAIN)
+    model.core_ = model.make_core(nothing)
+    model.raw_params_ = _tables(model.core_.families, stored)
+    model.signature_ = stored.signature
+    return model  # type: ignore[no-any-return]
+
+
+def _n_features(given: Any) -> int:
+    if not isinstance(given, int) or given < 1:
+        raise StoreError(f"{given!r} is no number of columns", AGAIN)
+    return given
+
+
+def strings(given: Any, n: int, what: str) -> Array | None:
+    """A list of ``n`` strings from a file as an array, or None for None."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise StoreError(f"the {what} are not a list of strings", AGAIN)
+    if len(given) != n:
+        raise StoreError(f"there are {len(given)} {what} for {n} columns", AGAIN)
+    return np.array(given, dtype=object)
+
+
+def numbers(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> Array:
+    """An array of a file, if it has this shape (None: any length) and finite numbers."""
+    array = np.asarray(stored.arrays[name], dtype=np.float64)
+    fits = array.ndim == len(shape) and all(
+        wanted is None or size == wanted for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits or not np.isfinite(array).all():
+        raise StoreError(
+            f"{name!r} has the shape {array.shape}, not {shape}, or holds what is no number", AGAIN
+        )
+    return array
+
+
+def _tables(families: Mapping[str, Family], stored: store.Stored) -> dict[str, Array]:
+    """The tables, if they are parameters of these families."""
+    shapes = {name: family.uniform().shape for name, family in families.items()}
+    given = {name: numbers(stored, TABLE + name, shape) for name, shape in shapes.items()}
+    checked = check_start(families, given)
+    for name, family in families.items():
+        if isinstance(family, Categorical) and checked[name] is not given[name]:
+            raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
+    return given

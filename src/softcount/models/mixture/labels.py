@@ -1,0 +1,122 @@
+"""Labels as users give them: a class, unknown, or shares of several classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from softcount.errors import DataError, shown
+from softcount.models.mixture.items import Known
+from softcount.types import Array
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is known of the classes of some items.
+
+    ``classes``  the classes there are, sorted
+    ``numbers``  each item's class as a number, −1 if it is unknown or shared
+    ``shares``   (items, classes), NaN where an item is not shared among classes; or None
+    """
+
+    classes: Array
+    numbers: Array
+    shares: Array | None = None
+
+    @property
+    def known(self) -> Array:
+        """Whether anything is known of each item's class."""
+        labelled: Array = self.numbers != UNKNOWN
+        return labelled if self.shares is None else labelled | ~np.isnan(self.shares[:, 0])
+
+    def restrict(self, components: int, weights: Array) -> Known:
+        """Each item kept to the ``components`` of its class."""
+        K = len(self.classes) * components
+        lower = np.where(self.numbers == UNKNOWN, 0, self.numbers * components)
+        upper = np.where(self.numbers == UNKNOWN, K, lower + components)
+        groups = None if self.shares is None else np.arange(0, K + 1, components)
+        return Known(lower, upper, weights, self.shares, groups)
+
+
+def read_labels(y: Any, n_items: int) -> Labels:
+    """Labels from a vector (−1 or None: unknown) or a matrix of shares (a row of NaN: unknown).
+
+    >>> read_labels(["b", None, "a"], 3).numbers
+    array([ 1, -1,  0])
+    """
+    if y is None:
+        raise DataError(
+            "This estimator requires y to be passed, but the target y is None",
+            "give a label for each item, −1 where it is unknown",
+        )
+    given = _as_array(y)
+    if given.ndim == 2 and given.shape[1] > 1:
+        return _read_shares(given, n_items)
+    given = column_or_1d(given, warn=True)
+    _demand_length(len(given), n_items)
+    unknown = np.array([label is None or _is_unknown(label) for label in given], dtype=bool)
+    if unknown.all():
+        raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
+    labelled = _of_one_kind(given[~unknown])
+    check_classification_targets(labelled)
+    classes, found = np.unique(labelled, return_inverse=True)
+    numbers = np.full(n_items, UNKNOWN, np.int64)
+    numbers[~unknown] = found
+    return Labels(classes, numbers)
+
+
+def _as_array(y: Any) -> Array:
+    """The labels, each as it is: numpy would make the −1 in ["a", −1] a string."""
+    given: Array = np.asarray(y)
+    return given if given.dtype.kind not in "US" else np.asarray(y, dtype=object)
+
+
+def _is_unknown(label: Any) -> bool:
+    return isinstance(label, Real) and label == UNKNOWN
+
+
+def _of_one_kind(labels: Array) -> Array:
+    """Labels as an array of strings or of numbers."""
+    if labels.dtype != object:
+        return labels
+    if all(isinstance(label, str) for label in labels):
+        return labels.astype(str)
+    strange = next((label for label in labels if not isinstance(label, Real | np.bool_)), None)
+    if strange is not None:
+        raise DataError(
+            f"labels are of several kinds, or of none that is known: one is {shown(strange)}",
+            "give strings only or numbers only; −1 or None where a label is unknown",
+        )
+    return np.array(labels.tolist())
+
+
+def _read_shares(given: Array, n_items: int) -> Labels:
+    _demand_length(len(given), n_items)
+    shares = given.astype(np.float64)
+    unknown = np.isnan(shares).any(axis=1)
+    totals = shares[~unknown].sum(axis=1)
+    if (shares[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):
+        raise DataError(
+            "soft labels must be shares: none negative, each row adding up to 1",
+            "one row an item, one column a class; NaN where nothing is known",
+        )
+    if unknown.all():
+        raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
+    shares[~unknown] /= totals[:, None]
+    shares[unknown] = np.nan
+    return Labels(np.arange(given.shape[1]), np.full(n_items, UNKNOWN, np.int64), shares)
+
+
+def _demand_length(n_labels: int, n_items: int) -> None:
+    if n_labels != n_items:
+        raise DataError(
+            f"inconsistent numbers of samples: {n_items} items and {n_labels} labels",
+            "give one label for each item, −1 where it is unknown",
+        )

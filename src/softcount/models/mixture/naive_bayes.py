@@ -1,0 +1,273 @@
+"""Naive Bayes with all labels, with a few, and with several components a class."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from softcount import store
+from softcount.corpus.bags import Bags
+from softcount.errors import DataError, LearnerError
+from softcount.families import Categorical
+from softcount.models.base import FitOptions
+from softcount.models.mixture.core import MixtureCore
+from softcount.models.mixture.items import Items
+from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
+from softcount.models.mixture.word_core import WordCore
+from softcount.models.mixture.words import WordMixture
+from softcount.types import Array, Params
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+
+class CollapseWarning(UserWarning):
+    """Unlabelled documents were drawn into few of the classes: do not trust the result."""
+
+
+class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
+    """Naive Bayes for documents with labels, with few labels, or several components a class.
+
+    Labelled documents are kept to their class; the classes of the others are hidden, and are filled
+    in by the learner (EM: Nigam, McCallum, Thrun & Mitchell 2000). With every label known this is
+    the Naive Bayes of the textbooks.
+
+    ``components``         hidden components a class
+    ``unlabelled_weight``  λ: what an unlabelled document counts beside a labelled one
+    ``smoothing``          add so much to every count of a word in a class
+    ``length``             stretch or shrink every document to so many words; None: as they are
+    ``bernoulli``          look at whether a word occurs, not how often
+    ``prior``, ``vectorizer``, ``learner``, ``engine``, ``random_state``  see `MultinomialMixture`
+
+    Labels are −1 (or None) where unknown; a matrix of shares (items × classes) gives soft labels.
+    Afterwards ``transduction_`` has a label for every document learned from.
+
+    `NaiveBayesCV` chooses λ. For other settings take scikit-learn's `GridSearchCV`, and keep the
+    unlabelled documents out of its test folds, where −1 would count as an error. For its
+    `PredefinedSplit` −1 means just that: ``cv=PredefinedSplit(np.where(y == -1, -1, fold))``, with
+    ``fold`` numbers such as ``np.arange(len(y)) % 5`` (shuffled, if the documents are sorted).
+
+    >>> texts = ["good fine", "bad awful", "good good great", "awful bad dreadful"]
+    >>> model = NaiveBayes().fit(texts, ["+", "-", None, None])
+    >>> model.predict(["great", "dreadful"]).tolist()
+    ['+', '-']
+    """
+
+    classes_: Array
+
+    def __init__(
+        self,
+        *,
+        components: int = 1,
+        unlabelled_weight: float = 1.0,
+        smoothing: float = 0.1,
+        length: float | None = None,
+        bernoulli: bool = False,
+        prior: float | Mapping[str, float] | None = None,
+        init: Any = "labelled",
+        scouts: int = 0,
+        vectorizer: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.components = components
+        self.unlabelled_weight = unlabelled_weight
+        self.smoothing = smoothing
+        self.length = length
+        self.bernoulli = bernoulli
+        self.prior = prior
+        self.init = init
+        self.scouts = scouts
+        self.vectorizer = vectorizer
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    # learning
+    def fit(  # type: ignore[override]  # as scikit-learn has it
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from documents and what labels there are.
+
+        For the other options see `softcount.models.base.FitOptions`.
+        """
+        core, corpus = self.bind(X, y, sample_weight)
+        self.learn(core, corpus, init, **options)
+        self._warn_of_collapse(corpus)
+        return self
+
+    def bind(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+        """The core and the corpus; unlabelled documents weigh λ."""
+        self._check_settings()
+        x = self.observe(X, first=True)
+        labels = read_labels(y, len(x))
+        weights = self._weights(sample_weight, x)
+        weights = np.ones(len(x)) if weights is None else weights
+        weights = weights * np.where(labels.known, 1.0, self._lambda())
+        self.classes_ = labels.classes
+        self._labels = labels
+        core = self.make_core(x)
+        return core, Items(x, labels.restrict(self.components, weights), core.emission.cut)
+
+    def _check_settings(self) -> None:
+        if self.components != int(self.components) or self.components < 1:
+            raise LearnerError(f"components={self.components} must be a whole number, at least 1")
+        if not 0.0 <= self.unlabelled_weight < np.inf:
+            raise LearnerError(
+                f"unlabelled_weight={self.unlabelled_weight} must be finite and not negative",
+                "0 leaves unlabelled documents out, 1 counts them in full",
+            )
+        if self.length is not None and not 0.0 < self.length < np.inf:
+            raise LearnerError(f"length={self.length} must be above 0", "100 is usual")
+
+    def _lambda(self) -> float:
+        return self.unlabelled_weight
+
+    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
+        common = Categorical((1, self.n_classes), self._priors()["weights"])
+        kind = MixtureCore if self.bernoulli else WordCore
+        emission = self.emission(self.n_classes, x.n_words)
+        return kind("naive bayes", common, emission, self.usual, not self.maximises)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes_) * self.components
+
+    def observe(self, X: Any, *, first: bool) -> Bags:
+        bags = super().observe(X, first=first)
+        return bags if self.length is None else bags.scaled(self.length)
+
+    def starts(self) -> Mapping[str, Any]:
+        return {"labelled": self._from_labelled}
+
+    def _from_labelled(self, core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+        """What the labelled documents say; those of one class dealt out among its components."""
+        labels, m = self._labels, self.components
+        of_classes = np.zeros((len(items), len(labels.classes)))
+        hard = np.flatnonzero(labels.numbers != UNKNOWN)
+        of_classes[hard, labels.numbers[hard]] = 1.0
+        if labels.shares is not None:
+            of_classes += np.nan_to_num(labels.shares)
+        shares = np.repeat(of_classes * items.known.weights[:, None], m, axis=1)
+        if m > 1:
+            dealt = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
+            shares *= dealt.reshape(len(items), -1)
+        return core.from_shares(items.x, shares, rng)
+
+    def remember(self, corpus: Items) -> None:
+        super().remember(corpus)
+        self.n_iter_ = len(self.fit_.trace) - 1
+        shares = self._class_shares(corpus.x)
+        self.transduction_ = self.classes_[shares.argmax(axis=1)]
+        known = self._labels.numbers != UNKNOWN
+        self.transduction_[known] = self.classes_[self._labels.numbers[known]]
+
+    def _warn_of_collapse(self, corpus: Items) -> None:
+        """Compare how many classes the unlabelled documents use with how many were labelled."""
+        free = ~self._labels.known & (corpus.known.weights > 0.0)
+        if free.sum() < 2 * len(self.classes_):
+            return
+        found = self._class_shares(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
+        labelled = _class_weights(self._labels)
+        if _effective(found) >= _effective(labelled) / 2.0:
+            return
+        largest = int(found.argmax())
+        name = self.classes_.tolist()[largest]
+        warnings.warn(
+            f"{found[largest]:.0%} of the unlabelled documents were drawn into the class {name!r}, "
+            f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. Try a smaller "
+            f"smoothing (now {self.smoothing:g}), length=100, or another unlabelled_weight; "
+            "NaiveBayesCV chooses it by cross-validation",
+            CollapseWarning,
+            stacklevel=3,
+        )
+
+    # what it says of data
+    def _class_shares(self, x: Any) -> Array:
+        """p(class | document): components added up."""
+        shares = self._posterior(x)
+        added: Array = shares.reshape(len(shares), len(self.classes_), -1).sum(axis=2)
+        return added
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class for each document, in the order of ``classes_``."""
+        return self._class_shares(self._seen(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.predict_proba(X))
+        return logs
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each document."""
+        shares = self.predict_proba(X)
+        chosen: Array = self.classes_[shares.argmax(axis=1)]
+        return chosen
+
+    def class_words(self) -> tuple[Array, Array]:
+        """How common each class is, and p(word | class): its components taken together."""
+        weights = self.weights_.reshape(len(self.classes_), -1)
+        words = self.words_.reshape(*weights.shape, -1)
+        total = weights.sum(axis=1)
+        shares = weights / np.where(total > 0.0, total, 1.0)[:, None]
+        return total, np.einsum("cm,cmw->cw", shares, words)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on points: these are no counts
+        return tags
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        arrays, facts = super().stored()
+        kind = str(self.classes_.dtype)
+        return arrays, {**facts, "classes": self.classes_.tolist(), "kind_of_classes": kind}
+
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
+        self.classes_ = _read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
+        self._check_settings()
+        return super().recall(stored, given)
+
+
+KINDS = {bool: "b", int: "iu", float: "f", str: "U"}
+"""Which labels can be in which arrays."""
+
+
+def _read_classes(given: Any, kind: str) -> Array:
+    """The classes that a file lists."""
+    types = {type(label) for label in given} if isinstance(given, list) else set()
+    if len(types) != 1 or np.dtype(kind).kind not in KINDS.get(types.pop(), ""):
+        raise DataError("the classes are not a list of labels of one kind")
+    classes: Array = np.array(given, dtype=kind)
+    if classes.tolist() != given or not np.array_equal(np.unique(classes), classes):
+        raise DataError("the classes are not in order, or some are the same")
+    return classes
+
+
+def _class_weights(labels: Labels) -> Array:
+    """Which part of what is labelled belongs to each class."""
+    counts = np.bincount(labels.numbers[labels.numbers != UNKNOWN], minlength=len(labels.classes))
+    total = counts.astype(float)
+    if labels.shares is not None:
+        total += np.nansum(labels.shares, axis=0)
+    shares: Array = total / total.sum()
+    return shares
+
+
+def _effective(shares: Array) -> float:
+    """How many equally common classes would be as varied: exp of the entropy."""
+    some = shares[shares > 0.0]
+    return float(np.exp(-np.sum(some * np.log(some))))

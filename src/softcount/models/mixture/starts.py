@@ -1,0 +1,128 @@
+"""Where to begin: functions (core, items, rng) → parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.bags import Bags
+from softcount.families import Gaussian
+from softcount.kernels.blas import single_threaded
+from softcount.models.mixture.core import MixtureCore
+from softcount.models.mixture.items import Items, Points
+from softcount.models.mixture.lloyd import cluster, spread_out
+from softcount.types import Array, Params
+
+SVD_DIMENSIONS = 100
+
+
+def at_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """Items dealt out to classes at random, each mostly to one: classes near the mean of all."""
+    n, K = len(items), core.n_classes
+    shares = rng.dirichlet(np.full(K, 1.0), size=n) if n else np.zeros((0, K))
+    return core.from_shares(items.x, shares * items.known.weights[:, None], rng)
+
+
+def uniform(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """Every class the same: EM cannot move from here, and says so."""
+    return {name: family.uniform() for name, family in core.families.items()}
+
+
+def by_labels(core: MixtureCore, items: Items, labels: Array, rng: np.random.Generator) -> Params:
+    """Parameters that fit items of these classes."""
+    shares = np.zeros((len(items), core.n_classes))
+    shares[np.arange(len(items)), labels] = items.known.weights
+    return core.from_shares(items.x, shares, rng)
+
+
+def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """k-means of documents as points: tf-idf, reduced by a truncated SVD, made one length."""
+    points = semantic_points(_matrix(items), rng)
+    labels = cluster(points, core.n_classes, items.known.weights, rng)
+    return by_labels(core, items, labels, rng)
+
+
+def semantic_points(
+    matrix: Any, rng: np.random.Generator, dimensions: int = SVD_DIMENSIONS
+) -> Array:
+    """Documents as unit vectors (latent semantic analysis; Deerwester et al. 1990)."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.preprocessing import normalize
+
+    weighted = TfidfTransformer(sublinear_tf=True).fit_transform(matrix)
+    few = min(dimensions, min(matrix.shape) - 1)
+    seed = int(rng.integers(2**31))
+    if few < 1 or weighted.nnz == 0:
+        return np.asarray(weighted[:, :dimensions].todense())
+    with single_threaded(), np.errstate(all="ignore"):  # documents may all be the same
+        points: Array = normalize(TruncatedSVD(few, random_state=seed).fit_transform(weighted))
+    return points
+
+
+def spectral_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """From moments of word co-occurrence by the tensor power method."""
+    from softcount.models.mixture import spectral
+
+    return _of_words(core, spectral.estimate(_matrix(items), core.n_classes, rng, _weights(items)))
+
+
+def anchor_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """From words that occur in one class only."""
+    from softcount.models.mixture import anchors
+
+    return _of_words(core, anchors.estimate(_matrix(items), core.n_classes, rng, _weights(items)))
+
+
+def _matrix(items: Items) -> Any:
+    bags = items.x
+    assert isinstance(bags, Bags)
+    return bags.matrix
+
+
+def _points(items: Items) -> Array:
+    points = items.x
+    assert isinstance(points, Points)
+    return points.x
+
+
+def _weights(items: Items) -> Array:
+    return items.known.weights
+
+
+def _of_words(core: MixtureCore, estimate: tuple[Array, Array]) -> Params:
+    weights, words = estimate
+    return {"weights": weights[None], core.emission.table: words}
+
+
+def kmeans_of_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """k-means, then each class as its points say."""
+    labels = cluster(_points(items), core.n_classes, items.known.weights, rng)
+    return by_labels(core, items, labels, rng)
+
+
+def spread_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """k-means++ (Arthur & Vassilvitskii 2007): centres far from each other, all else common."""
+    return about(core, items, spread_out(_points(items), core.n_classes, items.known.weights, rng))
+
+
+def random_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """Centres at items drawn at random, all else common."""
+    weights = items.known.weights
+    enough = np.count_nonzero(weights) >= core.n_classes
+    chosen = rng.choice(len(items), core.n_classes, replace=not enough, p=weights / weights.sum())
+    return about(core, items, _points(items)[chosen])
+
+
+def about(core: MixtureCore, items: Items, centres: Array) -> dict[str, Array]:
+    """Classes of the spread that all data have together, about some centres."""
+    family = core.emission.family
+    assert isinstance(family, Gaussian)
+    everything = np.repeat(items.known.weights[:, None], core.n_classes, axis=1)
+    rng = np.random.default_rng(0)  # not drawn from: all classes are the same so far
+    points = core.from_shares(items.x, everything, rng)[core.emission.table]
+    return {
+        "weights": core.families["weights"].uniform(),
+        core.emission.table: family.moved(points, centres),
+    }

@@ -1,0 +1,249 @@
+"""Mixtures of documents: every document has one class, and its words come from that class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from softcount import store
+from softcount.corpus import texts
+from softcount.corpus.bags import Bags
+from softcount.errors import DataError, LearnerError
+from softcount.families import Categorical
+from softcount.families.base import Family
+from softcount.models.mixture import files, starts
+from softcount.models.mixture.base import Clusterer, Mixture
+from softcount.models.mixture.core import MixtureCore
+from softcount.models.mixture.emissions import Emission, Presence, Words
+from softcount.models.mixture.items import Items
+from softcount.models.mixture.word_core import WordCore
+from softcount.types import Array
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+KEPT_LENGTHS = 10_000  # of training documents, for generate()
+
+
+class WordMixture(Mixture):
+    """What all mixtures of documents share: how documents are read, and what is said of words."""
+
+    smoothing: float
+    prior: float | Mapping[str, float] | None
+    bernoulli: bool
+    vectorizer: Any
+    vectorizer_: Any
+    vocabulary_: Array | None
+    """The words, in the order of the columns; None if the model was fitted to a bare matrix."""
+
+    def observe(self, X: Any, *, first: bool) -> Bags:
+        found = texts.texts_in(X)
+        if found is not None:
+            X = self._counted(found, first)
+        elif first:
+            self.vectorizer_ = None
+        if hasattr(X, "columns") and first:  # a data frame names its words
+            names: Any = np.asarray(X.columns, dtype=object)
+        else:
+            names = None
+        checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
+        if first:
+            counted = self.vectorizer_ is not None
+            self.vocabulary_ = texts.vocabulary_of(self.vectorizer_) if counted else names
+        bags = Bags.of(checked)
+        return bags.present() if self.bernoulli else bags
+
+    def _counted(self, documents: list[Any], first: bool) -> Any:
+        if first:
+            given = self.vectorizer
+            self.vectorizer_ = (
+                texts.default_vectorizer(documents) if given is None else clone(given, safe=False)
+            )
+            return texts.learn_words(self.vectorizer_, documents)
+        if getattr(self, "vectorizer_", None) is None:
+            raise DataError(
+                "this model was fitted to a matrix of counts, and cannot count words by itself",
+                "pass counts in the same columns, or fit the model to texts",
+            )
+        return texts.count_words(self.vectorizer_, documents)
+
+    def emission(self, n_classes: int, n_words: int) -> Emission:
+        prior = self._priors()["words"]
+        kind = Presence if self.bernoulli else Words
+        return kind(n_classes, n_words, prior)
+
+    def _priors(self) -> dict[str, float]:
+        """Dirichlet concentrations of class weights and of words."""
+        # adding a to every count gives the mode under 1 + a, and the mean under a
+        usual = {"weights": 1.0, "words": self.smoothing + (1.0 if self.maximises else 0.0)}
+        if self.prior is None:
+            return usual
+        if not isinstance(self.prior, Mapping):
+            return {**usual, "words": self.prior}
+        strange = set(self.prior) - {"weights", "words"}
+        if strange:
+            raise LearnerError(
+                f"prior names {', '.join(sorted(strange))}", "name weights, words or both"
+            )
+        return {**usual, **self.prior}
+
+    def starts(self) -> Mapping[str, Any]:
+        offered = {
+            "kmeans": starts.kmeans_of_words,
+            "random": starts.at_random,
+            "uniform": starts.uniform,
+        }
+        if not self.bernoulli:
+            offered |= {"spectral": starts.spectral_words, "anchor": starts.anchor_words}
+        return offered
+
+    def remember(self, corpus: Items) -> None:
+        super().remember(corpus)
+        assert isinstance(corpus.x, Bags)
+        self._lengths = corpus.x.lengths[:KEPT_LENGTHS]
+
+    # what was learned
+    @property
+    def words_(self) -> Array:
+        """p(word | class), (classes, words); for a Bernoulli mixture the chance of its presence."""
+        self._require_fit()
+        table = self.raw_params_["words"]
+        if self.bernoulli:
+            return table.reshape(self.core_.n_classes, -1, 2)[:, :, 1]
+        return table
+
+    def class_words(self) -> tuple[Array, Array]:
+        """How common each class is, and p(word | class)."""
+        return self.weights_, self.words_
+
+    def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
+        """The words that mark each class, with their probabilities.
+
+        Those with the largest p(w | k) log² [p(w | k) / p(w)], of all that are more common in the
+        class than elsewhere. Without the square these would be what words contribute to the
+        divergence of the class from the whole, and words such as "the" would often come first.
+        A class without any such word is shown by its commonest ones.
+        """
+        (weights, words), names = self.class_words(), self._names()
+        overall = np.maximum(weights / weights.sum() @ words, 1e-300)
+        lift = np.log(np.maximum(words, 1e-300) / overall)
+        telling = words * np.where(lift > 1e-9, lift, 0.0) ** 2
+        order = np.lexsort((-words, -telling))[:, :n]  # among equals, the common ones
+        return [
+            [(names[w], float(words[k, w])) for w in row if telling[k, w] or not telling[k].any()]
+            for k, row in enumerate(order)
+        ]
+
+    def _names(self) -> Array:
+        """The words, or numbers of columns where words have no names."""
+        if self.vocabulary_ is None:
+            return np.arange(self.n_features_in_).astype(object)
+        return self.vocabulary_
+
+    # new data
+    def _generated(self, classes: Array, rng: np.random.Generator) -> Any:
+        """Documents as long as those learned from: texts for texts, counts for counts."""
+        lengths = np.round(rng.choice(self._lengths, size=len(classes))).astype(np.int64)
+        table = self.raw_params_["words"]
+        counts = self.core_.emission.generate(table, classes, rng, lengths)
+        if self.vectorizer_ is None:
+            return sparse.csr_matrix(counts)
+        names = self._names()
+        return [" ".join(rng.permutation(np.repeat(names, row))) for row in counts]
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        named = self.vocabulary_ is not None
+        facts = {
+            "vocabulary": list(map(str, self.vocabulary_)) if named else None,  # type: ignore[arg-type]
+            "vectorizer": None if self.vectorizer_ is None else texts.described(self.vectorizer_),
+        }
+        return {"lengths": self._lengths}, facts
+
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
+        K, V = self.n_classes, self.n_features_in_
+        files.numbers(stored, files.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
+        self._lengths = files.numbers(stored, "lengths", (None,))
+        if not len(self._lengths) or self._lengths.min() < 0.0:
+            raise DataError("there are no lengths of documents, or negative ones")
+        self.vocabulary_ = files.strings(stored.meta["vocabulary"], V, "words")
+        described, own = stored.meta["vectorizer"], given.get("vectorizer")
+        if own is not None:
+            self.vectorizer_ = texts.adopted(own, self.vocabulary_, V)
+        elif described is None:
+            self.vectorizer_ = None
+        else:
+            self.vectorizer_ = texts.restored(described, self.vocabulary_)
+        return Bags.of(sparse.csr_matrix((0, V)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+class MultinomialMixture(WordMixture, Clusterer):
+    """A mixture of bags of words: Naive Bayes without labels (Nigam et al. 2000).
+
+    p(document) = Σ_k π_k Π_w θ_kw^count(w). Documents are texts, lists of words, or rows of a
+    matrix of counts.
+
+    ``n_components``  how many classes
+    ``bernoulli``     look at whether a word occurs, not how often (a Bernoulli mixture)
+    ``smoothing``     add so much to every count of a word in a class
+    ``prior``         instead: the Dirichlet concentration of words (or by table: "weights",
+                      "words"); below 1 only for `VariationalBayes` and samplers
+    ``init``          'kmeans' (on tf-idf reduced by SVD), 'random', 'spectral', 'anchor',
+                      'uniform', or tables {"weights": …, "words": …}
+    ``scouts``        try so many starts by two quick passes each; go on from the best
+    ``vectorizer``    how texts become counts (scikit-learn's `CountVectorizer` or alike)
+    ``learner``, ``engine``, ``random_state``  how, where, and from which seed
+
+    >>> headlines = ["Apple released iPod", "Apple released iPhone", "Apple released iPad",
+    ...              "Tom bought one iPod", "Tom bought one iPhone", "Tom bought one iPad"]
+    >>> model = MultinomialMixture(2).fit(headlines)
+    >>> [int(k != model.labels_[0]) for k in model.labels_]
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        bernoulli: bool = False,
+        smoothing: float = 0.1,
+        prior: float | Mapping[str, float] | None = None,
+        init: Any = "kmeans",
+        scouts: int = 0,
+        vectorizer: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.bernoulli = bernoulli
+        self.smoothing = smoothing
+        self.prior = prior
+        self.init = init
+        self.scouts = scouts
+        self.vectorizer = vectorizer
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
+        name = "bernoulli mixture" if self.bernoulli else "multinomial mixture"
+        kind = MixtureCore if self.bernoulli else WordCore
+        emission = self.emission(self.n_components, x.n_words)
+        return kind(name, self.weights_family(), emission, self.usual, not self.maximises)
+
+    def weights_family(self) -> Family:
+        """How common classes are."""
+        return Categorical((1, self.n_components), self._priors()["weights"])

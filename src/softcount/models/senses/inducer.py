@@ -1,0 +1,359 @@
+"""The estimator: sentences in, senses out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+
+from softcount import store
+from softcount.corpus import contexts
+from softcount.corpus.contexts import Occurrence
+from softcount.corpus.space import SemanticSpace
+from softcount.corpus.texts import as_it_is
+from softcount.errors import DataError, LearnerError
+from softcount.models.base import FitOptions
+from softcount.models.mixture import GaussianMixture, MultinomialMixture
+from softcount.models.mixture.base import FLOOR, Clusterer
+from softcount.models.mixture.core import MixtureCore
+from softcount.models.mixture.items import Items
+from softcount.models.senses import files
+from softcount.models.senses.findings import Sense, marking, typical
+from softcount.types import Array, Fit, Trace
+from softcount.verdict import Verdict
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+
+class SenseInducer(BaseEstimator):  # type: ignore[misc]
+    """Sorts the occurrences of a word into senses (Schütze 1998).
+
+    Each occurrence becomes a bag of the words around it, and these bags a mixture of
+    ``n_components`` classes, the senses: ``mixture_``.
+
+    ``window``       so many words on each side are looked at; None: the whole sentence
+    ``near``         so many on each side count once more, with their place ('on·_', '_of')
+    ``min_count``    leave out what fewer contexts than this have
+    ``stop_words``   words that only count with their place
+    ``svd``          None: a multinomial mixture of counts; a number: tf-idf, a truncated SVD of so
+                     many dimensions, and a Gaussian mixture there
+    ``smoothing``    of the multinomial mixture: add so much to every count
+    ``init``, ``scouts``, ``learner``, ``engine``, ``random_state``  as of the mixtures
+
+    >>> sentences = ["She put the money into the bank.", "The bank pays interest on money.",
+    ...              "A loan from the bank costs interest.", "Reeds grow along the river bank.",
+    ...              "They fished from the bank of the river.", "The river broke its bank.",
+    ...              "The bank raised interest on every loan.", "Mud lay on the bank of the river."]
+    >>> model = SenseInducer(2).fit(sentences, target="bank")
+    >>> [int(k != model.labels_[0]) for k in model.labels_]
+    [0, 0, 0, 1, 1, 1, 0, 1]
+    """
+
+    mixture_: Clusterer
+    forms_: frozenset[str] | None
+    """The forms that are looked for; None if the occurrences were given by their positions."""
+    vocabulary_: Array
+    space_: SemanticSpace | None
+    occurrences_: list[Occurrence]
+    """Where the occurrences learned from are, in the order of ``labels_``."""
+    senses_: list[Sense]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        window: int | None = 25,
+        near: int = 3,
+        min_count: int = 2,
+        stop_words: Collection[str] = (),
+        svd: int | None = None,
+        smoothing: float = 0.1,
+        init: Any = "kmeans",
+        scouts: int = 5,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.window = window
+        self.near = near
+        self.min_count = min_count
+        self.stop_words = stop_words
+        self.svd = svd
+        self.smoothing = smoothing
+        self.init = init
+        self.scouts = scouts
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    # learning
+    def fit(
+        self,
+        sentences: Any,
+        target: str | Iterable[str] | None = None,
+        *,
+        positions: Sequence[Any] | None = None,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn the senses of a word from sentences: texts, or lists of words.
+
+        ``target``     the word, or several forms of it; upper and lower case are the same
+        ``positions``  instead: where it stands in each sentence (a number, or a list of numbers)
+
+        For the other options see `softcount.models.base.FitOptions`.
+        """
+        forms = None if target is None else contexts.forms_of(target)
+        tokens, found = self._found(sentences, forms, positions)
+        self._learn_words(tokens, found)
+        self.forms_, self.occurrences_ = forms, found
+        counts = self._counts(tokens, found)
+        self.space_ = None if self.svd is None else SemanticSpace.of(counts, self.svd, self._seed())
+        if options.get("development") is not None:
+            options["development"] = self._observed(options["development"], None)[0]
+        self.mixture_ = self._mixture().fit(self._placed(counts), init=init, **options)
+        self.senses_ = self._described(counts, tokens)
+        return self
+
+    def bind(
+        self, sentences: Any, target: str | Iterable[str] | None = None
+    ) -> tuple[MixtureCore, Items]:
+        """The mixture's core and its corpus; without a target, for that of an earlier fit."""
+        forms = getattr(self, "forms_", None) if target is None else contexts.forms_of(target)
+        fresh = type(self)(**self.get_params(deep=False))
+        tokens, found = fresh._found(sentences, forms, None)
+        fresh._learn_words(tokens, found)
+        counts = fresh._counts(tokens, found)
+        seed = fresh._seed()
+        fresh.space_ = None if self.svd is None else SemanticSpace.of(counts, self.svd, seed)
+        return fresh._mixture().bind(fresh._placed(counts))
+
+    def fit_predict(
+        self,
+        sentences: Any,
+        target: str | Iterable[str] | None = None,
+        *,
+        positions: Sequence[Any] | None = None,
+    ) -> Array:
+        """Learn, and give the sense of each occurrence."""
+        return self.fit(sentences, target, positions=positions).labels_
+
+    def _mixture(self) -> Clusterer:
+        settings = {
+            "init": self.init,
+            "scouts": self.scouts,
+            "learner": self.learner,
+            "engine": self.engine,
+            "random_state": self.random_state,
+        }
+        if self.svd is None:
+            return MultinomialMixture(self.n_components, smoothing=self.smoothing, **settings)
+        return GaussianMixture(self.n_components, covariance="spherical", **settings)
+
+    def _seed(self) -> int:
+        return self.random_state if isinstance(self.random_state, int) else 0
+
+    # from sentences to what the mixture sees
+    def _found(
+        self, sentences: Any, forms: frozenset[str] | None, positions: Sequence[Any] | None
+    ) -> tuple[list[list[str]], list[Occurrence]]:
+        """Sentences cut into words, and the occurrences to learn from."""
+        self._check_settings()
+        if (forms is None) == (positions is None):
+            raise DataError(
+                "say which word is meant, in one way", "give target='bank', or else positions=[…]"
+            )
+        tokens, found = _located(sentences, forms, positions)
+        contexts.demand_some(found, tokens, forms or {"the word"})
+        return tokens, found
+
+    def _check_settings(self) -> None:
+        least = {"window": 1, "near": 0, "min_count": 1, "svd": 1}
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if value is None and name in ("window", "svd"):
+                continue
+            if not isinstance(value, int | np.integer) or value < smallest:
+                raise LearnerError(f"{name}={value!r} must be a whole number, at least {smallest}")
+        if isinstance(self.stop_words, str):
+            raise LearnerError(
+                f"stop_words={self.stop_words!r} is one text", "give a list of words"
+            )
+
+    def _features(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> list[list[str]]:
+        dropped = frozenset(word.casefold() for word in self.stop_words)
+        return [
+            contexts.features(
+                tokens[where.sentence], where.position, self.window, self.near, dropped
+            )
+            for where in found
+        ]
+
+    def _learn_words(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> None:
+        seen: dict[str, int] = {}
+        for bag in self._features(tokens, found):
+            for word in set(bag):
+                seen[word] = seen.get(word, 0) + 1
+        kept = sorted(word for word, n in seen.items() if n >= self.min_count)
+        if not kept:
+            raise DataError(
+                f"no word is in {self.min_count} of the {len(found)} contexts",
+                "lower min_count, or give more sentences",
+            )
+        self.vocabulary_ = np.array(kept, dtype=object)
+
+    def _counts(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> Any:
+        counter = CountVectorizer(analyzer=as_it_is, vocabulary=self.vocabulary_)
+        return sparse.csr_matrix(counter.transform(self._features(tokens, found)))
+
+    def _placed(self, counts: Any) -> Any:
+        return counts if self.space_ is None else self.space_.points(counts)
+
+    def _observed(self, sentences: Any, positions: Sequence[Any] | None) -> tuple[Any, int]:
+        """What the mixture sees of further sentences, and how many occurrences that are."""
+        if not hasattr(self, "forms_"):
+            raise NotFittedError("this SenseInducer has not been fitted: call fit first")
+        tokens, found = _located(sentences, self.forms_, positions)
+        return self._placed(self._counts(tokens, found)), len(found)
+
+    # what was learned
+    @property
+    def labels_(self) -> Array:
+        """The sense of each occurrence learned from."""
+        labels: Array = self._fitted().labels_
+        return labels
+
+    @property
+    def weights_(self) -> Array:
+        """How common each sense is."""
+        return self._fitted().weights_
+
+    @property
+    def params_(self) -> dict[str, Array]:
+        """The tables of the mixture."""
+        return self._fitted().params_
+
+    @property
+    def fit_(self) -> Fit:
+        return self._fitted().fit_
+
+    @property
+    def trace_(self) -> Trace:
+        """The best run, step by step."""
+        return self._fitted().trace_
+
+    @property
+    def verdict_(self) -> Verdict:
+        """How the best run ended, as a sentence."""
+        return self._fitted().verdict_
+
+    @property
+    def signature_(self) -> str:
+        """One line that makes the run citable."""
+        return self._fitted().signature_
+
+    def _fitted(self) -> Clusterer:
+        if not hasattr(self, "mixture_"):
+            raise NotFittedError("this SenseInducer has not been fitted: call fit first")
+        return self.mixture_
+
+    def _described(self, counts: Any, tokens: list[list[str]]) -> list[Sense]:
+        seen = self._placed(counts)
+        shares = self.mixture_.predict_proba(seen)
+        core = self.mixture_.core_
+        x = self.mixture_.observe(seen, first=False)
+        joint = core.joint(self.mixture_.raw_params_, x, floor=FLOOR)
+        marks = marking(counts, shares, self.vocabulary_)
+        return [
+            Sense(k, float(share), marks[k], typical(k, joint, tokens, self.occurrences_))
+            for k, share in enumerate(shares.mean(axis=0))
+        ]
+
+    # what it says of sentences
+    def occurrences(
+        self, sentences: Any, *, positions: Sequence[Any] | None = None
+    ) -> list[Occurrence]:
+        """Where the word occurs: what rows of `predict` and `predict_proba` belong to."""
+        self._fitted()
+        return _located(sentences, self.forms_, positions)[1]
+
+    def predict(self, sentences: Any, *, positions: Sequence[Any] | None = None) -> Array:
+        """The likeliest sense of each occurrence, in the order of `occurrences`."""
+        return self._asked("predict", sentences, positions, np.zeros(0, np.int64))
+
+    def predict_proba(self, sentences: Any, *, positions: Sequence[Any] | None = None) -> Array:
+        """The probability of each sense for each occurrence, (occurrences, senses)."""
+        nothing = np.zeros((0, self.n_components))
+        return self._asked("predict_proba", sentences, positions, nothing)
+
+    transform = predict_proba
+
+    def score_samples(self, sentences: Any, *, positions: Sequence[Any] | None = None) -> Array:
+        """log p(context) of each occurrence."""
+        return self._asked("score_samples", sentences, positions, np.zeros(0))
+
+    def score(
+        self, sentences: Any, y: Any = None, *, positions: Sequence[Any] | None = None
+    ) -> float:
+        """The mean of log p(context) over the occurrences."""
+        logs = self.score_samples(sentences, positions=positions)
+        if not len(logs):
+            raise DataError("the word does not occur here", "there is nothing to score")
+        return float(np.mean(logs))
+
+    def _asked(self, what: str, sentences: Any, positions: Any, nothing: Array) -> Array:
+        seen, n = self._observed(sentences, positions)
+        return getattr(self._fitted(), what)(seen) if n else nothing
+
+    def generate(self, n: int = 1, random_state: Any = 0) -> Any:
+        """New contexts: bags as lists of words; with ``svd``, points."""
+        drawn = self._fitted().generate(n, random_state)
+        if self.space_ is not None:
+            return drawn
+        return [np.repeat(self.vocabulary_, row.astype(int)).tolist() for row in drawn.toarray()]
+
+    # files
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, for `softcount.load`."""
+        self._fitted()
+        files.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that `save` wrote."""
+        return cls.restore(store.read(path, cls.__name__))
+
+    @classmethod
+    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+        """A model from what a file holds (see `softcount.load`)."""
+        model: Self = files.restore(cls, stored, given)
+        return model
+
+
+def _located(
+    sentences: Any, forms: frozenset[str] | None, positions: Sequence[Any] | None
+) -> tuple[list[list[str]], list[Occurrence]]:
+    """Sentences cut into words, and where the word is in them."""
+    tokens = contexts.cut(sentences)
+    if positions is None:
+        if forms is None:
+            raise DataError(
+                "this model was fitted to words at given positions",
+                "say where they are: positions=[…]",
+            )
+        return tokens, contexts.find(tokens, forms)
+    if any(isinstance(one, str) for one in sentences):
+        raise DataError(
+            "positions are of words, and these sentences are not cut into words",
+            "give lists of words, or a target instead of positions",
+        )
+    return tokens, contexts.given(tokens, positions)

@@ -1,0 +1,183 @@
+"""What there is to show of groups of documents or points: sizes, what marks them, examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.models.mixture.points import PointMixture
+from softcount.models.mixture.words import WordMixture
+from softcount.types import Array, Fit
+
+MARKS = 10
+EXAMPLES = 4
+LONGEST_EXAMPLE = 260
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that marks a group: a word, or a column of numbers.
+
+    ``bar``    its length, 0 … 1
+    ``below``  whether the figure is below what is usual, so that the bar means the opposite
+    """
+
+    name: str
+    figure: str
+    bar: float
+    below: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """A class or a label, and the lines that were given to it."""
+
+    name: str
+    size: int
+    share: float
+    marks: Sequence[Mark]
+    examples: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Everything to be shown of some groups.
+
+    ``kind``     what a group is called: class, label, sense
+    ``figures``  what the figures beside the marks are
+    ``notes``    remarks, each a sentence
+    ``counts``   counts to stand beside the groups: what they are of, and one for each group
+    ``fit``      None if the model came from a file
+    ``counted``  what a group has: lines of a file, occurrences of a word
+    """
+
+    title: str
+    text: str
+    kind: str
+    figures: str
+    groups: Sequence[Group]
+    signature: str
+    fit: Fit | None = None
+    notes: Sequence[str] = ()
+    counts: Sequence[tuple[str, Sequence[int]]] = ()
+    counted: str = "line"
+
+    @property
+    def numbered(self) -> bool:
+        """Whether groups have numbers, and no names of their own."""
+        return self.kind != "label"
+
+
+def figures_of(model: WordMixture | PointMixture) -> str:
+    """What the figures beside the marks of this model's classes are."""
+    if isinstance(model, PointMixture):
+        return "mean of the column; bars: how far it is from the mean of all, orange: below"
+    if model.bernoulli:
+        return "% of lines with the word"
+    return "% of all words"
+
+
+def word_marks(model: WordMixture, n: int = MARKS) -> list[list[Mark]]:
+    """The words that mark each class, the most telling first; bars on each class's own scale."""
+    marks = []
+    for row in model.top_words(n):
+        longest = max((p for _, p in row), default=1.0) or 1.0
+        marks.append([Mark(str(word), f"{100 * p:.2f}", p / longest) for word, p in row])
+    return marks
+
+
+def point_marks(model: PointMixture, n: int = MARKS) -> list[list[Mark]]:
+    """The columns in which each class's mean is farthest from the mean of all, in deviations."""
+    means, weights = model.means_, model.weights_ / model.weights_.sum()
+    centre = weights @ means
+    spread = np.sqrt(weights @ (means - centre) ** 2)
+    away = (means - centre) / np.where(spread > 0.0, spread, 1.0)
+    longest = float(np.abs(away).max()) or 1.0
+    return [
+        [
+            Mark(
+                f"column {j + 1}",
+                f"{means[k, j]:.3g}",
+                float(abs(away[k, j])) / longest,
+                bool(away[k, j] < 0.0),
+            )
+            for j in np.argsort(-np.abs(away[k]), kind="stable")[:n]
+        ]
+        for k in range(len(means))
+    ]
+
+
+def word_fitness(model: WordMixture, counts: Any, shares: Array) -> Array:
+    """How typical each document is of its likeliest class.
+
+    p(class | document) Σ_w log [p(w | class) / p(w)] / √n over its n different words. The mean
+    alone would prefer documents of one telling word, the sum those that are long.
+    """
+    weights, words = model.class_words()
+    overall = np.maximum(weights / weights.sum() @ words, 1e-300)
+    present = counts.tocsr(copy=True)
+    present.data[:] = 1.0
+    chosen = shares.argmax(axis=1)
+    fitness = np.zeros(len(shares))
+    for k in np.unique(chosen):
+        rows = np.flatnonzero(chosen == k)
+        telling = np.log(np.maximum(words[k], 1e-300) / overall)
+        different = np.maximum(np.diff(present.indptr)[rows], 1)
+        fitness[rows] = present[rows] @ telling / np.sqrt(different)
+    typical: Array = fitness * shares.max(axis=1)
+    return typical
+
+
+def point_fitness(model: PointMixture, points: Array, shares: Array) -> Array:
+    """How typical each point is of its likeliest class: log p(class, point)."""
+    with np.errstate(divide="ignore"):
+        fitness: Array = model.score_samples(points) + np.log(shares.max(axis=1))
+    return fitness
+
+
+def groups(
+    names: Sequence[Any],
+    marks: Sequence[Sequence[Mark]],
+    chosen: Array,
+    fitness: Array | None = None,
+    texts: Sequence[str] = (),
+) -> list[Group]:
+    """The groups in the order of their names; with examples if ``fitness`` says which to take."""
+    found = []
+    for k, name in enumerate(names):
+        rows = np.flatnonzero(chosen == k)
+        examples: list[str] = []
+        if fitness is not None:
+            best = rows[np.argsort(-fitness[rows], kind="stable")]
+            examples = list(_different(texts[i] for i in best.tolist()))
+        share = len(rows) / max(len(chosen), 1)
+        found.append(Group(str(name), len(rows), share, marks[k], examples))
+    return found
+
+
+def _different(texts: Iterator[str]) -> Iterator[str]:
+    """The first few that do not read the same."""
+    seen: set[str] = set()
+    for text in texts:
+        short = shortened(text)
+        if short and short not in seen:
+            seen.add(short)
+            yield short
+        if len(seen) == EXAMPLES:
+            return
+
+
+def shortened(text: str, most: int = LONGEST_EXAMPLE) -> str:
+    """A text on one line, its end left out if it is long; cut between words where there are any.
+
+    >>> shortened("one  two\\tthree four", most=10)
+    'one two…'
+    """
+    flat = " ".join(text[: 4 * most].split())
+    if len(flat) <= most and len(text) <= 4 * most:
+        return flat
+    cut = flat[: most - 1]
+    return (cut.rpartition(" ")[0] or cut) + "…"

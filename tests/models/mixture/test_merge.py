@@ -1,0 +1,82 @@
+"""Classes that are one are joined, and the bound rises; so Dirichlet processes count right."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import gammaln
+from scipy.stats import multivariate_t
+
+import softcount as sc
+from softcount.families import Categorical, Gaussian
+from softcount.families.gaussian import NIW
+from softcount.models.mixture.merge import evidence
+from tests.evaluate.test_select import documents, points
+
+
+@given(st.lists(st.floats(0.0, 30.0), min_size=2, max_size=6), st.floats(0.05, 3.0))
+@settings(max_examples=30, deadline=None)
+def test_evidence_of_words_is_polyas(counts: list[float], prior: float) -> None:
+    c, V = np.array(counts), len(counts)
+    polya = gammaln(V * prior) - gammaln(V * prior + c.sum())
+    polya += (gammaln(prior + c) - gammaln(prior)).sum()
+    assert evidence(Categorical((1, V), prior), c[None]) == pytest.approx(polya, rel=1e-8, abs=1e-8)
+
+
+def test_evidence_of_points_is_a_chain_of_students() -> None:
+    """p(x₁) p(x₂ | x₁) …, each a Student t of the posterior so far (Murphy 2007, §9)."""
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    family = Gaussian(1, 2, "full", NIW(mean=0.0, kappa=0.5, dof=4.0, scale=1.5))
+    kappa, dof, mean, scale = 0.5, 4.0, np.zeros(2), 1.5 * np.eye(2)
+    total = 0.0
+    for row in x:
+        shape = scale * (kappa + 1) / (kappa * (dof - 1))
+        total += multivariate_t(mean, shape, df=dof - 1).logpdf(row)
+        away = row - mean
+        scale = scale + kappa / (kappa + 1) * np.outer(away, away)
+        mean, kappa, dof = (kappa * mean + row) / (kappa + 1), kappa + 1, dof + 1
+    assert evidence(family, family.statistics(x, np.ones((6, 1)))) == pytest.approx(total, rel=1e-8)
+
+
+@pytest.mark.parametrize("bernoulli", [False, True])
+def test_ten_classes_of_documents_by_variational_bayes(bernoulli: bool) -> None:
+    model = sc.DirichletProcessMixture(20, bernoulli=bernoulli).fit(documents(0, n=500))
+    assert abs(model.n_classes_ - 10) <= 2
+    assert model.verdict_.good
+
+
+def test_ten_classes_of_documents_by_collapsed_gibbs() -> None:
+    learner = sc.CollapsedGibbs(max_iter=40)
+    model = sc.DirichletProcessMixture(20, learner=learner).fit(documents(0, n=500))
+    assert abs(model.n_classes_ - 10) <= 2
+
+
+def test_ten_classes_of_points() -> None:
+    model = sc.DirichletProcessGaussianMixture(20).fit(points(0))
+    assert abs(model.n_classes_ - 10) <= 2
+
+
+def test_joining_raises_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = documents(1, classes=4, words=40, n=200)
+    joined = sc.DirichletProcessMixture(12).fit(counts)
+    monkeypatch.setattr("softcount.models.mixture.process.joined", lambda *given: None)
+    apart = sc.DirichletProcessMixture(12).fit(counts)
+    assert joined.n_classes_ == 4 < apart.n_classes_
+    assert joined.trace_.objective[-1] > apart.trace_.objective[-1]
+
+
+@pytest.mark.parametrize("weights", [None, "twice"])
+def test_the_settings_stay_and_weights_count(weights: Any) -> None:
+    counts = documents(1, classes=3, words=40, n=120)
+    learner = sc.VariationalBayes(n_init=2)
+    model = sc.DirichletProcessMixture(8, init="random", scouts=2, learner=learner)
+    model.fit(counts, sample_weight=None if weights is None else np.full(120, 2.0))
+    assert model.learner is learner
+    assert model.scouts == 2
+    assert model.n_classes_ == 3
+    assert math.isclose(model.weights_.sum(), 1.0, rel_tol=1e-9)
