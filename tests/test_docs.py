@@ -23,7 +23,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
+INSIDE = r"((?:(?!```).*\n)*)"  # never beyond the end of a block
+COMMAND = re.compile(rf"^```sh\n{INSIDE}```\n\n```text\n{INSIDE}```", re.MULTILINE)
 PROMISE = re.compile(r"\s*# → (.*)$")
 
 

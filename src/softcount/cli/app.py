@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from softcount import __version__
-from softcount.cli import demo, story
+from softcount.cli import classify, cluster, demo, select, senses, story
 
 # plain help and plain exceptions: rich would double the time that --help takes
 app = typer.Typer(
@@ -17,6 +17,10 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
 )
+app.command("cluster")(cluster.cluster)
+app.command("classify")(classify.classify)
+app.command("select")(select.select)
+app.command("senses")(senses.senses)
 app.command("story")(story.story)
 app.command("demo")(demo.demo)
 
@@ -38,10 +42,11 @@ def softcount(
 ) -> None:
     """Learn hidden structure from text that nobody labelled.
 
-    Begin with the demo. Then write how your own data could have come about (a story: a few lines
-    of Python), and let softcount learn its probabilities.
+    Begin with the demo. Then sort your own documents into classes, or write how your data could
+    have come about (a story: a few lines of Python), and let softcount learn its probabilities.
 
     \b
     softcount demo
+    softcount cluster documents.txt -k 20 --html classes.html
     softcount story examples/coins.py tosses.txt --chars
     """

@@ -20,6 +20,7 @@ class LearnerName(StrEnum):
     STOCHASTIC_VB = "stochastic-vb"
     MONTE_CARLO_EM = "monte-carlo-em"
     GIBBS = "gibbs"
+    COLLAPSED_GIBBS = "collapsed-gibbs"
 
 
 def learner_called(
@@ -37,7 +38,9 @@ def learner_called(
         LearnerName.STOCHASTIC_VB: learners.StochasticVB,
         LearnerName.MONTE_CARLO_EM: learners.MonteCarloEM,
         LearnerName.GIBBS: learners.Gibbs,
+        LearnerName.COLLAPSED_GIBBS: learners.CollapsedGibbs,
     }
-    runs = "n_chains" if name is LearnerName.GIBBS else "n_init"
+    samples = name in (LearnerName.GIBBS, LearnerName.COLLAPSED_GIBBS)
+    runs = "n_chains" if samples else "n_init"
     dials: dict[str, Any] = {"max_iter": max_iter, "tol": tol, runs: n_init}
     return kinds[name](**{dial: value for dial, value in dials.items() if value is not None})

@@ -45,11 +45,12 @@ def read(path: str, form: Form, arguments: int) -> list[Line]:
     """
     return [
         Line(number, _item(text, form, arguments, f"{path}:{number}") if text.strip() else None)
-        for number, text in _texts(path)
+        for number, text in numbered(path)
     ]
 
 
-def _texts(path: str) -> Iterator[tuple[int, str]]:
+def numbered(path: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file (``-``: standard input; ``.gz`` is unpacked), numbered from 1."""
     number = 0
     try:
         with _opened(path) as stream:

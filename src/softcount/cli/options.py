@@ -64,3 +64,58 @@ Save = Annotated[
 Html = Annotated[
     Path | None, typer.Option(help="Write a page with tables and curves to this file.")
 ]
+
+# documents
+Texts = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="A text file, one document a line; .gz too; - is stdin."),
+]
+Classes = Annotated[
+    int | None, typer.Option("-k", "--classes", min=1, help="How many classes (process: at most).")
+]
+HOW_TO_LEARN_CLASSES = typer.Option(
+    metavar="NAME",
+    help="If not given, what suits the model: em; hard-em for kmeans; variational-bayes for "
+    "process. Also online-em, incremental-em, stochastic-vb, monte-carlo-em, gibbs, and "
+    "collapsed-gibbs (multinomial and process).",
+)
+SplitAtSpaces = Annotated[
+    bool,
+    typer.Option(
+        "--tokens", help="Words stand between spaces; else they are found and put in lower case."
+    ),
+]
+ClassInit = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to start: kmeans, random, spectral or anchor; for numbers kmeans, k-means++ "
+        "or random."
+    ),
+]
+WordSmoothing = Annotated[
+    float, typer.Option(min=0.0, help="Add this to every count of a word in a class.")
+]
+StopWords = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Leave out the words in this file.")
+]
+MinCount = Annotated[
+    int, typer.Option(min=1, help="Leave out words that fewer lines than this have.")
+]
+MaxShare = Annotated[
+    float,
+    typer.Option(min=0.0, max=1.0, help="Leave out words that more than this part of lines has."),
+]
+Scouts = Annotated[
+    int, typer.Option(min=0, help="Try so many starts by two quick passes; go on from the best.")
+]
+Proba = Annotated[
+    bool, typer.Option("--proba", help="Print the probabilities of all classes, tab-separated.")
+]
+JsonAnswers = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Summary = Annotated[
+    bool,
+    typer.Option("--summary", help="Print what was learned to stdout, instead of the lines."),
+]
+Load = Annotated[
+    Path | None, typer.Option(help="Take the model from this file, and learn nothing.")
+]

@@ -1,0 +1,23 @@
+"""Options that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+
+def refuse_with(ctx: typer.Context, option: str, names: Sequence[str], why: str) -> None:
+    """A usage error if ``option`` came with any of these, which it would leave without effect."""
+    given = [
+        parameter.opts[-1]
+        for parameter in ctx.command.params
+        if parameter.name in names and _is_given(ctx, parameter.name)
+    ]
+    if given:
+        raise typer.BadParameter(f"{option} does not go with {', '.join(given)}: {why}")
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"

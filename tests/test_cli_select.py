@@ -1,0 +1,117 @@
+"""``softcount select``, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from softcount.cli.app import app
+
+TEXTS = ["a b a b", "b a b a", "c d d c", "d c c d", "e f f e", "f e e f"] * 4
+
+
+def select(*args: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["select", *map(str, args)], input=stdin)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n\n".join(TEXTS) + "\n")  # blank lines are skipped
+    return path
+
+
+def test_table(texts: Path) -> None:
+    result = select(texts, "-k", "1:5")
+    assert result.exit_code == 0, result.output
+    rows = result.stdout.splitlines()
+    assert rows[0].split()[0] == "k"
+    assert len(rows) == 7
+    assert rows[3].startswith("→  3")
+    assert result.stderr == ""
+
+
+def test_json(texts: Path) -> None:
+    found = json.loads(select(texts, "-k", "2,3", "--by", "heldout", "--json").stdout)
+    assert found["best_k"] == 3
+    assert found["items"] == len(TEXTS)
+    assert [row["k"] for row in found["table"]] == [2, 3]
+    assert all(isinstance(row["heldout"], float) for row in found["table"])
+
+
+def test_stdin_and_steps() -> None:
+    result = select("-", "-k", "1:5:2", "--json", stdin="\n".join(TEXTS))
+    assert [row["k"] for row in json.loads(result.stdout)["table"]] == [1, 3, 5]
+
+
+def test_bernoulli(texts: Path) -> None:
+    found = json.loads(select(texts, "-k", "2", "--model", "bernoulli", "--json").stdout)
+    assert found["table"][0]["parameters"] == 1 + 2 * 6
+
+
+def test_points(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [9, 9]], 30, axis=0)
+    path = tmp_path / "points.tsv"
+    np.savetxt(path, x, delimiter="\t")
+    found = json.loads(select(path, "-k", "1:3", "--model", "gaussian", "--json").stdout)
+    assert found["best_k"] == 2
+    result = select(path, "--model", "gaussian", "--min-count", "3")
+    assert result.exit_code == 2
+    assert "--min-count" in result.output
+
+
+def test_tokens_keep_their_case(tmp_path: Path) -> None:
+    path = tmp_path / "cased.txt"
+    path.write_text("A a\na A\n" * 3)
+    free = [
+        json.loads(select(path, "-k", "1", "--json", *more).stdout)["table"][0]["parameters"]
+        for more in ([], ["--tokens"])
+    ]
+    assert free == [0, 1]
+
+
+def test_page(texts: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert select(texts, "-k", "2:4", "--html", page).exit_code == 0
+    html = page.read_text(encoding="utf-8")
+    assert "<svg" in html
+    assert "BIC chooses 3" in html
+    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("k", ["", "0:3", "5:2", "2:9:0", "a", "2:3:1:1", "2.5"])
+def test_strange_numbers(texts: Path, k: str) -> None:
+    result = select(texts, "-k", k)
+    assert result.exit_code == 2
+    assert "5:50:5" in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "message"),
+    [
+        ("", (), "the file is empty"),
+        ("\n \n", (), "the file is empty"),
+        ("a b\nb a\n", ("-k", "2:20"), "too few for k=20"),
+        ("a b\n", ("-k", "1", "--by", "heldout"), "cannot be split"),
+        ("1 2\n3 x\n", ("-k", "1", "--model", "gaussian"), ":2: 'x' is not a number"),
+        ("a b\n", ("-k", "0"), "k has 0"),
+    ],
+)
+def test_honest_errors(tmp_path: Path, content: str, more: tuple[str, ...], message: str) -> None:
+    path = tmp_path / "data.txt"
+    path.write_text(content)
+    result = select(path, *more)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "hint:" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_page_that_cannot_be_written_is_refused_first(texts: Path, tmp_path: Path) -> None:
+    result = select(texts, "--html", tmp_path / "nowhere" / "page.html")
+    assert result.exit_code == 1
+    assert "no folder" in result.stderr
