@@ -57,8 +57,11 @@ def test_word_counts_are_a_product(case: tuple[Array, Any, int], threads: int, f
     out = np.zeros((counts.shape[1], n_classes))
     listed = bags.main_classes(shares, 1e-12)
     parts = (columns.indptr, columns.indices, columns.data, shares, *listed, out)
-    over_rows(bags.word_counts, columns.indptr, threads, *parts)
+    over_rows(bags.counts_by_word, columns.indptr, threads, *parts)
     np.testing.assert_allclose(out, counts.T @ shares, atol=1e-10)
+    rows, again = sparse.csr_matrix(counts), np.zeros_like(out)
+    bags.counts_by_document(rows.indptr, rows.indices, rows.data, shares, *listed, again)
+    assert again.tobytes() == out.tobytes()
 
 
 @given(st.integers(0, 10**6), st.integers(0, 8), st.integers(1, 9))
