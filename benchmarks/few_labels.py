@@ -6,11 +6,12 @@ with 300. Beside supervised Naive Bayes and scikit-learn's self-training, both o
 and on documents scaled to 100 words, as ours are. λ is chosen by cross-validation on the labelled
 posts alone; with one label a group there is nothing to hide, and λ = 1 is taken.
 
-    python benchmarks/few_labels.py [--json]
+    python benchmarks/few_labels.py [--json] [--svg FILE]
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 import softcount as sc
 
+NUMBERS = [20, 100, 500, 3000]
 DRAWS, LENGTH, SMOOTHING, UNKNOWN = 5, 100.0, 0.1, -1
 Labels = NDArray[np.int64]
 
@@ -101,7 +103,7 @@ def accuracies(data: Counts, n: int) -> dict[str, float]:
 
 def measure() -> dict[str, float]:
     counts = without_common_and_rare(newsgroups_counts())
-    runs = [("counts", counts, n) for n in (20, 100, 500, 3000)]
+    runs = [("counts", counts, n) for n in NUMBERS]
     runs.append(("raw posts", raw_posts(), 300))
     return {
         f"{where}, {n} labels, {name}": value
@@ -110,5 +112,26 @@ def measure() -> dict[str, float]:
     }
 
 
+def draw(figures: Mapping[str, float]) -> str:
+    """Accuracy against the number of labels, as SVG."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.hashsalt": "few labels", "svg.fonttype": "none"})
+    shown = ("ours, λ tuned", "self-training, length 100", "NB, length 100")
+    _, ax = plt.subplots(figsize=(6.6, 3.4), layout="constrained")
+    for name in shown:
+        ax.plot(
+            NUMBERS, [figures[f"counts, {n} labels, {name}"] for n in NUMBERS], "o-", label=name
+        )
+    ax.set(xscale="log", xticks=NUMBERS, xticklabels=NUMBERS, xlabel="labels", ylabel="accuracy")
+    ax.minorticks_off()
+    ax.grid(axis="y", alpha=0.4)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    buffer = io.StringIO()
+    plt.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
 if __name__ == "__main__":
-    report(__doc__, measure)
+    report(__doc__, measure, draw)
