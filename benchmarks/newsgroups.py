@@ -7,8 +7,8 @@ Three collections, all without stop words:
     test    the test posts likewise, clustered by themselves: no setting was chosen on them
     counts  the ready-made counts of the training posts, with quotes and signatures left in
 
-Where no start is named it is k-means on tf-idf reduced by SVD. `tempered` holds the posterior at power
-.1 for ten steps and then lets go. Of the smoothings, .5 is the one with the best held-out
+Where no start is named it is k-means on tf-idf reduced by SVD. `tempered` holds the posterior at
+power .1 for ten steps and then lets go. Of the smoothings, .5 is the one with the best held-out
 likelihood (which needs no labels); `log-idf` (counts damped by a logarithm and weighted by idf)
 with smoothing 2 is the one with the best NMI on train, and so flatters itself there.
 
