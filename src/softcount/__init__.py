@@ -209,12 +209,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name == "evaluate":
+        value: Any = import_module("softcount.evaluate")
+    elif name in _WHERE:
+        value = getattr(import_module(_WHERE[name]), name)
+    else:
         raise AttributeError(f"module 'softcount' has no attribute {name!r}")
-    value = getattr(import_module(_WHERE[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "evaluate"})

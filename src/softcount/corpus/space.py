@@ -36,7 +36,8 @@ class SemanticSpace:
                 "an SVD needs two contexts and two words at least: leave svd out",
             )
         idf: Array = TfidfTransformer().fit(counts).idf_
-        with single_threaded():
+        # dimensions without any variance: scikit-learn divides by it, and we do not ask for that
+        with single_threaded(), np.errstate(all="ignore"):
             svd = TruncatedSVD(few, random_state=seed).fit(_weighted(counts, idf))
         return cls(idf, svd.components_)
 
@@ -50,7 +51,8 @@ class SemanticSpace:
 
 
 def _weighted(counts: Any, idf: Array) -> Any:
-    """(1 + log count) · idf, each row of length 1."""
+    """(1 + log count) · idf, each row of length 1; fractions below one count as they are."""
     weighted = counts.astype(np.float64).tocsr(copy=True)
-    weighted.data = (1.0 + np.log(weighted.data)) * idf[weighted.indices]
+    damped = 1.0 + np.log(np.maximum(weighted.data, 1.0))
+    weighted.data = np.minimum(damped, weighted.data) * idf[weighted.indices]
     return normalize(weighted, copy=False)

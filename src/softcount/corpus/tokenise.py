@@ -10,14 +10,14 @@ from functools import cache
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    r"""Letters, digits and the marks that sit on them, with ' ’ - between them.
+    r"""Letters, digits and the marks that sit on them, with ' ’ - between them; or U.S. and alike.
 
     Python's ``\w`` leaves out combining marks, and so would cut words of Hindi, Thai or Hebrew to
     pieces.
     """
     marks = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == "M"]
     inner = rf"[\w{_ranges(marks)}]"
-    return re.compile(rf"{inner}+(?:['’\-]{inner}+)*")
+    return re.compile(rf"(?:\b[^\W\d_]\.){{2,}}|{inner}+(?:['’\-]{inner}+)*")
 
 
 def _ranges(characters: list[str]) -> str:
@@ -36,6 +36,8 @@ def words(text: str) -> list[str]:
 
     >>> words("The dog's bone: rock-hard, it’s said.")
     ['the', "dog's", 'bone', 'rock-hard', 'it’s', 'said']
+    >>> words("In the U.S. and the U.K., e.g. at 3 p.m., a B.A.")
+    ['in', 'the', 'u.s.', 'and', 'the', 'u.k.', 'e.g.', 'at', '3', 'p.m.', 'a', 'b.a.']
     """
     return _pattern().findall(text.casefold())
 

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -58,7 +59,8 @@ class LocalSession:
         self._threads_inside = threads if threads_inside else 1
         self._threads = 1 if threads_inside else min(threads, len(shards))
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
-        self._linear_algebra = single_threaded()
+        self._linear_algebra = ExitStack()
+        self._linear_algebra.enter_context(single_threaded())
 
     def __len__(self) -> int:
         return len(self.shards)
@@ -85,7 +87,7 @@ class LocalSession:
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        self._linear_algebra.restore_original_limits()
+        self._linear_algebra.close()  # once, however often it is called
 
     def __enter__(self) -> Self:
         return self

@@ -21,6 +21,8 @@ from softcount.kernels.jit import njit
 from softcount.types import Array
 
 LOG_2 = float(np.log(2.0))
+SMALLEST_FLOOR = 1e-300
+"""A variance of zero has no inverse."""
 BLOCK = 256
 """Observations whitened at once: what they give should stay in the cache."""
 NEGLIGIBLE = 1e-12
@@ -73,8 +75,8 @@ class Form(ABC):
     def log_det(self, cells: Array) -> Array: ...
 
     @abstractmethod
-    def floored(self, cells: Array, floor: float) -> Array:
-        """Eigenvalues no smaller than ``floor``: the likeliest covariance that obeys this."""
+    def floored(self, cells: Array, floor: Array) -> Array:
+        """The likeliest covariance C for which C − diag(floor) has no negative eigenvalue."""
 
     @abstractmethod
     def log_density(
@@ -142,7 +144,7 @@ class Full(Form):
 
     def _moments(self, x: Array, w: Array) -> Array:
         """Rows of next to no weight are left out: most, where classes are well apart."""
-        some = np.flatnonzero(w > NEGLIGIBLE)
+        some = np.flatnonzero(w > NEGLIGIBLE * w.max(initial=0.0))
         if len(some) < len(x) * MOST:
             x, w = x[some], w[some]
         rooted = x * np.sqrt(w)[:, None]
@@ -158,10 +160,13 @@ class Full(Form):
         logs: Array = 2.0 * np.sum(np.log(diagonal), axis=-1)
         return logs
 
-    def floored(self, cells: Array, floor: float) -> Array:
-        values, vectors = np.linalg.eigh(self._square(cells))
-        values = np.maximum(values, floor)
-        return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2))
+    def floored(self, cells: Array, floor: Array) -> Array:
+        """In units of the floor the eigenvalues must be at least one."""
+        unit = np.sqrt(np.maximum(floor, SMALLEST_FLOOR))
+        units = unit[:, None] * unit
+        values, vectors = np.linalg.eigh(self._square(cells) / units)
+        values = np.maximum(values, 1.0)
+        return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2) * units)
 
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
@@ -256,8 +261,9 @@ class Diagonal(Form):
         logs: Array = self.multiplicity * np.sum(np.log(cells), axis=-1)
         return logs
 
-    def floored(self, cells: Array, floor: float) -> Array:
-        return np.maximum(cells, floor)
+    def floored(self, cells: Array, floor: Array) -> Array:
+        least = floor if self.n_cells == self.n_dims else floor.mean()
+        return np.maximum(cells, np.maximum(least, SMALLEST_FLOOR))
 
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None

@@ -62,7 +62,8 @@ class Gaussian(Family):
     ``prior``   an `NIW`; without one `maximise` is maximum likelihood, and the Bayesian words use
                 the weak NIW(mean=0, kappa=.01, dof=D + 2, scale=1), which knows nothing of the
                 data: pass one on the data's scale
-    ``floor``   smallest eigenvalue that maximum likelihood may give a covariance
+    ``floor``   smallest variance that maximum likelihood may give: a covariance stays above
+                diag(floor) in every direction; one number, or one a dimension
     ``tied``    one covariance for all rows
     ``frozen``  rows that keep what they have
     ``known``   the variance of an identity covariance
@@ -81,20 +82,21 @@ class Gaussian(Family):
         n_dims: int,
         covariance: Covariance = "full",
         prior: NIW | None = None,
-        floor: float = 1e-6,
+        floor: float | Array = 1e-6,
         tied: bool = False,
         frozen: Array | None = None,
         known: float = 1.0,
     ) -> None:
         if covariance not in FORMS:
             raise LearnerError(
-                f"there is no covariance {covariance!r}", hint=f"choose from {', '.join(FORMS)}"
+                f"there is no covariance {covariance!r}",
+                hint=f"choose from {', '.join(FORMS)} (of a mixture also tied)",
             )
         self.n_rows, self.n_dims = n_rows, n_dims
         self.form = FORMS[covariance](n_dims)
         self.known = covariance == "identity"
         self.known_precision = 1.0 / known
-        self.floor, self.tied = floor, tied
+        self.floor, self.tied = np.broadcast_to(floor, n_dims), tied
         self.moving = ~np.asarray(np.zeros(n_rows) if frozen is None else frozen, np.bool_)
         if self.moving.shape != (n_rows,):
             raise LearnerError(

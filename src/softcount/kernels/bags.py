@@ -36,16 +36,16 @@ FEW = 2
 
 @njit
 def main_classes(shares: Array, least: float) -> tuple[Array, Array]:
-    """The classes with r_dk > least, document by document: row borders and classes.
+    """The classes with r_dk > least · max_k r_dk, document by document: row borders and classes.
 
     A document that belongs to many classes gets an empty list.
     """
     n, K = shares.shape
     indptr, classes = np.zeros(n + 1, np.int64), np.empty(n * (K // FEW), np.int32)
     for d in range(n):
-        i = indptr[d]
+        i, largest = indptr[d], shares[d].max()
         for k in range(K):
-            if shares[d, k] > least:
+            if shares[d, k] > least * largest:
                 if i == indptr[d] + K // FEW:
                     i = indptr[d]
                     break

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from softcount.errors import ImpossibleItem
+from softcount.errors import ImpossibleItem, LearnerError, shown
 from softcount.fit import Corpus, Model, fit
+from softcount.models.settings import check_whole
 from softcount.theory import Decomposition, decompose
 from softcount.types import Fit, State, Trace
 from softcount.verdict import Verdict
@@ -41,6 +43,18 @@ class FitOptions(TypedDict, total=False):
     on_step: Sequence[Callable[[State], object]] | Callable[[State], object]
     keep_params: bool
     theory: bool
+
+
+@contextmanager
+def all_or_nothing(model: object) -> Iterator[None]:
+    """Whatever goes wrong inside leaves the model as it was before."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -75,35 +89,55 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         For the other options see `softcount.models.base.FitOptions`.
         """
-        core, corpus = self.bind(data)
-        return self.learn(core, corpus, init, **options)
+        with all_or_nothing(self):
+            core, corpus = self.bind(data)
+            return self.learn(core, corpus, init, **options)
 
     def learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
         """Learn from a corpus that is bound already."""
+        self._check_settings()
         development = options.get("development")
         options["development"] = None if development is None else self.bind_more(core, development)
         required = self.learner.begins if self.learner else None
-        chosen = required or (self.init if init is None else init)
+        start = self.start_values(core, corpus, required or (self.init if init is None else init))
+        self.keep(core, corpus, self._run(core, corpus, self.learner, start, self.scouts, options))
+        return self
+
+    def _run(
+        self,
+        core: Any,
+        corpus: Any,
+        learner: Learner | None,
+        start: Any,
+        scouts: int,
+        options: FitOptions,
+    ) -> Fit:
+        """The loop; an item of probability zero is called by its name."""
+        seed = self._seed()
         try:
-            self.fit_ = fit(
-                core,
-                corpus,
-                self.learner,
-                self.engine,
-                init=self.start_values(core, corpus, chosen),
-                seed=self._seed(),
-                scouts=self.scouts,
-                **options,
+            return fit(
+                core, corpus, learner, self.engine, init=start, seed=seed, scouts=scouts, **options
             )
         except ImpossibleItem as error:
             if error.item is not None:
                 error.call_it(corpus.name(error.item))
             raise
+
+    def keep(self, core: Any, corpus: Any, found: Fit) -> None:
+        """Take what was found for this model's own."""
         self.core_ = core
-        self.raw_params_ = self.fit_.params
-        self.signature_ = self.fit_.signature
+        self.fit_ = found
+        self.raw_params_ = found.params
+        self.signature_ = found.signature
         self.remember(corpus)
-        return self
+
+    def _check_settings(self) -> None:
+        """Complain of settings that no learning could make sense of."""
+        if self.learner is not None and not hasattr(self.learner, "schedule"):
+            raise LearnerError(f"learner={self.learner!r} is no learner", "give one, such as EM()")
+        if self.engine is not None and not hasattr(self.engine, "open"):
+            raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
+        check_whole("scouts", self.scouts, 0, "0: no scouts, every start is gone on with")
 
     def remember(self, corpus: Any) -> None:
         """Keep of the data what later methods need; nothing, unless a model says otherwise."""
@@ -114,8 +148,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
+            check_whole("random_state", self.random_state, 0)
             return int(self.random_state)
         rng: Any = self.random_state or np.random.default_rng()
+        if not hasattr(rng, "integers") and not hasattr(rng, "randint"):
+            raise LearnerError(
+                f"random_state={shown(rng)}: cannot draw from it", "give a whole number, or None"
+            )
         return int(rng.integers(2**31) if hasattr(rng, "integers") else rng.randint(2**31))
 
     def _require_fit(self) -> None:
@@ -125,12 +164,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     @property
     def trace_(self) -> Trace:
         """The best run, step by step, the start included."""
-        return self.fit_.trace
+        return self._found().trace
 
     @property
     def verdict_(self) -> Verdict:
         """How the best run ended, as a sentence."""
-        return self.fit_.verdict
+        return self._found().verdict
+
+    def _found(self) -> Fit:
+        self._require_fit()
+        if not hasattr(self, "fit_"):
+            raise AttributeError("this model was loaded from a file, which holds no trace")
+        return self.fit_
 
     def decompose(self, data: Any, params: Any, at: Any = None) -> Decomposition:
         """Why EM climbs: log-likelihood = Q + H + KL at ``params``, seen from ``at``.

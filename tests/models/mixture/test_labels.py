@@ -48,6 +48,7 @@ def test_the_kind_of_number_survives() -> None:
         (["a", float("nan"), "b"], "several kinds"),
         ([{"a"}, None, "b"], "several kinds"),
         ([0.5, 1.5, 2.25], "continuous"),
+        (np.array(["b", -1, "a"]), "the text '-1'"),
         ([0.0, float("nan"), 1.0], "NaN"),
         ([[0.5, 0.4], [1, 0], [0, 1]], "adding up to 1"),
         ([[1.5, -0.5], [1, 0], [0, 1]], "none negative"),

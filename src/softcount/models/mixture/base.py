@@ -14,10 +14,11 @@ from sklearn.utils.validation import _check_sample_weight
 from softcount import store
 from softcount.errors import DataError, LearnerError
 from softcount.kernels.posterior import soft
-from softcount.models.base import Estimator, FitOptions
+from softcount.models.base import Estimator, FitOptions, all_or_nothing
 from softcount.models.mixture import files
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items, Known, Observations
+from softcount.models.settings import check_whole
 from softcount.types import Array
 
 FLOOR = 1e-300
@@ -57,6 +58,10 @@ class Mixture(Estimator):
     @abstractmethod
     def n_classes(self) -> int:
         """How many classes there are, hidden components included."""
+
+    def place(self, x: Any, weights: Array | None) -> Any:
+        """The first observations, put where others will be, now that their weights are known."""
+        return x
 
     # learning
     def bind_more(self, core: MixtureCore, X: Any) -> Items:
@@ -195,17 +200,17 @@ class Clusterer(
 
         For the other options see `softcount.models.base.FitOptions`.
         """
-        core, corpus = self.bind(X, sample_weight)
-        return self.learn(core, corpus, init, **options)
+        with all_or_nothing(self):
+            core, corpus = self.bind(X, sample_weight)
+            return self.learn(core, corpus, init, **options)
 
     def bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
         """The core and the corpus."""
-        if self.n_components != int(self.n_components) or self.n_components < 1:
-            raise LearnerError(
-                f"n_components={self.n_components} must be a whole number, at least 1"
-            )
+        self._check_settings()
+        check_whole("n_components", self.n_components)
         x = self.observe(X, first=True)
         weights = self._weights(sample_weight, x)
+        x = self.place(x, weights)
         core = self.make_core(x, weights)
         known = Known.nothing(len(x), core.n_classes, weights)
         return core, Items(x, known, core.emission.cut)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from softcount.corpus.bags import Bags
+from softcount.errors import DataError
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.kernels import bags as kernels
@@ -45,7 +47,7 @@ class Emission(Protocol):
     def tokens(self, x: Any, weights: Array) -> float:
         """How many observations, for perplexity."""
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """New observations, one for each entry of ``classes``, as rows of a matrix."""
 
 
@@ -79,13 +81,23 @@ class Words:
     def tokens(self, x: Bags, weights: Array) -> float:
         return float(weights @ x.lengths)
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
-        chances = params / params.sum(axis=1, keepdims=True)
-        return rng.multinomial(size, chances[classes])
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+        """Words drawn one by one, class by class: documents are short beside the vocabulary."""
+        rows, columns = [], []
+        for k in np.unique(classes):
+            documents = np.flatnonzero(classes == k)
+            chances = params[k] / params[k].sum()
+            rows.append(np.repeat(documents, size[documents]))
+            columns.append(rng.choice(len(chances), size[documents].sum(), p=chances))
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        shape = (len(classes), params.shape[1])
+        return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape=shape)
 
 
 def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
     """offset_k + Σ_w x_dw L_wk, (documents, classes)."""
+    if x.n_words != len(weights):  # a kernel would read whatever lies beside the table
+        raise DataError(f"the data have {x.n_words} words, the model {len(weights)}")
     out = np.tile(offsets, (len(x), 1))
     over_rows(kernels.joint, x.by_document.indptr, threads, *x.by_document, weights, out)
     return out
@@ -150,7 +162,8 @@ class Presence:
         if sure.any():
             there = np.ascontiguousarray(sure.T, dtype=np.float64)
             missing = _sums(x, -there, sure.sum(axis=1), threads)
-            joint[missing > 0.0] += _log(np.array(floor), floor)
+            short = missing > 0.0
+            joint[short] += missing[short] * _log(np.array(floor), floor)
         return joint
 
     def counts(self, x: Bags, shares: Array, threads: int) -> Array:
@@ -162,9 +175,10 @@ class Presence:
         """Each word of the vocabulary is an observation, there or not."""
         return float(weights.sum() * x.n_words)
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         _, present = self._chances(params)
-        return (rng.random((len(classes), self.shape[1])) < present[classes]).astype(np.int64)
+        drawn = rng.random((len(classes), self.shape[1])) < present[classes]
+        return sparse.csr_matrix(drawn.astype(np.int64))
 
 
 class Vectors:

@@ -17,6 +17,8 @@ from softcount.types import Array
 
 M = TypeVar("M")
 TABLE = "table."
+OBJECTS = ("learner", "engine", "vectorizer")
+"""Settings that are objects, and never in a file."""
 AGAIN = "the file was written by another version, or by hand: save the model again"
 
 
@@ -72,7 +74,14 @@ def restore(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
         return _restored(cls, stored, given)
     except StoreError:
         raise
-    except (SoftcountError, LookupError, TypeError, ArithmeticError, ValueError) as error:
+    except (
+        SoftcountError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+        ValueError,
+        AttributeError,
+    ) as error:
         raise StoreError(
             f"the file does not describe a {cls.__name__}: {getattr(error, 'message', error)}",
             AGAIN,
@@ -82,6 +91,7 @@ def restore(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
 def _restored(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
     settings = stored.meta["settings"]
     strange = set(settings) - set(cls._get_param_names())  # type: ignore[attr-defined]
+    strange |= {name for name in OBJECTS if settings.get(name) is not None}
     if strange:
         raise StoreError(f"a {cls.__name__} has no setting {sorted(strange)[0]!r}", AGAIN)
     model: Any = cls(**{**settings, **given})
@@ -137,4 +147,6 @@ def _tables(families: Mapping[str, Family], stored: store.Stored) -> dict[str, A
     for name, family in families.items():
         if isinstance(family, Categorical) and checked[name] is not given[name]:
             raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
+        if isinstance(family, Categorical) and not given[name].sum(axis=1).all():
+            raise StoreError(f"a row of table {name!r} is all zeros", AGAIN)
     return given

@@ -36,6 +36,13 @@ class Labels:
         labelled: Array = self.numbers != UNKNOWN
         return labelled if self.shares is None else labelled | ~np.isnan(self.shares[:, 0])
 
+    def likeliest(self) -> Array:
+        """Each item's class as a number, of several the one with the largest share."""
+        if self.shares is None:
+            return self.numbers
+        largest = np.nan_to_num(self.shares).argmax(axis=1)
+        return np.where(np.isnan(self.shares[:, 0]), self.numbers, largest)
+
     def restrict(self, components: int, weights: Array) -> Known:
         """Each item kept to the ``components`` of its class."""
         K = len(self.classes) * components
@@ -75,7 +82,14 @@ def read_labels(y: Any, n_items: int) -> Labels:
 def _as_array(y: Any) -> Array:
     """The labels, each as it is: numpy would make the −1 in ["a", −1] a string."""
     given: Array = np.asarray(y)
-    return given if given.dtype.kind not in "US" else np.asarray(y, dtype=object)
+    if given.dtype.kind not in "US":
+        return given
+    if isinstance(y, np.ndarray) and str(UNKNOWN) in given:
+        raise DataError(
+            "one label is the text '-1', which numpy makes of a −1 among texts",
+            "give None where a label is unknown, or a list instead of an array",
+        )
+    return np.asarray(y, dtype=object)
 
 
 def _is_unknown(label: Any) -> bool:

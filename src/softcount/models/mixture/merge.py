@@ -7,9 +7,6 @@ bound says of them together. So they are joined, and the bound is asked (merge m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
-
 import numpy as np
 from scipy.special import xlogy
 
@@ -19,6 +16,8 @@ from softcount.models.mixture.items import Items
 from softcount.types import Array
 
 Pair = tuple[int, int]
+NEAR = 10
+"""With how many others a class may be joined."""
 MEMBERS = 1e-3
 """A class with less than so much of an item has no members, and nothing to join."""
 
@@ -53,7 +52,7 @@ class _Joining:
 
     def run(self) -> bool:
         """Whether any classes were joined."""
-        gains = {pair: self._gain(pair) for pair in combinations(sorted(self.alive), 2)}
+        gains = {pair: self._gain(pair) for pair in self._near_pairs()}
         changed = False
         while gains:
             pair = max(gains, key=lambda two: gains[two])
@@ -68,8 +67,17 @@ class _Joining:
             gains |= {two: self._gain(two) for two in self._pairs_with(pair[0])}
         return changed
 
-    def _pairs_with(self, one: int) -> Iterator[Pair]:
-        return ((min(one, k), max(one, k)) for k in sorted(self.alive - {one}))
+    def _near_pairs(self) -> set[Pair]:
+        """Each class with those most like it: there are too many pairs to try them all."""
+        return {pair for one in self.alive for pair in self._pairs_with(one)}
+
+    def _pairs_with(self, one: int) -> list[Pair]:
+        """A class with the few whose items are on average most like its own."""
+        others = np.array(sorted(self.alive - {one}), np.int64)
+        mean = self.tables[one] / self.sizes[one]
+        apart = [float(np.square(self.tables[k] / self.sizes[k] - mean).sum()) for k in others]
+        near = others[np.argsort(apart, kind="stable")[:NEAR]].tolist()
+        return [(min(one, k), max(one, k)) for k in near]
 
     def _value(self, table: Array, shares: Array) -> float:
         """What a class adds to the bound, its weight aside."""

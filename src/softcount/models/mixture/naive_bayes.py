@@ -13,12 +13,13 @@ from softcount import store
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
-from softcount.models.base import FitOptions
+from softcount.models.base import FitOptions, all_or_nothing
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
 from softcount.models.mixture.word_core import WordCore
 from softcount.models.mixture.words import WordMixture
+from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Params
 
 if TYPE_CHECKING:
@@ -103,8 +104,9 @@ class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
 
         For the other options see `softcount.models.base.FitOptions`.
         """
-        core, corpus = self.bind(X, y, sample_weight)
-        self.learn(core, corpus, init, **options)
+        with all_or_nothing(self):
+            core, corpus = self.bind(X, y, sample_weight)
+            self.learn(core, corpus, init, **options)
         self._warn_of_collapse(corpus)
         return self
 
@@ -122,15 +124,20 @@ class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
         return core, Items(x, labels.restrict(self.components, weights), core.emission.cut)
 
     def _check_settings(self) -> None:
-        if self.components != int(self.components) or self.components < 1:
-            raise LearnerError(f"components={self.components} must be a whole number, at least 1")
-        if not 0.0 <= self.unlabelled_weight < np.inf:
-            raise LearnerError(
-                f"unlabelled_weight={self.unlabelled_weight} must be finite and not negative",
-                "0 leaves unlabelled documents out, 1 counts them in full",
-            )
-        if self.length is not None and not 0.0 < self.length < np.inf:
-            raise LearnerError(f"length={self.length} must be above 0", "100 is usual")
+        super()._check_settings()
+        check_whole("components", self.components)
+        check_number(
+            "unlabelled_weight",
+            self.unlabelled_weight,
+            "0 leaves unlabelled documents out, 1 counts them in full; NaiveBayesCV chooses",
+        )
+        if self.length is not None:
+            check_number("length", self.length, "100 is usual", above=True)
+            if self.bernoulli:
+                raise LearnerError(
+                    "a document has no length where words are there or not",
+                    "leave out length or bernoulli",
+                )
 
     def _lambda(self) -> float:
         return self.unlabelled_weight
@@ -171,8 +178,8 @@ class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
         self.n_iter_ = len(self.fit_.trace) - 1
         shares = self._class_shares(corpus.x)
         self.transduction_ = self.classes_[shares.argmax(axis=1)]
-        known = self._labels.numbers != UNKNOWN
-        self.transduction_[known] = self.classes_[self._labels.numbers[known]]
+        known = self._labels.known
+        self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
 
     def _warn_of_collapse(self, corpus: Items) -> None:
         """Compare how many classes the unlabelled documents use with how many were labelled."""
@@ -187,11 +194,18 @@ class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
         name = self.classes_.tolist()[largest]
         warnings.warn(
             f"{found[largest]:.0%} of the unlabelled documents were drawn into the class {name!r}, "
-            f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. Try a smaller "
-            f"smoothing (now {self.smoothing:g}), length=100, or another unlabelled_weight; "
-            "NaiveBayesCV chooses it by cross-validation",
+            f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. {self._remedy()}",
             CollapseWarning,
             stacklevel=3,
+        )
+
+    def _remedy(self) -> str:
+        """What outweighs few labels: smoothing times the number of words, then long documents."""
+        scale = "" if self.length else ", documents of one length (length=100)"
+        return (
+            f"Try a smaller smoothing (now {self.smoothing:g}, for each of {self.n_features_in_} "
+            f"words), fewer words (the vectorizer's min_df, max_df){scale}, or another "
+            "unlabelled_weight: NaiveBayesCV chooses it by cross-validation"
         )
 
     # what it says of data

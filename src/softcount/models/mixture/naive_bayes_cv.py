@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from softcount import store
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
-from softcount.models.base import FitOptions
+from softcount.models.base import FitOptions, all_or_nothing
 from softcount.models.mixture import files
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
 from softcount.models.mixture.naive_bayes import CollapseWarning, NaiveBayes
@@ -84,9 +84,10 @@ class NaiveBayesCV(NaiveBayes):
         **options: Unpack[FitOptions],
     ) -> Self:
         """Choose λ, then learn from everything."""
-        self._check_settings()
-        self.cv_scores_, self.unlabelled_weight_ = self._chosen(X, y, sample_weight)
-        return super().fit(X, y, sample_weight, init=init, **options)
+        with all_or_nothing(self):
+            self._check_settings()
+            self.cv_scores_, self.unlabelled_weight_ = self._chosen(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, init=init, **options)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -111,6 +112,8 @@ class NaiveBayesCV(NaiveBayes):
             weight: self._accuracies(weight, bags.matrix, labels, weights, splits)
             for weight in sorted(map(float, self.unlabelled_weights))
         }
+        if not all(len(found) for found in accuracies.values()):  # nothing labelled has weight
+            return {}, self.unlabelled_weight
         means = {weight: float(found.mean()) for weight, found in accuracies.items()}
         return means, _largest_of_the_best(accuracies)
 

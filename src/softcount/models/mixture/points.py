@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from softcount import store
-from softcount.errors import LearnerError
+from softcount.corpus.texts import texts_in
+from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.families.gaussian import NIW
@@ -19,11 +20,15 @@ from softcount.models.mixture.core import MixtureCore, shaped
 from softcount.models.mixture.emissions import Vectors
 from softcount.models.mixture.items import Items, Points
 from softcount.models.mixture.lloyd import spherical_core
+from softcount.models.settings import check_number
 from softcount.types import Array
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
+
+LARGEST = 1e150
+"""No coordinate may be larger: sums of its square would overflow."""
 
 Covariance = Literal["full", "tied", "diag", "spherical", "identity"]
 
@@ -38,10 +43,22 @@ class PointMixture(Clusterer):
     offset_: Array
 
     def observe(self, X: Any, *, first: bool) -> Points:
+        if texts_in(X):
+            raise DataError("these are texts, not points", "use MultinomialMixture for texts")
         x = validate_data(self, X, dtype=np.float64, reset=first)
+        if x.size and np.abs(x).max() > LARGEST:
+            raise DataError(
+                f"the data have a value of {np.abs(x).max():.3g}, whose square is no number",
+                "measure in other units, or look whether it is a mistake",
+            )
         if first:
-            self.offset_ = x.mean(axis=0)
+            self.offset_ = np.zeros(x.shape[1])
         return Points(x - self.offset_)
+
+    def place(self, x: Points, weights: Array | None) -> Points:
+        """Points shifted so that their mean is zero."""
+        self.offset_ = np.average(x.x, axis=0, weights=weights)
+        return Points(x.x - self.offset_)
 
     @property
     def _family(self) -> Gaussian:
@@ -124,7 +141,7 @@ class GaussianMixture(PointMixture):
 
     ``n_components``  how many classes
     ``covariance``    'full', 'tied' (one full for all), 'diag', 'spherical', or 'identity'
-    ``floor``         the smallest variance in any direction, as a share of the data's
+    ``floor``         the smallest variance in any direction, as a share of the columns' own
     ``prior``         a normal–inverse-Wishart `NIW` on the scale of the centred data; None: maximum
                       likelihood, and for learners that need a prior a weak one from the data
     ``init``          'kmeans', 'k-means++', 'random' (points), or {"means": …, "covariances": …,
@@ -172,26 +189,26 @@ class GaussianMixture(PointMixture):
     def gaussian(self, x: Points, weights: Array | None = None) -> Gaussian:
         """The classes; their floor and their prior are on the scale of the data."""
         tied = self.covariance == "tied"
-        centre, spread = np.zeros(x.x.shape[1]), np.ones(x.x.shape[1])
-        if len(x):
-            centre = np.average(x.x, axis=0, weights=weights)
-            spread = np.average((x.x - centre) ** 2, axis=0, weights=weights)
-        scale = float(spread.mean()) or 1.0
+        check_number("floor", self.floor, "1e-6 is usual")
+        spread = np.ones(x.x.shape[1])
+        if len(x):  # their mean is zero
+            spread = np.average(x.x**2, axis=0, weights=weights)
+        spread = np.where(spread > 0.0, spread, float(spread.mean()) or 1.0)
         return Gaussian(
             self.n_components,
             x.x.shape[1],
             "full" if tied else self.covariance,  # type: ignore[arg-type]
-            self._prior(centre, np.maximum(spread, self.floor * scale)),
-            self.floor * scale,
+            self._prior(spread),
+            self.floor * spread,
             tied=tied,
         )
 
-    def _prior(self, centre: Array, spread: Array) -> NIW | None:
+    def _prior(self, spread: Array) -> NIW | None:
         """Weakly: centres somewhere in the data, variances somewhat below the data's."""
         if self.prior is not None or self.maximises:
             return self.prior
         whole = self.covariance in ("spherical", "identity")
-        return NIW(mean=centre, scale=float(spread.mean()) if whole else spread)
+        return NIW(scale=float(spread.mean()) if whole else spread)
 
 
 class KMeans(PointMixture):
@@ -273,9 +290,6 @@ class SoftKMeans(PointMixture):
         self.random_state = random_state
 
     def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
-        if not 0.0 < self.variance < np.inf:
-            raise LearnerError(
-                f"variance={self.variance} must be above 0 and finite",
-                "the mean squared distance of a point from its centre, in one dimension",
-            )
+        hint = "the mean squared distance of a point from its centre, in one dimension"
+        check_number("variance", self.variance, hint, above=True)
         return spherical_core("soft k-means", self.n_components, x.x.shape[1], self.variance)

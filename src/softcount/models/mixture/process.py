@@ -19,7 +19,8 @@ from softcount.models.mixture.items import Items
 from softcount.models.mixture.merge import joined
 from softcount.models.mixture.points import Covariance, GaussianMixture
 from softcount.models.mixture.words import MultinomialMixture
-from softcount.types import Array, Fit, Params
+from softcount.types import Array, Params
+from softcount.verdict import Verdict
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
@@ -53,25 +54,20 @@ class _Process(Clusterer):
         super().learn(core, corpus, init, **options)
         if self.learner is not None and self.learner.m != "mean_field":
             return self
-        given = self.learner, self.scouts
         single = self._one_class(corpus)
-        try:
-            # from here on the start is known: there is nothing to try several times
-            self.learner, self.scouts = given[0] and replace(given[0], n_init=1), 0
-            while (shares := joined(core, single, corpus, self._posterior(corpus.x))) is not None:
-                before = self.fit_
-                super().learn(core, corpus, self._start_from(core, corpus, shares), **options)
-                old, new = before.trace.objective[-1], self.fit_.trace.objective[-1]
-                if not new - old > RISE * abs(old):
-                    self._go_back(before, corpus)  # learning tore the classes apart again
-                    break
-        finally:
-            self.learner, self.scouts = given
+        # from here on the start is known: there is nothing to try several times
+        once = self.learner and replace(self.learner, n_init=1)
+        while self.verdict_ is not Verdict.STOPPED:
+            shares = joined(core, single, corpus, self._posterior(corpus.x))
+            if shares is None:
+                break
+            start = self._start_from(core, corpus, shares)
+            found = self._run(core, corpus, once, start, 0, options)
+            old, new = self.trace_.objective[-1], found.trace.objective[-1]
+            if not new - old > RISE * abs(old):  # learning tore the classes apart again
+                break
+            self.keep(core, corpus, found)
         return self
-
-    def _go_back(self, fit: Fit, corpus: Items) -> None:
-        self.fit_, self.raw_params_, self.signature_ = fit, fit.params, fit.signature
-        self.remember(corpus)
 
     def _one_class(self, corpus: Items) -> Family:
         """What one class emits, by itself."""

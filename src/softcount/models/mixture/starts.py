@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from softcount.corpus.bags import Bags
+from softcount.corpus.space import SemanticSpace
 from softcount.families import Gaussian
-from softcount.kernels.blas import single_threaded
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items, Points
 from softcount.models.mixture.lloyd import cluster, spread_out
@@ -38,27 +38,13 @@ def by_labels(core: MixtureCore, items: Items, labels: Array, rng: np.random.Gen
 
 def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """k-means of documents as points: tf-idf, reduced by a truncated SVD, made one length."""
-    points = semantic_points(_matrix(items), rng)
+    matrix = _matrix(items)
+    seed = int(rng.integers(2**31))
+    if matrix.nnz == 0 or min(matrix.shape) < 2:
+        return at_random(core, items, rng)  # there is no space to speak of
+    points = SemanticSpace.of(matrix, SVD_DIMENSIONS, seed).points(matrix)
     labels = cluster(points, core.n_classes, items.known.weights, rng)
     return by_labels(core, items, labels, rng)
-
-
-def semantic_points(
-    matrix: Any, rng: np.random.Generator, dimensions: int = SVD_DIMENSIONS
-) -> Array:
-    """Documents as unit vectors (latent semantic analysis; Deerwester et al. 1990)."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.preprocessing import normalize
-
-    weighted = TfidfTransformer(sublinear_tf=True).fit_transform(matrix)
-    few = min(dimensions, min(matrix.shape) - 1)
-    seed = int(rng.integers(2**31))
-    if few < 1 or weighted.nnz == 0:
-        return np.asarray(weighted[:, :dimensions].todense())
-    with single_threaded(), np.errstate(all="ignore"):  # documents may all be the same
-        points: Array = normalize(TruncatedSVD(few, random_state=seed).fit_transform(weighted))
-    return points
 
 
 def spectral_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:

@@ -30,7 +30,7 @@ class WordCore(MixtureCore):
             *documents.by_document,
             documents.n_words,
             alpha=self._restaurant() or np.broadcast_to(self._alpha(), self.n_classes),
-            beta=words.alpha if isinstance(words.alpha, float) else words.alpha[: words.shape[1]],
+            beta=_of_words(words),
             assignments=np.concatenate([self._drawn(params, shard, stream) for shard in shards]),
             allowed=(
                 np.concatenate([each.lower for each in known]),
@@ -56,6 +56,19 @@ class WordCore(MixtureCore):
         weights = self.families["weights"]
         assert isinstance(weights, Categorical)
         return weights.alpha
+
+
+def _of_words(family: Categorical) -> float | Array:
+    """The prior of words, which all classes must share."""
+    if isinstance(family.alpha, float):
+        return family.alpha
+    rows = family.alpha.reshape(family.shape)
+    if np.any(rows != rows[0]):
+        raise LearnerError(
+            "a collapsed sampler needs one prior of words for all classes", "use Gibbs()"
+        )
+    first: Array = rows[0]
+    return first
 
 
 def _bags(shard: Shard) -> Bags:

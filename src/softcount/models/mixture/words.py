@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from softcount import store
 from softcount.corpus import texts
 from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError
+from softcount.errors import DataError, LearnerError, shown
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.models.mixture import files, starts
@@ -22,6 +22,7 @@ from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Emission, Presence, Words
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.word_core import WordCore
+from softcount.models.settings import check_number
 from softcount.types import Array
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ class WordMixture(Mixture):
     def _counted(self, documents: list[Any], first: bool) -> Any:
         if first:
             given = self.vectorizer
+            if given is not None and not hasattr(given, "fit_transform"):
+                raise LearnerError(
+                    f"vectorizer={shown(given)} cannot count words",
+                    "give scikit-learn's CountVectorizer, or one like it",
+                )
             self.vectorizer_ = (
                 texts.default_vectorizer(documents) if given is None else clone(given, safe=False)
             )
@@ -80,6 +86,7 @@ class WordMixture(Mixture):
 
     def _priors(self) -> dict[str, float]:
         """Dirichlet concentrations of class weights and of words."""
+        check_number("smoothing", self.smoothing, "0.1 is usual; 0 does not smooth")
         # adding a to every count gives the mode under 1 + a, and the mean under a
         usual = {"weights": 1.0, "words": self.smoothing + (1.0 if self.maximises else 0.0)}
         if self.prior is None:
@@ -106,7 +113,8 @@ class WordMixture(Mixture):
     def remember(self, corpus: Items) -> None:
         super().remember(corpus)
         assert isinstance(corpus.x, Bags)
-        self._lengths = corpus.x.lengths[:KEPT_LENGTHS]
+        evenly = np.linspace(0, len(corpus) - 1, min(len(corpus), KEPT_LENGTHS)).astype(np.int64)
+        self._lengths = corpus.x.lengths[evenly]
 
     # what was learned
     @property
@@ -153,9 +161,11 @@ class WordMixture(Mixture):
         table = self.raw_params_["words"]
         counts = self.core_.emission.generate(table, classes, rng, lengths)
         if self.vectorizer_ is None:
-            return sparse.csr_matrix(counts)
+            return counts
         names = self._names()
-        return [" ".join(rng.permutation(np.repeat(names, row))) for row in counts]
+        return [
+            " ".join(rng.permutation(np.repeat(names[row.indices], row.data))) for row in counts
+        ]
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -170,8 +180,8 @@ class WordMixture(Mixture):
         K, V = self.n_classes, self.n_features_in_
         files.numbers(stored, files.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
         self._lengths = files.numbers(stored, "lengths", (None,))
-        if not len(self._lengths) or self._lengths.min() < 0.0:
-            raise DataError("there are no lengths of documents, or negative ones")
+        if not len(self._lengths) or not 0.0 <= self._lengths.min() <= self._lengths.max() < 2**40:
+            raise DataError("there are no lengths of documents, or impossible ones")
         self.vocabulary_ = files.strings(stored.meta["vocabulary"], V, "words")
         described, own = stored.meta["vectorizer"], given.get("vectorizer")
         if own is not None:

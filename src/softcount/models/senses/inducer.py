@@ -17,14 +17,15 @@ from softcount.corpus import contexts
 from softcount.corpus.contexts import Occurrence
 from softcount.corpus.space import SemanticSpace
 from softcount.corpus.texts import as_it_is
-from softcount.errors import DataError, LearnerError
-from softcount.models.base import FitOptions
+from softcount.errors import DataError, LearnerError, shown
+from softcount.models.base import FitOptions, all_or_nothing
 from softcount.models.mixture import GaussianMixture, MultinomialMixture
 from softcount.models.mixture.base import FLOOR, Clusterer
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items
 from softcount.models.senses import files
 from softcount.models.senses.findings import Sense, marking, typical
+from softcount.models.settings import check_whole
 from softcount.types import Array, Fit, Trace
 from softcount.verdict import Verdict
 
@@ -114,15 +115,19 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         """
         forms = None if target is None else contexts.forms_of(target)
         tokens, found = self._found(sentences, forms, positions)
-        self._learn_words(tokens, found)
-        self.forms_, self.occurrences_ = forms, found
-        counts = self._counts(tokens, found)
-        self.space_ = None if self.svd is None else SemanticSpace.of(counts, self.svd, self._seed())
-        if options.get("development") is not None:
-            options["development"] = self._observed(options["development"], None)[0]
-        self.mixture_ = self._mixture().fit(self._placed(counts), init=init, **options)
-        self.senses_ = self._described(counts, tokens)
+        with all_or_nothing(self):
+            self._learn_words(tokens, found)
+            self.forms_, self.occurrences_ = forms, found
+            counts = self._counts(tokens, found)
+            self.space_ = self._space(counts)
+            if options.get("development") is not None:
+                options["development"] = self._observed(options["development"], None)[0]
+            self.mixture_ = self._mixture().fit(self._placed(counts), init=init, **options)
+            self.senses_ = self._described(counts, tokens)
         return self
+
+    def _space(self, counts: Any) -> SemanticSpace | None:
+        return None if self.svd is None else SemanticSpace.of(counts, self.svd, self._seed())
 
     def bind(
         self, sentences: Any, target: str | Iterable[str] | None = None
@@ -133,8 +138,7 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         tokens, found = fresh._found(sentences, forms, None)
         fresh._learn_words(tokens, found)
         counts = fresh._counts(tokens, found)
-        seed = fresh._seed()
-        fresh.space_ = None if self.svd is None else SemanticSpace.of(counts, self.svd, seed)
+        fresh.space_ = fresh._space(counts)
         return fresh._mixture().bind(fresh._placed(counts))
 
     def fit_predict(
@@ -182,11 +186,11 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if value is None and name in ("window", "svd"):
                 continue
-            if not isinstance(value, int | np.integer) or value < smallest:
-                raise LearnerError(f"{name}={value!r} must be a whole number, at least {smallest}")
-        if isinstance(self.stop_words, str):
+            check_whole(name, value, smallest)
+        listed = isinstance(self.stop_words, Collection) and not isinstance(self.stop_words, str)
+        if not listed or not all(isinstance(word, str) for word in self.stop_words):
             raise LearnerError(
-                f"stop_words={self.stop_words!r} is one text", "give a list of words"
+                f"stop_words={shown(self.stop_words)} is no list of words", "give a list of texts"
             )
 
     def _features(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> list[list[str]]:
