@@ -1,8 +1,7 @@
-"""``softcount cluster`` and ``softcount classify``, as a user meets them."""
+"""``softcount cluster``, and what it has in common with ``classify``, as a user meets them."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -12,31 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 import softcount as sc
-from softcount.cli.app import app
-from softcount.cli.texts import WordFilter, read_labelled, read_points, word_counter
+from softcount.cli.texts import WordFilter, read_points, word_counter
 from softcount.errors import DataError
 from softcount.show import report
-
-TECH = ["Apple released a new iPod", "Apple released the iPhone", "a new iPad by Apple"]
-PETS = ["the cat chased a dog", "dog and cat and mouse", "my cat sleeps, the dog barks"]
-
-
-def run(*args: str | Path, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
-
-
-def done(*args: str | Path, stdin: str | bytes | None = None) -> Result:
-    result = run(*args, stdin=stdin)
-    assert result.exit_code == 0, result.stderr or result.exception
-    return result
-
-
-def lines(result: Result) -> list[str]:
-    assert result.stdout.endswith("\n")
-    return result.stdout.removesuffix("\n").split("\n")
+from tests.commands import PETS, TECH, done, lines, run
 
 
 @pytest.fixture
@@ -116,6 +96,7 @@ def test_json_lines(texts: Path) -> None:
     [
         ("--model", "bernoulli"),
         ("--model", "process"),
+        ("--learner", "spectral", "--init", "random"),
         ("--model", "process", "--learner", "collapsed-gibbs", "--max-iter", "10"),
         ("--learner", "collapsed-gibbs", "--max-iter", "10"),
         ("--learner", "variational-bayes", "--init", "random", "--n-init", "2"),
@@ -132,6 +113,17 @@ def test_more_classes_than_lines(texts: Path) -> None:
     result = done("cluster", texts, "-k", "20")
     assert len(lines(result)) == 6
     assert "of the 20 classes have no line" in result.stderr
+    assert "20 classes are more than the 6 different lines" in result.stderr
+    assert "different lines" not in done("cluster", texts, "-k", "6").stderr
+    most = done("cluster", texts, "-k", "20", "--model", "process")  # k is only the most there
+    assert "different lines" not in most.stderr
+
+
+def test_spectral_takes_no_steps_unless_it_is_told_to() -> None:
+    text = "\n".join(["a b a b", "b a b a", "c d d c", "d c c d"] * 5)
+    args = ("cluster", "-", "-k", "2", "--learner", "spectral", "--summary", "--json")
+    assert json.loads(done(*args, stdin=text).stdout)["steps"] == 0
+    assert json.loads(done(*args, "--max-iter", "3", "--tol", "0", stdin=text).stdout)["steps"] == 3
 
 
 def test_a_huge_line() -> None:
@@ -160,12 +152,16 @@ def test_filters_of_words(tmp_path: Path) -> None:
     kept = word_counter(texts, False, WordFilter(2, 0.5, str(stop))).vocabulary
     assert kept == ["cat", "dog", "sat"]
     assert word_counter(texts, False, WordFilter(2)).vocabulary == ["cat", "dog", "sat", "the"]
+    english = word_counter(texts, False, WordFilter(stop_words="english")).vocabulary
+    assert english == ["cat", "dog", "sat"]
+    cased = word_counter(["The cat and THE"], True, WordFilter(stop_words="english")).vocabulary
+    assert cased == ["THE", "cat"]
     with pytest.raises(DataError, match="none of the 5 words"):
         word_counter(texts, False, WordFilter(9))
 
 
 # numbers
-@pytest.mark.parametrize("model", ["gaussian", "kmeans", "soft-kmeans"])
+@pytest.mark.parametrize("model", ["gaussian", "kmeans", "soft-kmeans", "process-gaussian"])
 def test_points_with_a_blank_line(points: Path, model: str) -> None:
     found = lines(done("cluster", points, "-k", "2", "--model", model))
     low, high = found[0], found[3]
@@ -207,6 +203,23 @@ def test_overview_goes_to_stderr_or_with_summary_to_stdout(texts: Path) -> None:
     assert sum(group["lines"] for group in whole["groups"]) == 6
 
 
+def test_where_the_run_ended_is_that_of_the_python_model(texts: Path) -> None:
+    args = ("cluster", texts, "-k", "2", "--init", "random", "--n-init", "3", "--summary")
+    whole = json.loads(done(*args, "--json").stdout)
+    model = sc.MultinomialMixture(2, init="random", learner=sc.EM(n_init=3)).fit(TECH + PETS)
+    last = model.trace_[-1]
+    assert whole["log_likelihood"] == pytest.approx(model.score_samples(TECH + PETS).sum())
+    assert whole["objective"] == last.objective
+    assert whole["perplexity"] == last.perplexity
+    assert whole["steps"] == len(model.trace_) - 1
+    said = done(*args).stdout
+    assert f"# log-likelihood {last.log_likelihood:,.4f} · objective {last.objective:,.4f}" in said
+    assert f"perplexity {last.perplexity:,.4f} · {last.step} steps" in said
+    unseen = json.loads(done(*args, "--json", "--model", "bernoulli").stdout)
+    assert "perplexity" not in unseen
+    assert "steps" in unseen
+
+
 def test_a_saved_model_answers_the_same(texts: Path, tmp_path: Path) -> None:
     kept = tmp_path / "model.softcount"
     first = done("cluster", texts, "-k", "2", "--tokens", "--min-count", "2", "--save", kept)
@@ -230,104 +243,6 @@ def test_pages(texts: Path, points: Path, labelled: Path, tmp_path: Path) -> Non
     assert "column 2" in page.read_text()
     done("classify", "--train", labelled, "--unlabelled", texts, "--html", page)
     assert "with label" in page.read_text()
-
-
-# labels
-def test_labels(texts: Path, labelled: Path) -> None:
-    assert lines(done("classify", "--train", labelled, texts)) == ["tech"] * 3 + ["pets"] * 3
-    both = done("classify", "--train", labelled, "--unlabelled", texts)
-    assert lines(both) == ["tech"] * 3 + ["pets"] * 3
-    assert "label\tlines\tshare\tmarks" in both.stderr
-
-
-def test_unlabelled_lines_teach(labelled: Path, texts: Path) -> None:
-    """Nothing labelled has the word; where it stands beside words that have, it is learned."""
-    taught = done(
-        "classify", "--train", labelled, "--unlabelled", texts, "-", "--json", stdin="barks\n"
-    )
-    assert json.loads(taught.stdout)["label"] == "pets"
-    assert json.loads(taught.stdout)["words"] == 1
-    alone = done("classify", "--train", labelled, "-", "--json", stdin="barks\n")
-    assert json.loads(alone.stdout)["words"] == 0
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("--bernoulli",),
-        ("--components", "2"),
-        ("--length", "100"),
-        ("--unlabelled-weight", "0.1", "--tokens"),
-        ("--smoothing", "1", "--max-iter", "2", "--min-count", "1"),
-    ],
-)
-def test_options_of_classify(texts: Path, labelled: Path, args: Sequence[str]) -> None:
-    result = done("classify", "--train", labelled, "--unlabelled", texts, *args)
-    assert set(lines(result)) <= {"tech", "pets"}
-    assert len(lines(result)) == 6
-
-
-def test_probabilities_of_labels(texts: Path, labelled: Path) -> None:
-    for line in lines(done("classify", "--train", labelled, texts, "--proba")):
-        label, pets, tech = line.split("\t")
-        assert float(pets) + float(tech) == pytest.approx(1, abs=1e-5)
-        assert label == ("pets" if float(pets) > float(tech) else "tech")
-    one = json.loads(lines(done("classify", "--train", labelled, texts, "--proba", "--json"))[0])
-    assert one["probabilities"][one["label"]] == one["probability"]
-
-
-def test_weight_by_cross_validation_is_said(texts: Path, labelled: Path) -> None:
-    args = ("classify", "--train", labelled, "--unlabelled", texts, "--unlabelled-weight", "cv")
-    assert "chosen by cross-validation; accuracy by weight 0: " in done(*args).stderr
-    labelled.write_text("tech\tApple\npets\tcat\n")
-    assert "too few labels" in done(*args).stderr
-
-
-def test_a_collapse_is_said_in_words_of_the_command(tmp_path: Path) -> None:
-    train, more = tmp_path / "train.tsv", tmp_path / "more.txt"
-    train.write_text("".join(f"{label}\tthe {label}{i}\n" for label in "abcd" for i in range(2)))
-    more.write_text("the the the of of a0\n" * 40)
-    result = done("classify", "--train", train, "--unlabelled", more)
-    assert "softcount: warning: 100% of the unlabelled documents were drawn into the class 'a'" in (
-        result.stderr
-    )
-    assert "--unlabelled-weight cv" in result.stderr
-    assert "NaiveBayesCV" not in result.stderr
-
-
-def test_saved_classifier(texts: Path, labelled: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "model.softcount"
-    only_saved = done("classify", "--train", labelled, "--save", kept)
-    assert only_saved.stdout == ""
-    again = done("classify", "--load", kept, texts)
-    assert again.stdout == done("classify", "--train", labelled, texts).stdout
-    wrong = run("cluster", "--load", kept, texts)
-    assert wrong.exit_code == 1
-    assert "holds a NaiveBayes" in wrong.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\tx\n\nno tab\n", ":3: there is no tab"),
-        ("a\tx\n \tx\n", ":2: there is no label"),
-        ("a\tx\na\ty\n", ": every line has the label 'a'"),
-        ("", ": the file is empty"),
-    ],
-)
-def test_bad_labelled_lines_are_named(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "train.tsv"
-    path.write_text(text)
-    with pytest.raises(DataError) as error:
-        read_labelled(str(path))
-    assert f"{path}{message}" in str(error.value)
-    assert error.value.hint
-
-
-def test_text_may_hold_tabs_and_be_empty(tmp_path: Path) -> None:
-    path = tmp_path / "train.tsv.gz"
-    path.write_bytes(gzip.compress(b"a\tx\ty\r\n b \t\r\n"))
-    assert read_labelled(str(path)) == (["a", "b"], ["x\ty", ""])
 
 
 # what cannot be
@@ -360,6 +275,13 @@ def test_bad_input_is_said_without_a_traceback(args: Sequence[str], message: str
         (("cluster", "-", "--load", "m", "-k", "3"), "--classes"),
         (("cluster", "-", "--load", "m", "--seed", "3"), "--seed"),
         (("cluster", "-", "--model", "gaussian", "--tokens"), "--tokens"),
+        (("cluster", "-", "--gold", "-"), "only one file"),
+        (("cluster", "-", "--model", "kmeans", "--learner", "spectral"), "--model multinomial"),
+        (("classify", "--train", "t", "-", "--learner", "spectral"), "without labels"),
+        (("story", "m.py", "-", "--learner", "spectral"), "without labels"),
+        (("cluster", "-", "--model", "lda"), "lda: choose one of multinomial, bernoulli, "),
+        (("cluster", "-", "--learner", "sgd"), "sgd: choose one of em, hard-em, "),
+        (("classify", "--train", "t", "-", "--gold", "-"), "only one file"),
         (("classify", "-"), "--train"),
         (("classify", "--train", "t"), "nothing to label"),
         (("classify", "--load", "m"), "nothing to label"),

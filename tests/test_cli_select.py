@@ -39,6 +39,7 @@ def test_json(texts: Path) -> None:
     found = json.loads(select(texts, "-k", "2,3", "--by", "heldout", "--json").stdout)
     assert found["best_k"] == 3
     assert found["items"] == len(TEXTS)
+    assert found["edge"] == "largest"
     assert [row["k"] for row in found["table"]] == [2, 3]
     assert all(isinstance(row["heldout"], float) for row in found["table"])
 
@@ -80,7 +81,55 @@ def test_page(texts: Path, tmp_path: Path) -> None:
     html = page.read_text(encoding="utf-8")
     assert "<svg" in html
     assert "BIC chooses 3" in html
+    assert "<h1>How many classes?</h1>" in html
+    assert "The 3 classes" in html
+    assert all(f">{marks}</td>" in html for marks in ("a b", "c d", "e f"))
+    assert "at the edge" not in html
     assert "http://" not in html.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("k", "edge", "said"),
+    [
+        ("1:3", "largest", "3 is the largest number that was tried"),
+        ("3:5", "smallest", "3 is the smallest number that was tried"),
+        ("1:5", None, ""),
+        ("3", None, ""),
+    ],
+)
+def test_a_choice_at_the_edge(texts: Path, tmp_path: Path, k: str, edge: str, said: str) -> None:
+    page = tmp_path / "page.html"
+    text = select(texts, "-k", k, "--html", page).stdout
+    assert json.loads(select(texts, "-k", k, "--json").stdout)["edge"] == edge
+    for shown in (text, page.read_text(encoding="utf-8")):
+        assert ("a choice at the edge is no choice yet" in shown) == bool(said)
+        assert said in shown
+
+
+def test_one_class_is_no_edge(tmp_path: Path) -> None:
+    path = tmp_path / "same.txt"
+    path.write_text("a b\n" * 9)
+    found = json.loads(select(path, "-k", "1:2", "--json").stdout)
+    assert (found["best_k"], found["edge"]) == (1, None)
+
+
+def test_starts_and_stop_words(texts: Path) -> None:
+    args = ("-k", "2,3", "--json", "--init", "random", "--scouts", "4", "--seed", "1")
+    found = json.loads(select(texts, *args).stdout)
+    assert found["best_k"] == 3
+    english = json.loads(select(texts, *args, "--stop-words", "english").stdout)
+    assert (
+        english["table"][0]["parameters"] == found["table"][0]["parameters"] - 2
+    )  # a, in 2 classes
+    wrong = select(texts, "--init", "somehow")
+    assert wrong.exit_code == 1
+    assert "somehow" in wrong.stderr
+
+
+def test_a_strange_criterion_is_a_usage_error(texts: Path) -> None:
+    result = select(texts, "--by", "luck")
+    assert result.exit_code == 2
+    assert "luck: choose one of bic, aic, icl, heldout" in result.stderr
 
 
 @pytest.mark.parametrize("k", ["", "0:3", "5:2", "2:9:0", "a", "2:3:1:1", "2.5"])

@@ -106,6 +106,22 @@ def test_page_shows_groups_with_lines_and_lists_the_others() -> None:
     assert "span class=below" in html
 
 
+def test_bars_are_in_the_order_of_their_length() -> None:
+    marks = [Mark("telling", "0.10", 0.2), Mark("common", "0.50", 1.0)]
+    one = replace(grouping(), groups=[Group("label", 3, 1.0, marks)])
+    section = documents.page(one).partition('class="group"')[2]
+    assert section.index("common") < section.index("telling")
+    assert documents.as_tsv(one).endswith("telling common\n")
+
+
+def test_a_run_without_a_finite_end_is_still_json() -> None:
+    state = State(0, {}, float("-inf"), float("nan"), float("inf"), 0.1, 0.0)
+    trace = Trace((state,), Verdict.STOPPED)
+    one = replace(grouping(), fit=Fit({}, trace, (trace,), ""), tokens=True)
+    found = documents.as_json(one)
+    assert [found[name] for name in ("log_likelihood", "objective", "perplexity")] == [None] * 3
+
+
 def test_a_model_from_a_file_has_no_curves() -> None:
     html = documents.page(replace(grouping(), fit=None))
     assert "<svg" not in html

@@ -9,10 +9,10 @@ class Verdict(StrEnum):
     """How a run ended. Each is a sentence; ``.good`` says whether to trust the result."""
 
     CONVERGED = "converged: another step would change next to nothing"
-    OUT_OF_STEPS = "ran out of steps before it converged: raise max_iter, or accept a larger tol"
+    OUT_OF_STEPS = "ran out of steps before it converged: allow more steps, or a larger tolerance"
     STUCK = (
         "stuck: the hidden values are indistinguishable, every class has the same distribution; "
-        "start from unequal values (init='random')"
+        "start from unequal values, for instance at random"
     )
     FELL = "fell: the objective went down, which this learner must not do; please report it"
     STOPPED = "stopped by a callback"

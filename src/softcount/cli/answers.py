@@ -99,7 +99,7 @@ def grouped(model: Any, answers: Answers, *, examples: bool) -> list[Group]:
     from softcount.show import groups
 
     of_words = is_of_words(model)
-    marks = groups.word_marks(model) if of_words else groups.point_marks(model)
+    marks = groups.marks_of(model)
     fitness = None
     if examples and len(answers.where):
         how = groups.word_fitness if of_words else groups.point_fitness

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from softcount.cli import options
-from softcount.cli.conflicts import refuse_with
+from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.gold import compared, read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.targets import check_target
@@ -20,7 +22,7 @@ from softcount.cli.texts import Lines, WordFilter, read_labelled, read_texts, wo
 if TYPE_CHECKING:
     from softcount.cli.answers import Answers
     from softcount.models.mixture import NaiveBayes
-    from softcount.show.groups import Grouping
+    from softcount.show.groups import Comparison, Grouping
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Lessons:
 
 LEARNING_OPTIONS = (
     *("train", "unlabelled", "unlabelled_weight", "components", "smoothing", "length"),
-    *("bernoulli", "tokens", "stop_words", "min_count", "max_share", "max_iter", "tol", "seed"),
-    *("threads", "save"),
+    *("bernoulli", "tokens", "stop_words", "min_count", "max_share", "learner", "max_iter", "tol"),
+    *("n_init", "seed", "threads", "save"),
 )
 
 
@@ -77,8 +79,10 @@ def classify(
     stop_words: options.StopWords = None,
     min_count: options.MinCount = 1,
     max_share: options.MaxShare = 1.0,
+    learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
     max_iter: options.MaxIter = None,
     tol: options.Tol = None,
+    n_init: options.NInit = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     proba: Annotated[
@@ -91,6 +95,7 @@ def classify(
     ] = False,
     json: options.JsonAnswers = False,
     summary: options.Summary = False,
+    gold: options.Gold = None,
     save: options.Save = None,
     load: options.Load = None,
     html: options.Html = None,
@@ -108,7 +113,8 @@ def classify(
     softcount classify --load model.softcount new.txt --json
     """
     weight = _weight(unlabelled_weight)
-    _check_sources(train, unlabelled, file, load)
+    refuse_spectral(learner)
+    _check_sources(train, unlabelled, file, gold, load)
     if load is not None:
         refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
     elif file is None and unlabelled is None and not (save or html or summary):
@@ -130,24 +136,24 @@ def classify(
                 smoothing=smoothing,
                 length=length,
                 bernoulli=bernoulli,
-                learner=learner_called(LearnerName.EM, max_iter, tol, None),
+                learner=learner_called(learner, max_iter, tol, n_init),
                 engine=Local(threads),
                 random_state=seed,
             )
-            _learn(found, lessons, tokens, WordFilter(min_count, max_share, stop_words))
+        where = file or lessons.source
         lines = _lines(file, lessons)
+        known = read_gold(gold, where, len(lines.texts))
+        if load is None:
+            _learn(found, lessons, tokens, WordFilter(min_count, max_share, stop_words))
         said = answers.answer(found, lines, "label", [str(label) for label in found.classes_])
         if save is not None:
             found.save(save)
-        where = file or lessons.source
+        overview = partial(_grouping, found, said, lessons, where, compared(said, known))
         if html is not None:
-            page = documents.page(_grouping(found, said, lessons, where, examples=True))
-            report.write_page(html, page)
-        grouping = _grouping(found, said, lessons, where, examples=False)
-        wanted = file is not None or unlabelled is not None
-        answers.print_all(
-            said if wanted else None, grouping, proba=proba, as_json=json, summary=summary
-        )
+            report.write_page(html, documents.page(overview(examples=True)))
+        asked = said if file is not None or unlabelled is not None else None
+        shown = overview(examples=False)
+        answers.print_all(asked, shown, proba=proba, as_json=json, summary=summary)
 
 
 def _weight(text: str) -> float | None:
@@ -161,13 +167,17 @@ def _weight(text: str) -> float | None:
 
 
 def _check_sources(
-    train: str | None, unlabelled: str | None, file: str | None, load: Path | None
+    train: str | None,
+    unlabelled: str | None,
+    file: str | None,
+    gold: str | None,
+    load: Path | None,
 ) -> None:
     if train is None and load is None:
         raise typer.BadParameter("give --train with labelled lines, or --load with a model")
     if load is not None and file is None:
         raise typer.BadParameter("nothing to label: give FILE")
-    if [train, unlabelled, file].count("-") > 1:
+    if [train, unlabelled, file, gold].count("-") > 1:
         raise typer.BadParameter("only one file can be standard input")
 
 
@@ -190,7 +200,20 @@ def _learn(model: NaiveBayes, lessons: Lessons, tokens: bool, wanted: WordFilter
 
     texts = [*lessons.labelled, *lessons.unlabelled]
     model.vectorizer = word_counter(texts, tokens, wanted)
-    models.learn(model, texts, [*lessons.labels, *[None] * len(lessons.unlabelled)])
+    labels = [*lessons.labels, *[None] * len(lessons.unlabelled)]
+    models.learn(model, texts, labels, _against_collapse(model, wanted))
+
+
+def _against_collapse(model: NaiveBayes, wanted: WordFilter) -> str:
+    """What to try, the most promising first, with what is in use now."""
+    from softcount.models.mixture import NaiveBayesCV
+
+    advice = [f"a smaller --smoothing (now {model.smoothing:g})", wanted.fewer]
+    if model.length is None and not model.bernoulli:
+        advice.append("--length 100")
+    if not isinstance(model, NaiveBayesCV):
+        advice.append("--unlabelled-weight cv")
+    return f"try {', '.join(advice[:-1])} or {advice[-1]}"
 
 
 def _lines(file: str | None, lessons: Lessons) -> Lines:
@@ -202,10 +225,16 @@ def _lines(file: str | None, lessons: Lessons) -> Lines:
 
 
 def _grouping(
-    model: NaiveBayes, said: Answers, lessons: Lessons, where: str, *, examples: bool
+    model: NaiveBayes,
+    said: Answers,
+    lessons: Lessons,
+    where: str,
+    comparison: Comparison | None,
+    *,
+    examples: bool,
 ) -> Grouping:
     from softcount.cli.answers import called, grouped
-    from softcount.show.groups import Grouping, figures_of
+    from softcount.show.groups import Grouping, counts_tokens, figures_of
 
     notes = [note for note in (_chosen_weight(model), said.remark()) if note]
     return Grouping(
@@ -218,6 +247,8 @@ def _grouping(
         fit=getattr(model, "fit_", None),
         notes=notes,
         counts=_counts(model, said, lessons, where),
+        tokens=counts_tokens(model),
+        comparison=comparison,
     )
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from softcount.cli import options
-from softcount.cli.conflicts import refuse_with
+from softcount.cli.choices import one_of
+from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.gold import compared, read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.targets import check_target
-from softcount.cli.texts import WordFilter, read_points, read_texts, word_counter
+from softcount.cli.texts import Lines, WordFilter, read_points, read_texts, word_counter
 
 if TYPE_CHECKING:
     from softcount.cli.answers import Answers
     from softcount.models.mixture.base import Clusterer
-    from softcount.show.groups import Grouping
+    from softcount.show.groups import Comparison, Grouping
 
 
 class ModelName(StrEnum):
@@ -30,13 +34,15 @@ class ModelName(StrEnum):
     KMEANS = "kmeans"
     SOFT_KMEANS = "soft-kmeans"
     PROCESS = "process"
+    PROCESS_GAUSSIAN = "process-gaussian"
 
 
 OF_WORDS = (ModelName.MULTINOMIAL, ModelName.BERNOULLI, ModelName.PROCESS)
 WORD_OPTIONS = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
+PROCESSES = (ModelName.PROCESS, ModelName.PROCESS_GAUSSIAN)
 USUAL = {
     ModelName.KMEANS: LearnerName.HARD_EM,
-    ModelName.PROCESS: LearnerName.VARIATIONAL_BAYES,
+    **dict.fromkeys(PROCESSES, LearnerName.VARIATIONAL_BAYES),
 }
 """Learners of models that do not use EM, if no other is asked for."""
 
@@ -55,8 +61,10 @@ def cluster(
         typer.Option(
             help="multinomial: how often words occur. bernoulli: whether they do. process: "
             "multinomial, with as many classes as the texts call for. gaussian, kmeans, "
-            "soft-kmeans: lines are columns of numbers, separated by tabs or spaces.",
+            "soft-kmeans, process-gaussian: lines are columns of numbers, separated by tabs or "
+            "spaces.",
             metavar="NAME",
+            parser=one_of(ModelName),
         ),
     ] = ModelName.MULTINOMIAL,
     tokens: options.SplitAtSpaces = False,
@@ -75,6 +83,7 @@ def cluster(
     proba: options.Proba = False,
     json: options.JsonAnswers = False,
     summary: options.Summary = False,
+    gold: options.Gold = None,
     save: options.Save = None,
     load: options.Load = None,
     html: options.Html = None,
@@ -91,23 +100,28 @@ def cluster(
     softcount cluster documents.txt -k 20 > classes.txt
     softcount cluster documents.txt -k 20 --min-count 3 --html classes.html --save model.softcount
     softcount cluster --load model.softcount more.txt --proba
+    softcount cluster documents.txt -k 20 --gold known.txt --summary
     """
+    refuse_spectral(learner, unless=model is ModelName.MULTINOMIAL)
     with readable_errors():
         check_target(save, "--save")
         check_target(html, "--html")
         from softcount.cli import answers, models
         from softcount.engines import Local
 
+        notes = []
         if load is not None:
             refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
             found = models.load_clusterer(load)
             lines = (read_texts if models.is_of_words(found) else read_points)(file)
+            known = read_gold(gold, file, len(lines.texts))
         else:
             of_words = model in OF_WORDS
             if not of_words:
                 refuse_with(ctx, f"--model {model}", WORD_OPTIONS, "it reads numbers, not words")
             lines = (read_texts if of_words else read_points)(file)
             lines.demand_some(file)
+            known = read_gold(gold, file, len(lines.texts))
             settings: dict[str, Any] = {"scouts": scouts, "random_state": seed}
             if of_words:
                 wanted = WordFilter(min_count, max_share, stop_words)
@@ -117,13 +131,24 @@ def cluster(
             settings |= {"learner": how, "engine": Local(threads)}
             found = _estimator(model, k, init, settings)
             models.learn(found, lines.items)
+            if model not in PROCESSES:
+                notes = _too_many(found.n_components, lines)
         said = answers.answer(found, lines, "class", range(found.n_components))
         if save is not None:
             found.save(save)
+        overview = partial(_grouping, found, said, file, notes, compared(said, known))
         if html is not None:
-            _write_page(_grouping(found, said, file, examples=True), html)
-        grouping = _grouping(found, said, file, examples=False)
-        answers.print_all(said, grouping, proba=proba, as_json=json, summary=summary)
+            _write_page(overview(examples=True), html)
+        shown = overview(examples=False)
+        answers.print_all(said, shown, proba=proba, as_json=json, summary=summary)
+
+
+def _too_many(k: int, lines: Lines) -> list[str]:
+    """A remark if some classes cannot have a line to themselves."""
+    different = len({" ".join(lines.texts[i].split()) for i in lines.where} - {""})
+    if k <= different:
+        return []
+    return [f"{k} classes are more than the {different} different lines: ask for fewer (-k)"]
 
 
 def _estimator(
@@ -138,6 +163,7 @@ def _estimator(
         ModelName.KMEANS: mixture.KMeans,
         ModelName.SOFT_KMEANS: mixture.SoftKMeans,
         ModelName.PROCESS: mixture.DirichletProcessMixture,
+        ModelName.PROCESS_GAUSSIAN: mixture.DirichletProcessGaussianMixture,
     }
     if k is not None:
         settings["n_components"] = k
@@ -148,16 +174,26 @@ def _estimator(
     return kinds[name](**settings)
 
 
-def _grouping(model: Clusterer, said: Answers, file: str, *, examples: bool) -> Grouping:
+def _grouping(
+    model: Clusterer,
+    said: Answers,
+    file: str,
+    notes: Sequence[str],
+    comparison: Comparison | None,
+    *,
+    examples: bool,
+) -> Grouping:
     """The largest class first; those without lines are only counted."""
     from softcount.cli.answers import called, grouped
-    from softcount.show.groups import Grouping, figures_of
+    from softcount.show.groups import Grouping, counts_tokens, figures_of
 
     every = grouped(model, said, examples=examples)
     used = sorted((group for group in every if group.size), key=lambda group: -group.size)
-    notes = [said.remark()] if said.remark() else []
-    if said.lines and len(used) < len(every):
-        notes.append(f"{len(every) - len(used)} of the {len(every)} classes have no line")
+    remarks = [*notes, *filter(None, [said.remark()])]
+    empty = len(every) - len(used)
+    if said.lines and empty:
+        verb = "has" if empty == 1 else "have"
+        remarks.append(f"{empty} of the {len(every)} classes {verb} no line")
     return Grouping(
         title=f"{len(used)} class{'es' * (len(used) != 1)} in {called(file)}",
         text=f"{len(said.lines):,} lines, sorted by a {model.core_.name}.",
@@ -166,8 +202,10 @@ def _grouping(model: Clusterer, said: Answers, file: str, *, examples: bool) -> 
         groups=used,
         signature=model.signature_,
         fit=getattr(model, "fit_", None),
-        notes=notes,
+        notes=remarks,
         counts=[("lines", [group.size for group in used])],
+        tokens=counts_tokens(model),
+        comparison=comparison,
     )
 
 

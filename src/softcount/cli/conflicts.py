@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import typer
 
+from softcount.cli.learner_names import LearnerName
+
 
 def refuse_with(ctx: typer.Context, option: str, names: Sequence[str], why: str) -> None:
     """A usage error if ``option`` came with any of these, which it would leave without effect."""
@@ -16,6 +18,14 @@ def refuse_with(ctx: typer.Context, option: str, names: Sequence[str], why: str)
     ]
     if given:
         raise typer.BadParameter(f"{option} does not go with {', '.join(given)}: {why}")
+
+
+def refuse_spectral(learner: LearnerName | None, *, unless: bool = False) -> None:
+    """A usage error where no classes of bags of words are looked for: these it solves for."""
+    if learner is LearnerName.SPECTRAL and not unless:
+        raise typer.BadParameter(
+            "--learner spectral is for documents without labels and --model multinomial"
+        )
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:

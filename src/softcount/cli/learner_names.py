@@ -21,6 +21,7 @@ class LearnerName(StrEnum):
     MONTE_CARLO_EM = "monte-carlo-em"
     GIBBS = "gibbs"
     COLLAPSED_GIBBS = "collapsed-gibbs"
+    SPECTRAL = "spectral"
 
 
 def learner_called(
@@ -39,6 +40,7 @@ def learner_called(
         LearnerName.MONTE_CARLO_EM: learners.MonteCarloEM,
         LearnerName.GIBBS: learners.Gibbs,
         LearnerName.COLLAPSED_GIBBS: learners.CollapsedGibbs,
+        LearnerName.SPECTRAL: learners.Spectral,
     }
     samples = name in (LearnerName.GIBBS, LearnerName.COLLAPSED_GIBBS)
     runs = "n_chains" if samples else "n_init"

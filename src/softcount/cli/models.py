@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from softcount import store
 from softcount.cli.progress import Progress
 from softcount.errors import StoreError
+from softcount.models import mixture
 from softcount.models.mixture.base import Clusterer, Mixture
 from softcount.models.mixture.naive_bayes import CollapseWarning, NaiveBayes
 from softcount.models.mixture.words import WordMixture
-from softcount.store import load
 
-AGAINST_COLLAPSE = (
-    "try a smaller --smoothing, --length 100, a smaller --unlabelled-weight, or "
-    "--unlabelled-weight cv"
-)
+if TYPE_CHECKING:
+    from softcount.models.senses import SenseInducer
+
+CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
 
 
 def is_of_words(model: Mixture) -> bool:
@@ -26,8 +27,8 @@ def is_of_words(model: Mixture) -> bool:
     return isinstance(model, WordMixture)
 
 
-def learn(model: Any, items: Any, labels: Any = None) -> None:
-    """Fit a model, with a line of progress; what it warns of is said in plain words."""
+def learn(model: Any, items: Any, labels: Any = None, against_collapse: str = "") -> None:
+    """Fit a model, with a line of progress; what it warns of is said in words of the command."""
     progress = Progress(len(items))
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -36,33 +37,53 @@ def learn(model: Any, items: Any, labels: Any = None) -> None:
     finally:
         progress.end()
     for warning in caught:
-        _say(warning)
+        _say(warning, against_collapse)
 
 
-def _say(warning: warnings.WarningMessage) -> None:
+def _say(warning: warnings.WarningMessage, against_collapse: str) -> None:
     text = str(warning.message)
     if issubclass(warning.category, CollapseWarning):  # its advice is for users of Python
-        text = f"{text.partition(' Try ')[0]}\n  hint: {AGAINST_COLLAPSE}"
+        text = f"{text.partition(' Try ')[0]}\n  hint: {against_collapse}"
     typer.echo(f"softcount: warning: {text}", err=True)
 
 
 def load_clusterer(path: Path) -> Clusterer:
     """The model in a file, if it sorts into classes."""
-    model: Clusterer = _loaded(path, Clusterer, "softcount cluster --save")
+    stored = _stored(path, CLUSTER)
+    model: Clusterer = getattr(mixture, stored.kind).restore(stored)
     return model
 
 
 def load_classifier(path: Path) -> NaiveBayes:
     """The model in a file, if it gives labels."""
-    model: NaiveBayes = _loaded(path, NaiveBayes, "softcount classify --save")
+    stored = _stored(path, CLASSIFY)
+    model: NaiveBayes = getattr(mixture, stored.kind).restore(stored)
     return model
 
 
-def _loaded(path: Path, kind: type[Any], command: str) -> Any:
-    model = load(path)
-    if not isinstance(model, kind):
+def load_inducer(path: Path) -> SenseInducer:
+    """The model in a file, if it tells senses apart."""
+    from softcount.models.senses import SenseInducer
+
+    return SenseInducer.restore(_stored(path, SENSES))
+
+
+def _stored(path: Path, command: str) -> store.Stored:
+    """What a file holds, if this command can use it."""
+    stored = store.read(path)
+    theirs = _command_for(stored.kind)
+    if theirs != command:
         raise StoreError(
-            f"{path} holds a {type(model).__name__}, which this command cannot use",
-            f"give a file that {command} wrote",
+            f"{path} holds a {stored.kind}, which {command} cannot use",
+            f"try {theirs} --load {path}" if theirs else "use it in Python: softcount.load",
         )
-    return model
+    return stored
+
+
+def _command_for(kind: str) -> str | None:
+    """The command that uses models of this kind; None if there is none."""
+    if kind == "SenseInducer":
+        return SENSES
+    if kind not in mixture.__all__:
+        return None
+    return CLASSIFY if issubclass(getattr(mixture, kind), NaiveBayes) else CLUSTER

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from softcount.cli.choices import one_of
+from softcount.cli.learner_names import LearnerName
+
 ModelFile = Annotated[
     Path,
     typer.Argument(
@@ -19,12 +22,14 @@ Data = Annotated[
     str,
     typer.Argument(metavar="DATA", help="A text file, one item a line; .gz too; - is stdin."),
 ]
+LEARNER = one_of(LearnerName)
 HOW_TO_LEARN = typer.Option(
     metavar="NAME",
+    parser=LEARNER,
     help="em: exact, climbs at every step; begin here. hard-em: single best guesses. online-em: "
     "mini-batches, for much data. incremental-em: shard by shard. variational-bayes, "
     "stochastic-vb: a posterior over the tables. monte-carlo-em: EM with draws. gibbs: draws from "
-    "the posterior, in several chains.",
+    "the posterior, in several chains. Some models of documents also: collapsed-gibbs, spectral.",
 )
 Name = Annotated[str | None, typer.Option(help="Which story of the file, if not the last.")]
 Tokens = Annotated[
@@ -71,13 +76,22 @@ Texts = Annotated[
     typer.Argument(metavar="FILE", help="A text file, one document a line; .gz too; - is stdin."),
 ]
 Classes = Annotated[
-    int | None, typer.Option("-k", "--classes", min=1, help="How many classes (process: at most).")
+    int | None,
+    typer.Option(
+        "-k",
+        "--classes",
+        min=1,
+        help="How many classes. [default: 8; for process and process-gaussian, where it is the "
+        "most there can be, 50]",
+    ),
 ]
 HOW_TO_LEARN_CLASSES = typer.Option(
     metavar="NAME",
+    parser=LEARNER,
     help="If not given, what suits the model: em; hard-em for kmeans; variational-bayes for "
-    "process. Also online-em, incremental-em, stochastic-vb, monte-carlo-em, gibbs, and "
-    "collapsed-gibbs (multinomial and process).",
+    "process and process-gaussian. Also online-em, incremental-em, stochastic-vb, monte-carlo-em, "
+    "gibbs; collapsed-gibbs (multinomial and process); spectral (multinomial: solved from moments, "
+    "with --max-iter steps of EM after that, else none).",
 )
 SplitAtSpaces = Annotated[
     bool,
@@ -96,7 +110,18 @@ WordSmoothing = Annotated[
     float, typer.Option(min=0.0, help="Add this to every count of a word in a class.")
 ]
 StopWords = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Leave out the words in this file.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Leave out the words in this file; english: scikit-learn's list."
+    ),
+]
+Gold = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Say how well the answers agree with these: the known class of each line; -1 or a "
+        "blank line if it is unknown.",
+    ),
 ]
 MinCount = Annotated[
     int, typer.Option(min=1, help="Leave out words that fewer lines than this have.")

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcount.cli import options
-from softcount.cli.conflicts import refuse_with
+from softcount.cli.choices import one_of
+from softcount.cli.conflicts import refuse_spectral, refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.targets import check_target
 from softcount.cli.texts import WordFilter, read_points, read_texts, word_counter
 
 if TYPE_CHECKING:
-    from softcount.evaluate.select import Row, Selection
+    from softcount.evaluate.selection import Row, Selection
 
 WORD_OPTIONS = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
 
@@ -57,6 +58,7 @@ def select(
             help="What decides. bic, icl: few classes if there are many words. aic: more. heldout: "
             "how well lines are foreseen that were not learned from (a second fit for each k).",
             metavar="NAME",
+            parser=one_of(By),
         ),
     ] = By.BIC,
     model: Annotated[
@@ -65,14 +67,17 @@ def select(
             help="multinomial: how often words occur. bernoulli: whether they do. gaussian: lines "
             "are columns of numbers, separated by tabs or spaces.",
             metavar="NAME",
+            parser=one_of(ModelName),
         ),
     ] = ModelName.MULTINOMIAL,
     tokens: options.SplitAtSpaces = False,
     learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
+    init: options.ClassInit = "kmeans",
     smoothing: options.WordSmoothing = 0.1,
     stop_words: options.StopWords = None,
     min_count: options.MinCount = 1,
     max_share: options.MaxShare = 1.0,
+    scouts: options.Scouts = 0,
     max_iter: options.MaxIter = None,
     tol: options.Tol = None,
     n_init: options.NInit = None,
@@ -91,6 +96,7 @@ def select(
     softcount select documents.txt -k 5:50:5 --by heldout --html classes.html
     softcount select points.tsv --model gaussian --json > criteria.json
     """
+    refuse_spectral(learner, unless=model is ModelName.MULTINOMIAL)
     with readable_errors():
         check_target(html, "--html")
         numbers = numbers_in(k)
@@ -98,6 +104,8 @@ def select(
         from softcount.evaluate import select as compare
 
         settings: dict[str, Any] = {
+            "init": init,
+            "scouts": scouts,
             "learner": learner_called(learner, max_iter, tol, n_init),
             "engine": Local(threads),
             "random_state": seed,
@@ -177,6 +185,8 @@ class _Progress:
 
 def _as_json(found: Selection) -> str:
     """Everything as one JSON object, which knows neither infinity nor NaN."""
+    from softcount.show import selection
+
     rows = [
         {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -187,6 +197,7 @@ def _as_json(found: Selection) -> str:
     whole = {
         "by": found.by,
         "best_k": found.best_k,
+        "edge": selection.edge(found),
         "winners": {by: found.winner(by) for by in found.known},
         "items": found.n_items,
         "signature": found.best.signature_,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcount.cli import options
-from softcount.cli.conflicts import refuse_with
+from softcount.cli.conflicts import refuse_spectral, refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.targets import check_target
-from softcount.cli.texts import read_texts
+from softcount.cli.texts import read_texts, stop_words_in
 
 if TYPE_CHECKING:
     from softcount.models.senses import SenseInducer
@@ -25,7 +25,7 @@ NOWHERE = "-"
 """What is printed for a line without the word."""
 LEARNING_OPTIONS = (
     *("word", "forms", "k", "window", "near", "min_count", "svd", "smoothing", "learner", "init"),
-    *("scouts", "max_iter", "tol", "n_init", "seed", "threads", "save"),
+    *("stop_words", "scouts", "max_iter", "tol", "n_init", "seed", "threads", "save"),
 )
 
 Word = Annotated[
@@ -46,6 +46,13 @@ Near = Annotated[
 MinContexts = Annotated[
     int, typer.Option(min=1, help="Leave out words that fewer contexts than this have.")
 ]
+StopWords = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Words in this file count only with their place; english: scikit-learn's list.",
+    ),
+]
 Svd = Annotated[
     int | None,
     typer.Option(
@@ -65,6 +72,7 @@ def senses(
     window: Window = 25,
     near: Near = 3,
     min_count: MinContexts = 2,
+    stop_words: StopWords = None,
     svd: Svd = None,
     tokens: options.SplitAtSpaces = False,
     smoothing: options.WordSmoothing = 0.1,
@@ -94,18 +102,22 @@ def senses(
     softcount senses --word line --forms line,lines -k 6 sentences.txt --html line.html
     softcount senses --load line.softcount more.txt
     """
+    refuse_spectral(learner, unless=svd is None)
     with readable_errors():
         check_target(save, "--save")
         check_target(html, "--html")
+        from softcount.cli import models
+
         lines = read_texts(file)
         sentences: list[Any] = [text.split() for text in lines.texts] if tokens else [*lines.texts]
         if load is not None:
             refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
-            model = _loaded(load)
+            model = models.load_inducer(load)
         else:
             if word is None and forms is None:
                 raise typer.BadParameter("say which word: --word bank")
             lines.demand_some(file)
+            from softcount.corpus.tokenise import words
             from softcount.engines import Local
             from softcount.models.senses import SenseInducer
 
@@ -114,6 +126,7 @@ def senses(
                 window=window or None,
                 near=near,
                 min_count=min_count,
+                stop_words=sorted(stop_words_in(stop_words, words)),
                 svd=svd,
                 smoothing=smoothing,
                 init=init,
@@ -141,12 +154,6 @@ def _learn(model: SenseInducer, sentences: list[Any], forms: list[str]) -> None:
         model.fit(sentences, forms, on_step=progress)
     finally:
         progress.end()
-
-
-def _loaded(path: Path) -> SenseInducer:
-    from softcount.models.senses import SenseInducer
-
-    return SenseInducer.load(path)
 
 
 def _report(
@@ -186,7 +193,7 @@ def _print_lines(rows: list[list[int]], shares: Array, positions: list[int], as_
     for number, here in enumerate(rows, 1):
         if as_json:
             each = [
-                {"sense": chosen[i], "word": positions[i], "probabilities": shares[i].tolist()}
+                {"sense": chosen[i], "position": positions[i], "probabilities": shares[i].tolist()}
                 for i in here
             ]
             sys.stdout.write(jsons.dumps({"line": number, "occurrences": each}) + "\n")
@@ -196,15 +203,16 @@ def _print_lines(rows: list[list[int]], shares: Array, positions: list[int], as_
 
 
 def _grouping(model: SenseInducer, shares: Array, file: str, n_lines: int) -> Grouping:
-    """What was learned, with the sizes that the senses have in this file."""
+    """What was learned, with the sizes that the senses have in this file; the largest first."""
     import numpy as np
 
     from softcount.cli.answers import called
     from softcount.show.groups import Group, Grouping, Mark
 
     chosen = np.bincount(shares.argmax(axis=1), minlength=model.n_components)
+    sizes = zip(model.senses_, chosen.tolist(), strict=True)
     groups = []
-    for sense, size in zip(model.senses_, chosen.tolist(), strict=True):
+    for sense, size in sorted(sizes, key=lambda one: -one[1]):
         longest = max((part for _, part in sense.words), default=1.0)
         marks = [Mark(name, f"{100 * part:.1f}", part / longest) for name, part in sense.words]
         share = size / max(len(shares), 1)

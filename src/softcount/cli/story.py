@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softcount.cli import options
+from softcount.cli.conflicts import refuse_spectral
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.lines import Form, Line, read
@@ -58,6 +59,7 @@ def story(
     zcat big.gz | softcount story model.py - --json > learned.json
     """
     form = _form(tokens, chars, json_lines)
+    refuse_spectral(learner)
     with readable_errors(model):
         check_target(save, "--save")
         check_target(html, "--html")

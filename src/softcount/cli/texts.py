@@ -11,6 +11,8 @@ from typing import Any
 from softcount.cli.lines import numbered
 from softcount.errors import DataError, shown
 
+ENGLISH = "english"
+
 
 @dataclass(frozen=True)
 class WordFilter:
@@ -23,6 +25,13 @@ class WordFilter:
     @property
     def passes_all(self) -> bool:
         return self == WordFilter()
+
+    @property
+    def fewer(self) -> str:
+        """How to ask for fewer words than these, on the command line."""
+        if (self.min_count, self.max_share) == (1, 1.0):
+            return "fewer words (--min-count 2 --max-share .1)"
+        return f"fewer words (now --min-count {self.min_count} --max-share {self.max_share:g})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +130,7 @@ def _vocabulary(
     texts: Sequence[str], cut: Callable[[str], list[str]], wanted: WordFilter
 ) -> list[str]:
     lines_with = Counter(word for text in texts for word in set(cut(text)))
-    unwanted = set() if wanted.stop_words is None else _stop_words(wanted.stop_words, cut)
+    unwanted = stop_words_in(wanted.stop_words, cut)
     most = wanted.max_share * len(texts)
     kept = [
         word
@@ -136,5 +145,13 @@ def _vocabulary(
     return sorted(kept)
 
 
-def _stop_words(path: str, cut: Callable[[str], list[str]]) -> set[str]:
-    return {word for _, text in numbered(path) for word in cut(text)}
+def stop_words_in(source: str | None, cut: Callable[[str], list[str]]) -> set[str]:
+    """The words in a file, or scikit-learn's list for ``english``; none without a source."""
+    if source is None:
+        return set()
+    if source != ENGLISH:
+        return {word for _, text in numbered(source) for word in cut(text)}
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    # capitals too, for what cuts at spaces keeps them
+    return {form for word in ENGLISH_STOP_WORDS for form in (word, word.capitalize())}

@@ -19,7 +19,7 @@ from softcount.evaluate.likelihood import (
     perplexity,
     split,
 )
-from softcount.evaluate.select import Selection, select
+from softcount.evaluate.selection import Selection, select
 
 __all__ = [
     "Agreement",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from html import escape
 from typing import Any
 
@@ -10,15 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from softcount.show.groups import Group, Grouping, Mark, shortened
+from softcount.show.groups import LONGEST_MARK, Group, Grouping, in_a_line
 from softcount.show.report import document, ending, signed
 from softcount.show.terminal import bar, verdict_line
-
-IN_A_LINE = 8
-"""How many marks stand in a group's line of an overview."""
-
-LONGEST_MARK = 24
-"""Longer ones are cut where they would not fit."""
 
 STYLE = """
 body { max-width: 60rem; } h1 { overflow-wrap: anywhere; }
@@ -43,7 +37,8 @@ body { max-width: 60rem; } h1 { overflow-wrap: anywhere; }
   overflow-wrap: anywhere; }
 .note { font-size: .92rem; } .end { border-top: 1px solid var(--rule); padding-top: 1rem; }
 @media (max-width: 44rem) { .group { grid-template-columns: 1fr; }
-  .overview .words { display: none; } }
+  .overview td.bar { min-width: 4rem; width: 5rem; } .overview .words { min-width: 16rem; }
+  .overview .words { padding-right: .4rem; } }
 @media print { body { max-width: none; font-size: 11pt; } .group { break-inside: avoid;
   grid-template-columns: 14rem 1fr; } tr { break-inside: avoid; }
   td.bar span { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
@@ -54,7 +49,11 @@ def page(grouping: Grouping) -> str:
     """A whole page, which needs no network."""
     notes = "".join(f'<p class="note">{escape(note)}.</p>' for note in grouping.notes)
     shown = [group for group in grouping.groups if group.size]
-    legend = f"Beside each {grouping.kind} the {grouping.counted}s most typical of it. Figures: "
+    order = "Labels in alphabetical order" if grouping.kind == "label" else "The largest first"
+    legend = (
+        f"{order}. Below, what marks each {grouping.kind}, the longest bar first, beside the "
+        f"{grouping.counted}s most typical of it. Figures: "
+    )
     body = (
         f"{notes}{_overview(grouping)}"
         f'<p class="scale">{escape(legend + grouping.figures)}.</p>'
@@ -75,12 +74,12 @@ def _overview(grouping: Grouping) -> str:
         rows += (
             f'<tr><th scope="row">{_link(group, grouping.kind)}</th>'
             f'<td class="bar"><span style="width:{100 * group.share / largest:.1f}%"></span></td>'
-            f'{cells}<td class="words">{escape(_in_a_line(group.marks, LONGEST_MARK))}</td></tr>'
+            f'{cells}<td class="words">{escape(in_a_line(group.marks, LONGEST_MARK))}</td></tr>'
         )
     return (
-        f'<table class="overview"><thead><tr><th>{grouping.kind}</th><th></th>'
+        f'<div class="wide"><table class="overview"><thead><tr><th>{grouping.kind}</th><th></th>'
         f'<th class="size">share</th>{heads}<th class="words">marked by</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -102,20 +101,12 @@ def _anchor(group: Group) -> str:
     return "g-" + "".join(c if c.isalnum() else f".{ord(c):x}." for c in group.name)
 
 
-def _in_a_line(marks: Sequence[Mark], longest: int | None = None) -> str:
-    """Words alone; columns with their figures."""
-    few = marks[:IN_A_LINE]
-    if any(mark.name.startswith("column ") for mark in few):
-        return ", ".join(f"{mark.name} {mark.figure}" for mark in few)
-    return " ".join(shortened(mark.name, longest or len(mark.name)) for mark in few)
-
-
 def _section(group: Group, grouping: Grouping) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(mark.name)}</th><td class="bar">'
         f'<span{" class=below" * mark.below} style="width:{100 * mark.bar:.1f}%"></span></td>'
         f'<td class="p">{escape(mark.figure)}</td></tr>'
-        for mark in group.marks
+        for mark in sorted(group.marks, key=lambda mark: -mark.bar)
     )
     examples = "".join(f"<li>{escape(text)}</li>" for text in group.examples)
     size = f"{group.size:,} {grouping.counted}{'s' * (group.size != 1)} · {group.share:.1%}"
@@ -127,9 +118,20 @@ def _section(group: Group, grouping: Grouping) -> str:
 
 
 def _end(grouping: Grouping) -> str:
+    compared = grouping.comparison
+    beside = f"<pre>{escape(str(compared))}</pre>" if compared is not None else ""
     if grouping.fit is None:
-        return signed(grouping.signature)
-    return ending(grouping.fit, grouping.title)
+        return beside + signed(grouping.signature)
+    figures = f'<p class="scale">{escape(_outcome(grouping))}.</p>'
+    return beside + figures + ending(grouping.fit, grouping.title)
+
+
+def _outcome(grouping: Grouping) -> str:
+    """Where the kept run ended, in a line; empty if the model came from a file."""
+    figures = {name.replace("_", "-"): value for name, value in grouping.outcome.items()}
+    steps = figures.pop("steps", 0)
+    ended = [f"{name} {value:,.4f}" for name, value in figures.items()]
+    return " · ".join([*ended, f"{steps:,} step{'s' * (steps != 1)}"]) if ended else ""
 
 
 def show(grouping: Grouping, console: Console) -> None:
@@ -143,36 +145,42 @@ def show(grouping: Grouping, console: Console) -> None:
     table.add_column("marked by", no_wrap=True, overflow="ellipsis")
     for group in grouping.groups:
         length = bar(group.share / largest)
-        words = Text(_in_a_line(group.marks, LONGEST_MARK))
+        words = Text(in_a_line(group.marks, LONGEST_MARK))
         table.add_row(Text(group.name), f"{group.size:,}", f"{group.share:.1%}", length, words)
     console.print(Text(grouping.title, style="bold"), Text(grouping.text), table, sep="\n")
     for note in grouping.notes:
         console.print(Text(note))
+    if grouping.comparison is not None:
+        console.print(Text(str(grouping.comparison)))
     if grouping.fit is not None:
         console.print(verdict_line(grouping.fit.verdict))
+        console.print(Text(_outcome(grouping)))
     # one line, to be copied whole
     console.print(Text(grouping.signature, style="dim"), soft_wrap=True)
 
 
 def as_tsv(grouping: Grouping) -> str:
     """The overview for programs: a group a line, its marks separated by spaces; remarks as #."""
-    remarks = [grouping.signature, *grouping.notes]
-    if grouping.fit is not None:
-        remarks.insert(1, str(grouping.fit.verdict))
+    ended = [] if grouping.fit is None else [str(grouping.fit.verdict), _outcome(grouping)]
+    remarks = [grouping.signature, *ended, *grouping.notes]
+    if grouping.comparison is not None:
+        remarks += str(grouping.comparison).splitlines()
     lines = [f"# {remark}" for remark in remarks]
     lines.append(f"{grouping.kind}\t{grouping.counted}s\tshare\tmarks")
     for group in grouping.groups:
-        lines.append(f"{group.name}\t{group.size}\t{group.share:.4f}\t{_in_a_line(group.marks)}")
+        lines.append(f"{group.name}\t{group.size}\t{group.share:.4f}\t{in_a_line(group.marks)}")
     return "\n".join(lines) + "\n"
 
 
 def as_json(grouping: Grouping) -> dict[str, Any]:
     """The overview as JSON can say it."""
-    fit = grouping.fit
+    fit, compared = grouping.fit, grouping.comparison
     return {
         "signature": grouping.signature,
         "verdict": None if fit is None else _verdict(fit.verdict),
+        **{name: _finite(value) for name, value in grouping.outcome.items()},
         "notes": list(grouping.notes),
+        **({} if compared is None else {"gold": compared.figures()}),
         "groups": [
             {
                 grouping.kind: int(group.name) if grouping.numbered else group.name,
@@ -183,6 +191,11 @@ def as_json(grouping: Grouping) -> dict[str, Any]:
             for group in grouping.groups
         ],
     }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows neither infinity nor NaN."""
+    return value if math.isfinite(value) else None
 
 
 def _verdict(verdict: Any) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,18 @@ from softcount.models.mixture.points import PointMixture
 from softcount.models.mixture.words import WordMixture
 from softcount.types import Array, Fit
 
+if TYPE_CHECKING:
+    from softcount.evaluate import Agreement
+
 MARKS = 10
 EXAMPLES = 4
 LONGEST_EXAMPLE = 260
+
+IN_A_LINE = 8
+"""How many marks stand in a group's line of an overview."""
+
+LONGEST_MARK = 24
+"""Longer ones are cut where they would not fit."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,25 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Answers beside gold classes; ``accuracy`` only where answers have the names of these."""
+
+    agreement: Agreement
+    accuracy: float | None = None
+
+    def __str__(self) -> str:
+        head, *figures = str(self.agreement).splitlines()
+        if self.accuracy is not None:
+            figures.insert(0, f"  {'accuracy':<21}{self.accuracy:7.3f}")
+        return "\n".join([f"beside gold classes: {head}", *figures])
+
+    def figures(self) -> dict[str, float]:
+        """Everything, by name."""
+        accuracy = {} if self.accuracy is None else {"accuracy": self.accuracy}
+        return accuracy | asdict(self.agreement)
+
+
+@dataclass(frozen=True)
 class Grouping:
     """Everything to be shown of some groups.
 
@@ -52,6 +80,8 @@ class Grouping:
     ``counts``   counts to stand beside the groups: what they are of, and one for each group
     ``fit``      None if the model came from a file
     ``counted``  what a group has: lines of a file, occurrences of a word
+    ``tokens``   whether the model foresees words one by one, so that it has a perplexity
+    ``comparison`` with gold classes, if there are any
     """
 
     title: str
@@ -64,11 +94,31 @@ class Grouping:
     notes: Sequence[str] = ()
     counts: Sequence[tuple[str, Sequence[int]]] = ()
     counted: str = "line"
+    tokens: bool = False
+    comparison: Comparison | None = None
 
     @property
     def numbered(self) -> bool:
         """Whether groups have numbers, and no names of their own."""
         return self.kind != "label"
+
+    @property
+    def outcome(self) -> dict[str, float]:
+        """Where the kept run ended, to compare starts and settings by; nothing without a fit."""
+        if self.fit is None:
+            return {}
+        last = self.fit.trace[-1]
+        figures = {
+            "log_likelihood": last.log_likelihood,
+            "objective": last.objective,
+            "steps": last.step,
+        }
+        return figures | ({"perplexity": last.perplexity} if self.tokens else {})
+
+
+def counts_tokens(model: WordMixture | PointMixture) -> bool:
+    """Whether the model foresees every word of a document, and not only which there are."""
+    return isinstance(model, WordMixture) and not model.bernoulli
 
 
 def figures_of(model: WordMixture | PointMixture) -> str:
@@ -108,6 +158,19 @@ def point_marks(model: PointMixture, n: int = MARKS) -> list[list[Mark]]:
         ]
         for k in range(len(means))
     ]
+
+
+def marks_of(model: WordMixture | PointMixture) -> list[list[Mark]]:
+    """What marks each class of a model."""
+    return word_marks(model) if isinstance(model, WordMixture) else point_marks(model)
+
+
+def in_a_line(marks: Sequence[Mark], longest: int | None = None) -> str:
+    """Words alone; columns with their figures."""
+    few = marks[:IN_A_LINE]
+    if any(mark.name.startswith("column ") for mark in few):
+        return ", ".join(f"{mark.name} {mark.figure}" for mark in few)
+    return " ".join(shortened(mark.name, longest or len(mark.name)) for mark in few)
 
 
 def word_fitness(model: WordMixture, counts: Any, shares: Array) -> Array:

@@ -31,6 +31,7 @@ p { margin: .5rem 0; max-width: 40rem; } .lead, .scale { color: var(--soft); }
 code, pre { font: .78rem/1.55 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 pre { margin: .8rem 0; overflow-x: auto; white-space: pre-wrap; }
 details { margin: .8rem 0; } summary { cursor: pointer; color: var(--soft); font-size: .86rem; }
+.wide { overflow-x: auto; } .wide table { min-width: 100%; width: auto; }
 .signature { color: var(--soft); overflow-wrap: anywhere; }
 .tables { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr));
   gap: 1.2rem 2rem; margin: 1.2rem 0; align-items: start; }
@@ -44,6 +45,7 @@ td.bar { width: 45%; } td.bar span { display: block; height: .55em; min-width: 1
 td.p { text-align: right; font-variant-numeric: tabular-nums; padding-left: .6rem; width: 3.6em; }
 td.more { color: var(--soft); padding: .12rem 0; }
 figure { margin: 1.2rem 0; } figcaption { color: var(--soft); font-size: .86rem; }
+@media (max-width: 30rem) { body { padding: 1.6rem 1rem 2.4rem; } h1 { font-size: 1.6rem; } }
 @media print { body { padding-top: 0; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
 """
 

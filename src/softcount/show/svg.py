@@ -22,6 +22,7 @@ STYLE = """
 .sc-chart text { fill: var(--ink); } .sc-chart .rule { stroke: var(--rule); }
 .sc-chart .run { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .sc-chart .dot { stroke-width: 8; }
+.sc-chart .dashed { stroke-dasharray: 7 6; stroke-linecap: butt; }
 .sc-chart .c0 { stroke: var(--c0); } .sc-chart .c1 { stroke: var(--c1); }
 .sc-chart .c2 { stroke: var(--c2); } .sc-chart .c3 { stroke: var(--c3); }
 .sc-chart .faint { stroke: var(--faint); stroke-width: 1.2; }
@@ -34,6 +35,7 @@ class Series:
 
     ``values``  one for each step from 0 on, or for each place in ``at``, which rises
     ``dot``     the number of a value that gets a dot
+    ``dashed``  so that a line below it stays in sight
     """
 
     name: str
@@ -41,6 +43,7 @@ class Series:
     faint: bool = False
     at: Sequence[float] | None = None
     dot: int | None = None
+    dashed: bool = False
 
     @property
     def places(self) -> Sequence[float]:
@@ -175,8 +178,8 @@ def _run(frame: _Frame, series: Series, css: str) -> str:
     # a path of one point shows nothing without this: a round cap needs a line of no length
     tail = path[-1].replace("M", "L") if path[-1].startswith("M") else ""
     return (
-        f'<path class="run {css}" d="{"".join(path)}{tail}"><title>{escape(series.name)}</title>'
-        f"</path>{_dot(frame, series, css)}"
+        f'<path class="run {css}{" dashed" * series.dashed}" d="{"".join(path)}{tail}">'
+        f"<title>{escape(series.name)}</title></path>{_dot(frame, series, css)}"
     )
 
 
@@ -194,8 +197,9 @@ def _legend(named: Sequence[Series], above: bool) -> str:
             x, y = LEFT + k * (WIDTH - LEFT - RIGHT) // len(named), TOP
         else:
             x, y = WIDTH - RIGHT - 150, HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
+        css = f"run c{k % 4}{' dashed' * one.dashed}"
         parts.append(
-            f'<line class="run c{k % 4}" x1="{x}" x2="{x + 18}" y1="{y}" y2="{y}"/>'
+            f'<line class="{css}" x1="{x}" x2="{x + 18}" y1="{y}" y2="{y}"/>'
             f'<text x="{x + 26}" y="{y + 4}">{escape(one.name)}</text>'
         )
     return "".join(parts)

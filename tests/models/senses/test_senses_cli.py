@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import softcount as sc
 from softcount.cli.app import app
 
 LINES = [
@@ -68,11 +69,36 @@ def test_json_and_summary(file: Path) -> None:
     ]
     assert [row["line"] for row in rows] == list(range(1, len(LINES) + 1))
     assert [len(row["occurrences"]) for row in rows] == [1, 1, 0, 1, 0, 1, 1, 1, 1, 2]
-    assert [one["word"] for one in rows[9]["occurrences"]] == [6, 11]
+    assert [one["position"] for one in rows[9]["occurrences"]] == [6, 11]
     assert sum(rows[0]["occurrences"][0]["probabilities"]) == pytest.approx(1.0)
     overview = json.loads(senses("--word", "bank", file, "--json", "--summary").stdout)
     assert sum(group["occurrences"] for group in overview["groups"]) == 9
     assert {group["sense"] for group in overview["groups"]} == {0, 1}
+    sizes = [group["occurrences"] for group in overview["groups"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_stop_words_count_only_with_their_place(file: Path, tmp_path: Path) -> None:
+    def known(*more: str | Path) -> set[str]:
+        model = tmp_path / "m.softcount"
+        assert senses("--word", "bank", file, "--save", model, *more).exit_code == 0
+        return set(sc.load(model).vocabulary_)
+
+    assert {"the", "the_", "river"} <= known()
+    assert {"the", "river"} & known("--stop-words", "english") == {"river"}
+    assert "the_" in known("--stop-words", "english")
+    stop = tmp_path / "stop.txt"
+    stop.write_text("River\n")
+    assert {"the", "river"} & known("--stop-words", stop) == {"the"}
+
+
+def test_a_file_of_another_kind_says_which_command_reads_it(file: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.softcount"
+    CliRunner().invoke(app, ["cluster", str(file), "-k", "2", "--save", str(model)])
+    result = senses("--load", model, file)
+    assert result.exit_code == 1
+    assert "holds a MultinomialMixture" in result.stderr
+    assert f"try softcount cluster --load {model}" in result.stderr
 
 
 def test_forms_and_tokens(file: Path) -> None:

@@ -13,13 +13,13 @@ from softcount.errors import SoftcountError, StoreError
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.fit import check_start
+from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 
 M = TypeVar("M")
 TABLE = "table."
 OBJECTS = ("learner", "engine", "vectorizer")
 """Settings that are objects, and never in a file."""
-AGAIN = "the file was written by another version, or by hand: save the model again"
 
 
 def save(
@@ -113,30 +113,6 @@ def _n_features(given: Any) -> int:
     if not isinstance(given, int) or given < 1:
         raise StoreError(f"{given!r} is no number of columns", AGAIN)
     return given
-
-
-def strings(given: Any, n: int, what: str) -> Array | None:
-    """A list of ``n`` strings from a file as an array, or None for None."""
-    if given is None:
-        return None
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise StoreError(f"the {what} are not a list of strings", AGAIN)
-    if len(given) != n:
-        raise StoreError(f"there are {len(given)} {what} for {n} columns", AGAIN)
-    return np.array(given, dtype=object)
-
-
-def numbers(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> Array:
-    """An array of a file, if it has this shape (None: any length) and finite numbers."""
-    array = np.asarray(stored.arrays[name], dtype=np.float64)
-    fits = array.ndim == len(shape) and all(
-        wanted is None or size == wanted for size, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits or not np.isfinite(array).all():
-        raise StoreError(
-            f"{name!r} has the shape {array.shape}, not {shape}, or holds what is no number", AGAIN
-        )
-    return array
 
 
 def _tables(families: Mapping[str, Family], stored: store.Stored) -> dict[str, Array]:

@@ -13,9 +13,9 @@ from softcount import store
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
 from softcount.models.base import FitOptions, all_or_nothing
-from softcount.models.mixture import files
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
 from softcount.models.mixture.naive_bayes import CollapseWarning, NaiveBayes
+from softcount.models.stored import numbers
 from softcount.types import Array
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class NaiveBayesCV(NaiveBayes):
         return {**arrays, "cv_scores": scores}, {**facts, "chosen": self.unlabelled_weight_}
 
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
-        scores = files.numbers(stored, "cv_scores", (None, 2))
+        scores = numbers(stored, "cv_scores", (None, 2))
         self.cv_scores_ = {float(weight): float(score) for weight, score in scores}
         self.unlabelled_weight_ = stored.meta["chosen"]
         if not 0.0 <= self.unlabelled_weight_ < np.inf:

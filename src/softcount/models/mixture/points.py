@@ -21,6 +21,7 @@ from softcount.models.mixture.emissions import Vectors
 from softcount.models.mixture.items import Items, Points
 from softcount.models.mixture.lloyd import spherical_core
 from softcount.models.settings import check_number
+from softcount.models.stored import numbers
 from softcount.types import Array
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ class PointMixture(Clusterer):
 
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Points:
         n = self.n_features_in_
-        self.offset_ = files.numbers(stored, "offset", (n,))
+        self.offset_ = numbers(stored, "offset", (n,))
         cells = {"full": n * n, "tied": n * n, "diag": n, "spherical": 1, "identity": 0}
         width = n + cells[getattr(self, "covariance", "identity")] + 1
-        files.numbers(stored, files.TABLE + "points", (self.n_components, width))
+        numbers(stored, files.TABLE + "points", (self.n_components, width))
         return Points(np.zeros((0, n)))
 
 

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils.validation import validate_data
 
 from softcount import store
-from softcount.corpus import texts
 from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError, shown
+from softcount.errors import LearnerError
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.models.mixture import files, starts
@@ -22,62 +19,26 @@ from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Emission, Presence, Words
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.word_core import WordCore
+from softcount.models.reading import ReadsWords, telling
 from softcount.models.settings import check_number
+from softcount.models.stored import numbers
 from softcount.types import Array
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
 
-KEPT_LENGTHS = 10_000  # of training documents, for generate()
 
-
-class WordMixture(Mixture):
+class WordMixture(ReadsWords, Mixture):
     """What all mixtures of documents share: how documents are read, and what is said of words."""
 
     smoothing: float
     prior: float | Mapping[str, float] | None
     bernoulli: bool
-    vectorizer: Any
-    vectorizer_: Any
-    vocabulary_: Array | None
-    """The words, in the order of the columns; None if the model was fitted to a bare matrix."""
 
     def observe(self, X: Any, *, first: bool) -> Bags:
-        found = texts.texts_in(X)
-        if found is not None:
-            X = self._counted(found, first)
-        elif first:
-            self.vectorizer_ = None
-        if hasattr(X, "columns") and first:  # a data frame names its words
-            names: Any = np.asarray(X.columns, dtype=object)
-        else:
-            names = None
-        checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
-        if first:
-            counted = self.vectorizer_ is not None
-            self.vocabulary_ = texts.vocabulary_of(self.vectorizer_) if counted else names
-        bags = Bags.of(checked)
+        bags = self.read(X, first=first)
         return bags.present() if self.bernoulli else bags
-
-    def _counted(self, documents: list[Any], first: bool) -> Any:
-        if first:
-            given = self.vectorizer
-            if given is not None and not hasattr(given, "fit_transform"):
-                raise LearnerError(
-                    f"vectorizer={shown(given)} cannot count words",
-                    "give scikit-learn's CountVectorizer, or one like it",
-                )
-            self.vectorizer_ = (
-                texts.default_vectorizer(documents) if given is None else clone(given, safe=False)
-            )
-            return texts.learn_words(self.vectorizer_, documents)
-        if getattr(self, "vectorizer_", None) is None:
-            raise DataError(
-                "this model was fitted to a matrix of counts, and cannot count words by itself",
-                "pass counts in the same columns, or fit the model to texts",
-            )
-        return texts.count_words(self.vectorizer_, documents)
 
     def emission(self, n_classes: int, n_words: int) -> Emission:
         prior = self._priors()["words"]
@@ -113,8 +74,7 @@ class WordMixture(Mixture):
     def remember(self, corpus: Items) -> None:
         super().remember(corpus)
         assert isinstance(corpus.x, Bags)
-        evenly = np.linspace(0, len(corpus) - 1, min(len(corpus), KEPT_LENGTHS)).astype(np.int64)
-        self._lengths = corpus.x.lengths[evenly]
+        self.remember_lengths(corpus.x)
 
     # what was learned
     @property
@@ -131,65 +91,24 @@ class WordMixture(Mixture):
         return self.weights_, self.words_
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
-        """The words that mark each class, with their probabilities.
-
-        Those with the largest p(w | k) log² [p(w | k) / p(w)], of all that are more common in the
-        class than elsewhere. Without the square these would be what words contribute to the
-        divergence of the class from the whole, and words such as "the" would often come first.
-        A class without any such word is shown by its commonest ones.
-        """
-        (weights, words), names = self.class_words(), self._names()
-        overall = np.maximum(weights / weights.sum() @ words, 1e-300)
-        lift = np.log(np.maximum(words, 1e-300) / overall)
-        telling = words * np.where(lift > 1e-9, lift, 0.0) ** 2
-        order = np.lexsort((-words, -telling))[:, :n]  # among equals, the common ones
-        return [
-            [(names[w], float(words[k, w])) for w in row if telling[k, w] or not telling[k].any()]
-            for k, row in enumerate(order)
-        ]
-
-    def _names(self) -> Array:
-        """The words, or numbers of columns where words have no names."""
-        if self.vocabulary_ is None:
-            return np.arange(self.n_features_in_).astype(object)
-        return self.vocabulary_
+        """The words that mark each class, with their probabilities: see `telling`."""
+        return telling(*self.class_words(), self.word_names(), n)
 
     # new data
     def _generated(self, classes: Array, rng: np.random.Generator) -> Any:
         """Documents as long as those learned from: texts for texts, counts for counts."""
-        lengths = np.round(rng.choice(self._lengths, size=len(classes))).astype(np.int64)
         table = self.raw_params_["words"]
-        counts = self.core_.emission.generate(table, classes, rng, lengths)
-        if self.vectorizer_ is None:
-            return counts
-        names = self._names()
-        return [
-            " ".join(rng.permutation(np.repeat(names[row.indices], row.data))) for row in counts
-        ]
+        lengths = self.some_lengths(len(classes), rng)
+        return self.told(self.core_.emission.generate(table, classes, rng, lengths), rng)
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        named = self.vocabulary_ is not None
-        facts = {
-            "vocabulary": list(map(str, self.vocabulary_)) if named else None,  # type: ignore[arg-type]
-            "vectorizer": None if self.vectorizer_ is None else texts.described(self.vectorizer_),
-        }
-        return {"lengths": self._lengths}, facts
+        return self.stored_words()
 
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
         K, V = self.n_classes, self.n_features_in_
-        files.numbers(stored, files.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
-        self._lengths = files.numbers(stored, "lengths", (None,))
-        if not len(self._lengths) or not 0.0 <= self._lengths.min() <= self._lengths.max() < 2**40:
-            raise DataError("there are no lengths of documents, or impossible ones")
-        self.vocabulary_ = files.strings(stored.meta["vocabulary"], V, "words")
-        described, own = stored.meta["vectorizer"], given.get("vectorizer")
-        if own is not None:
-            self.vectorizer_ = texts.adopted(own, self.vocabulary_, V)
-        elif described is None:
-            self.vectorizer_ = None
-        else:
-            self.vectorizer_ = texts.restored(described, self.vocabulary_)
+        numbers(stored, files.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
+        self.recall_words(stored, given)
         return Bags.of(sparse.csr_matrix((0, V)))
 
     def __sklearn_tags__(self) -> Any:

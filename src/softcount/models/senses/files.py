@@ -9,8 +9,9 @@ from softcount import store
 from softcount.corpus.space import SemanticSpace
 from softcount.errors import SoftcountError, StoreError
 from softcount.models.mixture import GaussianMixture, MultinomialMixture
-from softcount.models.mixture.files import AGAIN, content, numbers, plain_settings, strings
+from softcount.models.mixture.files import content, plain_settings
 from softcount.models.senses.findings import Sense
+from softcount.models.stored import AGAIN, numbers, strings
 
 MIXTURE, IDF, AXES = "mixture.", "space.idf", "space.axes"
 
