@@ -35,7 +35,8 @@ def _lanes_of(builder: Any, shuffled: Any, first: int, count: int) -> Any:
 
 def _splat(builder: Any, number: Any) -> Any:
     """The same number in every lane."""
-    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, _const(0))
+    kind = ir.VectorType(number.type, WIDTH)
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _const(0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INT32, WIDTH), [0] * WIDTH))
 
 
@@ -62,14 +63,15 @@ def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any]) ->
 
 
 class _Matrix:
-    """A 2-D array seen as rows of vectors."""
+    """A 2-D array, of doubles or of floats, seen as rows of vectors."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         array = context.make_array(kind)(context, builder, value)
         columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
         self.builder = builder
+        self.vector = ir.VectorType(context.get_value_type(kind.dtype), WIDTH)
         self.vectors = builder.udiv(columns, _const(WIDTH))
-        self.base = builder.bitcast(array.data, _VECTOR.as_pointer())
+        self.base = builder.bitcast(array.data, self.vector.as_pointer())
 
     def row(self, index: Any) -> Any:
         return self.builder.gep(self.base, [self.builder.mul(index, self.vectors)])
@@ -197,6 +199,44 @@ def gather(
                 builder.store(builder.load(total), place, align=8)
 
         _in_blocks(builder, rows.vectors, block)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+@_intrinsic
+def dot(typing: Any, left: Any, i: Any, right: Any, j: Any) -> Any:
+    """``left[i] · right[j]``."""
+    signature = left.dtype(left, types.intp, right, types.intp)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        one = _Matrix(context, builder, signature.args[0], args[0])
+        other = _Matrix(context, builder, signature.args[2], args[2])
+        here, there = one.row(args[1]), other.row(args[3])
+        total = cgutils.alloca_once_value(builder, ir.Constant(one.vector, [0.0] * WIDTH))
+        with cgutils.for_range(builder, one.vectors) as loop:
+            x = builder.load(builder.gep(here, [loop.index]), align=4)
+            y = builder.load(builder.gep(there, [loop.index]), align=4)
+            builder.store(builder.fadd(builder.load(total), builder.fmul(x, y)), total)
+        return _fold(builder, builder.load(total), _sum)
+
+    return signature, code
+
+
+@_intrinsic
+def add_scaled(typing: Any, into: Any, i: Any, scale: Any, rows: Any, j: Any) -> Any:
+    """``into[i] += scale * rows[j]``."""
+    signature = types.void(into, types.intp, into.dtype, rows, types.intp)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = _Matrix(context, builder, signature.args[0], args[0])
+        source = _Matrix(context, builder, signature.args[3], args[3])
+        here, there = target.row(args[1]), source.row(args[4])
+        factor = _splat(builder, args[2])
+        with cgutils.for_range(builder, target.vectors) as loop:
+            place = builder.gep(here, [loop.index])
+            more = builder.fmul(factor, builder.load(builder.gep(there, [loop.index]), align=4))
+            builder.store(builder.fadd(builder.load(place, align=4), more), place, align=4)
         return context.get_dummy_value()
 
     return signature, code

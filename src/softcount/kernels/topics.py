@@ -1,0 +1,183 @@
+"""One EM pass over a topic model: p(w | d) = Σ_k θ_dk φ_wk.
+
+Symbols: documents d, words w, topics k; x_dw counts, θ_dk (``theta``) and φ_wk (``phi``) with a
+document's or word's K numbers side by side, K filled up with zeros to a multiple of
+`softcount.kernels.lanes.WIDTH`. The posterior of a topic, θ_dk φ_wk / s_dw with s = Σ_k θ_dk φ_wk,
+is never stored: with the ratios r_dw = x_dw / s_dw
+
+    n_dk = θ_dk Σ_w r_dw φ_wk      n_wk = φ_wk Σ_d r_dw θ_dk.
+
+One thread does both sums in one go; several first take the documents, then the words, so that each
+row has one owner. The order of every sum is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from softcount.kernels.jit import inline, njit
+from softcount.kernels.lanes import add_scaled, dot
+from softcount.kernels.random import item_stream, uniform
+from softcount.types import Array
+
+LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
+"""Products of probabilities are turned into logarithms before they can underflow."""
+
+
+@inline
+def _look(
+    d: int,
+    indptr: Array,
+    words: Array,
+    counts: Array,
+    theta: Array,
+    phi: Array,
+    ratios: Array,
+    out: Array,
+) -> float:
+    """out_d = n_d and the document's ratios; gives Σ_w x_dw log s_dw."""
+    out[d] = 0.0
+    log, product = 0.0, 1.0
+    for i in range(indptr[d], indptr[d + 1]):
+        s = dot(theta, d, phi, words[i])
+        ratios[i] = counts[i] / s if s > 0.0 else 0.0
+        add_scaled(out, d, ratios[i], phi, words[i])
+        if counts[i] == 1.0 and s > LEAST_FACTOR:
+            product *= s
+            if product < LEAST_PRODUCT:
+                log += math.log(product)
+                product = 1.0
+        elif s > 0.0:
+            log += counts[i] * math.log(s)
+        else:
+            log = -np.inf
+    for k in range(out.shape[1]):
+        out[d, k] *= theta[d, k]
+    return log + math.log(product)
+
+
+@njit
+def by_document(
+    first: int,
+    last: int,
+    indptr: Array,
+    words: Array,
+    counts: Array,
+    theta: Array,
+    phi: Array,
+    ratios: Array,
+    of_documents: Array,
+    logs: Array,
+) -> None:
+    """n_dk, ratios and log p(document) for the documents from first to last."""
+    for d in range(first, last):
+        logs[d] = _look(d, indptr, words, counts, theta, phi, ratios, of_documents)
+
+
+@njit
+def by_word(
+    first: int,
+    last: int,
+    indptr: Array,
+    documents: Array,
+    places: Array,
+    theta: Array,
+    phi: Array,
+    ratios: Array,
+    of_words: Array,
+) -> None:
+    """n_wk for the words from first to last; ``places`` says where a ratio is by document."""
+    for w in range(first, last):
+        of_words[w] = 0.0
+        for i in range(indptr[w], indptr[w + 1]):
+            add_scaled(of_words, w, ratios[places[i]], theta, documents[i])
+        for k in range(of_words.shape[1]):
+            of_words[w, k] *= phi[w, k]
+
+
+@njit
+def both(
+    indptr: Array,
+    words: Array,
+    counts: Array,
+    theta: Array,
+    phi: Array,
+    ratios: Array,
+    of_documents: Array,
+    of_words: Array,
+    logs: Array,
+) -> None:
+    """The same as `by_document` and `by_word`, one document after the other."""
+    of_words[:] = 0.0
+    for d in range(len(indptr) - 1):
+        logs[d] = _look(d, indptr, words, counts, theta, phi, ratios, of_documents)
+        for i in range(indptr[d], indptr[d + 1]):
+            add_scaled(of_words, words[i], ratios[i], theta, d)
+    for w in range(len(of_words)):
+        for k in range(of_words.shape[1]):
+            of_words[w, k] *= phi[w, k]
+
+
+@inline
+def drawn(shares: Array, rest: float) -> int:
+    """The entry at which the sum of shares passes ``rest``."""
+    chosen = 0
+    for k in range(len(shares)):
+        if shares[k] > 0.0:
+            chosen = k
+            rest -= shares[k]
+            if rest < 0.0:
+                break
+    return chosen
+
+
+@njit
+def assign(
+    indptr: Array,
+    words: Array,
+    counts: Array,
+    theta: Array,
+    phi: Array,
+    n_topics: int,
+    temper: float,
+    samples: int,
+    stream: Any,
+    numbers: Array,
+    of_documents: Array,
+    of_words: Array,
+    best: Array,
+) -> None:
+    """Each word to its best topic (samples = 0), or every occurrence to drawn ones.
+
+    Draws are from posteriors to the power ``temper``, ``samples`` an occurrence, and count so much
+    less each. ``best`` is Σ_w x_dw log max_k θ_dk φ_wk.
+    """
+    state, shares = np.empty(1, np.uint64), np.empty(n_topics)
+    of_documents[:] = 0.0
+    of_words[:] = 0.0
+    for d in range(len(indptr) - 1):
+        state[0] = item_stream(stream, numbers[d])
+        best[d] = 0.0
+        for i in range(indptr[d], indptr[d + 1]):
+            w, x = words[i], counts[i]
+            chosen, total = 0, 0.0
+            for k in range(n_topics):
+                shares[k] = theta[d, k] * phi[w, k]
+                if shares[k] > shares[chosen]:
+                    chosen = k
+            best[d] += x * math.log(shares[chosen]) if shares[chosen] > 0.0 else -np.inf
+            if samples == 0:
+                of_documents[d, chosen] += x
+                of_words[w, chosen] += x
+                continue
+            for k in range(n_topics):
+                shares[k] = shares[k] ** temper if temper != 1.0 else shares[k]
+                total += shares[k]
+            draws = max(1, math.ceil(x)) * samples
+            for _ in range(draws):
+                k = drawn(shares, total * uniform(state, 0))
+                of_documents[d, k] += x / draws
+                of_words[w, k] += x / draws
