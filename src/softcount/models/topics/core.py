@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.corpus.bags import Bags
 from softcount.errors import ImpossibleItem, StartError
 from softcount.families import Categorical
 from softcount.families.base import Family
@@ -149,3 +150,28 @@ def _demand_possible(logs: Array, numbers: Array) -> None:
             "smooth the topics (smoothing=0.1), or leave the word out",
             item=first,
         )
+
+
+def fold_in(
+    topics: Array, bags: Bags, prior: RowPrior, most: int = 100, tol: float = 1e-4
+) -> Array:
+    """p(topic | document), learned for these documents alone: the topics stay as they are.
+
+    Words that no topic has are passed over. Ends when no share changes by more than ``tol``.
+    """
+    rule = replace(prior, word="mean_field" if prior.word != "maximise" else "maximise")
+    phi, n, K = wide(topics.T), len(bags), len(topics)
+    rows = rule.begin(bags.lengths, None)
+    ratios, logs = np.empty(len(bags.by_document.value)), np.empty(n)
+    rng = np.random.default_rng(0)  # not drawn from
+    for _ in range(most):
+        of_documents = np.empty((n, phi.shape[1]))
+        parts = (*bags.by_document, wide(rows.theta), phi, ratios, of_documents, logs)
+        kernels.by_document(0, n, *parts)
+        moved = rule.update(of_documents[:, :K], rows, rng)
+        change = float(np.abs(moved.theta - rows.theta).max(initial=0.0))
+        rows = moved
+        if change <= tol:
+            break
+    shares: Array = rows.theta / rows.theta.sum(axis=1, keepdims=True)
+    return shares

@@ -37,6 +37,10 @@ class RowPrior:
     word: Update = "maximise"
 
     def __post_init__(self) -> None:
+        if not ((self.alpha > 0.0) & np.isfinite(self.alpha)).all():
+            raise LearnerError(
+                "the Dirichlet prior of documents must be positive and finite", "0.1 is usual"
+            )
         if self.word == "maximise" and (self.alpha < 1.0).any():
             raise LearnerError(
                 "a Dirichlet prior below 1 has no mode, so there is nothing to maximise",
