@@ -42,6 +42,21 @@ class Texts(NamedTuple):
     names: list[str]
 
 
+class Bags(NamedTuple):
+    """Documents as counts of words, and what the columns mean."""
+
+    counts: csr_matrix
+    vocabulary: list[str]
+
+
+class Retrieval(NamedTuple):
+    """Documents, queries, and which documents (by place in the list) answer each query."""
+
+    documents: list[str]
+    queries: list[str]
+    relevant: list[set[int]]
+
+
 class Context(NamedTuple):
     """A word in its sentence, and the sense that somebody gave it."""
 
@@ -56,7 +71,9 @@ def lines(name: str) -> list[str]:
     if not path.is_file():
         print(f"skipped: needs the corpus file {name} in ../shared/data, which is not here")
         raise SystemExit(0)
-    return gzip.decompress(path.read_bytes()).decode("utf-8").removesuffix("\n").split("\n")
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    return text.removesuffix("\n").split("\n")
 
 
 def newsgroups_counts() -> Counts:
@@ -110,6 +127,35 @@ def without_common_and_rare(counts: Counts, min_df: int = 5) -> Counts:
     return counts._replace(train=counts.train[:, kept], test=counts.test[:, kept], vocabulary=words)
 
 
+def ap_blei() -> Bags:
+    """Associated Press stories, the example that came with LDA-C: 2,246 × 10,473."""
+    return _ldac("ap_blei/ap.dat.gz", "ap_blei/vocab.txt.gz")
+
+
+def kos_uci() -> Bags:
+    """Entries of the blog Daily Kos, without stop words: 3,430 × 6,906."""
+    return _ldac("kos_uci/kos.ldac.gz", "kos_uci/vocab.txt.gz")
+
+
+def smart_ir(name: str) -> Retrieval:
+    """Abstracts, queries and judgements of "med" (1,033, 30) or "cran" (1,400, 225), in order.
+
+    A title is put before its abstract, unless the abstract begins with it. Two documents of cran
+    are empty.
+    """
+    numbers, documents = {}, []
+    for line in lines(f"smart_ir/{name}.docs.tsv.gz"):
+        number, title, body = map(_unescaped, line.split("\t"))
+        numbers[number] = len(documents)
+        documents.append(body if body.startswith(title) else f"{title} {body}")
+    queries = dict(line.split("\t") for line in lines(f"smart_ir/{name}.queries.tsv"))
+    relevant: dict[str, set[int]] = {query: set() for query in queries}
+    for line in lines(f"smart_ir/{name}.qrels.tsv"):
+        query, number = line.split("\t")
+        relevant[query].add(numbers[number])
+    return Retrieval(documents, [*map(_unescaped, queries.values())], [*relevant.values()])
+
+
 def senseval2(word: str) -> list[Context]:
     """The contexts of line, hard, serve or interest; of several senses the first."""
     contexts = []
@@ -133,15 +179,23 @@ def semcor_contexts(lemma: str, pos: str) -> list[Context]:
 
 def _bags(name: str, width: int) -> tuple[csr_matrix, NDArray[np.int64]]:
     """Lines of ``label TAB word:count …`` (labels from 1), shuffled."""
-    labels, rows = [], []
-    for line in _shuffled(lines(name)):
-        label, bag = line.split("\t")
-        labels.append(int(label) - 1)
-        rows.append(np.array(re.split("[ :]", bag), dtype=np.int64).reshape(-1, 2))
-    ends = np.cumsum([0, *map(len, rows)])
-    words, counts = np.concatenate(rows).T
-    shape = (len(rows), width)
-    return csr_matrix((counts.astype(np.float64), words, ends), shape=shape), np.array(labels)
+    rows = [line.split("\t") for line in _shuffled(lines(name))]
+    return _counts([bag for _, bag in rows], width), np.array([int(row[0]) - 1 for row in rows])
+
+
+def _ldac(name: str, words: str) -> Bags:
+    """Lines of ``number-of-words word:count …``, shuffled."""
+    vocabulary = lines(words)
+    bags = [line.partition(" ")[2] for line in _shuffled(lines(name))]
+    return Bags(_counts(bags, len(vocabulary)), vocabulary)
+
+
+def _counts(bags: list[str], width: int) -> csr_matrix:
+    """Documents of ``word:count …``, of which some may be empty."""
+    pairs = [re.findall(r"(\d+):(\d+)", bag) for bag in bags]
+    ends = np.cumsum([0, *map(len, pairs)])
+    words, counts = np.array([pair for row in pairs for pair in row], dtype=np.int64).T
+    return csr_matrix((counts.astype(np.float64), words, ends), shape=(len(bags), width))
 
 
 @cache

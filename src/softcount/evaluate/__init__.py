@@ -1,4 +1,4 @@
-"""Evaluation: found classes beside gold ones, unseen data, and the number of classes."""
+"""Evaluation: found classes beside gold ones, unseen data, number of classes, topics, rankings."""
 
 from softcount.evaluate.clustering import (
     Agreement,
@@ -19,24 +19,43 @@ from softcount.evaluate.likelihood import (
     perplexity,
     split,
 )
+from softcount.evaluate.retrieval import average_precision, mean_average_precision
 from softcount.evaluate.selection import Selection, select
+from softcount.evaluate.topics import (
+    Coherence,
+    Completion,
+    completion,
+    completion_perplexity,
+    diversity,
+    npmi,
+    umass,
+)
 
 __all__ = [
     "Agreement",
+    "Coherence",
+    "Completion",
     "HeldOut",
     "Selection",
     "adjusted_rand",
     "agreement",
+    "average_precision",
+    "completion",
+    "completion_perplexity",
+    "diversity",
     "document_completion",
     "held_out",
     "many_to_one",
     "many_to_one_map",
     "matching",
+    "mean_average_precision",
     "nmi",
+    "npmi",
     "one_to_one",
     "perplexity",
     "purity",
     "select",
     "split",
+    "umass",
     "v_measure",
 ]
