@@ -24,6 +24,7 @@ from softcount._version import __version__
 
 if TYPE_CHECKING:
     from softcount.checks import check_model
+    from softcount.corpus.archive import Archive
     from softcount.engines import Local
     from softcount.errors import (
         DataError,
@@ -121,6 +122,7 @@ _HOME = {
     ),
     "softcount.theory": ("decompose",),
     "softcount.checks": ("check_model",),
+    "softcount.corpus.archive": ("Archive",),
     "softcount.evaluate": (
         "Agreement",
         "HeldOut",
@@ -148,6 +150,7 @@ _WHERE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "EM",
     "Agreement",
+    "Archive",
     "Batch",
     "Categorical",
     "CollapseWarning",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from softcount import __version__
-from softcount.cli import classify, cluster, demo, select, senses, story
+from softcount.cli import classify, cluster, corpus, demo, select, senses, story
 
 # plain help and plain exceptions: rich would double the time that --help takes
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("classify")(classify.classify)
 app.command("select")(select.select)
 app.command("senses")(senses.senses)
 app.command("story")(story.story)
+app.add_typer(corpus.group, name="corpus")
 app.command("demo")(demo.demo)
 
 

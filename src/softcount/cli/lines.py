@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, BinaryIO
@@ -72,9 +72,9 @@ def numbered(path: str) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def _opened(path: str) -> BinaryIO:
+def _opened(path: str) -> AbstractContextManager[BinaryIO]:
     if path == "-":
-        return io.BytesIO(sys.stdin.buffer.read())
+        return nullcontext(sys.stdin.buffer)  # read as it comes, and left open
     return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[return-value]
 
 

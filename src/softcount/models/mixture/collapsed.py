@@ -79,7 +79,10 @@ class CollapsedMixture:
     ) -> None:
         of_classes, concentration = _of_classes(alpha)
         of_words, n_classes = _of_words(beta, n_words), len(of_classes)
-        self._bags = _bags(indptr, words, counts, n_words, *_ranges(allowed, indptr, n_classes))
+        borders, which, values = checked_bags(indptr, words, counts, n_words)
+        lengths = np.diff(np.append(0.0, np.cumsum(values))[borders])
+        ranges = _ranges(allowed, indptr, n_classes)
+        self._bags = kernel.Bags(borders, which, values, lengths, *ranges)
         self._prior = kernel.Prior(
             of_classes, concentration, of_words, float(of_words.sum()), _span(of_words, self._bags)
         )
@@ -167,15 +170,10 @@ def _ranges(
     return lower, upper
 
 
-def _bags(
-    indptr: ArrayLike,
-    words: ArrayLike,
-    counts: ArrayLike,
-    n_words: int,
-    lower: Array,
-    upper: Array,
-) -> kernel.Bags:
-    """The documents, checked: a kernel believes whatever it is told."""
+def checked_bags(
+    indptr: ArrayLike, words: ArrayLike, counts: ArrayLike, n_words: int
+) -> tuple[Array, Array, Array]:
+    """The documents in CSR form, checked: a kernel believes whatever it is told."""
     borders = np.ascontiguousarray(indptr, np.int64)
     which = np.ascontiguousarray(words, np.int32)
     values = np.ascontiguousarray(counts, np.float64)
@@ -194,8 +192,7 @@ def _bags(
             "needs whole numbers, none negative and none beyond 2^40",
             "use Gibbs() or EM() for weighted or scaled documents",
         )
-    lengths = np.diff(np.append(0.0, np.cumsum(values))[borders])
-    return kernel.Bags(borders, which, values, lengths, lower, upper)
+    return borders, which, values
 
 
 def _of_classes(alpha: ArrayLike | Restaurant) -> tuple[Array, float]:
