@@ -136,7 +136,7 @@ def _dense_document(
         n, a_old = dense[w, old], a[old]
         dense[w, old] = n - 1
         _less(old, totals, prior, desk)
-        gap = a_old * (n + beta) - a[old] * ((n - 1) + beta)
+        gap = a_old * (n + beta) - a[old] * ((n - 1) + beta)  # not negative: n ≤ n_k, β ≤ Vβ
         more = 0.0
         if i > 0:
             n, a_new = dense[w, new] + beta, a[new]
@@ -151,8 +151,7 @@ def _dense_document(
         target = target if target < edge - gap else target + gap
         place = min(found(sums, ends, rows, target), K - 1)
         new = new if again else np.uint64(place)
-        topics[i] = new
-        before = w
+        topics[i], before = new, w
     dense[before, new] += 1
     _more(new, totals, prior, desk)
 
