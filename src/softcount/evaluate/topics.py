@@ -15,12 +15,10 @@ from scipy import sparse
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, shown
 from softcount.evaluate.likelihood import Random, document_completion, perplexity
-from softcount.kernels.lanes import WIDTH
-from softcount.kernels.topics import by_document
+from softcount.models.topics.core import fold_in, look, wide
+from softcount.models.topics.rows import TINY, RowPrior
 from softcount.types import Array
 
-TINY = 1e-100
-"""Probabilities below this count as zero: they are noise, and arithmetic with them is slow."""
 BLOCK = 1024
 """Documents folded in together: few enough that their rows stay at hand."""
 
@@ -190,29 +188,13 @@ def completion_perplexity(
 
 def _foresight(seen: Bags, unseen: Bags, phi: Array, doc_prior: float, iterations: int) -> float:
     """log p of the unseen halves, some documents at a time."""
-    K, V = phi.shape
-    table = np.zeros((V, -(-K // WIDTH) * WIDTH))  # a word's numbers side by side, in whole vectors
-    table[:, :K] = phi.T
+    table, prior = wide(phi.T), RowPrior(np.full(len(phi), 1.0 + doc_prior))
     log_likelihood = 0.0
     for first in range(0, len(seen), BLOCK):
         block = np.arange(first, min(first + BLOCK, len(seen)))
-        visible, hidden = seen.take(block), unseen.take(block)
-        theta = np.zeros((len(block), table.shape[1]))
-        theta[:, :K] = 1.0 / K
-        for _ in range(iterations):
-            mass = _expected(visible, theta, table)[0]
-            mass[:, :K] += doc_prior
-            theta = mass / mass.sum(axis=1, keepdims=True)
-        log_likelihood += float(_expected(hidden, theta, table)[1].sum())
+        theta = fold_in(phi, seen.take(block), prior, iterations, tol=0.0)
+        log_likelihood += float(look(unseen.take(block), wide(theta), table)[1].sum())
     return log_likelihood
-
-
-def _expected(bags: Bags, theta: Array, table: Array) -> tuple[Array, Array]:
-    """Expected tokens of each topic, and log p, of each document."""
-    counts, logs = np.empty_like(theta), np.empty(len(bags))
-    ratios = np.empty(len(bags.by_document.value))
-    by_document(0, len(bags), *bags.by_document, theta, table, ratios, counts, logs)
-    return counts, logs
 
 
 def _npmi(shares: Array) -> float:

@@ -17,27 +17,27 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 WIDTH = 8
-_intrinsic: Callable[[Any], Any] = intrinsic  # typed as what callers see
+typed_intrinsic: Callable[[Any], Any] = intrinsic  # typed as what callers see
 _UNROLL = 4  # vectors of one row that are summed side by side, to hide the adder's latency
 
-_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 
 
-def _const(value: int) -> ir.Constant:
-    return ir.Constant(_INT64, value)
+def const(value: int) -> ir.Constant:
+    return ir.Constant(INT64, value)
 
 
 def _lanes_of(builder: Any, shuffled: Any, first: int, count: int) -> Any:
-    which = ir.Constant(ir.VectorType(_INT32, count), list(range(first, first + count)))
+    which = ir.Constant(ir.VectorType(INT32, count), list(range(first, first + count)))
     return builder.shuffle_vector(shuffled, shuffled, which)
 
 
-def _splat(builder: Any, number: Any) -> Any:
+def splat(builder: Any, number: Any) -> Any:
     """The same number in every lane."""
     kind = ir.VectorType(number.type, WIDTH)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _const(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INT32, WIDTH), [0] * WIDTH))
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, const(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH))
 
 
 def _larger(builder: Any, left: Any, right: Any) -> Any:
@@ -59,7 +59,7 @@ def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any]) ->
         width //= 2
         low, high = _lanes_of(builder, vector, 0, width), _lanes_of(builder, vector, width, width)
         vector = combine(builder, low, high)
-    return builder.extract_element(vector, _const(0))
+    return builder.extract_element(vector, const(0))
 
 
 class _Matrix:
@@ -70,7 +70,7 @@ class _Matrix:
         columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
         self.builder = builder
         self.vector = ir.VectorType(context.get_value_type(kind.dtype), WIDTH)
-        self.vectors = builder.udiv(columns, _const(WIDTH))
+        self.vectors = builder.udiv(columns, const(WIDTH))
         self.base = builder.bitcast(array.data, self.vector.as_pointer())
 
     def row(self, index: Any) -> Any:
@@ -79,12 +79,12 @@ class _Matrix:
 
 def _in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) -> None:
     """Cover a row's vectors by blocks of `_UNROLL` and one block of what is left."""
-    whole = builder.mul(builder.udiv(vectors, _const(_UNROLL)), _const(_UNROLL))
-    with cgutils.for_range_slice(builder, _const(0), whole, _const(_UNROLL)) as (first, _):
+    whole = builder.mul(builder.udiv(vectors, const(_UNROLL)), const(_UNROLL))
+    with cgutils.for_range_slice(builder, const(0), whole, const(_UNROLL)) as (first, _):
         block(first, _UNROLL)
     left = builder.sub(vectors, whole)
     for count in range(1, _UNROLL):
-        with builder.if_then(builder.icmp_unsigned("==", left, _const(count))):
+        with builder.if_then(builder.icmp_unsigned("==", left, const(count))):
             block(whole, count)
 
 
@@ -103,19 +103,19 @@ def _extreme(matrix: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def peak(typing: Any, matrix: Any, row: Any) -> Any:
     """The largest number of a row."""
     return _extreme(matrix, _larger)
 
 
-@_intrinsic
+@typed_intrinsic
 def least(typing: Any, matrix: Any, row: Any) -> Any:
     """The smallest number of a row."""
     return _extreme(matrix, _smaller)
 
 
-@_intrinsic
+@typed_intrinsic
 def meet(
     typing: Any,
     outside: Any,
@@ -141,15 +141,15 @@ def meet(
 
         def block(first: Any, count: int) -> None:
             held = [
-                builder.load(builder.gep(above, [builder.add(first, _const(lane))]), align=8)
+                builder.load(builder.gep(above, [builder.add(first, const(lane))]), align=8)
                 for lane in range(count)
             ]
-            with cgutils.for_range_slice(builder, args[5], args[6], _const(1)) as (a, _):
-                child = builder.zext(builder.load(builder.gep(operands.data, [a])), _INT64)
+            with cgutils.for_range_slice(builder, args[5], args[6], const(1)) as (a, _):
+                child = builder.zext(builder.load(builder.gep(operands.data, [a])), INT64)
                 source = builder.gep(ins.row(child), [first])
                 products = []
                 for lane, value in enumerate(held):
-                    below = builder.load(builder.gep(source, [_const(lane)]), align=8)
+                    below = builder.load(builder.gep(source, [const(lane)]), align=8)
                     products.append(builder.fmul(value, below))
                 while len(products) > 1:
                     pairs = zip(products[::2], products[1::2], strict=False)
@@ -167,7 +167,7 @@ def meet(
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def gather(
     typing: Any, matrix: Any, row: Any, operand: Any, weight: Any, start: Any, stop: Any
 ) -> Any:
@@ -182,17 +182,17 @@ def gather(
 
         def block(first: Any, count: int) -> None:
             places = [
-                builder.gep(target, [builder.add(first, _const(lane))]) for lane in range(count)
+                builder.gep(target, [builder.add(first, const(lane))]) for lane in range(count)
             ]
             sums = [cgutils.alloca_once(builder, _VECTOR) for _ in places]
             for total, place in zip(sums, places, strict=True):
                 builder.store(builder.load(place, align=8), total)
-            with cgutils.for_range_slice(builder, args[4], args[5], _const(1)) as (a, _):
-                child = builder.zext(builder.load(builder.gep(operands.data, [a])), _INT64)
-                scale = _splat(builder, builder.load(builder.gep(weights.data, [a])))
+            with cgutils.for_range_slice(builder, args[4], args[5], const(1)) as (a, _):
+                child = builder.zext(builder.load(builder.gep(operands.data, [a])), INT64)
+                scale = splat(builder, builder.load(builder.gep(weights.data, [a])))
                 source = builder.gep(rows.row(child), [first])
                 for lane, total in enumerate(sums):
-                    value = builder.load(builder.gep(source, [_const(lane)]), align=8)
+                    value = builder.load(builder.gep(source, [const(lane)]), align=8)
                     more = builder.fadd(builder.load(total), builder.fmul(scale, value))
                     builder.store(more, total)
             for total, place in zip(sums, places, strict=True):
@@ -204,7 +204,7 @@ def gather(
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def dot(typing: Any, left: Any, i: Any, right: Any, j: Any) -> Any:
     """``left[i] · right[j]``."""
     signature = left.dtype(left, types.intp, right, types.intp)
@@ -223,7 +223,7 @@ def dot(typing: Any, left: Any, i: Any, right: Any, j: Any) -> Any:
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def add_scaled(typing: Any, into: Any, i: Any, scale: Any, rows: Any, j: Any) -> Any:
     """``into[i] += scale * rows[j]``."""
     signature = types.void(into, types.intp, into.dtype, rows, types.intp)
@@ -232,7 +232,7 @@ def add_scaled(typing: Any, into: Any, i: Any, scale: Any, rows: Any, j: Any) ->
         target = _Matrix(context, builder, signature.args[0], args[0])
         source = _Matrix(context, builder, signature.args[3], args[3])
         here, there = target.row(args[1]), source.row(args[4])
-        factor = _splat(builder, args[2])
+        factor = splat(builder, args[2])
         with cgutils.for_range(builder, target.vectors) as loop:
             place = builder.gep(here, [loop.index])
             more = builder.fmul(factor, builder.load(builder.gep(there, [loop.index]), align=4))

@@ -13,28 +13,16 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from softcount.kernels.lanes import WIDTH
+from softcount.kernels.lanes import INT32, INT64, WIDTH, const, splat, typed_intrinsic
 
-_intrinsic: Callable[[Any], Any] = intrinsic  # typed as what callers see
-_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
-_DOUBLES, _INTS = (ir.VectorType(kind, WIDTH) for kind in (ir.DoubleType(), _INT32))
+_DOUBLES, _INTS = (ir.VectorType(kind, WIDTH) for kind in (ir.DoubleType(), INT32))
 _ZEROS = ir.Constant(_DOUBLES, [0.0] * WIDTH)
 _LINE = 16  # numbers in a cache line
 
 
-def _const(value: int) -> ir.Constant:
-    return ir.Constant(_INT64, value)
-
-
 def _indices(values: list[int]) -> ir.Constant:
     return ir.Constant(_INTS, values)
-
-
-def _splat(builder: Any, number: Any) -> Any:
-    one = builder.insert_element(ir.Constant(_DOUBLES, ir.Undefined), number, _const(0))
-    return builder.shuffle_vector(one, one, _indices([0] * WIDTH))
 
 
 def _arrays(context: Any, builder: Any, signature: Any, args: Any, which: list[int]) -> list[Any]:
@@ -53,12 +41,12 @@ def _run(builder: Any, sums: Any, ends: Any, rows: Any, weights: Callable[[Any],
     for step in (1, 2, 4):  # prefix sums by doubling
         moved = _indices([i - step if i >= step else WIDTH for i in range(WIDTH)])
         lanes = builder.fadd(lanes, builder.shuffle_vector(lanes, _ZEROS, moved))
-    after_zero = builder.gep(ends.data, [_const(1)])
+    after_zero = builder.gep(ends.data, [const(1)])
     builder.store(lanes, builder.bitcast(after_zero, _DOUBLES.as_pointer()), align=8)
-    return builder.extract_element(lanes, _const(WIDTH - 1))
+    return builder.extract_element(lanes, const(WIDTH - 1))
 
 
-@_intrinsic
+@typed_intrinsic
 def products(
     typing: Any, table: Any, row: Any, beta: Any, factor: Any, sums: Any, ends: Any
 ) -> Any:
@@ -68,11 +56,11 @@ def products(
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         counts, factors, running, borders = _arrays(context, builder, signature, args, [0, 3, 4, 5])
         columns = cgutils.unpack_tuple(builder, counts.shape, 2)[1]
-        rows = builder.udiv(columns, _const(WIDTH))
+        rows = builder.udiv(columns, const(WIDTH))
         first = builder.gep(counts.data, [builder.mul(args[1], columns)])
         source = builder.bitcast(first, _INTS.as_pointer())
         scales = builder.bitcast(factors.data, _DOUBLES.as_pointer())
-        beta = _splat(builder, args[2])
+        beta = splat(builder, args[2])
 
         def weights(j: Any) -> Any:
             n = builder.sitofp(builder.load(builder.gep(source, [j]), align=4), _DOUBLES)
@@ -84,7 +72,7 @@ def products(
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def gathered(
     typing: Any, which: Any, counts: Any, start: Any, rows: Any, factor: Any, sums: Any, ends: Any
 ) -> Any:
@@ -105,9 +93,9 @@ def gathered(
             where = builder.load(builder.gep(places, [j]), align=4)
             scale = _ZEROS
             for lane in range(WIDTH):
-                place = builder.zext(builder.extract_element(where, _const(lane)), _INT64)
+                place = builder.zext(builder.extract_element(where, const(lane)), INT64)
                 value = builder.load(builder.gep(factors.data, [place]))
-                scale = builder.insert_element(scale, value, _const(lane))
+                scale = builder.insert_element(scale, value, const(lane))
             return builder.fmul(n, scale)
 
         return _run(builder, running, borders, args[3], weights)
@@ -115,7 +103,7 @@ def gathered(
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def found(typing: Any, sums: Any, ends: Any, rows: Any, target: Any) -> Any:
     """Which weight the number ``target`` belongs to: the first whose cumulative sum is above it.
 
@@ -126,24 +114,24 @@ def found(typing: Any, sums: Any, ends: Any, rows: Any, target: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         running, borders = _arrays(context, builder, signature, args, [0, 1])
         rows, target = args[2], args[3]
-        above = builder.bitcast(builder.gep(borders.data, [_const(1)]), _DOUBLES.as_pointer())
-        passed = builder.fcmp_ordered("<=", builder.load(above, align=8), _splat(builder, target))
-        count = builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(WIDTH))), _INT64)
-        last = _const(WIDTH - 1)
+        above = builder.bitcast(builder.gep(borders.data, [const(1)]), _DOUBLES.as_pointer())
+        passed = builder.fcmp_ordered("<=", builder.load(above, align=8), splat(builder, target))
+        count = builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(WIDTH))), INT64)
+        last = const(WIDTH - 1)
         lane = builder.select(builder.icmp_unsigned("<", count, last), count, last)
         rest = builder.fsub(target, builder.load(builder.gep(borders.data, [lane])))
-        row = cgutils.alloca_once_value(builder, _const(0))
+        row = cgutils.alloca_once_value(builder, const(0))
         with cgutils.for_range(builder, rows) as loop:
-            place = builder.add(builder.mul(loop.index, _const(WIDTH)), lane)
+            place = builder.add(builder.mul(loop.index, const(WIDTH)), lane)
             value = builder.load(builder.gep(running.data, [place]))
-            more = builder.zext(builder.fcmp_ordered("<=", value, rest), _INT64)
+            more = builder.zext(builder.fcmp_ordered("<=", value, rest), INT64)
             builder.store(builder.add(builder.load(row), more), row)
-        return builder.add(builder.mul(builder.load(row), _const(WIDTH)), lane)
+        return builder.add(builder.mul(builder.load(row), const(WIDTH)), lane)
 
     return signature, code
 
 
-@_intrinsic
+@typed_intrinsic
 def fetch(typing: Any, table: Any, row: Any) -> Any:
     """Have a row of the table brought near, for it will soon be needed."""
     signature = types.void(table, types.intp)
@@ -153,10 +141,10 @@ def fetch(typing: Any, table: Any, row: Any) -> Any:
         columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
         first = builder.gep(array.data, [builder.mul(args[1], columns)])
         pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, _INT32, _INT32, _INT32])
+        kind = ir.FunctionType(ir.VoidType(), [pointer, INT32, INT32, INT32])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        hints = [ir.Constant(_INT32, value) for value in (1, 3, 1)]  # to be written; keep; data
-        with cgutils.for_range_slice(builder, _const(0), columns, _const(_LINE)) as (i, _):
+        hints = [ir.Constant(INT32, value) for value in (1, 3, 1)]  # to be written; keep; data
+        with cgutils.for_range_slice(builder, const(0), columns, const(_LINE)) as (i, _):
             place = builder.bitcast(builder.gep(first, [i]), pointer)
             builder.call(prefetch, [place, *hints])
         return context.get_dummy_value()

@@ -1,4 +1,4 @@
-"""Settings of models, checked: whoever mistypes one is told which, and what would do."""
+"""Settings and start values of models, checked: a mistake is told, and what would do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import LearnerError, shown
+from softcount.errors import LearnerError, StartError, shown
+from softcount.types import Array
 
 
 def check_number(name: str, value: Any, hint: str = "", *, above: bool = False) -> None:
@@ -22,3 +23,14 @@ def check_whole(name: str, value: Any, least: int = 1, hint: str = "") -> None:
     """Complain unless ``value`` is a whole number of at least ``least``."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise LearnerError(f"{name}={shown(value)}: must be a whole number, at least {least}", hint)
+
+
+def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
+    """Start values of a table as an array of its shape; rows may be grouped in another way."""
+    values = np.asarray(given, dtype=float)
+    if values.size != np.prod(shape) or values.shape[-1:] != shape[-1:]:
+        raise StartError(
+            f"the start of {name!r} has the shape {values.shape}, not {shape}",
+            "give one row a class, in the order of the columns of the data",
+        )
+    return values.reshape(shape)

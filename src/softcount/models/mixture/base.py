@@ -169,9 +169,9 @@ class Mixture(Estimator):
         """Arrays and facts that a file must hold beside tables and settings."""
         return {}, {}
 
+    @abstractmethod
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Observations:
         """Take back what `stored` wrote; gives no items, of the form the training data had."""
-        raise NotImplementedError
 
 
 class Clusterer(

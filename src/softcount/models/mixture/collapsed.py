@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from softcount.corpus.whole import whole_bags
 from softcount.errors import DataError, LearnerError
 from softcount.kernels import collapsed as kernel
 from softcount.types import Array
 
 PRIORS = (1e-100, 1e30)
 """The smallest prior and the largest: few factors of this size still fit into a float."""
-
-MOST = 2.0**40
-"""The largest count of one word in one document; sums stay exact."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class CollapsedMixture:
     ) -> None:
         of_classes, concentration = _of_classes(alpha)
         of_words, n_classes = _of_words(beta, n_words), len(of_classes)
-        borders, which, values = checked_bags(indptr, words, counts, n_words)
+        borders, which, values = whole_bags(indptr, words, counts, n_words)
         lengths = np.diff(np.append(0.0, np.cumsum(values))[borders])
         ranges = _ranges(allowed, indptr, n_classes)
         self._bags = kernel.Bags(borders, which, values, lengths, *ranges)
@@ -168,31 +166,6 @@ def _ranges(
             "allow each document at least one of the classes",
         )
     return lower, upper
-
-
-def checked_bags(
-    indptr: ArrayLike, words: ArrayLike, counts: ArrayLike, n_words: int
-) -> tuple[Array, Array, Array]:
-    """The documents in CSR form, checked: a kernel believes whatever it is told."""
-    borders = np.ascontiguousarray(indptr, np.int64)
-    which = np.ascontiguousarray(words, np.int32)
-    values = np.ascontiguousarray(counts, np.float64)
-    if borders[0] != 0 or (np.diff(borders) < 0).any() or len(which) != borders[-1]:
-        raise DataError("indptr does not cut the words into documents", "pass a CSR matrix's parts")
-    if which.shape != values.shape or ((which < 0) | (which >= n_words)).any():
-        raise DataError(
-            f"there must be one count for every word, and word numbers below {n_words}",
-            "pass a CSR matrix's parts",
-        )
-    wrong = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values > MOST))
-    if len(wrong):
-        d = np.searchsorted(borders, wrong[0], side="right") - 1
-        raise DataError(
-            f"document {d} has {values[wrong[0]]:g} of word {which[wrong[0]]}: a collapsed sampler "
-            "needs whole numbers, none negative and none beyond 2^40",
-            "use Gibbs() or EM() for weighted or scaled documents",
-        )
-    return borders, which, values
 
 
 def _of_classes(alpha: ArrayLike | Restaurant) -> tuple[Array, float]:

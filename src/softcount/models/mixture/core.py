@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import ImpossibleItem, StartError
+from softcount.errors import StartError
 from softcount.families.base import Family
 from softcount.kernels import posterior
 from softcount.models.mixture.emissions import Emission
 from softcount.models.mixture.items import Reading, Shard
+from softcount.models.possible import demand_possible
+from softcount.models.settings import shaped
 from softcount.types import Array, How, Params, Stats
+
+IMPOSSIBLE = "has probability zero in every class"
+REMEDY = "smooth the model (smoothing=0.1), or leave the item out"
 
 
 class MixtureCore:
@@ -53,7 +58,7 @@ class MixtureCore:
             numbers = shard.numbers[reading.rows]
             found, logs, attained = fill(joint[reading.rows], reading, numbers, how)
             counted = reading.weights > 0.0
-            _demand_possible(logs[counted], numbers[counted])
+            demand_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
             log_likelihood += float(reading.weights[counted] @ logs[counted])
             score += float(reading.weights[counted] @ attained[counted])
             items += float(reading.weights.sum())
@@ -103,17 +108,6 @@ class MixtureCore:
         }
 
 
-def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
-    """Start values of a table as an array of its shape; rows may be grouped in another way."""
-    values = np.asarray(given, dtype=float)
-    if values.size != np.prod(shape) or values.shape[-1:] != shape[-1:]:
-        raise StartError(
-            f"the start of {name!r} has the shape {values.shape}, not {shape}",
-            "give one row a class, in the order of the columns of the data",
-        )
-    return values.reshape(shape)
-
-
 def _added(shares: Array | None, found: Array, reading: Reading, n_items: int) -> Array:
     """Shares of all items, with those of a reading added, by their weights."""
     if np.any(reading.weights != 1.0):
@@ -140,14 +134,3 @@ def fill(joint: Array, reading: Reading, numbers: Array, how: How) -> tuple[Arra
     drawn = np.empty_like(joint)
     posterior.draw(shares, numbers, np.uint64(how.stream), how.samples, drawn)
     return drawn, logs, logs
-
-
-def _demand_possible(logs: Array, numbers: Array) -> None:
-    impossible = numbers[np.isneginf(logs)]
-    if len(impossible):
-        first = int(impossible.min())
-        raise ImpossibleItem(
-            f"item {first} has probability zero in every class",
-            "smooth the model (smoothing=0.1), or leave the item out",
-            item=first,
-        )

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from softcount.corpus.cut import parts
 from softcount.families.covariance import Form, Full
 from softcount.types import Array
 
@@ -128,14 +129,9 @@ class Items:
         return f"item {number}"
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
-        if batch_size is None:
-            order = np.arange(len(self))
-        else:
-            order = np.random.default_rng(seed).permutation(len(self))
-        size = batch_size or self.cut
-        if size >= len(self) and batch_size is None:
-            return [Shard(order, self.x, self.known)]
+        if batch_size is None and len(self) <= self.cut:
+            return [Shard(np.arange(len(self)), self.x, self.known)]
         return [
             Shard(part, self.x.take(part), self.known.take(part))
-            for part in np.split(order, range(size, len(self), size))
+            for part in parts(len(self), self.cut, batch_size, seed)
         ]

@@ -10,7 +10,7 @@ from softcount.kernels.blas import single_threaded
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Vectors
 from softcount.models.mixture.items import Items, Known, Points
-from softcount.types import Array, Params
+from softcount.types import Array
 
 
 def spherical_core(
@@ -36,14 +36,18 @@ def spread_out(x: Array, n_classes: int, weights: Array, rng: np.random.Generato
     return np.vstack([centres, x[rng.integers(len(x), size=n_classes - few)]])
 
 
-def centres_as_params(core: MixtureCore, centres: Array) -> Params:
-    """Parameters of a core in which all but the centres is known."""
-    families = core.families
-    points = core.emission.family
-    assert isinstance(points, Gaussian)
+def about(core: MixtureCore, items: Items, centres: Array) -> dict[str, Array]:
+    """Classes about some centres, of the spread that is known, or that all data have together."""
+    family = core.emission.family
+    assert isinstance(family, Gaussian)
+    points = family.uniform()
+    if not family.known:
+        everything = np.repeat(items.known.weights[:, None], core.n_classes, axis=1)
+        rng = np.random.default_rng(0)  # not drawn from: all classes are the same so far
+        points = core.from_shares(items.x, everything, rng)[core.emission.table]
     return {
-        "weights": families["weights"].uniform(),
-        core.emission.table: points.moved(points.uniform(), centres),
+        "weights": core.families["weights"].uniform(),
+        core.emission.table: family.moved(points, centres),
     }
 
 
@@ -51,7 +55,7 @@ def cluster(x: Array, n_classes: int, weights: Array, rng: np.random.Generator) 
     """The class of each point by k-means, from one k-means++ start."""
     core = spherical_core("k-means", n_classes, x.shape[1], usual="HardEM")
     items = Items(Points(x), Known.nothing(len(x), n_classes, weights), core.emission.cut)
-    start = centres_as_params(core, spread_out(x, n_classes, weights, rng))
+    start = about(core, items, spread_out(x, n_classes, weights, rng))
     found = fit(core, items, init=start).params
     labels: Array = core.joint(found, items.x).argmax(axis=1)
     return labels

@@ -16,11 +16,11 @@ from softcount.families.base import Family
 from softcount.families.gaussian import NIW
 from softcount.models.mixture import files, starts
 from softcount.models.mixture.base import Clusterer
-from softcount.models.mixture.core import MixtureCore, shaped
+from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Vectors
 from softcount.models.mixture.items import Items, Points
-from softcount.models.mixture.lloyd import spherical_core
-from softcount.models.settings import check_number
+from softcount.models.mixture.lloyd import about, spherical_core
+from softcount.models.settings import check_number, shaped
 from softcount.models.stored import numbers
 from softcount.types import Array
 
@@ -112,7 +112,7 @@ class PointMixture(Clusterer):
         assert isinstance(family, Gaussian)
         usual = family.uniform()
         centres = shaped("means", init["means"], family.means(usual).shape) - self.offset_
-        start = starts.about(core, corpus, centres)
+        start = about(core, corpus, centres)
         if "covariances" in init:
             like = family.covariances(usual).shape
             start["points"] = family.made(centres, shaped("covariances", init["covariances"], like))

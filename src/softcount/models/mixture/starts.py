@@ -8,10 +8,10 @@ import numpy as np
 
 from softcount.corpus.bags import Bags
 from softcount.corpus.space import SemanticSpace
-from softcount.families import Gaussian
+from softcount.models.mixture import anchors, spectral
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items, Points
-from softcount.models.mixture.lloyd import cluster, spread_out
+from softcount.models.mixture.lloyd import about, cluster, spread_out
 from softcount.types import Array, Params
 
 SVD_DIMENSIONS = 100
@@ -49,16 +49,12 @@ def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -
 
 def spectral_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """From moments of word co-occurrence by the tensor power method."""
-    from softcount.models.mixture import spectral
-
-    return _of_words(core, spectral.estimate(_matrix(items), core.n_classes, rng, _weights(items)))
+    return _of_words(core, spectral.estimate(*_seen(core, items, rng)))
 
 
 def anchor_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """From words that occur in one class only."""
-    from softcount.models.mixture import anchors
-
-    return _of_words(core, anchors.estimate(_matrix(items), core.n_classes, rng, _weights(items)))
+    return _of_words(core, anchors.estimate(*_seen(core, items, rng)))
 
 
 def _matrix(items: Items) -> Any:
@@ -73,8 +69,11 @@ def _points(items: Items) -> Array:
     return points.x
 
 
-def _weights(items: Items) -> Array:
-    return items.known.weights
+def _seen(
+    core: MixtureCore, items: Items, rng: np.random.Generator
+) -> tuple[Any, int, np.random.Generator, Array]:
+    """What moments are taken of."""
+    return _matrix(items), core.n_classes, rng, items.known.weights
 
 
 def _of_words(core: MixtureCore, estimate: tuple[Array, Array]) -> Params:
@@ -99,16 +98,3 @@ def random_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> 
     enough = np.count_nonzero(weights) >= core.n_classes
     chosen = rng.choice(len(items), core.n_classes, replace=not enough, p=weights / weights.sum())
     return about(core, items, _points(items)[chosen])
-
-
-def about(core: MixtureCore, items: Items, centres: Array) -> dict[str, Array]:
-    """Classes of the spread that all data have together, about some centres."""
-    family = core.emission.family
-    assert isinstance(family, Gaussian)
-    everything = np.repeat(items.known.weights[:, None], core.n_classes, axis=1)
-    rng = np.random.default_rng(0)  # not drawn from: all classes are the same so far
-    points = core.from_shares(items.x, everything, rng)[core.emission.table]
-    return {
-        "weights": core.families["weights"].uniform(),
-        core.emission.table: family.moved(points, centres),
-    }

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from softcount.errors import ImpossibleItem, LearnerError, SoftcountError
+from softcount.errors import LearnerError, SoftcountError
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
+from softcount.models.possible import demand_possible
 from softcount.models.story import start
 from softcount.models.story.corpus import StoryCorpus
 from softcount.models.story.engine import certain_total, run
@@ -136,15 +137,13 @@ class StoryCore:
 
     def _total(self, shard: Shard, theta: Array, how: How, counts: Array | None) -> float:
         numbers, logs = self._run(shard, theta, how, counts)
-        impossible = numbers[np.isneginf(logs)]
-        if len(impossible):
-            first = int(impossible.min())
-            raise ImpossibleItem(
-                f"item {first} has probability zero under the present tables",
-                "some entry that it needs is zero: start from unequal but positive values, or "
-                "smooth the tables (smoothing=0.1)",
-                item=first,
-            )
+        demand_possible(
+            numbers,
+            logs,
+            "has probability zero under the present tables",
+            "some entry that it needs is zero: start from unequal but positive values, or smooth "
+            "the tables (smoothing=0.1)",
+        )
         return float(logs.sum())
 
     def start(self, init: Any) -> Any:

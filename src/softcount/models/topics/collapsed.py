@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.corpus.whole import whole_bags
 from softcount.errors import DataError, LearnerError
 from softcount.kernels import topic_gibbs as kernel
 from softcount.kernels.lanes import WIDTH
-from softcount.models.mixture.collapsed import checked_bags
 from softcount.models.topics.evidence import Histogram, fitted, log_evidence
 from softcount.types import Array
 
@@ -61,7 +61,7 @@ class CollapsedTopics:
         of_words = float(_positive("beta", np.array([beta], np.float64))[0])
         self._prior = kernel.Prior(of_topics, of_words, n_words * of_words)
         self._n_words = n_words
-        self._tokens = _tokens(*checked_bags(indptr, words, counts, n_words), len(of_topics))
+        self._tokens = _tokens(*whole_bags(indptr, words, counts, n_words), len(of_topics))
         self._tokens.topics[:] = _begun(topics, seed, len(self._tokens.words), len(of_topics))
         self._table = _table(self._tokens.words, n_words, len(of_topics))
         kernel.count_all(self._tokens, self._table)

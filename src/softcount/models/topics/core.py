@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from softcount.corpus.bags import Bags
-from softcount.errors import ImpossibleItem, StartError
+from softcount.errors import StartError
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.kernels import topics as kernels
 from softcount.kernels.lanes import WIDTH
 from softcount.kernels.pool import over_rows
-from softcount.models.mixture.core import shaped
+from softcount.models.possible import demand_possible
+from softcount.models.settings import shaped
 from softcount.models.topics.documents import Shard
-from softcount.models.topics.rows import RowPrior, Rows
+from softcount.models.topics.rows import TINY, RowPrior, Rows
 from softcount.types import Array, How, Params, Stats
 
 WIDE = 48
 """From so many topics on, a pass by documents and one by words are faster than both in one."""
-TINY = 1e-100
-"""Probabilities of words below this are zero: the likelihood loses nothing, and time is gained."""
+IMPOSSIBLE = "has a word of probability zero in every topic"
+REMEDY = "smooth the topics, or leave the word out"
 
 
 class TopicCore:
@@ -51,7 +52,7 @@ class TopicCore:
                 found = self._look(phi, rows, shard, how, words=False)
                 rows = self.rows.update(found.of_documents, rows, rng)
         found = self._look(phi, rows, shard, how, words=not how.score_only)
-        _demand_possible(found.logs, shard.numbers)
+        demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
         log_likelihood = float(found.logs.sum())
         score = float(found.attained.sum()) + self.rows.objective(rows)
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
@@ -141,15 +142,12 @@ def wide(table: Array) -> Array:
     return filled
 
 
-def _demand_possible(logs: Array, numbers: Array) -> None:
-    impossible = numbers[np.isneginf(logs)]
-    if len(impossible):
-        first = int(impossible.min())
-        raise ImpossibleItem(
-            f"item {first} has a word of probability zero in every topic",
-            "smooth the topics (smoothing=0.1), or leave the word out",
-            item=first,
-        )
+def look(bags: Bags, theta: Array, phi: Array) -> tuple[Array, Array]:
+    """Expected counts of topics in documents, and log p(document); tables as `wide` makes them."""
+    of_documents, logs = np.empty_like(theta), np.empty(len(bags))
+    ratios = np.empty(len(bags.by_document.value))
+    kernels.by_document(0, len(bags), *bags.by_document, theta, phi, ratios, of_documents, logs)
+    return of_documents, logs
 
 
 def fold_in(
@@ -160,14 +158,11 @@ def fold_in(
     Words that no topic has are passed over. Ends when no share changes by more than ``tol``.
     """
     rule = replace(prior, word="mean_field" if prior.word != "maximise" else "maximise")
-    phi, n, K = wide(topics.T), len(bags), len(topics)
+    phi, K = wide(topics.T), len(topics)
     rows = rule.begin(bags.lengths, None)
-    ratios, logs = np.empty(len(bags.by_document.value)), np.empty(n)
     rng = np.random.default_rng(0)  # not drawn from
     for _ in range(most):
-        of_documents = np.empty((n, phi.shape[1]))
-        parts = (*bags.by_document, wide(rows.theta), phi, ratios, of_documents, logs)
-        kernels.by_document(0, n, *parts)
+        of_documents, _ = look(bags, wide(rows.theta), phi)
         moved = rule.update(of_documents[:, :K], rows, rng)
         change = float(np.abs(moved.theta - rows.theta).max(initial=0.0))
         rows = moved

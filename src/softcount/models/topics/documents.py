@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from softcount.corpus.bags import Bags
+from softcount.corpus.cut import parts
 from softcount.types import Array
 
 
@@ -51,10 +52,7 @@ class Documents:
         n = len(self)
         if batch_size is None and n <= self.cut:
             return [Shard(np.arange(n), self.bags, self.allowed)]
-        shuffled = batch_size is not None
-        order = np.random.default_rng(seed).permutation(n) if shuffled else np.arange(n)
-        size = batch_size or self.cut
-        return [self._part(part) for part in np.split(order, range(size, n, size))]
+        return [self._part(part) for part in parts(n, self.cut, batch_size, seed)]
 
     def _part(self, numbers: Array) -> Shard:
         return Shard(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -35,9 +36,9 @@ class TopicModel(ReadsWords, TransformerMixin, Estimator):  # type: ignore[misc]
     core_: TopicCore
     n_topics: int
 
+    @abstractmethod
     def priors(self) -> tuple[float, float]:
         """What is added to every count of a topic in a document, and of a word in a topic."""
-        raise NotImplementedError
 
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it

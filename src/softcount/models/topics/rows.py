@@ -18,7 +18,7 @@ from softcount.errors import LearnerError
 from softcount.types import Array, Update
 
 TINY = 1e-100
-"""What a document has less of a topic than this it has nothing of: tinier numbers are slow."""
+"""Probabilities below this are zero: the likelihood loses nothing, and tiny numbers are slow."""
 
 
 @dataclass(frozen=True, eq=False)
