@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         Squarem,
         Stepwise,
         StochasticVB,
+        TemperedEM,
         VariationalBayes,
         anneal,
     )
@@ -75,6 +76,9 @@ if TYPE_CHECKING:
     )
     from softcount.models.senses import Sense, SenseInducer
     from softcount.models.story import StoryModel, story, table
+    from softcount.models.topics import LDA, PLSA
+    from softcount.show.over_time import topics_over_time
+    from softcount.show.topics import topic_report
     from softcount.store import load
     from softcount.theory import decompose
     from softcount.types import Fit, State, Stats, Trace
@@ -94,6 +98,9 @@ _HOME = {
     ),
     "softcount.models.senses": ("Sense", "SenseInducer"),
     "softcount.models.story": ("StoryModel", "story", "table"),
+    "softcount.models.topics": ("LDA", "PLSA"),
+    "softcount.show.over_time": ("topics_over_time",),
+    "softcount.show.topics": ("topic_report",),
     "softcount.learners": (
         "EM",
         "Batch",
@@ -109,6 +116,7 @@ _HOME = {
         "Squarem",
         "Stepwise",
         "StochasticVB",
+        "TemperedEM",
         "VariationalBayes",
         "anneal",
     ),
@@ -149,6 +157,8 @@ _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "EM",
+    "LDA",
+    "PLSA",
     "Agreement",
     "Archive",
     "Batch",
@@ -195,6 +205,7 @@ __all__ = [
     "StoreError",
     "StoryError",
     "StoryModel",
+    "TemperedEM",
     "Trace",
     "VariationalBayes",
     "Verdict",
@@ -208,6 +219,8 @@ __all__ = [
     "select",
     "story",
     "table",
+    "topic_report",
+    "topics_over_time",
 ]
 
 

@@ -17,7 +17,7 @@ from softcount.learners import named
 from softcount.learners.base import Learner
 from softcount.learners.schedules import Batch
 from softcount.learners.steps import Step, expected_log
-from softcount.stop import judge
+from softcount.stop import ended, judge
 from softcount.types import Array, Fit, How, Params, State, Trace
 from softcount.verdict import Verdict
 
@@ -69,12 +69,13 @@ def fit(
 
     ``learner``      how; if None, what the model names as ``usual_learner``, else `EM()`
     ``init``         start parameters, or a function that makes some from random numbers
-    ``scouts``       try so many starts by two quick passes each; go on from the best
+    ``scouts``       try so many starts by two quick passes each; go on from the best. One scout is
+                     a warm-up: of a start that is given there is none, nor for mini-batches
     ``development``  choose the run by the log-likelihood of these data, not by the objective
     ``on_step``      called with every state; a run stops when one of them returns True
     ``keep_params``  keep the parameters of every step in the trace
     """
-    learner = learner or getattr(named, getattr(model, "usual_learner", "EM"))()
+    learner = learner or usual(model)
     if not callable(init) and learner.n_init > 1 and not _runs_differ(learner):
         raise LearnerError(
             f"all {learner.n_init} runs would be the same: they begin at the same parameters, and "
@@ -83,7 +84,7 @@ def fit(
         )
     watchers = (on_step,) if callable(on_step) else tuple(on_step)
     results = []
-    if scouts > 1:
+    if scouts > 1 or (scouts == 1 and callable(init) and learner.schedule.batch_size is None):
         init = _scouted(model, data, learner, engine, init, scouts)
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         for number in range(learner.n_init):
@@ -98,7 +99,15 @@ def fit(
         signature=signature,
         draws=tuple(result.draws for result in results) if learner.m == "draw" else (),
         diagnostics=_diagnostics(results) if learner.m == "draw" else {},
+        priors=best.priors,
     )
+
+
+def usual(model: Model) -> Learner:
+    """What a model is learned by if nothing else is said: its ``usual_learner``, else `EM()`."""
+    kind = getattr(named, getattr(model, "usual_learner", "EM"))
+    chosen: Learner = kind(**getattr(model, "usual_dials", {}))
+    return chosen
 
 
 def _scouted(
@@ -136,13 +145,18 @@ class _Result:
     trace: Trace
     draws: tuple[Params, ...]
     kept: tuple[State, ...]
+    priors: Mapping[str, Array]
 
     @property
     def objective(self) -> float:
-        """For choosing among runs: of the last step, or the mean over the draws."""
+        """For choosing among runs: of the last step, or the mean over the draws.
+
+        Runs that end by held-out words are chosen by these: their tempers may differ.
+        """
         if self.kept:
             return float(np.mean([state.objective for state in self.kept]))
-        return self.trace[-1].objective  # type: ignore[no-any-return]
+        last: State = self.trace[-1]
+        return last.objective if np.isnan(last.held_out) else -last.held_out
 
 
 class _Run:
@@ -174,7 +188,10 @@ class _Run:
         before = None
         while True:
             began = time.perf_counter()
-            step = next(steps)
+            step = next(steps, None)
+            if step is None:
+                assert before is not None
+                return ended(families, before)
             now = self._state(step, time.perf_counter() - began)
             self.last = step
             verdict = judge(self.learner, families, before, now)
@@ -203,7 +220,8 @@ class _Run:
             perplexity=step.stats.perplexity,
             seconds=seconds,
             change=change,
-            temper=self.learner.temper_at(self.job.step),
+            temper=self.job.temper,
+            held_out=step.held_out,
             q=q,
             bound=bound,
         )
@@ -233,6 +251,7 @@ class _Run:
             Trace(tuple(states), verdict, keep_params),
             tuple(draws),
             tuple(kept),
+            self.last.tables.priors if self.last else {},
         )
 
     def _params(self, draws: Sequence[Params]) -> Params:

@@ -47,6 +47,14 @@ class Collapsible(Protocol):
         """The sampler for all shards, hidden values drawn from their posterior at ``params``."""
 
 
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A model that can tell how well it foresees data held out within each shard."""
+
+    def foresee(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """Log-likelihood and number of the shard's held-out tokens; pure."""
+
+
 class Corpus(Protocol):
     """Data that can be cut into shards."""
 
@@ -89,6 +97,7 @@ class Job:
         self.session = session
         self.learner = learner
         self.step = 0
+        self._temper: float | None = None
         self._seed = seed
         self._run = run
         self._used: Counter[str] = Counter()
@@ -116,11 +125,25 @@ class Job:
             samples=learner.samples,
             stream=self.stream("expect"),
             score_only=score_only,
+            update=learner.m,
+            mini_batch=learner.schedule.batch_size is not None,
         )
 
     @property
     def temper(self) -> float:
-        return self.learner.temper_at(self.step)
+        return self.learner.temper_at(self.step) if self._temper is None else self._temper
+
+    @temper.setter
+    def temper(self, beta: float) -> None:
+        self._temper = beta
+
+    def foresee(self, params: Params) -> Stats:
+        if not isinstance(self.model, Foreseeing):
+            raise LearnerError(
+                f"{self.model.name} has no held-out words, by which {self.learner} would end",
+                "use EM(); the temper is chosen on held-out words for topic models alone",
+            )
+        return self.session.expect(self.model.foresee, params, How(score_only=True))
 
     def collapse(self, params: Params) -> Sampler:
         if not isinstance(self.model, Collapsible):

@@ -33,13 +33,21 @@ def judge(
     if learner.monotone and before and _fell(before, now):
         return Verdict.FELL
     still = (
-        before is not None and now.temper == learner.last_temper and _still(learner, before, now)
+        before is not None
+        and not learner.schedule.held_out
+        and now.temper == learner.last_temper
+        and _still(learner, before, now)
     )
     if (still and learner.tol > 0) or now.step >= learner.max_iter:
         if indistinguishable(families, now.params):
             return Verdict.STUCK
         return Verdict.CONVERGED if still else Verdict.OUT_OF_STEPS
     return None
+
+
+def ended(families: Mapping[str, Family], last: State) -> Verdict:
+    """The verdict on a run that its schedule ended."""
+    return Verdict.STUCK if indistinguishable(families, last.params) else Verdict.CONVERGED
 
 
 def indistinguishable(families: Mapping[str, Family], params: Params) -> bool:

@@ -34,6 +34,7 @@ FORMAT_VERSION = 1
 LOADERS = {
     "SenseInducer": "softcount.models.senses:SenseInducer",
     "story": "softcount.models.story:StoryModel",
+    **{name: f"softcount.models.topics:{name}" for name in ("LDA", "PLSA")},
     **{
         name: f"softcount.models.mixture:{name}"
         for name in (

@@ -110,6 +110,8 @@ class How:
     ``stream`` seeds its draws: a draw depends on the stream and the item, never on the thread.
     ``threads`` is how many threads a kernel may use inside one shard.
     ``score_only`` asks for the log-likelihood alone; counts may then be left empty.
+    ``update`` is what becomes of counts of a shard's own; None leaves it to the model.
+    ``mini_batch`` says that tables move after every shard, which must make the most of its turn.
     """
 
     fill: Fill = "soft"
@@ -118,6 +120,8 @@ class How:
     stream: int = 0
     threads: int = 1
     score_only: bool = False
+    update: Update | None = None
+    mini_batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,7 @@ class State:
 
     ``q`` and ``bound`` (asked for with ``theory=True``) are Q(Θ_t, Θ_{t-1}) and the lower bound
     Q + H that the previous E-step put under the log-likelihood, both at this step's parameters.
+    ``held_out`` is the perplexity of held-out words, for learners that hold some out.
     """
 
     step: int
@@ -138,6 +143,7 @@ class State:
     temper: float = 1.0
     q: float = float("nan")
     bound: float = float("nan")
+    held_out: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,8 @@ class Trace(Sequence[State]):
     change = property(lambda self: self.column("change"))
     q = property(lambda self: self.column("q"))
     bound = property(lambda self: self.column("bound"))
+    temper = property(lambda self: self.column("temper"))
+    held_out = property(lambda self: self.column("held_out"))
 
     @property
     def params(self) -> list[Params]:
@@ -183,6 +191,7 @@ class Fit:
     ``draws``      kept draws of each chain, empty unless the learner samples parameters
     ``signature``  one line that makes the run citable
     ``diagnostics`` R-hat and effective sample sizes over chains, empty unless sampled
+    ``priors``     priors that the best run learned, empty unless the learner fits some
     """
 
     params: Params
@@ -191,6 +200,7 @@ class Fit:
     signature: str
     draws: tuple[tuple[Params, ...], ...] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    priors: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcount.cli import options
+from softcount.cli.conflicts import refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
 from softcount.cli.texts import stop_words_in
@@ -31,6 +32,7 @@ Folder = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A folder that b
 
 @group.command("build")
 def build(
+    ctx: typer.Context,
     files: Annotated[
         list[str],
         typer.Argument(
@@ -51,6 +53,14 @@ def build(
         typer.Option(min=1, help="Keep so many words at most: those that most lines have."),
     ] = None,
     stop_words: options.StopWords = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="ARCHIVE",
+            help="Count the words of this archive and no others, cut as its words were: new "
+            "documents for a model that was fitted to it.",
+        ),
+    ] = None,
     shuffle: Annotated[
         int | None,
         typer.Option(
@@ -69,8 +79,12 @@ def build(
 
     \b
     softcount corpus build texts.txt more.txt.gz -o texts.archive --min-count 5 --max-share .3
+    softcount corpus build new.txt -o new.archive --like texts.archive
     zcat *.gz | softcount corpus build - -o all.archive --shuffle 0
     """
+    if like is not None:
+        choices = ("min_count", "max_share", "max_words", "stop_words")
+        refuse_with(ctx, "--like", choices, "that archive says which words count")
     with readable_errors():
         _demand_readable(files)
         from softcount.corpus.archive import Archive
@@ -86,6 +100,7 @@ def build(
                 max_share=max_share,
                 max_words=max_words,
                 stop_words=stop_words_in(stop_words, spaces if tokens else words),
+                like=None if like is None else Archive.open(like),
                 shuffle=shuffle,
                 on_progress=progress,
             )

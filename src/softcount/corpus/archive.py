@@ -21,7 +21,7 @@ from softcount.corpus.facts import ORIGIN, VOCABULARY, Facts, read_facts
 from softcount.corpus.rows import DAMAGED, mapped
 from softcount.corpus.sources import Sources
 from softcount.corpus.texts import restored
-from softcount.corpus.wordlist import Wanted, stop_list
+from softcount.corpus.wordlist import Known, Wanted, stop_list
 from softcount.errors import DataError, StoreError, shown
 from softcount.types import Array
 
@@ -104,6 +104,7 @@ class Archive:
         max_words: int | None = None,
         stop_words: Iterable[str] = (),
         vocabulary: Sequence[str] | None = None,
+        like: Archive | Sequence[str] | None = None,
         shuffle: int | None = None,
         on_progress: OnProgress = lambda doing, documents: None,
     ) -> Self:
@@ -119,12 +120,15 @@ class Archive:
         ``max_words``   keep so many words at most, those that most documents have
         ``stop_words``  leave out these
         ``vocabulary``  the words of the columns, for blocks of counts
+        ``like``        another archive, or its words: the columns will be the same, in the same
+                        order, and all other words are left out. Texts are cut as its texts were
         ``shuffle``     a seed: documents are put in a random order, of which `origin` tells.
                         Mini-batches are then read in one go, not gathered from everywhere; needs
                         24 bytes of memory a document
         """
         wanted = Wanted(min_count, max_share, max_words, stop_list(stop_words))
         _demand_names(vocabulary)
+        known = _known(like, wanted)
         if shuffle is not None and shuffle < 0:
             raise DataError(f"shuffle={shuffle} is no seed", "give a whole number from 0 on")
         build(
@@ -133,6 +137,7 @@ class Archive:
             wanted,
             tokens=tokens,
             vocabulary=vocabulary,
+            known=known,
             shuffle=shuffle,
             on_progress=on_progress,
         )
@@ -273,6 +278,26 @@ class Archive:
                 raise StoreError(f"cannot read {path}: {error.strerror}", DAMAGED) from error
             if found != digest:
                 raise StoreError(f"{path} does not match its checksum", DAMAGED)
+
+
+def _known(like: Archive | Sequence[str] | None, wanted: Wanted) -> Known | None:
+    """The words that another corpus has."""
+    if like is None:
+        return None
+    if wanted != Wanted():
+        raise DataError(
+            "which words count is said twice: by the archive to be like, and by numbers or lists",
+            "leave out min_count, max_share, max_words and stop_words",
+        )
+    if isinstance(like, Archive):
+        words = None if like.vocabulary is None else like.vocabulary.tolist()
+        return Known(words, like.n_words, (like.facts.vectorizer or {}).get("analyzer"))
+    if isinstance(like, str | os.PathLike):
+        raise DataError(f"like is {shown(like)}, a name", "open it: like=Archive.open(…)")
+    _demand_names(like)
+    if not len(like):
+        raise DataError("like has no words", "give at least one")
+    return Known(list(like), len(like))
 
 
 def _demand_names(vocabulary: Sequence[str] | None) -> None:

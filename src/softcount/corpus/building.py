@@ -1,8 +1,8 @@
 """An archive is made: documents are read once, in order, with bounded memory.
 
 The documents' words get provisional numbers and go to disk as they come. Then it is known which
-words count, and all is written once more with final numbers, words in alphabetical order, and the
-documents shuffled if that is wanted.
+words count, and all is written once more with final numbers, words in alphabetical order (or that
+of another corpus whose words they are to be), and the documents shuffled if that is wanted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from softcount.corpus.facts import ORIGIN, VOCABULARY, Facts
 from softcount.corpus.rows import INDPTR, RowFiles, RowWriter, cut, mapped, write_file, writing
 from softcount.corpus.sources import Sources
 from softcount.corpus.texts import described
-from softcount.corpus.wordlist import Found, Wanted, WordTable, renumbering
+from softcount.corpus.wordlist import Found, Known, Wanted, WordTable, renumbering
 from softcount.errors import DataError, StoreError
 from softcount.types import Array
 
@@ -73,6 +73,7 @@ def build(
     *,
     tokens: bool,
     vocabulary: Sequence[str] | None,
+    known: Known | None,
     shuffle: int | None,
     on_progress: OnProgress,
 ) -> None:
@@ -83,13 +84,50 @@ def build(
             scratch.mkdir()
         first, documents = came.peeked(iter(sources))
         if came.is_matrix(first):
-            raw = _read_blocks(documents, vocabulary, wanted, scratch, on_progress)
+            _demand_matching_columns(vocabulary, known)
+            raw = _read_blocks(documents, vocabulary, known, wanted, scratch, on_progress)
         elif vocabulary is not None:
             raise DataError("texts bring their own words", "leave out vocabulary")
         else:
-            raw = _read_texts(first, documents, sources, tokens, scratch, on_progress)
-        _finish(raw, folder, wanted, sources, shuffle, on_progress)
+            into_words = _cutter(first, tokens, known)
+            raw = _read_texts(first, documents, sources, into_words, scratch, on_progress)
+        _finish(raw, folder, wanted, known, sources, shuffle, on_progress)
         shutil.rmtree(scratch)
+
+
+# the same words as another corpus
+def _cutter(first: Any, tokens: bool, known: Known | None) -> Callable[[Any], list[str]]:
+    """What cuts documents into words: as those of the other corpus were cut, if there is one."""
+    if known is None:
+        return came.cutter(first, tokens)
+    if known.words is None:
+        raise DataError(
+            "the archive to be like has no names for its words, so texts cannot be counted by it",
+            "give counts in the same columns, or an archive of texts",
+        )
+    into_words = came.cutter(first, tokens or known.analyzer == "spaces")
+    analyzer = described(CountVectorizer(analyzer=into_words))["analyzer"]
+    if known.analyzer not in (None, analyzer):
+        raise DataError(
+            f"the words of the archive to be like were cut otherwise ({known.analyzer!r}, and "
+            f"these {analyzer!r})",
+            "give documents of the same kind, and leave out tokens",
+        )
+    return into_words
+
+
+def _demand_matching_columns(vocabulary: Sequence[str] | None, known: Known | None) -> None:
+    if known is None or (vocabulary is None) == (known.words is None):
+        return
+    if vocabulary is None:
+        raise DataError(
+            "columns without names cannot be matched with the words they are to be like",
+            "give the words of the columns: vocabulary=[…]",
+        )
+    raise DataError(
+        "the archive to be like has no names for its words, and these columns have",
+        "leave out vocabulary, if the columns are the same",
+    )
 
 
 # once through the documents
@@ -97,11 +135,10 @@ def _read_texts(
     first: Any,
     documents: Iterator[Any],
     sources: Sources,
-    tokens: bool,
+    into_words: Callable[[Any], list[str]],
     scratch: Path,
     on_progress: OnProgress,
 ) -> Raw:
-    into_words = came.cutter(first, tokens)
     table = WordTable(scratch)
 
     def cut_up() -> Iterator[list[str]]:
@@ -144,6 +181,7 @@ def _added_up(numbers: Sequence[int], ends: Sequence[int], table: WordTable) -> 
 def _read_blocks(
     blocks: Iterator[Any],
     vocabulary: Sequence[str] | None,
+    known: Known | None,
     wanted: Wanted,
     scratch: Path,
     on_progress: OnProgress,
@@ -153,7 +191,9 @@ def _read_blocks(
             "columns without names cannot be left out: nobody could tell which ones are left",
             "give the words of the columns: vocabulary=[…]",
         )
-    n_words = None if vocabulary is None else len(vocabulary)
+    n_words = None if known is None else known.n_words  # of columns without names
+    if vocabulary is not None:
+        n_words = len(vocabulary)
     documents = np.zeros(0, np.int64)
     with RowWriter(scratch) as writer:
         for block in blocks:
@@ -177,6 +217,7 @@ def _finish(
     raw: Raw,
     folder: Path,
     wanted: Wanted,
+    known: Known | None,
     sources: Sources,
     shuffle: int | None,
     on_progress: OnProgress,
@@ -184,7 +225,11 @@ def _finish(
     n, n_words = raw.rows.n_documents, raw.rows.n_words
     new, files = None, {}
     if raw.found is not None:
-        words, new = renumbering(wanted.choose(raw.found, n), n_words)
+        words: Sequence[str]
+        if known is not None and known.words is not None:
+            words, new = known.words, known.renumbering(raw.found, n_words)
+        else:
+            words, new = renumbering(wanted.choose(raw.found, n), n_words)
         n_words = len(words)
         files[VOCABULARY] = write_file(folder / VOCABULARY, _one_a_line(words))
     order = None if shuffle is None else np.random.default_rng(shuffle).permutation(n)

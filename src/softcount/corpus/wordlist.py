@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
 from operator import itemgetter
@@ -127,6 +127,32 @@ class Wanted:
             self.max_words, enumerate(kept), key=lambda e: (-e[1].documents, e[0])
         )
         return iter([one for _, one in sorted(best, key=itemgetter(0))])
+
+
+@dataclass(frozen=True)
+class Known:
+    """The words of another corpus, which are the ones that count, in its order.
+
+    ``words``     None: its columns have no names
+    ``n_words``   how many these are
+    ``analyzer``  how its texts were cut (`softcount.corpus.texts.ANALYZERS`); None: nobody knows
+    """
+
+    words: Sequence[str] | None
+    n_words: int
+    analyzer: str | None = None
+
+    def renumbering(self, found: Iterable[Found], size: int) -> Array:
+        """The place of each number's word among these words; −1: it is none of them.
+
+        >>> Known(["b", "a"], 2).renumbering([Found("a", 2, (0, 3)), Found("x", 1, (2,))], 4)
+        array([ 1, -1, -1,  1], dtype=int32)
+        """
+        places = {word: place for place, word in enumerate(self.words or ())}
+        new = np.full(size, -1, np.int32)
+        for one in found:
+            new[list(one.numbers)] = places.get(one.word, -1)
+        return new
 
 
 def stop_list(words: Iterable[str]) -> frozenset[str]:

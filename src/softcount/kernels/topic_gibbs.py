@@ -24,48 +24,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.kernels.collapsed import drawn, log_rising
+from softcount.kernels.collapsed import drawn
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.lanes import WIDTH
 from softcount.kernels.random import item_stream, uniform
 from softcount.kernels.topic_lanes import fetch, found, gathered, products
+from softcount.kernels.topic_table import (
+    Known,
+    Prior,
+    Table,
+    Tokens,
+    add,
+    count,
+    how_often,
+    place_of,
+    remove,
+)
 from softcount.types import Array
 
 LOST = 1e-6
 """Where taking a token away leaves less of the sum than this, it is computed anew."""
 
 _njit = partial(njit, error_model="numpy")  # divisors are positive: no need to look
-
-
-class Tokens(NamedTuple):
-    """Document d has the tokens from borders_d to borders_{d+1}: their words and topics."""
-
-    borders: Array
-    words: Array
-    topics: Array
-
-
-class Table(NamedTuple):
-    """n_wk: ``dense`` rows, filled up with zeros to whole vectors; or, if there are none, lists.
-
-    Word w's list begins at starts_w and has sizes_w topics with their counts; beyond these, up to
-    starts_{w+1}, counts are zero. ``totals`` is n_k.
-    """
-
-    dense: Array
-    starts: Array
-    sizes: Array
-    topics: Array
-    counts: Array
-    totals: Array
-
-
-class Prior(NamedTuple):
-    """α, one a topic; β; and Vβ."""
-
-    alpha: Array
-    beta: float
-    beta_total: float
 
 
 class Desk(NamedTuple):
@@ -100,15 +80,18 @@ def _open(desk: Desk, topics: Array, alpha: Array) -> None:
 
 
 @_njit
-def sweep_dense(tokens: Tokens, table: Table, prior: Prior, seed: Any) -> None:
+def sweep_dense(tokens: Tokens, known: Known, table: Table, prior: Prior, seed: Any) -> None:
     """Draw the topic of every token anew, in order, with dense rows."""
     desk = _desk(table.totals, prior.beta_total)
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for d in range(len(tokens.borders) - 1):
         here = slice(tokens.borders[d], tokens.borders[d + 1])
-        if here.stop > here.start:
-            words, topics = tokens.words[here], tokens.topics[here]
+        words, topics = tokens.words[here], tokens.topics[here]
+        few = known.topics[known.borders[d] : known.borders[d + 1]]
+        if len(few):
+            _known_document(words, topics, few, table, prior, desk, stream)
+        elif len(words):
             _open(desk, topics, prior.alpha)
             _dense_document(words, topics, table.dense, table.totals, prior, desk, stream)
 
@@ -179,7 +162,7 @@ def _more(k: Any, totals: Array, prior: Prior, desk: Desk) -> None:
 
 
 @_njit
-def sweep_lists(tokens: Tokens, table: Table, prior: Prior, seed: Any) -> None:
+def sweep_lists(tokens: Tokens, known: Known, table: Table, prior: Prior, seed: Any) -> None:
     """Draw the topic of every token anew, in order, with lists."""
     desk = _desk(table.totals, prior.beta_total)
     stream = np.empty(1, np.uint64)
@@ -188,6 +171,10 @@ def sweep_lists(tokens: Tokens, table: Table, prior: Prior, seed: Any) -> None:
     for d in range(len(tokens.borders) - 1):
         here = slice(tokens.borders[d], tokens.borders[d + 1])
         words, topics = tokens.words[here], tokens.topics[here]
+        few = known.topics[known.borders[d] : known.borders[d + 1]]
+        if len(few):
+            _known_document(words, topics, few, table, prior, desk, stream)
+            continue
         _open(desk, topics, prior.alpha)
         _listed_document(words, topics, table, prior, desk, nothing, stream)
 
@@ -209,7 +196,7 @@ def _listed_document(
     for i in range(len(words)):
         k, w = np.int64(topics[i]), words[i]
         base -= a[k]
-        _remove(table, w, _place(table, w, k))
+        remove(table, w, place_of(table, w, k))
         _less(k, table.totals, prior, desk)
         base += a[k]
         start, size = table.starts[w], table.sizes[w]
@@ -222,61 +209,57 @@ def _listed_document(
         else:
             base = products(nothing, 0, 1.0, a, sums, ends)
             k = np.int64(min(found(sums, ends, rows, uniform(stream, 0) * base), K - 1))
-            place = _place(table, w, k)
+            place = place_of(table, w, k)
         topics[i] = k
         base -= a[k]
-        _add(table, w, place, k)
+        add(table, w, place, k)
         _more(k, table.totals, prior, desk)
         base += a[k]
 
 
-@inline
-def _place(table: Table, w: Any, k: Any) -> Any:
-    """Where in word w's list topic k is, or the place after the last."""
-    place = table.starts[w]
-    end = place + table.sizes[w]
-    while place < end and table.topics[place] != k:
-        place += 1
-    return place
+@_njit
+def _known_document(
+    words: Array,
+    topics: Array,
+    few: Array,
+    table: Table,
+    prior: Prior,
+    desk: Desk,
+    stream: Array,
+) -> None:
+    """All tokens of a document that may have a few topics only."""
+    if len(few) == 1:
+        return  # where else?
+    desk.counts[:] = 0.0
+    for k in topics:
+        desk.counts[k] += 1.0
+    for i in range(len(words)):
+        w = words[i]
+        _move(table, desk, w, np.int64(topics[i]), -1)
+        total = 0.0
+        for j in range(len(few)):
+            k = few[j]
+            total += (
+                (desk.counts[k] + prior.alpha[k])
+                * (how_often(table, w, k) + prior.beta)
+                / (table.totals[k] + prior.beta_total)
+            )
+            desk.sums[j] = total
+        target, j = uniform(stream, 0) * total, 0
+        while j < len(few) - 1 and desk.sums[j] <= target:
+            j += 1
+        topics[i] = few[j]
+        _move(table, desk, w, np.int64(few[j]), 1)
+    for k in few:
+        desk.inverse[k] = 1.0 / (table.totals[k] + prior.beta_total)
+        desk.next_inverse[k] = 1.0 / (table.totals[k] + (prior.beta_total + 1.0))
 
 
 @inline
-def _remove(table: Table, w: Any, place: Any) -> None:
-    """A token less at a place of word w's list; the last topic takes the place of one used up."""
-    table.counts[place] -= 1
-    if table.counts[place] == 0:
-        table.sizes[w] -= 1
-        last = table.starts[w] + table.sizes[w]
-        table.topics[place], table.counts[place] = table.topics[last], table.counts[last]
-        table.counts[last] = 0
-
-
-@inline
-def _add(table: Table, w: Any, place: Any, k: Any) -> None:
-    """A token more at a place of word w's list, which may be the one after the last."""
-    if place == table.starts[w] + table.sizes[w]:
-        table.sizes[w] += 1
-        table.topics[place] = k
-    table.counts[place] += 1
-
-
-@njit
-def count(table: Table, w: int, k: int, sign: int) -> None:
-    """A token of word w and topic k more (sign 1) or less (−1)."""
-    table.totals[k] += sign
-    if len(table.dense):
-        table.dense[w, k] += sign
-    elif sign > 0:
-        _add(table, w, _place(table, w, k), k)
-    else:
-        _remove(table, w, _place(table, w, k))
-
-
-@njit
-def count_all(tokens: Tokens, table: Table) -> None:
-    """Count every token."""
-    for i in range(len(tokens.words)):
-        count(table, tokens.words[i], tokens.topics[i], 1)
+def _move(table: Table, desk: Desk, w: Any, k: Any, sign: int) -> None:
+    """A token of the document at hand into a topic (sign 1), or out of it (−1)."""
+    desk.counts[k] += sign
+    count(table, w, k, sign)
 
 
 @njit
@@ -293,14 +276,20 @@ def conditional(table: Table, prior: Prior, of_document: Array, w: int, out: Arr
 
 
 @njit
-def sweep_tempered(tokens: Tokens, table: Table, prior: Prior, seed: Any, temper: float) -> None:
+def sweep_tempered(
+    tokens: Tokens, known: Known, table: Table, prior: Prior, seed: Any, temper: float
+) -> None:
     """Draw the topic of every token anew, in order, from a power of its distribution."""
     K = len(table.totals)
+    barred = np.empty(K, np.bool_)
     of_document, logs, room = np.zeros(K), np.empty(K), np.empty(K)
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for d in range(len(tokens.borders) - 1):
         of_document[:] = 0.0
+        few = known.topics[known.borders[d] : known.borders[d + 1]]
+        barred[:] = len(few) > 0
+        barred[few] = False
         for i in range(tokens.borders[d], tokens.borders[d + 1]):
             of_document[tokens.topics[i]] += 1.0
         for i in range(tokens.borders[d], tokens.borders[d + 1]):
@@ -308,35 +297,8 @@ def sweep_tempered(tokens: Tokens, table: Table, prior: Prior, seed: Any, temper
             of_document[k] -= 1.0
             count(table, w, k, -1)
             conditional(table, prior, of_document, w, logs)
+            logs[barred] = -np.inf
             k = drawn(logs, 0, K, temper, stream, room)
             tokens.topics[i] = k
             of_document[k] += 1.0
             count(table, w, k, 1)
-
-
-@njit
-def shares(tokens: Tokens, n_topics: int) -> tuple[Array, Array]:
-    """Every (k, n_dk) that is not zero, document by document, one after the other."""
-    n = len(tokens.words)
-    topics, counts = np.empty(n, np.int32), np.empty(n, np.int32)
-    of_document = np.zeros(n_topics, np.int32)
-    filled = 0
-    for d in range(len(tokens.borders) - 1):
-        here = tokens.topics[tokens.borders[d] : tokens.borders[d + 1]]
-        for k in here:
-            of_document[k] += 1
-        for k in here:
-            if of_document[k] > 0:
-                topics[filled], counts[filled] = k, of_document[k]
-                of_document[k] = 0
-                filled += 1
-    return topics[:filled], counts[:filled]
-
-
-@njit
-def rising(x: Array, n: Array, times: Array) -> float:
-    """Σ_j times_j · log (x_j (x_j + 1) … (x_j + n_j − 1))."""
-    total = 0.0
-    for j in range(len(x)):
-        total += times[j] * log_rising(x[j], n[j])
-    return total

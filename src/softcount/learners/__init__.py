@@ -16,6 +16,7 @@ from softcount.learners.schedules import Batch, Incremental, Stepwise
 from softcount.learners.spectral import Spectral
 from softcount.learners.squarem import Squarem
 from softcount.learners.temper import anneal
+from softcount.learners.tempered import Tempered, TemperedEM
 
 __all__ = [
     "EM",
@@ -33,6 +34,8 @@ __all__ = [
     "Squarem",
     "Stepwise",
     "StochasticVB",
+    "Tempered",
+    "TemperedEM",
     "VariationalBayes",
     "anneal",
 ]

@@ -69,6 +69,12 @@ class Learner:
                 f"with m={self.m!r}",
                 "use schedule=Batch() here",
             )
+        if self.schedule.held_out and (self.e, self.m) != ("soft", "maximise"):
+            raise LearnerError(
+                f"Tempered() lowers the power of soft EM's posteriors; it has no use for "
+                f"e={self.e!r} with m={self.m!r}",
+                "leave e and m out, or use schedule=Batch()",
+            )
 
     def _check_temper(self) -> None:
         if callable(self.temper):

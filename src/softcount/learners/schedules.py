@@ -17,6 +17,7 @@ class Batch:
 
     climbs: ClassVar[bool] = True
     shuffles: ClassVar[bool] = False
+    held_out: ClassVar[float] = 0.0
     batch_size: ClassVar[None] = None
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
@@ -42,6 +43,7 @@ class Stepwise:
     t0: float = 2.0
     climbs: ClassVar[bool] = False
     shuffles: ClassVar[bool] = True
+    held_out: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         _check_batch_size(self.batch_size)
@@ -93,6 +95,7 @@ class Incremental:
     batch_size: int | None = None
     climbs: ClassVar[bool] = True
     shuffles: ClassVar[bool] = False
+    held_out: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:

@@ -29,6 +29,7 @@ class Squarem:
 
     climbs: ClassVar[bool] = True
     shuffles: ClassVar[bool] = False
+    held_out: ClassVar[float] = 0.0
     batch_size: ClassVar[None] = None
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from softcount.families.base import Family
-from softcount.types import Counts, Params, Stats
+from softcount.types import Array, Counts, Params, Stats
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,26 @@ class Tables:
                  −Σ KL(q(θ) ‖ p(θ)) for a variational posterior (−inf at the start, where there is
                  no posterior yet)
     ``counts``   the counts they were made from; None at the start and after a jump
+    ``priors``   priors that were learned beside them, if any were
     """
 
     params: Params
     penalty: float
     counts: Mapping[str, Counts] | None = None
+    priors: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Step:
-    """Parameters, what an E-step found with them, and the objective they attain."""
+    """Parameters, what an E-step found with them, and the objective they attain.
+
+    ``held_out`` is the perplexity of held-out data, if the schedule looks at any.
+    """
 
     tables: Tables
     stats: Stats
     objective: float
+    held_out: float = float("nan")
 
 
 class Average(Protocol):
@@ -60,6 +66,23 @@ class Sampler(Protocol):
 
     def counts(self) -> Mapping[str, Counts]:
         """What the data and the hidden values add up to, one entry a family."""
+
+
+@runtime_checkable
+class FreeSampler(Sampler, Protocol):
+    """A sampler whose priors may be learned too, so that it alone knows what counts say."""
+
+    def optimise(self) -> None:
+        """Fit the priors to the hidden values: log p(x, z) cannot fall."""
+
+    def priors(self) -> Mapping[str, Array]:
+        """The priors, by name."""
+
+    def means(self) -> Params:
+        """E[θ | x, z], one table a family."""
+
+    def stats(self) -> Stats:
+        """How well the data fit; an E-step would cost more than a sweep."""
 
 
 class Work(Protocol):
@@ -91,9 +114,15 @@ class Work(Protocol):
     def running(self) -> Average:
         """A fresh running average."""
 
+    def foresee(self, params: Params) -> Stats:
+        """How well the held-out data fit (log-likelihood and tokens), as the shards now stand."""
+
     @property
     def temper(self) -> float:
-        """The power β of this step."""
+        """The power β of E-steps: the learner's at this step, unless it is set."""
+
+    @temper.setter
+    def temper(self, beta: float) -> None: ...
 
     def collapse(self, params: Params) -> Sampler:
         """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
@@ -124,8 +153,12 @@ class Schedule(Protocol):
     def batch_size(self) -> int | None:
         """How many items a shard is to have; None leaves the cut to the corpus."""
 
+    @property
+    def held_out(self) -> float:
+        """The share of the data kept from learning, by which the schedule itself ends; else 0."""
+
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        """Steps without end, the first at the start itself."""
+        """The first at the start itself; without end, unless the schedule holds data out."""
 
 
 def look(work: Work, tables: Tables) -> Step:

@@ -100,8 +100,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         options["development"] = None if development is None else self.bind_more(core, development)
         required = self.learner.begins if self.learner else None
         start = self.start_values(core, corpus, required or (self.init if init is None else init))
-        self.keep(core, corpus, self._run(core, corpus, self.learner, start, self.scouts, options))
+        scouts = self.n_scouts(corpus, start)
+        self.keep(core, corpus, self._run(core, corpus, self.learner, start, scouts, options))
         return self
+
+    def n_scouts(self, corpus: Any, start: Any) -> int:
+        """How many scouts to send."""
+        return self.scouts
 
     def _run(
         self,
@@ -133,11 +138,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_settings(self) -> None:
         """Complain of settings that no learning could make sense of."""
+        self._check_words()
+        check_whole("scouts", self.scouts, 0, "0: no scouts, every start is gone on with")
+
+    def _check_words(self) -> None:
+        """Complain of what is no learner, or no engine."""
         if self.learner is not None and not hasattr(self.learner, "schedule"):
             raise LearnerError(f"learner={self.learner!r} is no learner", "give one, such as EM()")
         if self.engine is not None and not hasattr(self.engine, "open"):
             raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
-        check_whole("scouts", self.scouts, 0, "0: no scouts, every start is gone on with")
 
     def remember(self, corpus: Any) -> None:
         """Keep of the data what later methods need; nothing, unless a model says otherwise."""
@@ -174,7 +183,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _found(self) -> Fit:
         self._require_fit()
         if not hasattr(self, "fit_"):
-            raise AttributeError("this model was loaded from a file, which holds no trace")
+            raise AttributeError(
+                "there is no trace: the model was loaded from a file, or learned by partial_fit"
+            )
         return self.fit_
 
     def decompose(self, data: Any, params: Any, at: Any = None) -> Decomposition:

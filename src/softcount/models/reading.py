@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from softcount import store
 from softcount.corpus import texts
+from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError, shown
 from softcount.models.stored import numbers, strings
@@ -65,6 +66,21 @@ class ReadsWords:
             )
         return texts.count_words(self.vectorizer_, documents)
 
+    def adopt(self, archive: Archive, *, first: bool) -> None:
+        """Documents on disk; ``first``: their words are what to expect of others."""
+        if first:
+            self.vectorizer_, self.vocabulary_ = archive.vectorizer(), archive.vocabulary
+            self.n_features_in_ = archive.n_words
+            return
+        same = archive.n_words == self.n_features_in_
+        if same and self.vocabulary_ is not None and archive.vocabulary is not None:
+            same = np.array_equal(self.vocabulary_, archive.vocabulary)
+        if not same:
+            raise DataError(
+                f"the archive {archive.path} has other words than the model",
+                "build it with the vocabulary of the archive that the model was fitted to",
+            )
+
     def word_names(self) -> Array:
         """The words, or numbers of columns where words have no names."""
         if self.vocabulary_ is None:
@@ -72,10 +88,10 @@ class ReadsWords:
         return self.vocabulary_
 
     # new documents
-    def remember_lengths(self, bags: Bags) -> None:
+    def remember_lengths(self, lengths: Array) -> None:
         """Keep how long documents are, or an even selection of them."""
-        n = len(bags)
-        self._lengths = bags.lengths[np.linspace(0, n - 1, min(n, KEPT_LENGTHS)).astype(np.int64)]
+        n = len(lengths)
+        self._lengths = lengths[np.linspace(0, n - 1, min(n, KEPT_LENGTHS)).astype(np.int64)]
 
     def some_lengths(self, n: int, rng: np.random.Generator) -> Array:
         """Lengths of documents as those learned from had."""

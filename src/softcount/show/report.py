@@ -117,12 +117,12 @@ def page(title: str, lead: str, findings: Sequence[Finding]) -> str:
     return document(title, lead, "".join(section(finding) for finding in findings))
 
 
-def document(title: str, lead: str, body: str, style: str = "") -> str:
+def document(title: str, lead: str, body: str, style: str = "", head: str = "") -> str:
     """A page with this inside; all but the title and the lead is HTML already."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
+        f"{head}<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
         f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>'
         f"<main>{body}</main></body></html>\n"
     )

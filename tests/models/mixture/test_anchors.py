@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
+from softcount.models.anchors import find_corners
 from softcount.models.mixture import anchors
 from softcount.models.mixture.moments import whiten
 from tests.models.mixture.simulated import distance, documents, em, random_start
@@ -36,7 +36,7 @@ def test_anchor_words_are_found_and_the_estimate_converges_to_the_truth():
     for N in (500, 2000, 8000):
         counts, words = with_anchors(N, seed=1)
         white = whiten(counts, 4, np.random.default_rng(0), np.ones(N))
-        found = anchors.find_corners(anchors.neighbours(white), np.arange(44), 4)
+        found = find_corners(anchors.neighbours(white), np.arange(44), 4)
         assert sorted(found) == [0, 1, 2, 3]
         errors.append(distance(anchors.estimate(counts, 4, np.random.default_rng(0))[1], words))
     assert errors[0] > 1.5 * errors[1] > 1.5**2 * errors[2]
@@ -50,26 +50,3 @@ def test_rare_words_are_no_anchors():
     wide = csr_matrix(np.hstack([counts.toarray(), odd]))
     _, found = anchors.estimate(wide, 4, np.random.default_rng(0))
     assert distance(found[:, :44] / found[:, :44].sum(axis=1, keepdims=True), words) < 0.05
-
-
-def test_corners_of_a_flat_cloud_are_fewer():
-    line = np.outer(np.linspace(0, 1, 7), [1.0, 2.0, 0.5])
-    assert sorted(anchors.find_corners(line, np.arange(7), 4)) == [0, 6]
-    assert len(anchors.find_corners(np.ones((5, 3)), np.arange(5), 3)) == 1
-
-
-def test_mixtures_are_the_nearest_points_of_the_simplex():
-    rng = np.random.default_rng(0)
-    corners, rows = rng.normal(size=(4, 6)), rng.normal(size=(12, 6))
-    found = anchors.mixtures(rows, corners)
-    for row, weights in zip(rows, found, strict=True):
-        best = minimize(
-            lambda w, row=row: ((w @ corners - row) ** 2).sum(),
-            np.full(4, 0.25),
-            bounds=[(0, 1)] * 4,
-            constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
-            options={"ftol": 1e-12},
-        )
-        assert ((weights @ corners - row) ** 2).sum() == pytest.approx(best.fun, abs=1e-4)
-        assert weights.sum() == pytest.approx(1.0)
-        assert (weights >= 0).all()

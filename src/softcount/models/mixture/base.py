@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from os import PathLike
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -12,13 +11,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import _check_sample_weight
 
 from softcount import store
-from softcount.errors import DataError, LearnerError
+from softcount.errors import DataError, LearnerError, StoreError
 from softcount.kernels.posterior import soft
+from softcount.models import files
 from softcount.models.base import Estimator, FitOptions, all_or_nothing
-from softcount.models.mixture import files
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items, Known, Observations
 from softcount.models.settings import check_whole
+from softcount.models.stored import AGAIN
 from softcount.types import Array
 
 FLOOR = 1e-300
@@ -26,7 +26,7 @@ FLOOR = 1e-300
 impossible words is the best, instead of none."""
 
 
-class Mixture(Estimator):
+class Mixture(files.Stored, Estimator):
     """A mixture as an estimator; a subclass says how data are read and what a class emits."""
 
     core_: MixtureCore
@@ -149,25 +149,13 @@ class Mixture(Estimator):
         """New items of these classes."""
 
     # files
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, for `softcount.load`."""
-        self._require_fit()
-        arrays, facts = self.stored()
-        files.save(self, path, arrays, facts)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
-        """Read a model that `save` wrote; ``given`` are settings that a file cannot hold."""
-        return cls.restore(store.read(path, cls.__name__), **given)
-
-    @classmethod
-    def restore(cls, stored: store.Stored, **given: Any) -> Self:
-        """A model from what a file holds (see `softcount.load`)."""
-        return files.restore(cls, stored, given)
-
-    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and facts that a file must hold beside tables and settings."""
-        return {}, {}
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
+        nothing = self.recall(stored, given)
+        if stored.arrays[files.TABLE + "weights"].size != self.n_classes:
+            raise StoreError(
+                f"the settings speak of {self.n_classes} classes, the tables not", AGAIN
+            )
+        return self.make_core(nothing)
 
     @abstractmethod
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Observations:

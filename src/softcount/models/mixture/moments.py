@@ -21,6 +21,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from softcount.errors import DataError, LearnerError
+from softcount.models.anchors import word_scale
 from softcount.types import Array
 
 _SMALL = 300  # up to this many words a dense decomposition is the quickest
@@ -169,7 +170,7 @@ def whiten(
 
     Where the model is right, K/N is the usual leverage, and the cap max(1/√N, 3K/N) is out of
     reach; on real text it holds down quoted, repetitive and very long posts, which would else take
-    most of the directions for themselves. Rare words are left out (`_scale`).
+    most of the directions for themselves. Rare words are left out (`word_scale`).
     """
     pairs = Pairs.of(counts, weights)
     scale = _scale(pairs)
@@ -185,19 +186,9 @@ def whiten(
 
 
 def _scale(pairs: Pairs) -> Array:
-    """p^−½ for words in at least √N / 5 documents; zero for others.
-
-    A word that one document repeats would be a direction of its own, and no less so the less the
-    document weighs.
-    """
     first = pairs.first()
     within = np.bincount(pairs.counts.indices, minlength=len(first))
-    used = (first > 0) & (within >= np.sqrt(pairs.counts.shape[0]) / 5)
-    if not used.any():
-        used = first > 0
-    scale: Array = np.zeros_like(first)
-    np.divide(1.0, np.sqrt(first), out=scale, where=used)
-    return scale
+    return word_scale(first, within, pairs.counts.shape[0])
 
 
 def _directions(

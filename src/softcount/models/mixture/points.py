@@ -14,7 +14,8 @@ from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.families.gaussian import NIW
-from softcount.models.mixture import files, starts
+from softcount.models import files
+from softcount.models.mixture import starts
 from softcount.models.mixture.base import Clusterer
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Vectors

@@ -13,7 +13,8 @@ from softcount.corpus.bags import Bags
 from softcount.errors import LearnerError
 from softcount.families import Categorical
 from softcount.families.base import Family
-from softcount.models.mixture import files, starts
+from softcount.models import files
+from softcount.models.mixture import starts
 from softcount.models.mixture.base import Clusterer, Mixture
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Emission, Presence, Words
@@ -74,7 +75,7 @@ class WordMixture(ReadsWords, Mixture):
     def remember(self, corpus: Items) -> None:
         super().remember(corpus)
         assert isinstance(corpus.x, Bags)
-        self.remember_lengths(corpus.x)
+        self.remember_lengths(corpus.x.lengths)
 
     # what was learned
     @property

@@ -8,8 +8,8 @@ from typing import Any
 from softcount import store
 from softcount.corpus.space import SemanticSpace
 from softcount.errors import SoftcountError, StoreError
+from softcount.models.files import content, plain_settings
 from softcount.models.mixture import GaussianMixture, MultinomialMixture
-from softcount.models.mixture.files import content, plain_settings
 from softcount.models.senses.findings import Sense
 from softcount.models.stored import AGAIN, numbers, strings
 

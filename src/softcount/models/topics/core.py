@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from softcount.corpus.bags import Bags
-from softcount.errors import StartError
-from softcount.families import Categorical
+from softcount.errors import LearnerError, StartError
 from softcount.families.base import Family
+from softcount.families.columns import ColumnCounts, Columns, LazyColumns, columns_of
 from softcount.kernels import topics as kernels
+from softcount.kernels.fold import fold
 from softcount.kernels.lanes import WIDTH
 from softcount.kernels.pool import over_rows
 from softcount.models.possible import demand_possible
 from softcount.models.settings import shaped
+from softcount.models.topics.collapsed import CollapsedTopics
 from softcount.models.topics.documents import Shard
-from softcount.models.topics.rows import TINY, RowPrior, Rows
+from softcount.models.topics.held_out import foreseen
+from softcount.models.topics.rows import TINY, TINY_SINGLE, RowPrior, Rows
 from softcount.types import Array, How, Params, Stats
+
+INNER = 5
+"""How often a mini-batch's documents are looked at before its words are counted."""
 
 WIDE = 48
 """From so many topics on, a pass by documents and one by words are faster than both in one."""
@@ -32,39 +39,88 @@ class TopicCore:
 
     The table "topics" is φ; the documents' rows θ are local: they stay with their shard.
 
-    ``inner``  how often a shard's rows are updated before its words are counted
+    ``inner``  how often a mini-batch's rows are updated before its words are counted
+    ``dtype``  the numbers that the E-step works with; sums over documents are always of 64 bits
     """
 
     threads_inside = True
+    usual_dials: ClassVar[Mapping[str, float]] = {"tol": 5e-5}
+    """What EM ends by: from there on held-out words are foreseen no better."""
 
-    def __init__(self, name: str, topics: Categorical, rows: RowPrior, inner: int = 1) -> None:
-        self.name, self.rows, self.inner = name, rows, inner
+    def __init__(
+        self,
+        name: str,
+        topics: Columns,
+        rows: RowPrior,
+        inner: int = INNER,
+        dtype: str = "float64",
+    ) -> None:
+        self.name, self.rows, self.inner, self.dtype = name, rows, inner, dtype
+        self.topics = topics
         self.families: dict[str, Family] = {"topics": topics}
         self.n_topics: int = topics.shape[0]
 
     def expect(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
         """Counts and log-likelihood of a shard, and its documents' new rows."""
-        rows = local or self.rows.begin(shard.bags.lengths, shard.allowed)
-        phi = wide(np.asarray(params["topics"]).T)
+        prior = self._row_prior(how)
+        rows = local or prior.begin(shard.bags.lengths, shard.allowed)
+        phi = self._phi(params["topics"], shard)
         rng = np.random.default_rng((how.stream, *shard.numbers[:1].tolist()))
-        if not how.score_only:
+        if how.mini_batch and not how.score_only:
             for _ in range(self.inner - 1):
                 found = self._look(phi, rows, shard, how, words=False)
-                rows = self.rows.update(found.of_documents, rows, rng)
+                rows = prior.update(found.of_documents, rows, rng)
         found = self._look(phi, rows, shard, how, words=not how.score_only)
         demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
         log_likelihood = float(found.logs.sum())
-        score = float(found.attained.sum()) + self.rows.objective(rows)
+        score = float(found.attained.sum()) + prior.objective(rows)
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
-        counts = {"topics": np.ascontiguousarray(found.of_words.T)}
-        moved = self.rows.update(found.of_documents, rows, rng)
+        counts = {"topics": self._counted(params["topics"], shard, found.of_words)}
+        moved = prior.update(found.of_documents, rows, rng)
         return Stats(counts, log_likelihood, score, n, tokens, local=moved)
+
+    def foresee(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
+        """Log-likelihood of the shard's held-out words, with its documents' rows as they are."""
+        if shard.held is None:
+            raise LearnerError(
+                "no words of these documents are held out",
+                "only documents in memory can be parted: use EM() for an archive",
+            )
+        rows = local or self.rows.begin(shard.bags.lengths, shard.allowed)
+        phi = wide(np.asarray(params["topics"]).T)
+        return foreseen(shard.held, wide(rows.theta), phi, how.threads)
+
+    def _row_prior(self, how: How) -> RowPrior:
+        """How rows are made, as the learner has it: scouts may be of another kind than it."""
+        if "maximise" in (how.update, self.rows.word):
+            return self.rows  # its prior has a mode, or has none
+        return replace(self.rows, word=how.update or self.rows.word)
+
+    def _wide(self, table: Array) -> Array:
+        return wide(table, self.dtype)
+
+    def _phi(self, table: Any, shard: Shard) -> Array:
+        """p(word | topic) of the shard's words, word by word."""
+        if shard.few is None:
+            return self._wide(np.asarray(table).T)
+        return self._wide(columns_of(table, shard.few))
+
+    def _counted(self, table: Any, shard: Shard, of_words: Array) -> Any:
+        """Counts of the shard's words, in the form that goes with the table."""
+        counts = of_words.astype(np.float64)
+        if shard.few is None:
+            return np.ascontiguousarray(counts.T)
+        if isinstance(table, LazyColumns):
+            return ColumnCounts(shard.few, counts)
+        every = self.topics.zeros()
+        every[:, shard.few] = counts.T
+        return every
 
     def _look(self, phi: Array, rows: Rows, shard: Shard, how: How, words: bool) -> Found:
         """What the rows θ and the topics φ make of the documents' words."""
-        theta = wide(rows.theta)
+        theta = self._wide(rows.theta)
         if how.fill == "soft" and how.temper != 1.0:
             logs = self._soft(phi, theta, shard, how, False).logs
             found = self._soft(phi**how.temper, theta**how.temper, shard, how, words)
@@ -76,8 +132,9 @@ class TopicCore:
 
     def _soft(self, phi: Array, theta: Array, shard: Shard, how: How, words: bool) -> Found:
         n, K = len(shard), self.n_topics
-        bags, logs = shard.bags, np.zeros(len(shard))
-        ratios, of_documents = np.empty(len(bags.by_document.value)), np.empty_like(theta)
+        bags, logs = shard.own, np.zeros(len(shard))
+        ratios = np.empty(len(bags.by_document.value), theta.dtype)
+        of_documents = np.empty_like(theta)
         of_words = np.empty_like(phi) if words else phi[:0]
         if words and how.threads == 1 and K < WIDE:
             kernels.both(*bags.by_document, theta, phi, ratios, of_documents, of_words, logs)
@@ -85,9 +142,8 @@ class TopicCore:
             parts = (*bags.by_document, theta, phi, ratios, of_documents, logs)
             over_rows(kernels.by_document, bags.by_document.indptr, how.threads, *parts)
         if words and not (how.threads == 1 and K < WIDE):
-            by_word = bags.by_word
-            sums = (*by_word[:2], shard.places, theta, phi, ratios, of_words)
-            over_rows(kernels.by_word, by_word.indptr, how.threads, *sums)
+            sums = (*shard.by_word, theta, phi, ratios, of_words)
+            over_rows(kernels.by_word, shard.by_word[0], how.threads, *sums)
         return Found(of_documents[:n, :K], of_words[:, :K], logs, logs)
 
     def _assigned(self, phi: Array, theta: Array, shard: Shard, how: How, soft: Found) -> Found:
@@ -96,7 +152,7 @@ class TopicCore:
         best = np.empty(len(shard))
         samples = 0 if how.fill == "hard" else how.samples
         kernels.assign(
-            *shard.bags.by_document,
+            *shard.own.by_document,
             theta,
             phi,
             self.n_topics,
@@ -112,6 +168,39 @@ class TopicCore:
         K = self.n_topics
         return Found(of_documents[:, :K], of_words[:, :K], soft.logs, attained)
 
+    def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> CollapsedTopics:
+        """The sampler for all documents; words begin in topics as likely as they have them."""
+        if self.topics.held is not None:
+            raise LearnerError("a collapsed sampler cannot hold topics frozen", "use Gibbs()")
+        every = [shards[i] for i in range(len(shards))]
+        bags = Bags.of(sparse.vstack([shard.bags.matrix for shard in every]))
+        prior = np.broadcast_to(self.topics.alpha, self.n_topics * bags.n_words)
+        beta = float(prior.min())
+        seeds = sparse.csr_matrix((prior - beta).reshape(self.n_topics, bags.n_words))
+        return CollapsedTopics(
+            *bags.by_document,
+            bags.n_words,
+            alpha=self.rows.alpha,
+            beta=beta,
+            likely=np.asarray(params["topics"]),
+            seed=stream,
+            known=_known(every, self.n_topics),
+            seeds=np.rint(seeds),
+        )
+
+    def fold(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """A shard's p(topic | document) with the topics held fixed, as "rows"; pure."""
+        rows = fold_in(
+            np.asarray(params["topics"]),
+            shard.bags,
+            self.rows,
+            allowed=shard.allowed,
+            threads=how.threads,
+            temper=how.temper,
+        )
+        found = {"rows": rows, "numbers": shard.numbers, "lengths": shard.bags.lengths}
+        return Stats(found, items=float(len(shard)))
+
     def totals(self, shard: Shard) -> dict[str, float]:
         """Every word has one topic."""
         return {"topics": float(shard.bags.lengths.sum())}
@@ -121,6 +210,19 @@ class TopicCore:
         if set(given) != {"topics"}:
             raise StartError(f"start values are given for {sorted(given)}", 'give {"topics": …}')
         return {"topics": shaped("topics", given["topics"], self.families["topics"].zeros().shape)}
+
+
+def _known(shards: Sequence[Shard], n_topics: int) -> Any:
+    """Which topics documents may have, where something is known of any."""
+    if all(shard.allowed is None for shard in shards):
+        return None
+    rows = [
+        sparse.csr_matrix((len(shard), n_topics))
+        if shard.allowed is None
+        else sparse.csr_matrix(shard.allowed * ~shard.allowed.all(axis=1, keepdims=True))
+        for shard in shards
+    ]
+    return sparse.vstack(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +235,14 @@ class Found:
     attained: Array
 
 
-def wide(table: Array) -> Array:
+def wide(table: Array, dtype: str = "float64") -> Array:
     """A copy whose rows are filled up with zeros to whole vectors, without tiny numbers."""
     n, K = table.shape
-    filled = np.zeros((n, -(-K // WIDTH) * WIDTH))
+    filled = np.zeros((n, -(-K // WIDTH) * WIDTH), dtype)
     filled[:, :K] = table
-    filled[filled < TINY] = 0.0
+    tiny = TINY if dtype == "float64" else TINY_SINGLE
+    if table.min(initial=1.0) < tiny:
+        filled[filled < tiny] = 0.0
     return filled
 
 
@@ -151,22 +255,29 @@ def look(bags: Bags, theta: Array, phi: Array) -> tuple[Array, Array]:
 
 
 def fold_in(
-    topics: Array, bags: Bags, prior: RowPrior, most: int = 100, tol: float = 1e-4
+    topics: Array,
+    bags: Bags,
+    prior: RowPrior,
+    most: int = 100,
+    tol: float = 1e-4,
+    allowed: Array | None = None,
+    threads: int = 1,
+    temper: float = 1.0,
 ) -> Array:
     """p(topic | document), learned for these documents alone: the topics stay as they are.
 
-    Words that no topic has are passed over. Ends when no share changes by more than ``tol``.
+    The mode, or for learners that average or draw the mean of the variational posterior. Words that
+    no topic has are passed over. A document is done when none of its shares changes by more than
+    ``tol``. ``temper`` is a power of the posteriors, as in learning.
     """
     rule = replace(prior, word="mean_field" if prior.word != "maximise" else "maximise")
-    phi, K = wide(topics.T), len(topics)
-    rows = rule.begin(bags.lengths, None)
-    rng = np.random.default_rng(0)  # not drawn from
-    for _ in range(most):
-        of_documents, _ = look(bags, wide(rows.theta), phi)
-        moved = rule.update(of_documents[:, :K], rows, rng)
-        change = float(np.abs(moved.theta - rows.theta).max(initial=0.0))
-        rows = moved
-        if change <= tol:
-            break
-    shares: Array = rows.theta / rows.theta.sum(axis=1, keepdims=True)
+    K, averages = len(topics), rule.word == "mean_field"
+    theta = wide(rule.begin(bags.lengths, allowed).theta)
+    mass, powers, added = np.zeros_like(theta), theta.copy(), np.zeros(theta.shape[1])
+    added[:K] = rule.alpha - (not averages)
+    phi = wide(topics.T) ** temper if temper != 1.0 else wide(topics.T)
+    how = (phi, added, averages, temper, TINY, most, tol, theta, powers, mass)
+    over_rows(fold, bags.by_document.indptr, threads, *bags.by_document, *how)
+    found = (mass if averages else theta)[:, :K]
+    shares: Array = found / found.sum(axis=1, keepdims=True)
     return shares

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma
 
-from softcount.kernels.topic_gibbs import rising
+from softcount.kernels.topic_table import rising
 from softcount.types import Array
 
 LEAST = 1e-5

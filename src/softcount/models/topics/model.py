@@ -1,99 +1,29 @@
-"""Topic models as estimators: PLSA, and LDA, which is PLSA with priors."""
+"""What topic models are good for: folding in, scoring, finding, generating."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import TransformerMixin
-from sklearn.preprocessing import normalize
 
 from softcount.corpus.bags import Bags
-from softcount.errors import LearnerError
-from softcount.families import Categorical
-from softcount.models.base import Estimator, FitOptions, all_or_nothing
-from softcount.models.reading import ReadsWords, telling
-from softcount.models.settings import check_number, check_whole
-from softcount.models.topics.core import TopicCore, fold_in
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.rows import RowPrior
-from softcount.types import Array, Params, Update
+from softcount.errors import DataError
+from softcount.models.reading import telling
+from softcount.models.topics.documents import each_shard, word_counts
+from softcount.models.topics.export import pyldavis_inputs
+from softcount.models.topics.learning import TopicLearner
+from softcount.types import Array
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
-
-INNER = 5
-"""How often a mini-batch's documents are looked at before its words are counted."""
+BLOCK = 1 << 16
+"""Words whose probabilities are worked out together."""
 
 
-class TopicModel(ReadsWords, TransformerMixin, Estimator):  # type: ignore[misc]
+class TopicModel(TransformerMixin, TopicLearner):  # type: ignore[misc]
     """What PLSA and LDA share."""
 
-    core_: TopicCore
-    n_topics: int
-
-    @abstractmethod
-    def priors(self) -> tuple[float, float]:
-        """What is added to every count of a topic in a document, and of a word in a topic."""
-
-    # learning
-    def fit(  # type: ignore[override]  # as scikit-learn has it
-        self, X: Any, y: Any = None, *, init: Any = None, **options: Unpack[FitOptions]
-    ) -> Self:
-        """Learn from documents: texts, lists of words, or counts; ``y`` is not looked at.
-
-        For the other options see `softcount.models.base.FitOptions`.
-        """
-        with all_or_nothing(self):
-            core, corpus = self.bind(X)
-            return self.learn(core, corpus, init, **options)
-
-    def bind(self, X: Any) -> tuple[TopicCore, Documents]:
-        """The core and the corpus."""
-        self._check_settings()
-        check_whole("n_topics", self.n_topics)
-        bags = self.read(X, first=True)
-        return self._made_core(bags.n_words), Documents(bags)
-
-    def bind_more(self, core: TopicCore, X: Any) -> Documents:
-        return Documents(self.read(X, first=False))
-
-    def _made_core(self, n_words: int) -> TopicCore:
-        word: Update = "maximise" if self.learner is None else self.learner.m
-        of_documents, of_words = (a + (word == "maximise") for a in self.priors())
-        batches = self.learner is not None and self.learner.schedule.shuffles
-        return TopicCore(
-            "topics",
-            Categorical((self.n_topics, n_words), of_words),
-            RowPrior(np.full(self.n_topics, of_documents), word),
-            INNER if batches else 1,
-        )
-
-    def start_values(self, core: TopicCore, corpus: Documents, init: Any) -> Any:
-        if isinstance(init, Mapping):
-            return core.params(init)
-        if init == "random":
-            return lambda rng: _random(core, corpus, rng)
-        raise LearnerError(f"init={init!r} is not known here", "choose 'random', or give tables")
-
-    def remember(self, corpus: Documents) -> None:
-        self.remember_lengths(corpus.bags)
-        self.documents_ = self._rows(corpus.bags)
-        self.weights_ = corpus.bags.lengths @ self.documents_ / corpus.bags.lengths.sum()
-        self.n_iter_ = len(self.fit_.trace) - 1
-
     # what was learned
-    @property
-    def topics_(self) -> Array:
-        """p(word | topic), (topics, words)."""
-        self._require_fit()
-        table: Array = self.raw_params_["topics"]
-        return table
-
     @property
     def params_(self) -> dict[str, Array]:
         """The learned table; it may be given back as ``init``."""
@@ -108,43 +38,59 @@ class TopicModel(ReadsWords, TransformerMixin, Estimator):  # type: ignore[misc]
         return telling(self.weights_, self.topics_, self.word_names(), n)
 
     # what it says of documents
-    def _rows(self, bags: Bags) -> Array:
-        """p(topic | document) with the topics held fixed."""
-        return fold_in(self.topics_, bags, self.core_.rows)
-
     def transform(self, X: Any) -> Array:
         """p(topic | document), (documents, topics), folded in: the topics stay as they are.
 
         A document without any known word has all topics alike.
         """
         self._require_fit()
-        return self._rows(self.read(X, first=False))
+        return self._folded(self._corpus(X, None, first=False))[0]
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
         """Learn, and give p(topic | document) of what was learned from."""
         return self.fit(X, y, **options).documents_
 
-    def similar(self, query: Any, n: int = 10) -> list[tuple[int, float]]:
-        """The documents most like a query, by the cosine of topics: (number, cosine)."""
-        asked = normalize(self.transform([query]))
-        cosines = (normalize(self.documents_) @ asked.T).ravel()
-        best = np.argsort(-cosines, kind="stable")[:n]
-        return [(int(d), float(cosines[d])) for d in best]
+    # what it finds
+    def index(self, X: Any) -> Self:
+        """Let these documents be what `similar` finds, instead of those learned from.
+
+        All of them are kept in memory: 12 bytes for every different word of each document, and 8 a
+        topic.
+        """
+        self._require_fit()
+        self._index = self._indexed(self._corpus(X, None, first=False))
+        return self
+
+    def similar(self, query: Any, n: int = 10, words: float = 0.0) -> list[tuple[int, float]]:
+        """The documents most like a query: (number, score), best first.
+
+        The score is the cosine of topics, those of all words of a document put together, mixed with
+        the cosine of the words themselves (tf-idf), which counts for the share ``words``: see
+        `softcount.models.topics.retrieval`. A query without any known word finds nothing.
+        """
+        self._require_fit()
+        index = self.index_
+        if index is None:
+            raise DataError(
+                "there are no documents to be found: they are on disk, or were not saved",
+                "say which by model.index(documents)",
+            )
+        asked = self.read([query], first=False)
+        vectors = index.weighing.topics(asked, self.topics_, self.weights_)
+        return index.ranked(asked, vectors, n, words)[0]
 
     def score_samples(self, X: Any) -> Array:
         """log p(words of a document | its folded-in topics); −inf for what no topic can say.
 
         The topics are fitted to the very words that are scored: for unseen words see
-        `softcount.evaluate`.
+        `softcount.evaluate.completion`.
         """
         self._require_fit()
-        bags = self.read(X, first=False)
-        rows = bags.by_document
-        numbers = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
-        chances = np.einsum("ik,ki->i", self._rows(bags)[numbers], self.topics_[:, rows.columns])
-        with np.errstate(divide="ignore"):
-            logs = rows.value * np.log(chances)
-        return np.bincount(numbers, logs, minlength=len(bags))
+        corpus = self._corpus(X, None, first=False)
+        theta, logs = self._folded(corpus)[0], np.empty(len(corpus))
+        for shard in each_shard(corpus):
+            logs[shard.numbers] = _log_chances(shard.bags, theta[shard.numbers], self.topics_)
+        return logs
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
@@ -165,6 +111,20 @@ class TopicModel(ReadsWords, TransformerMixin, Estimator):  # type: ignore[misc]
         shape = (n, self.n_features_in_)
         return self.told(sparse.csr_matrix((ones, place), shape=shape), rng)
 
+    def for_pyldavis(self, X: Any) -> dict[str, Any]:
+        """What ``pyLDAvis.prepare(**inputs)`` takes, to show these documents' topics.
+
+        >>> from softcount import LDA
+        >>> notes = ["cup match goal", "goal cup team", "oil price rise", "price oil market"]
+        >>> sorted(LDA(2).fit(notes).for_pyldavis(notes))
+        ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
+        """
+        self._require_fit()
+        corpus = self._corpus(X, None, first=False)
+        rows, lengths = self._folded(corpus)
+        often = word_counts(corpus)
+        return pyldavis_inputs(self.topics_, rows, lengths, self.word_names(), often)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -172,92 +132,13 @@ class TopicModel(ReadsWords, TransformerMixin, Estimator):  # type: ignore[misc]
         return tags
 
 
-def _random(core: TopicCore, corpus: Documents, rng: np.random.Generator) -> Params:
-    """Topics near the frequencies of all words, each a little another way."""
-    rows = corpus.bags.by_document
-    often = np.bincount(rows.columns, rows.value, minlength=corpus.bags.n_words) + 0.1
-    noise = rng.uniform(0.5, 1.5, (core.n_topics, len(often)))
-    mass = often * noise
-    return {"topics": mass / mass.sum(axis=1, keepdims=True)}
-
-
-class PLSA(TopicModel):
-    """Probabilistic latent semantic analysis (Hofmann 1999): p(w | d) = Σ_k θ_dk φ_kw.
-
-    ``n_topics``   how many topics
-    ``smoothing``  add so much to every count of a word in a topic
-    ``init``       'random', or tables {"topics": …}
-    ``scouts``     try so many starts by two quick passes each; go on from the best
-    ``vectorizer``, ``learner``, ``engine``, ``random_state``  see `MultinomialMixture`
-
-    >>> notes = ["cup match goal", "goal cup team", "oil price rise", "price oil market"]
-    >>> shares = PLSA(2).fit(notes).transform(["team goal", "market price"])
-    >>> bool(shares[0].argmax() != shares[1].argmax())
-    True
-    """
-
-    def __init__(
-        self,
-        n_topics: int = 20,
-        *,
-        smoothing: float = 0.0,
-        init: Any = "random",
-        scouts: int = 3,
-        vectorizer: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_topics = n_topics
-        self.smoothing = smoothing
-        self.init = init
-        self.scouts = scouts
-        self.vectorizer = vectorizer
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
-    def priors(self) -> tuple[float, float]:
-        check_number("smoothing", self.smoothing, "0 does not smooth")
-        return 0.0, self.smoothing
-
-
-class LDA(TopicModel):
-    """Latent Dirichlet allocation (Blei, Ng & Jordan 2003): PLSA with Dirichlet priors.
-
-    ``n_topics``    how many topics
-    ``doc_prior``   what is added to every count of a topic in a document
-    ``word_prior``  what is added to every count of a word in a topic
-    ``init``, …     see `PLSA`
-
-    For learners that look for the mode the Dirichlet concentrations are 1 + these, for those that
-    average or draw they are these themselves: both add so much to every count.
-    """
-
-    def __init__(
-        self,
-        n_topics: int = 20,
-        *,
-        doc_prior: float = 0.1,
-        word_prior: float = 0.01,
-        init: Any = "random",
-        scouts: int = 3,
-        vectorizer: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_topics = n_topics
-        self.doc_prior = doc_prior
-        self.word_prior = word_prior
-        self.init = init
-        self.scouts = scouts
-        self.vectorizer = vectorizer
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
-    def priors(self) -> tuple[float, float]:
-        check_number("doc_prior", self.doc_prior, "0.1 is usual")
-        check_number("word_prior", self.word_prior, "0.01 is usual")
-        return self.doc_prior, self.word_prior
+def _log_chances(bags: Bags, theta: Array, topics: Array) -> Array:
+    """log p(words of a document | θ_d, φ)."""
+    rows, phi = bags.by_document, np.ascontiguousarray(topics.T)
+    numbers = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
+    chances = np.empty(len(numbers))
+    for first in range(0, len(numbers), BLOCK):
+        some = slice(first, first + BLOCK)
+        chances[some] = np.einsum("ik,ik->i", theta[numbers[some]], phi[rows.columns[some]])
+    with np.errstate(divide="ignore"):
+        return np.bincount(numbers, rows.value * np.log(chances), minlength=len(bags))

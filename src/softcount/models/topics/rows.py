@@ -20,13 +20,22 @@ from softcount.types import Array, Update
 TINY = 1e-100
 """Probabilities below this are zero: the likelihood loses nothing, and tiny numbers are slow."""
 
+TINY_SINGLE = 1e-15
+"""The same for numbers of 32 bits: a product of two must not be tiny either."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The documents' rows of a shard: ``theta`` as the E-step uses them, ``counts`` behind them."""
+    """The documents' rows of a shard.
+
+    ``theta``    as the E-step uses them
+    ``counts``   what they were made from, where the objective needs it (mean field), else None
+    ``allowed``  False where a document is known not to have a topic; None: all may have all
+    """
 
     theta: Array
-    counts: Array
+    counts: Array | None = None
+    allowed: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,39 +61,52 @@ class RowPrior:
         shape = (len(lengths), len(self.alpha))
         even = np.ones(shape) if allowed is None else allowed.astype(np.float64)
         even /= even.sum(axis=1, keepdims=True)
-        counts = even * lengths[:, None]
-        return Rows(even if self.word == "maximise" else self._mean_field(counts), counts)
+        if self.word == "maximise":
+            return Rows(even, None, allowed)
+        return self._mean_field(even * lengths[:, None], allowed)
 
     def update(self, counts: Array, old: Rows, rng: np.random.Generator) -> Rows:
         """New rows from expected counts; those of empty documents prefer what the prior does."""
         if self.word == "mean_field":
-            return Rows(self._mean_field(counts), counts)
+            return self._mean_field(counts, old.allowed)
         if self.word == "draw":
             drawn = np.maximum(rng.standard_gamma(counts + self.alpha), np.finfo(float).tiny)
-            return Rows(drawn / drawn.sum(axis=1, keepdims=True), counts)
-        mass = counts + (self.alpha - 1.0)
+            drawn = _only(drawn, old.allowed)
+            return Rows(drawn / drawn.sum(axis=1, keepdims=True), None, old.allowed)
+        mass = _only(counts + (self.alpha - 1.0), old.allowed)
         totals = mass.sum(axis=1, keepdims=True)
         theta = np.divide(mass, totals, out=np.array(old.theta), where=totals > 0.0)
         theta[theta < TINY] = 0.0
-        return Rows(theta, counts)
+        return Rows(theta, None, old.allowed)
 
-    def _mean_field(self, counts: Array) -> Array:
+    def _mean_field(self, counts: Array, allowed: Array | None) -> Rows:
         mass = counts + self.alpha
-        theta: Array = np.exp(digamma(mass) - digamma(mass.sum(axis=1, keepdims=True)))
-        return theta
+        totals = _only(mass, allowed).sum(axis=1, keepdims=True)
+        theta = _only(np.exp(digamma(mass) - digamma(totals)), allowed)
+        return Rows(theta, counts, allowed)
 
     def objective(self, rows: Rows) -> float:
         """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ))."""
         if self.word == "mean_field":
-            return -float(self._divergence(rows.counts).sum())
+            return -float(self._divergence(rows).sum())
         if np.all(self.alpha == 1.0):
             return 0.0
-        return float(xlogy(self.alpha - 1.0, rows.theta).sum())
+        theta = rows.theta if rows.allowed is None else np.where(rows.allowed, rows.theta, 1.0)
+        return float(xlogy(self.alpha - 1.0, theta).sum())
 
-    def _divergence(self, counts: Array) -> Array:
-        """KL(Dir(α + n) ‖ Dir(α)) of each row."""
-        after, total = counts + self.alpha, counts.sum(axis=1) + self.alpha.sum()
-        entries = gammaln(self.alpha) - gammaln(after) + counts * digamma(after)
-        ends = gammaln(total) - gammaln(self.alpha.sum()) - counts.sum(axis=1) * digamma(total)
-        divergence: Array = entries.sum(axis=1) + ends
+    def _divergence(self, rows: Rows) -> Array:
+        """KL(Dir(α + n) ‖ Dir(α)) of each row, over the topics that it may have."""
+        assert rows.counts is not None
+        counts = _only(rows.counts, rows.allowed)
+        alpha = _only(np.broadcast_to(self.alpha, counts.shape), rows.allowed)
+        entries = gammaln(self.alpha) - gammaln(counts + self.alpha)
+        entries += counts * digamma(counts + self.alpha)
+        before, seen = alpha.sum(axis=1), counts.sum(axis=1)
+        ends = gammaln(before + seen) - gammaln(before) - seen * digamma(before + seen)
+        divergence: Array = _only(entries, rows.allowed).sum(axis=1) + ends
         return divergence
+
+
+def _only(values: Array, allowed: Array | None) -> Array:
+    """The values, zero where they are not allowed."""
+    return values if allowed is None else np.where(allowed, values, 0.0)

@@ -1,10 +1,11 @@
-"""Mixtures in files: their tables, their settings, and what they know of their data."""
+"""Models in files: their tables, their settings, and what they know of their data."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -22,16 +23,36 @@ OBJECTS = ("learner", "engine", "vectorizer")
 """Settings that are objects, and never in a file."""
 
 
-def save(
-    model: Any, path: str | PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]
-) -> None:
-    """Write a fitted mixture. Settings that are code or objects are left out."""
-    it = content(model, arrays, facts)
-    store.write(path, it.kind, it.arrays, it.meta, it.signature)
+class Stored:
+    """What all estimators that can be saved share (a mixin)."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
+        self._require_fit()  # type: ignore[attr-defined]
+        it = content(self, *self.stored())
+        store.write(path, it.kind, it.arrays, it.meta, it.signature)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
+        """Read a model that `save` wrote; ``given`` are settings that a file cannot hold."""
+        return cls.restore(store.read(path, cls.__name__), **given)
+
+    @classmethod
+    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+        """A model from what a file holds (see `softcount.load`)."""
+        return restore(cls, stored, given)
+
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and facts that a file must hold beside tables and settings."""
+        return {}, {}
+
+    @abstractmethod
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> Any:
+        """Take back what `stored` wrote; gives the core that the tables belong to."""
 
 
 def content(model: Any, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> store.Stored:
-    """What a file holds of a fitted mixture."""
+    """What a file holds of a fitted model."""
     names = getattr(model, "feature_names_in_", None)
     meta = {
         "settings": plain_settings(model),
@@ -66,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 
 def restore(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
-    """A mixture from a file: whatever is wrong with the file, the answer is a `StoreError`."""
+    """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
     strange = set(given) - set(cls._get_param_names())  # type: ignore[attr-defined]
     if strange:
         raise TypeError(f"{cls.__name__} has no setting {sorted(strange)[0]!r}")
@@ -100,10 +121,7 @@ def _restored(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M
     if names is not None:
         model.feature_names_in_ = names
     # shapes are looked at before anything of the size that the settings claim is made
-    nothing = model.recall(stored, given)
-    if stored.arrays[TABLE + "weights"].size != model.n_classes:
-        raise StoreError(f"the settings speak of {model.n_classes} classes, the tables not", AGAIN)
-    model.core_ = model.make_core(nothing)
+    model.core_ = model.rebuilt(stored, given)
     model.raw_params_ = _tables(model.core_.families, stored)
     model.signature_ = stored.signature
     return model  # type: ignore[no-any-return]
