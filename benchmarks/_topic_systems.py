@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 
 import softcount as sc
-from softcount.models.topics import LDA, PLSA
+from softcount import LDA, PLSA
 from softcount.models.topics.collapsed import CollapsedTopics
 
 Table = NDArray[np.float64]
@@ -176,6 +176,9 @@ SYSTEMS: dict[str, System] = {
         lambda k, seed: PLSA(k, engine=ONE, random_state=seed, learner=sc.EM(max_iter=50, tol=0.0))
     ),
     "softcount LDA": of_softcount(lambda k, seed: LDA(k, engine=ONE, random_state=seed)),
+    "softcount LDA, anchors": of_softcount(
+        lambda k, seed: LDA(k, init="anchors", engine=ONE, random_state=seed)
+    ),
     "softcount LDA, online, 3 passes": of_softcount(
         lambda k, seed: LDA(
             k, scouts=0, engine=ONE, random_state=seed, learner=sc.OnlineEM(max_iter=3, tol=0.0)

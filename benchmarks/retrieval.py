@@ -35,7 +35,6 @@ from sklearn.preprocessing import normalize
 import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.evaluate import average_precision
-from softcount.models.topics import LDA, PLSA
 from softcount.models.topics.retrieval import Index, Weighing
 
 TOPICS, DIMENSIONS, SEEDS = (32, 64, 128), (32, 64, 128, 256), range(3)
@@ -43,11 +42,11 @@ WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 SHOWN = (0.0, 0.3, 0.5, 0.7)
 CHOSEN = "K and weight chosen on other queries"
 MODELS: dict[str, Callable[[int, int], Any]] = {
-    "PLSA": lambda K, seed: PLSA(K, learner=sc.EM(max_iter=60), random_state=seed),
-    "tempered PLSA": lambda K, seed: PLSA(
+    "PLSA": lambda K, seed: sc.PLSA(K, learner=sc.EM(max_iter=60), random_state=seed),
+    "tempered PLSA": lambda K, seed: sc.PLSA(
         K, learner=sc.EM(temper=0.7, max_iter=60), random_state=seed
     ),
-    "LDA": lambda K, seed: LDA(K, learner=sc.EM(max_iter=60), random_state=seed),
+    "LDA": lambda K, seed: sc.LDA(K, learner=sc.EM(max_iter=60), random_state=seed),
 }
 Vectors = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Of documents, and of queries."""

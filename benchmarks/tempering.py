@@ -25,7 +25,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.learners.steps import Step, Tables, Work, look
-from softcount.models.topics import PLSA
 from softcount.models.topics.held_out import hold_out
 
 TOPICS, SHARE, STEPS = (32, 64, 128), 0.1, 50
@@ -60,10 +59,10 @@ def parted() -> tuple[csr_matrix, csr_matrix, csr_matrix]:
 
 
 @cache
-def learned(n_topics: int, name: str) -> PLSA:
+def learned(n_topics: int, name: str) -> sc.PLSA:
     plain = sc.Learner(schedule=Watched(), max_iter=STEPS)
     learner = plain if name == "EM" else sc.TemperedEM(held_out=SHARE)
-    return PLSA(n_topics, learner=learner, scouts=0).fit(parted()[0])
+    return sc.PLSA(n_topics, learner=learner, scouts=0).fit(parted()[0])
 
 
 def perplexity(chances: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from typer.testing import CliRunner, Result
 
 from softcount.cli.app import app
@@ -22,6 +23,21 @@ def done(*args: str | Path, stdin: str | bytes | None = None) -> Result:
     return result
 
 
+def refused(*args: str | Path, message: str, stdin: str | bytes | None = None) -> None:
+    """The command says what is wrong and what to do, and nothing else."""
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 1, result.exception
+    assert message in result.stderr
+    assert "hint:" in result.stderr
+    assert result.stdout == ""
+
+
 def lines(result: Result) -> list[str]:
     assert result.stdout.endswith("\n")
     return result.stdout.removesuffix("\n").split("\n")
+
+
+def shares_of(*args: str | Path, stdin: str | bytes | None = None) -> np.ndarray:
+    """What ``topics --proba`` prints."""
+    said = lines(done("topics", *args, "--proba", stdin=stdin))
+    return np.array([line.split("\t") for line in said], dtype=float)

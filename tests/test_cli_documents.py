@@ -19,27 +19,6 @@ from softcount.show import report
 from tests.commands import PETS, TECH, done, lines, run
 
 
-@pytest.fixture
-def texts(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.txt"
-    path.write_text("\n".join(TECH + PETS) + "\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def labelled(tmp_path: Path) -> Path:
-    path = tmp_path / "labelled.tsv"
-    path.write_text("tech\tApple iPod\npets\tcat dog\n\ntech\tiPhone\npets\tmouse\n")
-    return path
-
-
-@pytest.fixture
-def points(tmp_path: Path) -> Path:
-    path = tmp_path / "points.txt"
-    path.write_text("0.1 0\n0 0.2\n\n9\t9.1\n9.2 9\n0.1\t0.2\n9 9\n")
-    return path
-
-
 # one line out for each line in
 def test_classes_are_those_of_the_python_model(texts: Path) -> None:
     found = lines(done("cluster", texts, "-k", "2"))

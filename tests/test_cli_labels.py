@@ -11,21 +11,7 @@ import pytest
 
 from softcount.cli.texts import read_labelled
 from softcount.errors import DataError
-from tests.commands import PETS, TECH, done, lines, run
-
-
-@pytest.fixture
-def texts(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.txt"
-    path.write_text("\n".join(TECH + PETS) + "\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def labelled(tmp_path: Path) -> Path:
-    path = tmp_path / "labelled.tsv"
-    path.write_text("tech\tApple iPod\npets\tcat dog\n\ntech\tiPhone\npets\tmouse\n")
-    return path
+from tests.commands import done, lines, run
 
 
 def test_labels(texts: Path, labelled: Path) -> None:

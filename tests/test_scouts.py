@@ -68,9 +68,70 @@ def test_scouts_are_reproducible(threads: int) -> None:
     assert one.trace_.objective[0] != other.trace_.objective[0]
 
 
-@pytest.mark.parametrize("scouts", [0, 1])
-def test_one_scout_is_no_scout(scouts: int) -> None:
-    assert mixture(scouts=scouts).fit(X).words_.tobytes() == mixture().fit(X).words_.tobytes()
+def begun(learner: sc.Learner, scouts: int, init: Any = None) -> tuple[Any, list[Any]]:
+    """A fit that keeps its parameters, and the random starts that it asked for."""
+    model = mixture()
+    core, corpus = model.bind(X)
+    asked: list[Any] = []
+
+    def random(rng: np.random.Generator) -> Any:
+        asked.append(model.starts()["random"](core, corpus, rng))
+        return asked[-1]
+
+    options: dict[str, Any] = {"scouts": scouts, "seed": 3, "keep_params": True}
+    return fit(core, corpus, learner, init=random if init is None else init, **options), asked
+
+
+def test_no_scouts_begin_at_the_start() -> None:
+    found, asked = begun(sc.EM(max_iter=2), 0)
+    assert len(asked) == 1
+    assert np.array_equal(found.trace[0].params["words"], asked[0]["words"])
+
+
+@pytest.mark.parametrize(
+    "learner", [sc.EM(max_iter=2), sc.VariationalBayes(max_iter=2)], ids=["EM", "VB"]
+)
+def test_one_scout_is_a_warm_up(learner: sc.Learner) -> None:
+    """The run goes on from two quick passes over its own start."""
+    found, asked = begun(learner, 1)
+    assert len(asked) == 1
+    core, corpus = mixture().bind(X)
+    stepwise = sc.OnlineEM if learner.m == "maximise" else sc.StochasticVB
+    dials = {"max_iter": 2, "tol": 0.0, "batch_size": len(X) // 4}
+    at_start = fit(core, corpus, sc.EM(max_iter=1), init=asked[0]).trace.log_likelihood[0]
+    assert found.trace[0].log_likelihood > at_start + 1.0
+    # the passes themselves, whose seed is drawn: some seed leads where the run begins
+    ways = [
+        fit(core, corpus, stepwise(**dials), init=asked[0], seed=s).params["words"]
+        for s in range(4)
+    ]
+    first = found.trace[0].params["words"]
+    assert min(np.abs(first - way).max() for way in ways) < 0.1
+    assert np.abs(first - asked[0]["words"]).max() > 0.01
+
+
+def test_one_scout_does_not_touch_a_start_that_is_given() -> None:
+    start = {name: np.array(table) for name, table in mixture().fit(X).params_.items()}
+    found, _ = begun(sc.EM(max_iter=2), 1, start)
+    for name, table in start.items():
+        assert np.asarray(found.trace[0].params[name]) == pytest.approx(table, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [sc.OnlineEM, sc.StochasticVB])
+def test_mini_batches_need_no_warm_up(kind: Any) -> None:
+    learner = kind(max_iter=2, batch_size=16)
+    (none, _), (one, asked) = begun(learner, 0), begun(learner, 1)
+    assert len(asked) == 1
+    assert none.params["words"].tobytes() == one.params["words"].tobytes()
+    several, more = begun(learner, 3)  # but several starts are tried for them too
+    assert len(more) == 3
+    assert several.params["words"].tobytes() != one.params["words"].tobytes()
+
+
+def test_every_run_warms_up_by_itself() -> None:
+    found, asked = begun(sc.EM(max_iter=1, n_init=3), 1)
+    assert len(asked) == 3
+    assert len({trace[0].objective for trace in found.traces}) == 3
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from softcount.job import Corpus, Job, Model, open_session
 from softcount.learners import named
 from softcount.learners.base import Learner
 from softcount.learners.schedules import Batch
-from softcount.learners.steps import Step, expected_log
+from softcount.learners.steps import Pending, Step, expected_log
 from softcount.stop import ended, judge
 from softcount.types import Array, Fit, How, Params, State, Trace
 from softcount.verdict import Verdict
@@ -204,7 +204,7 @@ class _Run:
     def _state(self, step: Step, seconds: float) -> State:
         """The step's figures; ``seconds`` is what this step alone took."""
         change = q = bound = float("nan")
-        if self.last:
+        if self.last and not isinstance(step.tables.params, Pending):
             old, new = self.last.tables.params, step.tables.params
             changes = [f.change(old[name], new[name]) for name, f in self.job.families.items()]
             change = max(changes, default=0.0)
@@ -238,9 +238,9 @@ class _Run:
                 verdict = end.value
                 break
             bare = replace(state, params={})
-            states.append(state if keep_params else bare)
+            states.append(replace(state, params=dict(state.params)) if keep_params else bare)
             if self.learner.keeps(state.step):
-                draws.append(state.params)
+                draws.append(dict(state.params))
                 kept.append(bare)
             answers = [watch(state) for watch in watchers]
             if any(_says_stop(answer) for answer in answers):
@@ -268,7 +268,7 @@ class _Run:
                 name: family.mean(tables.counts[name], tables.params[name])
                 for name, family in families.items()
             }
-        return tables.params
+        return dict(tables.params)
 
 
 def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Array]:

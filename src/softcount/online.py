@@ -15,7 +15,11 @@ from softcount.job import Corpus, Job, Model, open_session
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM
 from softcount.learners.schedules import Stepwise
-from softcount.types import Array, Params, Stats
+from softcount.types import Array, Params, Stats, Update
+
+MOST = 10.0
+"""How much more than its share of all items a mini-batch may weigh: learning goes on with a few
+items after many, and these must not be forgotten for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +61,7 @@ def learn_more(
 
     With s the average of an item's counts and s_t that of mini-batch t, s ← (1 − η_t) s + η_t s_t;
     parameters are made from N s, N being the number of items seen so far. At first s is that of all
-    data given, as seen from the start.
+    data given, as seen from the start. η_t is at most `MOST` times the mini-batch's share of N.
     """
     chosen, steps = online(learner)
     counts, seen, t = dict(progress.counts), progress.items, progress.batches
@@ -66,21 +70,35 @@ def learn_more(
         job = Job(model, session, chosen, seed, run=t)
         counts = counts or _average(job.expect(params))
         rng = job.rng("update")
+        if chosen.m == "mean_field" and seen:  # what was kept is the mean
+            params = _made(model, chosen.m, counts, seen, params, rng)
         for shard in range(len(session)):
             batch = job.expect(params, [shard])
             seen, t, new = seen + batch.items, t + 1, _average(batch)
-            eta = steps.step_size(t)
+            eta = min(steps.step_size(t), MOST * batch.items / seen)
             counts = {name: (1.0 - eta) * counts[name] + eta * new[name] for name in counts}
-            params = {
-                name: getattr(family, chosen.m)(seen * counts[name], params[name], rng)
-                for name, family in model.families.items()
-            }
+            params = _made(model, chosen.m, counts, seen, params, rng)
     if chosen.m == "mean_field":
         params = {
             name: family.mean(seen * counts[name], params[name])
             for name, family in model.families.items()
         }
     return Progress(params, counts, seen, t)
+
+
+def _made(
+    model: Model,
+    word: Update,
+    counts: Mapping[str, Array],
+    seen: float,
+    old: Params,
+    rng: np.random.Generator,
+) -> Params:
+    """Parameters from the counts of so many items."""
+    return {
+        name: getattr(family, word)(seen * counts[name], old[name], rng)
+        for name, family in model.families.items()
+    }
 
 
 def _average(stats: Stats) -> dict[str, Array]:

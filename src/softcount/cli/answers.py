@@ -55,14 +55,22 @@ class Answers:
         empty = [self.where[row] + 1 for row in (self.known == 0).nonzero()[0].tolist()]
         if not empty:
             return ""
-        few = ", ".join(map(str, empty[:NAMED_LINES]))
-        more = f" and {len(empty) - NAMED_LINES:,} more" if len(empty) > NAMED_LINES else ""
         one = len(empty) == 1
         return (
-            f"{len(empty):,} line{'' if one else 's'} ({few}{more}) "
-            f"{'has' if one else 'have'} no word that the model knows, and "
+            f"{few_named(empty)} {'has' if one else 'have'} no word that the model knows, and "
             f"{'gets' if one else 'get'} the most common {self.kind}"
         )
+
+
+def few_named(lines: Sequence[int]) -> str:
+    """How many lines, and which the first few are.
+
+    >>> few_named([4]), few_named([1, 2, 3, 5, 8, 13])
+    ('1 line (4)', '6 lines (1, 2, 3, 5, 8 and 1 more)')
+    """
+    few = ", ".join(map(str, lines[:NAMED_LINES]))
+    more = f" and {len(lines) - NAMED_LINES:,} more" if len(lines) > NAMED_LINES else ""
+    return f"{len(lines):,} line{'s' * (len(lines) != 1)} ({few}{more})"
 
 
 def answer(

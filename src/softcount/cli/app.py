@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from softcount import __version__
-from softcount.cli import classify, cluster, corpus, demo, select, senses, story
+from softcount.cli import classify, cluster, corpus, demo, select, senses, similar, story, topics
 
 # plain help and plain exceptions: rich would double the time that --help takes
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
 app.command("cluster")(cluster.cluster)
 app.command("classify")(classify.classify)
 app.command("select")(select.select)
+app.command("topics")(topics.topics)
+app.command("similar")(similar.similar)
 app.command("senses")(senses.senses)
 app.command("story")(story.story)
 app.add_typer(corpus.group, name="corpus")
@@ -49,5 +51,6 @@ def softcount(
     \b
     softcount demo
     softcount cluster documents.txt -k 20 --html classes.html
+    softcount topics documents.txt -k 50 --html topics.html
     softcount story examples/coins.py tosses.txt --chars
     """

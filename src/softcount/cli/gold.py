@@ -23,17 +23,23 @@ def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | N
         return None
     if path == file == "-":
         raise typer.BadParameter("only one file can be standard input")
-    labels = [text.strip() for _, text in numbered(path)]
-    if len(labels) != n_lines:
-        raise DataError(
-            f"--gold {path}: {len(labels):,} lines, while {file} has {n_lines:,}",
-            "give one class a line, in the same order; -1 or nothing where it is unknown",
-        )
+    labels = one_a_line("--gold", path, file, n_lines, "class")
     if all(label in UNKNOWN for label in labels):
         raise DataError(
             f"--gold {path}: no line has a known class", "give at least one; -1 is unknown"
         )
     return [None if label in UNKNOWN else label for label in labels]
+
+
+def one_a_line(option: str, path: str, file: str, n_lines: int, what: str) -> list[str]:
+    """What a file says of each line of another."""
+    said = [text.strip() for _, text in numbered(path)]
+    if len(said) != n_lines:
+        raise DataError(
+            f"{option} {path}: {len(said):,} lines, while {file} has {n_lines:,}",
+            f"give one {what} a line, in the same order; a blank line where it is unknown",
+        )
+    return said
 
 
 def compared(answers: Answers, gold: Sequence[str | None] | None) -> Comparison | None:

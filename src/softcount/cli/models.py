@@ -18,8 +18,10 @@ from softcount.models.mixture.words import WordMixture
 
 if TYPE_CHECKING:
     from softcount.models.senses import SenseInducer
+    from softcount.models.topics.model import TopicModel
 
 CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
+TOPICS, SIMILAR = "softcount topics", "softcount similar"
 
 
 def is_of_words(model: Mixture) -> bool:
@@ -68,11 +70,20 @@ def load_inducer(path: Path) -> SenseInducer:
     return SenseInducer.restore(_stored(path, SENSES))
 
 
+def load_topics(path: Path, command: str = TOPICS) -> TopicModel:
+    """The model in a file, if it has topics; ``command`` is who asks."""
+    from softcount.models import topics
+
+    stored = _stored(path, command)
+    model: TopicModel = getattr(topics, stored.kind).restore(stored)
+    return model
+
+
 def _stored(path: Path, command: str) -> store.Stored:
     """What a file holds, if this command can use it."""
     stored = store.read(path)
     theirs = _command_for(stored.kind)
-    if theirs != command:
+    if theirs != (TOPICS if command == SIMILAR else command):
         raise StoreError(
             f"{path} holds a {stored.kind}, which {command} cannot use",
             f"try {theirs} --load {path}" if theirs else "use it in Python: softcount.load",
@@ -84,6 +95,8 @@ def _command_for(kind: str) -> str | None:
     """The command that uses models of this kind; None if there is none."""
     if kind == "SenseInducer":
         return SENSES
+    if kind in ("LDA", "PLSA"):
+        return TOPICS
     if kind not in mixture.__all__:
         return None
     return CLASSIFY if issubclass(getattr(mixture, kind), NaiveBayes) else CLUSTER

@@ -144,3 +144,104 @@ Summary = Annotated[
 Load = Annotated[
     Path | None, typer.Option(help="Take the model from this file, and learn nothing.")
 ]
+
+# topics
+Documents = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Text files, one document a line; .gz too; - is stdin. Or one archive, a folder that "
+        "softcount corpus build has made.",
+    ),
+]
+Topics = Annotated[int, typer.Option("-k", "--topics", min=1, help="How many topics.")]
+HOW_TO_LEARN_TOPICS = typer.Option(
+    metavar="NAME",
+    parser=LEARNER,
+    help="If not given, em with --tol 5e-5. online-em (or online): mini-batches, for much data. "
+    "tempered-em: EM that does not learn documents by heart, for plsa with many topics. For "
+    "lda also variational-bayes (vb), stochastic-vb (svb), gibbs, and collapsed-gibbs, which finds "
+    "good topics in a hundred sweeps. Also hard-em, incremental-em, monte-carlo-em.",
+)
+TopicInit = Annotated[
+    str, typer.Option(help="Where to start: random, or anchors (words that one topic alone has).")
+]
+TopicScouts = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Try so many starts by two quick passes; go on from the best (else 3; for more than "
+        "2000 documents 1, which warms up).",
+    ),
+]
+DocPrior = Annotated[
+    float | None,
+    typer.Option(min=0.0, help="lda: add this to every count of a topic in a document (else 0.1)."),
+]
+WordPrior = Annotated[
+    float | None,
+    typer.Option(min=0.0, help="lda: add this to every count of a word in a topic (else 0.01)."),
+]
+TopicSmoothing = Annotated[
+    float | None,
+    typer.Option(min=0.0, help="plsa: add this to every count of a word in a topic (else 0)."),
+]
+Optimise = Annotated[
+    int | None,
+    typer.Option(min=1, help="collapsed-gibbs: fit the priors after every so many sweeps."),
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Words that belong to topics: those of topic 0 on the first line, and so on; or a "
+        "line says which: '3: oil price'. A blank line is a topic without any.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The topics that each document may have: one or more numbers; -1 or a blank line if "
+        "nothing is known.",
+    ),
+]
+Freeze = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL", help="The first topics are those of this model, and stay as they are."
+    ),
+]
+Float32 = Annotated[
+    bool, typer.Option("--float32", help="Seven digits: less memory, and less time.")
+]
+TopWords = Annotated[
+    int | None, typer.Option(min=1, help="Show so many words a topic (else 8, as JSON 10).")
+]
+TopicProba = Annotated[
+    bool, typer.Option("--proba", help="Print the shares of all topics, tab-separated.")
+]
+Dates = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="When each document is from: 1994, 1994-03, 1994-03-07, or a number; a blank line if "
+        "it is unknown. The page then shows topics over time.",
+    ),
+]
+OverTime = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write each topic's share in every period of the --dates to this file, "
+        "tab-separated; - prints it instead of the lines.",
+    ),
+]
+PyLDAvis = Annotated[
+    Path | None,
+    typer.Option(
+        "--pyldavis",
+        metavar="FILE.json",
+        help="Write what pyLDAvis.prepare(**…) takes to this file.",
+    ),
+]

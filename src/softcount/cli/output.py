@@ -31,7 +31,7 @@ def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
     for (table, *condition), row in distributions(params):
         for outcome, p in row.items():
             fields = (table, ", ".join(condition), str(outcome))
-            typer.echo("\t".join(map(_one_field, fields)) + f"\t{p:.6g}")
+            typer.echo("\t".join(map(one_field, fields)) + f"\t{p:.6g}")
 
 
 def print_json(params: Mapping[str, Any], fit: Fit, best: Sequence[Sequence[str]] | None) -> None:
@@ -53,14 +53,14 @@ def print_json(params: Mapping[str, Any], fit: Fit, best: Sequence[Sequence[str]
 def print_derivations(derivations: Sequence[Sequence[str]]) -> None:
     """One line for each: what happened, tab-separated, in the order of the story."""
     for happened in derivations:
-        typer.echo("\t".join(map(_one_field, happened)))
+        typer.echo("\t".join(map(one_field, happened)))
 
 
 def _objective(fit: Fit) -> float:
     return float(fit.trace.objective[-1])
 
 
-def _one_field(text: str) -> str:
+def one_field(text: str) -> str:
     """Text that cannot be mistaken for the end of its field."""
     return text.translate({ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"})
 

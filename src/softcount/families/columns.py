@@ -71,9 +71,12 @@ class ColumnRunning(Running):
         self.scale = 1.0
         self.kept = family.uniform()
         self.version = 0
+        self._last_word = ""
 
     def blend(self, batch: Any, eta: float) -> None:
         if (1.0 - eta) * self.scale < SMALLEST_SCALE:
+            if self._last_word:  # rows that may now lose all counts keep what they have
+                self.kept = np.asarray(LazyColumns(self, self._last_word))
             self.sum *= self.scale * (1.0 - eta)
             self.scale = 1.0
         else:
@@ -98,6 +101,7 @@ class ColumnRunning(Running):
             self.family.require_mode()
         if not isinstance(old, LazyColumns):
             self.kept = np.asarray(old)
+        self._last_word = word
         # an array in all but its type: it can be made one, and asked for columns
         return cast(Array, LazyColumns(self, word))
 

@@ -16,6 +16,7 @@ Tied rows are handled by working on a compact table (one row a group) and spread
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -221,6 +222,13 @@ class DirichletRows(Family):
 
     def mean(self, counts: Counts, old: Array) -> Array:
         return self._settle(self._pooled(counts) + self.alpha, old)
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        mean = super().average(draws)
+        if self.held is None:
+            return mean
+        first = self._inside(draws[0])  # the mean of equal numbers may differ in the last bit
+        return self._outside(np.where(self.held, first, self._inside(mean)))
 
     def _softmax(self, logs: Array, old: Array) -> Array:
         if self.mask is not None:

@@ -24,7 +24,8 @@ def digamma(x: float) -> float:
         below -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
-    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132)))))
+    tail = 1 / 240 - y * (1 / 132 - y * (691 / 32760))
+    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * tail)))
     return below + math.log(x) - 0.5 / x - series
 
 
@@ -38,6 +39,7 @@ def fold(
     phi: Array,
     added: Array,
     averages: bool,
+    lowest: float,
     temper: float,
     least: float,
     most: int,
@@ -50,8 +52,9 @@ def fold(
 
     Repeats n_dk = θ_dk^β Σ_w x_dw φ_wk^β / s_dw, s being the sum of these products, and then, for
     the topics that θ_d began with, θ_dk ∝ n_dk + added_k (nothing below ``least``), or if the rows
-    are posteriors (``averages``) θ_dk = exp(ψ(n_dk + added_k) − ψ(Σ)): ``most`` times, or until no
-    θ_dk moves by more than ``tol``. ``phi`` is φ^β, β being ``temper``. In the end ``mass`` has
+    are posteriors (``averages``) θ_dk = exp(ψ(n_dk + added_k) − ψ(Σ)), all lifted until the log of
+    the largest is ``lowest`` if it is below, and then at least ``least``: ``most`` times, or until
+    no θ_dk moves by more than ``tol``. ``phi`` is φ^β, β being ``temper``. In the end ``mass`` has
     n_dk + added_k, and ``powers`` θ^β of the step before.
     """
     for d in range(first, last):
@@ -63,27 +66,34 @@ def fold(
                 s = dot(powers, d, phi, words[i])
                 if s > 0.0:
                     add_scaled(mass, d, counts[i] / s, phi, words[i])
-            if _moved(theta[d], powers[d], mass[d], added, averages, least) <= tol:
+            if _moved(theta[d], powers[d], mass[d], added, averages, lowest, least) <= tol:
                 break
 
 
 @inline
 def _moved(
-    theta: Array, powers: Array, mass: Array, added: Array, averages: bool, least: float
+    theta: Array,
+    powers: Array,
+    mass: Array,
+    added: Array,
+    averages: bool,
+    lowest: float,
+    least: float,
 ) -> float:
     """Put θ where its counts say, and tell by how much the farthest moved."""
-    total, change = 0.0, 0.0
+    total, most, change = 0.0, 0.0, 0.0
     for k in range(len(added)):
         mass[k] = mass[k] * powers[k] + added[k] if theta[k] > 0.0 else 0.0
         total += mass[k]
+        most = max(most, mass[k])
     if total <= 0.0:
         mass[:] = theta  # nothing is known of an empty document, and no prior is there
         return 0.0
-    whole = digamma(total) if averages else 0.0
+    whole = min(digamma(total), digamma(most) - lowest) if averages else 0.0
     for k in range(len(added)):
         new = mass[k] / total if not averages else 0.0
         if averages and mass[k] > 0.0:
-            new = math.exp(digamma(mass[k]) - whole)
+            new = max(math.exp(digamma(mass[k]) - whole), least)
         elif new < least:
             new = 0.0
         change = max(change, abs(new - theta[k]))

@@ -26,9 +26,9 @@ import numpy as np
 
 from softcount.kernels.collapsed import drawn
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.lanes import WIDTH
+from softcount.kernels.lanes import WIDTH, fetch
 from softcount.kernels.random import item_stream, uniform
-from softcount.kernels.topic_lanes import fetch, found, gathered, products
+from softcount.kernels.topic_lanes import found, gathered, products
 from softcount.kernels.topic_table import (
     Known,
     Prior,

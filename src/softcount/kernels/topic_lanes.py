@@ -18,7 +18,6 @@ from softcount.kernels.lanes import INT32, INT64, WIDTH, const, splat, typed_int
 
 _DOUBLES, _INTS = (ir.VectorType(kind, WIDTH) for kind in (ir.DoubleType(), INT32))
 _ZEROS = ir.Constant(_DOUBLES, [0.0] * WIDTH)
-_LINE = 16  # numbers in a cache line
 
 
 def _indices(values: list[int]) -> ir.Constant:
@@ -127,26 +126,5 @@ def found(typing: Any, sums: Any, ends: Any, rows: Any, target: Any) -> Any:
             more = builder.zext(builder.fcmp_ordered("<=", value, rest), INT64)
             builder.store(builder.add(builder.load(row), more), row)
         return builder.add(builder.mul(builder.load(row), const(WIDTH)), lane)
-
-    return signature, code
-
-
-@typed_intrinsic
-def fetch(typing: Any, table: Any, row: Any) -> Any:
-    """Have a row of the table brought near, for it will soon be needed."""
-    signature = types.void(table, types.intp)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        (array,) = _arrays(context, builder, signature, args, [0])
-        columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
-        first = builder.gep(array.data, [builder.mul(args[1], columns)])
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, INT32, INT32, INT32])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        hints = [ir.Constant(INT32, value) for value in (1, 3, 1)]  # to be written; keep; data
-        with cgutils.for_range_slice(builder, const(0), columns, const(_LINE)) as (i, _):
-            place = builder.bitcast(builder.gep(first, [i]), pointer)
-            builder.call(prefetch, [place, *hints])
-        return context.get_dummy_value()
 
     return signature, code

@@ -19,9 +19,12 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.lanes import add_scaled, dot
+from softcount.kernels.lanes import add_scaled, dot, fetch
 from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
+
+AHEAD = 8
+"""Rows are asked for so many words before they are needed."""
 
 LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
 """Products of probabilities are turned into logarithms before they can underflow."""
@@ -42,6 +45,8 @@ def _look(
     out[d] = 0.0
     log, product = 0.0, 1.0
     for i in range(indptr[d], indptr[d + 1]):
+        if i + AHEAD < len(words):
+            fetch(phi, words[i + AHEAD])
         s = dot(theta, d, phi, words[i])
         ratios[i] = counts[i] / s if s > 0.0 else 0.0
         add_scaled(out, d, ratios[i], phi, words[i])
@@ -93,6 +98,8 @@ def by_word(
     for w in range(first, last):
         of_words[w] = 0.0
         for i in range(indptr[w], indptr[w + 1]):
+            if i + AHEAD < len(documents):
+                fetch(theta, documents[i + AHEAD])
             add_scaled(of_words, w, ratios[places[i]], theta, documents[i])
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
@@ -115,6 +122,8 @@ def both(
     for d in range(len(indptr) - 1):
         logs[d] = _look(d, indptr, words, counts, theta, phi, ratios, of_documents)
         for i in range(indptr[d], indptr[d + 1]):
+            if i + AHEAD < len(words):
+                fetch(of_words, words[i + AHEAD])
             add_scaled(of_words, words[i], ratios[i], theta, d)
     for w in range(len(of_words)):
         for k in range(of_words.shape[1]):

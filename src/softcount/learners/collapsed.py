@@ -10,7 +10,7 @@ from typing import ClassVar
 from softcount.errors import LearnerError
 from softcount.learners.base import at_least
 from softcount.learners.named import Gibbs
-from softcount.learners.steps import FreeSampler, Sampler, Schedule, Step, Tables, Work
+from softcount.learners.steps import FreeSampler, Pending, Sampler, Schedule, Step, Tables, Work
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,20 @@ class Collapsed:
             )
         yield _step(work, sampler, tables)
         for sweep in count(1):
+            if isinstance(tables.params, Pending):
+                tables.params.expire()
             sampler.sweep(work.stream("sweep"), work.temper)
             if self.optimise and sweep % self.optimise == 0:
                 assert isinstance(sampler, FreeSampler)
                 sampler.optimise()
-            yield _step(work, sampler, _tables(work, sampler, tables))
+            tables = _tables(work, sampler, tables)
+            yield _step(work, sampler, tables)
 
 
 def _tables(work: Work, sampler: Sampler, old: Tables) -> Tables:
     """E[θ | x, z]; log p(x, z) has the prior inside, so that there is no penalty."""
     if isinstance(sampler, FreeSampler):
-        return Tables(sampler.means(), penalty=0.0, priors=sampler.priors())
+        return Tables(Pending(sampler.means), penalty=0.0, priors=sampler.priors())
     counts = sampler.counts()
     params = {
         name: family.mean(counts[name], old.params[name]) for name, family in work.families.items()

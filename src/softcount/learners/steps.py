@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from softcount.errors import LearnerError
 from softcount.families.base import Family
 from softcount.types import Array, Counts, Params, Stats
 
@@ -40,6 +41,40 @@ class Step:
     stats: Stats
     objective: float
     held_out: float = float("nan")
+
+
+class Pending(Mapping[str, Array]):
+    """Parameters that are worked out when they are looked at, before the next step.
+
+    For samplers whose tables would take longer to write down than a sweep takes.
+    """
+
+    def __init__(self, make: Callable[[], Params]) -> None:
+        self._make: Callable[[], Params] | None = make
+        self._made: Params | None = None
+
+    def expire(self) -> None:
+        """From now on they can be looked at only if they were before."""
+        self._make = None
+
+    def _params(self) -> Params:
+        if self._made is None:
+            if self._make is None:
+                raise LearnerError(
+                    "the parameters of this step are gone: the sampler has moved on",
+                    "look at them in on_step, or keep them all by keep_params=True",
+                )
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, name: str) -> Array:
+        return self._params()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params())
+
+    def __len__(self) -> int:
+        return len(self._params())
 
 
 class Average(Protocol):

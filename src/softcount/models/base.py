@@ -57,6 +57,17 @@ def all_or_nothing(model: object) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def naming(corpus: NamingCorpus) -> Iterator[None]:
+    """An item of probability zero is called by its name."""
+    try:
+        yield
+    except ImpossibleItem as error:
+        if error.item is not None:
+            error.call_it(corpus.name(error.item))
+        raise
+
+
 class Estimator(BaseEstimator):  # type: ignore[misc]
     """A model with its data still to come.
 
@@ -117,16 +128,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         scouts: int,
         options: FitOptions,
     ) -> Fit:
-        """The loop; an item of probability zero is called by its name."""
+        """The loop."""
         seed = self._seed()
-        try:
+        with naming(corpus):
             return fit(
                 core, corpus, learner, self.engine, init=start, seed=seed, scouts=scouts, **options
             )
-        except ImpossibleItem as error:
-            if error.item is not None:
-                error.call_it(corpus.name(error.item))
-            raise
 
     def keep(self, core: Any, corpus: Any, found: Fit) -> None:
         """Take what was found for this model's own."""

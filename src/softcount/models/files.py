@@ -77,6 +77,8 @@ def _plain(value: Any) -> Any:
     """A setting as JSON can say it."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=str)
     if isinstance(value, list | tuple):
         parts = [_plain(part) for part in value]
         return LEFT_OUT if any(part is LEFT_OUT for part in parts) else parts

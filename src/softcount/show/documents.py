@@ -74,7 +74,7 @@ def _overview(grouping: Grouping) -> str:
         rows += (
             f'<tr><th scope="row">{_link(group, grouping.kind)}</th>'
             f'<td class="bar"><span style="width:{100 * group.share / largest:.1f}%"></span></td>'
-            f'{cells}<td class="words">{escape(in_a_line(group.marks, LONGEST_MARK))}</td></tr>'
+            f'{cells}<td class="words">{escape(_marks(group, grouping, LONGEST_MARK))}</td></tr>'
         )
     return (
         f'<div class="wide"><table class="overview"><thead><tr><th>{grouping.kind}</th><th></th>'
@@ -137,15 +137,15 @@ def _outcome(grouping: Grouping) -> str:
 def show(grouping: Grouping, console: Console) -> None:
     """The overview in a terminal: a line for each group, then the verdict and the signature."""
     largest = max((group.share for group in grouping.groups), default=0.0) or 1.0
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
     table.add_column(grouping.kind, overflow="fold", max_width=24)
     table.add_column(f"{grouping.counted}s", justify="right")
     table.add_column("share", justify="right")
     table.add_column("", style="cyan", min_width=10, no_wrap=True)
-    table.add_column("marked by", no_wrap=True, overflow="ellipsis")
+    table.add_column("marked by", no_wrap=True, overflow="ellipsis", ratio=1)  # what room is left
     for group in grouping.groups:
         length = bar(group.share / largest)
-        words = Text(in_a_line(group.marks, LONGEST_MARK))
+        words = Text(_marks(group, grouping, LONGEST_MARK))
         table.add_row(Text(group.name), f"{group.size:,}", f"{group.share:.1%}", length, words)
     console.print(Text(grouping.title, style="bold"), Text(grouping.text), table, sep="\n")
     for note in grouping.notes:
@@ -168,7 +168,7 @@ def as_tsv(grouping: Grouping) -> str:
     lines = [f"# {remark}" for remark in remarks]
     lines.append(f"{grouping.kind}\t{grouping.counted}s\tshare\tmarks")
     for group in grouping.groups:
-        lines.append(f"{group.name}\t{group.size}\t{group.share:.4f}\t{in_a_line(group.marks)}")
+        lines.append(f"{group.name}\t{group.size}\t{group.share:.4f}\t{_marks(group, grouping)}")
     return "\n".join(lines) + "\n"
 
 
@@ -191,6 +191,10 @@ def as_json(grouping: Grouping) -> dict[str, Any]:
             for group in grouping.groups
         ],
     }
+
+
+def _marks(group: Group, grouping: Grouping, longest: int | None = None) -> str:
+    return in_a_line(group.marks, longest, grouping.in_a_line)
 
 
 def _finite(value: float) -> float | None:

@@ -74,7 +74,7 @@ class Comparison:
 class Grouping:
     """Everything to be shown of some groups.
 
-    ``kind``     what a group is called: class, label, sense
+    ``kind``     what a group is called: class, label, sense, topic
     ``figures``  what the figures beside the marks are
     ``notes``    remarks, each a sentence
     ``counts``   counts to stand beside the groups: what they are of, and one for each group
@@ -82,6 +82,7 @@ class Grouping:
     ``counted``  what a group has: lines of a file, occurrences of a word
     ``tokens``   whether the model foresees words one by one, so that it has a perplexity
     ``comparison`` with gold classes, if there are any
+    ``in_a_line``  how many marks stand in a group's line of the overview
     """
 
     title: str
@@ -96,6 +97,7 @@ class Grouping:
     counted: str = "line"
     tokens: bool = False
     comparison: Comparison | None = None
+    in_a_line: int = IN_A_LINE
 
     @property
     def numbered(self) -> bool:
@@ -165,9 +167,9 @@ def marks_of(model: WordMixture | PointMixture) -> list[list[Mark]]:
     return word_marks(model) if isinstance(model, WordMixture) else point_marks(model)
 
 
-def in_a_line(marks: Sequence[Mark], longest: int | None = None) -> str:
+def in_a_line(marks: Sequence[Mark], longest: int | None = None, most: int = IN_A_LINE) -> str:
     """Words alone; columns with their figures."""
-    few = marks[:IN_A_LINE]
+    few = marks[:most]
     if any(mark.name.startswith("column ") for mark in few):
         return ", ".join(f"{mark.name} {mark.figure}" for mark in few)
     return " ".join(shortened(mark.name, longest or len(mark.name)) for mark in few)

@@ -130,14 +130,19 @@ def document(title: str, lead: str, body: str, style: str = "", head: str = "") 
 
 def write_page(path: Path, html: str) -> None:
     """Write the page whole or not at all."""
+    write_whole(path, html, "the page", "--html")
+
+
+def write_whole(path: Path, text: str, what: str, option: str) -> None:
+    """Write a file whole or not at all; ``what`` it is, and which ``option`` says where."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        draft.write_text(html, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         os.replace(draft, path)
     except OSError as error:
         raise SoftcountError(
-            f"cannot write the page {path}: {error.strerror}",
-            hint="choose another place with --html",
+            f"cannot write {what} {path}: {error.strerror}",
+            hint=f"choose another place with {option}",
         ) from error
     finally:  # also when someone stops it at this very moment
         draft.unlink(missing_ok=True)

@@ -22,9 +22,7 @@ from softcount.types import How
 
 
 def made(K: int, V: int, alpha: float = 1.0, prior: float = 1.0, word: Any = "maximise", **more):
-    return TopicCore(
-        "topics", Columns((K, V), prior), RowPrior(np.full(K, alpha), word), **more
-    )
+    return TopicCore("topics", Columns((K, V), prior), RowPrior(np.full(K, alpha), word), **more)
 
 
 @st.composite

@@ -20,7 +20,6 @@ from softcount.kernels.topic_table import (
     begin,
     count,
     count_all,
-    rising,
     shares,
 )
 from softcount.models.topics.evidence import Histogram, fitted, log_evidence
@@ -84,11 +83,19 @@ class CollapsedTopics:
         self._n_words = n_words
         self._tokens = _tokens(*whole_bags(indptr, words, counts, n_words), K)
         self._known = _known(known, len(self._tokens.borders) - 1)
-        if topics is None and likely is not None:
-            begin(self._tokens, self._known, np.ascontiguousarray(likely.T), np.uint64(seed))
+        self._allowed, self._kinds = _kinds(self._known, K)
+        choices = np.asarray(self._allowed.sum(axis=1)).ravel()
+        self._choosing = np.flatnonzero(choices[self._kinds] > 1)
+        if topics is None and (likely is not None or known is not None):
+            even = np.ones((n_words, K)) if likely is None else np.ascontiguousarray(likely.T)
+            begin(self._tokens, self._known, even, np.uint64(seed))
         else:
             self._tokens.topics[:] = _begun(topics, seed, len(self._tokens.words), K)
-        self._seeds = sparse.coo_matrix((K, n_words) if seeds is None else seeds, dtype=np.int64)
+            _demand_allowed(self._tokens, self._known, K)
+        none = sparse.coo_matrix((K, n_words), dtype=np.int64)
+        self._seeds = none if seeds is None else _clean(seeds, np.int64).tocoo()
+        beforehand = np.bincount(self._seeds.row, self._seeds.data, K)
+        self._seeds_seen = self._of_words(self._seeds.data, beforehand)
         self._table = _table(self._tokens.words, self._seeds, n_words, K)
         count_all(self._tokens, self._table)
 
@@ -173,66 +180,88 @@ class CollapsedTopics:
         Of the tokens in their order: there are no multinomial coefficients.
         """
         beta = np.array([self._prior.beta])
-        of_words = log_evidence(beta, self._words_seen()) - log_evidence(beta, self._seeds_seen())
-        free, bound = self._free(), self._bound()
-        of_documents = log_evidence(self._prior.alpha, self._topics_seen(free))
-        return of_words + of_documents + self._log_bound(bound)
+        of_words = log_evidence(beta, self._words_seen()) - log_evidence(beta, self._seeds_seen)
+        return of_words + log_evidence(self._prior.alpha, self._topics_seen())
 
     def optimise(self) -> None:
         """Fit α (one a topic) and β to the topics of all tokens: log p(w, z | α, β) cannot fall.
 
         That α has a number for every topic and β one for all words is what Wallach, Mimno &
-        McCallum (2009) found to matter. Documents whose topics are known say nothing of α, and
-        β stays as it is where there are seeds, which are a prior of another shape.
+        McCallum (2009) found to matter. Documents that may have one topic only say nothing of α,
+        and β stays as it is where there are seeds, which are a prior of another shape.
         """
         beta = self._prior.beta
-        alpha = fitted(self._prior.alpha, self._topics_seen(self._free()))
+        alpha = fitted(self._prior.alpha, self._topics_seen())
         if not self._seeds.nnz:
             beta = float(fitted(np.array([beta]), self._words_seen())[0])
         self._prior = Prior(alpha, beta, self._n_words * beta)
 
-    def _free(self) -> Array:
-        """The documents that may have any topic."""
-        return np.flatnonzero(np.diff(self._known.borders) == 0)
-
-    def _bound(self) -> Array:
-        """The documents of which something is known."""
-        return np.flatnonzero(np.diff(self._known.borders) > 0)
-
-    def _topics_seen(self, documents: Array) -> Histogram:
+    def _topics_seen(self) -> Histogram:
+        """Of topics in documents that have a choice: log p(z) of the others is zero."""
+        documents = self._choosing
         topics, counts = shares(self._tokens, documents, len(self._prior.alpha))
-        return Histogram.of(topics, counts, np.diff(self._tokens.borders)[documents])
+        lengths = np.diff(self._tokens.borders)[documents]
+        return Histogram.of(topics, counts, lengths, self._allowed, self._kinds[documents])
 
     def _words_seen(self) -> Histogram:
         """Of words in topics, seeds among them."""
         of_words = self._table.dense.ravel() if len(self._table.dense) else self._table.counts
         return self._of_words(of_words[of_words > 0], self._table.totals)
 
-    def _seeds_seen(self) -> Histogram:
-        return self._of_words(self._seeds.data, np.asarray(self._seeds.sum(axis=1)).ravel())
-
     def _of_words(self, counts: Array, totals: Array) -> Histogram:
-        return Histogram.of(np.zeros_like(counts), counts, totals, copies=self._n_words)
+        return Histogram.of(np.zeros_like(counts), counts, totals, np.array([[self._n_words]]))
 
-    def _log_bound(self, documents: Array) -> float:
-        """log p(z) of documents that may have some of the topics only."""
-        if not len(documents):
-            return 0.0
-        alpha, borders = self._prior.alpha, self._known.borders
-        topics, counts = shares(self._tokens, documents, len(alpha))
-        totals = np.add.reduceat(alpha[self._known.topics], borders[documents])
-        lengths = np.diff(self._tokens.borders)[documents].astype(np.float64)
-        of_topics: float = rising(alpha[topics], counts.astype(np.float64), np.ones(len(topics)))
-        return of_topics - float(rising(totals, lengths, np.ones(len(totals))))
+
+def _clean(given: Any, dtype: type) -> Any:
+    """A sparse matrix whose entries are there once, and not zero."""
+    rows = sparse.csr_matrix(given, dtype=dtype, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
 
 
 def _known(known: Any, n: int) -> Known:
     """Which topics documents may have, document by document."""
     if known is None:
         return Known(np.zeros(n + 1, np.int64), np.zeros(0, np.int64))
-    rows = sparse.csr_matrix(known)
-    rows.sort_indices()
+    rows = _clean(known, np.bool_)
     return Known(rows.indptr.astype(np.int64), rows.indices.astype(np.int64))
+
+
+def _kinds(known: Known, n_topics: int) -> tuple[Any, Array]:
+    """The sets of topics that documents may have, (sets, topics), all of them first; and whose."""
+    numbers: dict[bytes, int] = {}
+    kinds = np.zeros(len(known.borders) - 1, np.int64)
+    sets = [np.arange(n_topics)]
+    for d in np.flatnonzero(np.diff(known.borders)):
+        topics = known.topics[known.borders[d] : known.borders[d + 1]]
+        kinds[d] = numbers.setdefault(topics.tobytes(), len(sets))
+        if kinds[d] == len(sets):
+            sets.append(topics)
+    if len(sets) == 1:
+        return np.ones((1, n_topics)), kinds
+    borders = np.append(0, np.cumsum([len(topics) for topics in sets]))
+    which = np.concatenate(sets)
+    entries = sparse.csr_matrix((np.ones(len(which)), which, borders), (len(sets), n_topics))
+    return entries, kinds
+
+
+def _demand_allowed(tokens: Tokens, known: Known, n_topics: int) -> None:
+    """Raise if a token begins in a topic that its document cannot have."""
+    if not len(known.topics):
+        return
+    n = len(known.borders) - 1
+    whose = np.repeat(np.arange(n), np.diff(tokens.borders))
+    allowed = np.repeat(np.arange(n), np.diff(known.borders)) * n_topics + known.topics
+    free = np.diff(known.borders)[whose] == 0
+    wrong = np.flatnonzero(~free & ~np.isin(whose * n_topics + tokens.topics, allowed))
+    if len(wrong):
+        token = wrong[0]
+        raise DataError(
+            f"token {token} begins in topic {tokens.topics[token]}, which document {whose[token]} "
+            "cannot have",
+            "give topics that are among the known ones of each document",
+        )
 
 
 def _tokens(borders: Array, words: Array, counts: Array, n_topics: int) -> Tokens:

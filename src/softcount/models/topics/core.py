@@ -22,7 +22,7 @@ from softcount.models.settings import shaped
 from softcount.models.topics.collapsed import CollapsedTopics
 from softcount.models.topics.documents import Shard
 from softcount.models.topics.held_out import foreseen
-from softcount.models.topics.rows import TINY, TINY_SINGLE, RowPrior, Rows
+from softcount.models.topics.rows import LOWEST, TINY, TINY_SINGLE, RowPrior, Rows
 from softcount.types import Array, How, Params, Stats
 
 INNER = 5
@@ -30,6 +30,9 @@ INNER = 5
 
 WIDE = 48
 """From so many topics on, a pass by documents and one by words are faster than both in one."""
+RARE = {"float64": 1e-50, "float32": 1e-6}
+"""Words that are less probable in every topic are lifted."""
+
 IMPOSSIBLE = "has a word of probability zero in every topic"
 REMEDY = "smooth the topics, or leave the word out"
 
@@ -64,7 +67,7 @@ class TopicCore:
         """Counts and log-likelihood of a shard, and its documents' new rows."""
         prior = self._row_prior(how)
         rows = local or prior.begin(shard.bags.lengths, shard.allowed)
-        phi = self._phi(params["topics"], shard)
+        phi, lift = self._phi(params["topics"], shard)
         rng = np.random.default_rng((how.stream, *shard.numbers[:1].tolist()))
         if how.mini_batch and not how.score_only:
             for _ in range(self.inner - 1):
@@ -72,8 +75,9 @@ class TopicCore:
                 rows = prior.update(found.of_documents, rows, rng)
         found = self._look(phi, rows, shard, how, words=not how.score_only)
         demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
-        log_likelihood = float(found.logs.sum())
-        score = float(found.attained.sum()) + prior.objective(rows)
+        lift += rows.lift
+        log_likelihood = float(found.logs.sum()) - lift
+        score = float(found.attained.sum()) - lift + prior.objective(rows)
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
@@ -101,15 +105,24 @@ class TopicCore:
     def _wide(self, table: Array) -> Array:
         return wide(table, self.dtype)
 
-    def _phi(self, table: Any, shard: Shard) -> Array:
-        """p(word | topic) of the shard's words, word by word."""
-        if shard.few is None:
-            return self._wide(np.asarray(table).T)
-        return self._wide(columns_of(table, shard.few))
+    def _phi(self, table: Any, shard: Shard) -> tuple[Array, float]:
+        """p(word | topic) of the shard's words, word by word, and by how much logs are too large.
+
+        A word that is rare in every topic is lifted until it is certain in one, lest it be lost
+        with what is tiny: factors that all topics have do not matter to posteriors.
+        """
+        words = np.asarray(table).T if shard.few is None else columns_of(table, shard.few)
+        peaks = words.max(axis=1)
+        rare = np.flatnonzero((peaks < RARE[self.dtype]) & (peaks > 0.0))
+        if not len(rare):
+            return self._wide(words), 0.0
+        lifted = np.array(words)
+        lifted[rare] /= peaks[rare, None]
+        return self._wide(lifted), -float(np.log(peaks[rare]) @ shard.often[rare])
 
     def _counted(self, table: Any, shard: Shard, of_words: Array) -> Any:
         """Counts of the shard's words, in the form that goes with the table."""
-        counts = of_words.astype(np.float64)
+        counts = of_words.astype(np.float64, copy=False)
         if shard.few is None:
             return np.ascontiguousarray(counts.T)
         if isinstance(table, LazyColumns):
@@ -266,17 +279,18 @@ def fold_in(
 ) -> Array:
     """p(topic | document), learned for these documents alone: the topics stay as they are.
 
-    The mode, or for learners that average or draw the mean of the variational posterior. Words that
-    no topic has are passed over. A document is done when none of its shares changes by more than
-    ``tol``. ``temper`` is a power of the posteriors, as in learning.
+    The mode; for variational Bayes the mean of the posterior; for samplers the mode as if the prior
+    were 1 + α, θ_dk ∝ n_dk + α_k. Words that no topic has are passed over. A document is done when
+    none of its shares changes by more than ``tol``. ``temper`` is a power of the posteriors, as in
+    learning.
     """
-    rule = replace(prior, word="mean_field" if prior.word != "maximise" else "maximise")
+    rule = RowPrior(prior.alpha + 1.0) if prior.word == "draw" else prior
     K, averages = len(topics), rule.word == "mean_field"
     theta = wide(rule.begin(bags.lengths, allowed).theta)
     mass, powers, added = np.zeros_like(theta), theta.copy(), np.zeros(theta.shape[1])
     added[:K] = rule.alpha - (not averages)
     phi = wide(topics.T) ** temper if temper != 1.0 else wide(topics.T)
-    how = (phi, added, averages, temper, TINY, most, tol, theta, powers, mass)
+    how = (phi, added, averages, LOWEST, temper, TINY, most, float(tol), theta, powers, mass)
     over_rows(fold, bags.by_document.indptr, threads, *bags.by_document, *how)
     found = (mass if averages else theta)[:, :K]
     shares: Array = found / found.sum(axis=1, keepdims=True)

@@ -50,6 +50,11 @@ class Shard:
         return Bags(rows._replace(columns=columns), len(self.few))
 
     @cached_property
+    def often(self) -> Array:
+        """How often each word of `own` occurs."""
+        return _tokens(self.own)
+
+    @cached_property
     def by_word(self) -> tuple[Array, Array, Array]:
         """`own` word by word: borders, documents, and the place of each entry by document."""
         rows = self.own.by_document
@@ -74,6 +79,11 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.bags)
+
+    @property
+    def tokens(self) -> float:
+        """All counts added up."""
+        return float(self.bags.lengths.sum())
 
     @cached_property
     def split(self) -> tuple[Bags, Bags | None]:
@@ -105,6 +115,10 @@ class Archived:
 
     def __len__(self) -> int:
         return len(self.archive)
+
+    @property
+    def tokens(self) -> float:
+        return self.archive.tokens
 
     def name(self, number: int) -> str:
         return self.archive.name(number)

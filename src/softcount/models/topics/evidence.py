@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
@@ -24,34 +24,39 @@ CLOSE = 1e-5
 
 
 class Histogram(NamedTuple):
-    """Rows of counts, each drawn with its own probabilities from one Dirichlet prior.
+    """Rows of counts, each drawn with its own probabilities from a Dirichlet prior.
 
     ``which, counts, times``  that many entries of prior number ``which`` have such a count (not 0)
-    ``totals, total_times``   that many rows add up to such a total (not 0)
-    ``copies``                each prior stands for so many entries of a row
+    ``totals, kinds, total_times``  that many rows of a kind add up to such a total (not 0)
+    ``entries``  (kinds, priors): how many entries of each prior a row of that kind has
     """
 
     which: Array
     counts: Array
     times: Array
     totals: Array
+    kinds: Array
     total_times: Array
-    copies: int
+    entries: Any
 
     @classmethod
-    def of(cls, which: Array, counts: Array, totals: Array, copies: int = 1) -> Histogram:
-        """From entries that are not zero, in any order, and the rows' totals."""
-        span = int(counts.max(initial=0)) + 1
-        keys, times = np.unique(which.astype(np.int64) * span + counts, return_counts=True)
-        sums, sum_times = np.unique(totals[totals > 0], return_counts=True)
-        return cls(
-            keys // span,
-            (keys % span).astype(np.float64),
-            times.astype(np.float64),
-            sums.astype(np.float64),
-            sum_times.astype(np.float64),
-            copies,
-        )
+    def of(
+        cls, which: Array, counts: Array, totals: Array, entries: Any, kinds: Array | int = 0
+    ) -> Histogram:
+        """From entries that are not zero, in any order, and the rows' totals and kinds."""
+        rows = np.broadcast_to(kinds, totals.shape)[totals > 0]
+        seen, often = _pairs(which, counts)
+        ends, row_times = _pairs(rows, totals[totals > 0])
+        return cls(seen[0], seen[1].astype(np.float64), often, ends[1], ends[0], row_times, entries)
+
+
+def _pairs(first: Array, second: Array) -> tuple[Array, Array]:
+    """The pairs of whole numbers that there are, (2, pairs), and how often."""
+    span = int(second.max(initial=0)) + 1
+    keys, times = np.unique(
+        first.astype(np.int64) * span + second.astype(np.int64), return_counts=True
+    )
+    return np.array([keys // span, keys % span]), times.astype(np.float64)
 
 
 def log_evidence(prior: Array, seen: Histogram) -> float:
@@ -59,13 +64,13 @@ def log_evidence(prior: Array, seen: Histogram) -> float:
 
     A row of two words that are of one kind each, under a uniform prior: 1/2 · 1/3.
 
-    >>> row = Histogram.of(np.array([0, 1]), np.array([1, 1]), np.array([2]))
+    >>> row = Histogram.of(np.array([0, 1]), np.array([1, 1]), np.array([2]), np.ones((1, 2)))
     >>> round(float(np.exp(-log_evidence(np.ones(2), row))), 9)
     6.0
     """
-    total = np.full(len(seen.totals), seen.copies * prior.sum())
+    total = (seen.entries @ prior)[seen.kinds]
     entries: float = rising(prior[seen.which], seen.counts, seen.times)
-    rows: float = rising(total, seen.totals, seen.total_times)
+    rows: float = rising(total, seen.totals.astype(np.float64), seen.total_times)
     return entries - rows
 
 
@@ -74,21 +79,25 @@ def fitted(prior: Array, seen: Histogram) -> Array:
 
         a_j ← a_j · Σ_rows [ψ(n_j + a_j) − ψ(a_j)] / Σ_rows [ψ(N + A) − ψ(A)]
 
-    >>> rows = Histogram.of(np.array([0, 1, 0, 0]), np.array([9, 1, 8, 5]), np.array([10, 8, 5]))
+    The rows below are those that have an entry of prior j; a prior that none has stays.
+
+    >>> rows = Histogram.of(
+    ...     np.array([0, 1, 0, 0]), np.array([9, 1, 8, 5]), np.array([10, 8, 5]), np.ones((1, 2))
+    ... )
     >>> before = np.ones(2)
     >>> bool(log_evidence(fitted(before, rows), rows) > log_evidence(before, rows))
     True
     """
-    if not len(seen.totals):
-        return prior
-    least = np.minimum(prior, LEAST)
+    least, n_kinds = np.minimum(prior, LEAST), seen.entries.shape[0]
     for _ in range(ROUNDS):
-        total = seen.copies * prior.sum()
-        drawn = (digamma(seen.totals + total) - digamma(total)) @ seen.total_times
+        total = (seen.entries @ prior)[seen.kinds]
+        drawn = seen.total_times * (digamma(seen.totals + total) - digamma(total))
+        below = seen.entries.T @ np.bincount(seen.kinds, drawn, n_kinds)
         own = prior[seen.which]
         gains = seen.times * (digamma(seen.counts + own) - digamma(own))
-        kinds = np.bincount(seen.which, gains, len(prior))
-        old, prior = prior, np.clip(prior * kinds / (seen.copies * drawn), least, MOST)
+        above = np.bincount(seen.which, gains, len(prior))
+        factors = np.divide(above, below, out=np.ones(len(prior)), where=below > 0.0)
+        old, prior = prior, np.clip(prior * factors, least, MOST)
         if (np.abs(prior - old) <= CLOSE * old).all():
             break
     return prior

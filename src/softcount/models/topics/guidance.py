@@ -94,9 +94,13 @@ def _by_topic(given: Any, what: str) -> Iterable[tuple[int, Any]]:
         raise DataError(f"{what}={shown(given)}", "give a mapping from topics to lists of words")
     for topic, words in pairs:
         try:
-            yield int(topic), words
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{what}: {shown(topic)} is no topic", "topics are numbers") from error
+            number = int(topic)
+        except (TypeError, ValueError):
+            number = None
+        # files have the numbers as strings
+        if number is None or not (isinstance(topic, str) or number == topic):
+            raise DataError(f"{what}: {shown(topic)} is no topic", "topics are whole numbers")
+        yield number, words
 
 
 def _columns(words: Iterable[Any], vocabulary: Vocabulary) -> list[int]:

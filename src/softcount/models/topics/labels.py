@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,12 @@ def known_topics(y: Any, n: int, n_topics: int) -> Any:
     """
     if y is None:
         return None
-    if not isinstance(y, Sized) or not isinstance(y, Iterable) or len(y) != n:
-        many = len(y) if isinstance(y, Sized) else shown(y)
-        raise DataError(f"there are {n} documents, but {many} labels", "give one label a document")
+    if sparse.issparse(y) or isinstance(y, Mapping) or not isinstance(y, Sized):
+        raise DataError(f"the labels are {shown(y)}", "give a list, one label a document")
+    if len(y) != n or not isinstance(y, Iterable):
+        raise DataError(
+            f"there are {n} documents, but {len(y)} labels", "give one label a document"
+        )
     rows, columns = [], []
     for d, label in enumerate(y):
         topics = _topics(label, d, n_topics)
@@ -43,13 +46,16 @@ def _topics(label: Any, d: int, n_topics: int) -> list[int]:
     """The topics that a label allows."""
     several = isinstance(label, Iterable) and not isinstance(label, str)
     try:
-        found = [int(topic) for topic in label] if several else [int(label)]
-        whole = found == (list(label) if several else [label])
-    except (TypeError, ValueError):
-        found, whole = [], False
-    if found == [UNKNOWN] and whole:
+        given = list(label) if several else [label]
+        found = [int(topic) for topic in given]
+    except (TypeError, ValueError, OverflowError):
+        given, found = [], []
+    sound = found == given and not any(isinstance(topic, bool | np.bool_) for topic in given)
+    if found == [UNKNOWN] and sound:
         return []
-    if not found or not whole or not all(0 <= topic < n_topics for topic in found):
+    # a topic twice: most likely a row of zeros and ones
+    sound = sound and 0 < len(found) == len(set(found))
+    if not sound or not all(0 <= topic < n_topics for topic in found):
         raise DataError(
             f"document {d} has the label {shown(label)}",
             f"give topics from 0 to {n_topics - 1}, a list of them, or -1 if nothing is known",

@@ -16,7 +16,7 @@ from softcount.errors import DataError, LearnerError, StoreError
 from softcount.families.columns import Columns
 from softcount.job import open_session
 from softcount.models import files
-from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.models.base import Estimator, FitOptions, all_or_nothing, naming
 from softcount.models.reading import ReadsWords
 from softcount.models.settings import check_whole
 from softcount.models.stored import AGAIN, numbers
@@ -99,6 +99,10 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         """The core and the corpus."""
         self._check_settings()
         corpus = self._corpus(X, y, first=True)
+        if not corpus.tokens:
+            raise DataError(
+                "there is nothing to learn from: every document is empty", "look at the counts"
+            )
         self._guidance(corpus)
         return self._made_core(self.n_features_in_), corpus
 
@@ -149,7 +153,7 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         held = None if self.frozen_ is None else np.arange(self.n_topics) < len(self.frozen_)
         topics = Columns((self.n_topics, n_words), of_words + seeded, frozen=held)
         rows = RowPrior(np.full(self.n_topics, of_documents), self._word)
-        return TopicCore("topics", topics, rows, dtype=self.dtype)
+        return TopicCore(type(self).__name__, topics, rows, dtype=self.dtype)
 
     def start_values(self, core: TopicCore, corpus: Corpus, init: Any) -> Any:
         if isinstance(init, Mapping):
@@ -184,14 +188,18 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     def remember(self, corpus: Corpus) -> None:
         self.n_iter_ = len(self.fit_.trace) - 1
         self.temper_ = self.fit_.trace[-1].temper
-        self._take_documents(corpus)
+        lengths = self._take_documents(corpus)
+        self.weights_ = lengths @ self.documents_ / lengths.sum()
 
-    def _take_documents(self, corpus: Corpus) -> None:
-        """Fold in the documents learned from, and remember where they can be found."""
+    def _take_documents(self, corpus: Corpus) -> Array:
+        """Fold in the documents learned from, and remember where they can be found.
+
+        Gives how long they are.
+        """
         self._findable, self._index = with_all_words(corpus), None
         self.documents_, lengths = self._folded(corpus)
         self.remember_lengths(lengths)
-        self.weights_ = lengths @ self.documents_ / lengths.sum()
+        return lengths
 
     def _folded(self, corpus: Corpus) -> tuple[Array, Array]:
         """p(topic | document) with the topics held fixed, and how long each document is."""
@@ -214,11 +222,12 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         with all_or_nothing(self):
             progress, core, corpus = self._continued(X, y)
             seed = self._seed()
-            progress = learn_more(core, corpus, progress, self.learner, self.engine, seed)
+            with naming(corpus):
+                progress = learn_more(core, corpus, progress, self.learner, self.engine, seed)
             self.__dict__.pop("fit_", None)
             self.core_, self.raw_params_, self.online_ = core, progress.params, progress
             self.signature_ = signature(core, progress, self.learner, seed)
-            self.n_iter_, self.temper_ = progress.batches, 1.0
+            self.n_iter_, self.temper_ = progress.batches, online(self.learner)[0].temper_at(0)
             self._take_documents(corpus)
             often = progress.counts["topics"].sum(axis=1)
             self.weights_ = often / often.sum()
@@ -273,14 +282,18 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
             own["seeds"] = np.array(sparse.find(self.seeds_), np.int64)
         if self.index_ is not None:
             own |= self.index_.arrays()
+        if hasattr(self, "online_"):
+            often, so_far = self.online_.counts["topics"].sum(axis=1), self.online_
+            own["online"] = np.array([so_far.items, so_far.batches, *often])
         held = 0 if self.frozen_ is None else len(self.frozen_)
         return arrays | own, facts | {"rows": rows.word, "frozen": held, "temper": self.temper_}
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> TopicCore:
+        self._check_settings()
         K, V = self.n_topics, self.n_features_in_
-        check_whole("n_topics", K)
         topics = numbers(stored, files.TABLE + "topics", (K, V))
         self._recall_guidance(stored, topics)
+        self._recall_progress(stored, topics)
         self.recall_words(stored, given)
         self.weights_ = _shares(stored, "weights", (K,))
         self.documents_ = _shares(stored, "documents", (None, K))
@@ -300,7 +313,10 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     def _recall_guidance(self, stored: store.Stored, topics: Array) -> None:
         self.seeds_ = self.frozen_ = None
         if "seeds" in stored.arrays:
-            rows, columns, times = numbers(stored, "seeds", (3, None)).astype(np.int64)
+            table = numbers(stored, "seeds", (3, None))
+            if (table != np.rint(table)).any() or table.max(initial=0.0) >= 2**53:
+                raise StoreError("the counts of seed words are no whole numbers", AGAIN)
+            rows, columns, times = table.astype(np.int64)
             if times.min(initial=1) < 1:
                 raise StoreError("seed words have no counts", AGAIN)
             self.seeds_ = sparse.csr_matrix((times, (rows, columns)), topics.shape)
@@ -308,6 +324,18 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         if not isinstance(held, int) or not 0 <= held < len(topics):
             raise StoreError(f"{held!r} is no number of frozen topics", AGAIN)
         self.frozen_ = topics[:held] if held else None
+        if self.frozen is None:  # an array is no setting that a file can hold
+            self.frozen = self.frozen_
+
+    def _recall_progress(self, stored: store.Stored, topics: Array) -> None:
+        """How far `partial_fit` had come; its counts, but for smoothing."""
+        if "online" not in stored.arrays:
+            return
+        items, batches, *often = numbers(stored, "online", (2 + self.n_topics,))
+        if min(items, batches) < 1 or min(often) < 0.0:
+            raise StoreError("the progress of learning makes no sense", AGAIN)
+        counts = np.array(often)[:, None] * topics
+        self.online_ = Progress({"topics": topics}, {"topics": counts}, items, int(batches))
 
 
 def _random(core: TopicCore, often: Array, rng: np.random.Generator) -> Params:
@@ -319,6 +347,6 @@ def _random(core: TopicCore, often: Array, rng: np.random.Generator) -> Params:
 def _shares(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> Array:
     """Rows of shares, which add up to one."""
     rows = numbers(stored, name, shape)
-    if (rows < 0.0).any() or not np.allclose(rows.sum(axis=-1), 1.0):
+    if not len(rows) or (rows < 0.0).any() or not np.allclose(rows.sum(axis=-1), 1.0):
         raise DataError(f"{name} are no shares: they do not add up to one")
     return rows

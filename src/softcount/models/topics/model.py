@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError
@@ -20,7 +20,11 @@ BLOCK = 1 << 16
 """Words whose probabilities are worked out together."""
 
 
-class TopicModel(TransformerMixin, TopicLearner):  # type: ignore[misc]
+class TopicModel(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    TopicLearner,
+):
     """What PLSA and LDA share."""
 
     # what was learned

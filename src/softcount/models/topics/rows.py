@@ -23,6 +23,10 @@ TINY = 1e-100
 TINY_SINGLE = 1e-15
 """The same for numbers of 32 bits: a product of two must not be tiny either."""
 
+LOWEST = -20.0
+"""Rows of posteriors whose largest log is below this are lifted to it: a small prior leaves next to
+nothing of short documents. Posteriors of topics do not change by a factor that all have."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -31,11 +35,13 @@ class Rows:
     ``theta``    as the E-step uses them
     ``counts``   what they were made from, where the objective needs it (mean field), else None
     ``allowed``  False where a document is known not to have a topic; None: all may have all
+    ``lift``     how much too large log p(words) is, because rows were lifted to `LOWEST`
     """
 
     theta: Array
     counts: Array | None = None
     allowed: Array | None = None
+    lift: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +88,13 @@ class RowPrior:
     def _mean_field(self, counts: Array, allowed: Array | None) -> Rows:
         mass = counts + self.alpha
         totals = _only(mass, allowed).sum(axis=1, keepdims=True)
-        theta = _only(np.exp(digamma(mass) - digamma(totals)), allowed)
-        return Rows(theta, counts, allowed)
+        logs = digamma(mass) - digamma(totals)
+        if allowed is not None:
+            logs = np.where(allowed, logs, -np.inf)
+        lift = np.maximum(LOWEST - logs.max(axis=1, keepdims=True), 0.0)
+        theta = _only(np.maximum(np.exp(logs + lift), TINY), allowed)
+        lifted = _only(counts, allowed).sum(axis=1) @ lift[:, 0]
+        return Rows(theta, counts, allowed, float(lifted))
 
     def objective(self, rows: Rows) -> float:
         """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ))."""

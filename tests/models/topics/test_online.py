@@ -1,0 +1,324 @@
+"""partial_fit: documents as they come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import digamma
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+
+import softcount as sc
+from softcount.corpus.archive import Archive
+from softcount.errors import DataError, LearnerError
+from softcount.evaluate import completion_perplexity
+from softcount.models.topics.core import INNER
+from tests.models.topics.common import LEARNERS
+from tests.oracles import plain_topics
+
+X, TOPICS = plain_topics.documents(n=400, V=50, K=4, length=60)
+UNSEEN, _ = plain_topics.documents(n=500, V=50, K=4, length=60)
+UNSEEN = UNSEEN[400:]
+V = X.shape[1]
+TEXTS = ["cup goal team", "goal team match", "oil price", "market price oil rise"] * 6
+ONLINE = [None, sc.OnlineEM(batch_size=32), sc.StochasticVB(batch_size=32)]
+START = np.random.default_rng(1).dirichlet(np.ones(V), 4)
+
+
+def learned(model: Any, data: Any = X, n: int = 5) -> Any:
+    for part in np.array_split(data, n):
+        model.partial_fit(part)
+    return model
+
+
+# against sums written out
+def looked_at(x: Any, theta: Any, phi: Any, alpha: float, averages: bool) -> Any:
+    """The counts of words that a mini-batch ends with, and its rows."""
+    for _ in range(INNER):
+        n_dk, n_kw, _ = plain_topics.expected(x, theta, phi)
+        mass = n_dk + alpha
+        total = mass.sum(axis=1, keepdims=True)
+        theta = np.exp(digamma(mass) - digamma(total)) if averages else mass / total
+    return n_kw, theta
+
+
+def begun(x: Any, alpha: float, averages: bool) -> Any:
+    mass = np.repeat(x.sum(axis=1, keepdims=True) / 4, 4, axis=1) + alpha
+    even = plain_topics.even(len(x), 4)
+    return np.exp(digamma(mass) - digamma(mass.sum(axis=1, keepdims=True))) if averages else even
+
+
+@pytest.mark.parametrize("averages", [False, True])
+def test_three_calls_written_out(averages: bool) -> None:
+    """One mini-batch a call: s ← (1 − η) s + η s_t, and φ from N s."""
+    alpha, beta, calls = 0.1, 0.01, np.array_split(X[:90], 3)
+    kind = sc.StochasticVB if averages else sc.OnlineEM
+    model = sc.LDA(4, init={"topics": START}, learner=kind(batch_size=64, kappa=0.8, t0=3.0))
+    phi, s, seen = START, None, 0
+    for t, x in enumerate(calls, 1):
+        theta = begun(x, alpha, averages)
+        if s is None:
+            counts, theta = looked_at(x, theta, phi, alpha, averages)
+            s = counts / len(x)
+        counts, _ = looked_at(x, theta, phi, alpha, averages)
+        seen, eta = seen + len(x), (t + 3.0) ** -0.8
+        s = (1 - eta) * s + eta * counts / len(x)
+        mass = seen * s + beta
+        total = mass.sum(axis=1, keepdims=True)
+        phi = np.exp(digamma(mass) - digamma(total)) if averages else mass / total
+        model.partial_fit(x)
+        np.testing.assert_allclose(model.topics_, mass / total, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(model.weights_, s.sum(axis=1) / s.sum(), rtol=1e-6)
+
+
+# as good as learning from all
+@pytest.mark.parametrize("learner", ONLINE, ids=str)
+@pytest.mark.parametrize("n", [1, 4, 20])
+def test_many_calls_are_as_good_as_one_pass_over_all(learner: Any, n: int) -> None:
+    learner = learner or sc.OnlineEM()
+    one_pass = type(learner)(batch_size=learner.batch_size, max_iter=1)
+    whole = sc.LDA(4, learner=one_pass, scouts=0).fit(X)
+    parts = learned(sc.LDA(4, learner=learner), n=n)
+    figures = [completion_perplexity(model.topics_, UNSEEN) for model in (whole, parts)]
+    assert figures[1] < 1.1 * figures[0]
+    assert figures[1] < 0.9 * completion_perplexity(np.ones((1, V)), UNSEEN)
+
+
+@pytest.mark.parametrize("learner", ONLINE, ids=str)
+def test_topics_are_found_in_the_long_run(learner: Any) -> None:
+    model = sc.LDA(4, learner=learner, random_state=1)
+    for epoch in range(8):
+        learned(model, X[np.random.default_rng(epoch).permutation(len(X))], 10)
+    assert plain_topics.distance(model.topics_, TOPICS) < 0.4
+
+
+def test_one_document_at_a_time() -> None:
+    model = sc.LDA(4)
+    for row in X[:150]:
+        model.partial_fit(row[None])
+    assert model.online_.items == model.online_.batches == model.n_iter_ == 150
+    assert completion_perplexity(model.topics_, UNSEEN) < completion_perplexity(
+        np.ones((1, V)), UNSEEN
+    )
+
+
+# what a call leaves behind
+def test_documents_are_those_of_the_call() -> None:
+    model = sc.LDA(4).partial_fit(X[:50])
+    model.partial_fit(X[50:80])
+    assert model.documents_.shape == (30, 4)
+    np.testing.assert_allclose(model.documents_, model.transform(X[50:80]))
+    assert all(0 <= number < 30 for number, _ in model.similar(X[51], 30))
+    assert model.similar(X[51], 1)[0][1] == pytest.approx(1.0)
+    assert model.generate(3).shape == (3, V)
+    assert "partial_fit" in model.signature_
+    assert "80 items in 2 batches" in model.signature_
+    with pytest.raises(AttributeError, match="partial_fit"):
+        _ = model.trace_
+
+
+def test_weights_are_of_all_that_was_seen() -> None:
+    model = sc.PLSA(2, smoothing=0.01).partial_fit(X[:50], [0] * 50).partial_fit(X[:50], [1] * 50)
+    assert 0.1 < model.weights_[0] < 0.9
+
+
+@pytest.mark.parametrize("learner", ONLINE, ids=str)
+def test_the_same_calls_give_the_same_bits(learner: Any) -> None:
+    one, two = (learned(sc.LDA(4, learner=learner, engine=sc.Local(threads))) for threads in (1, 2))
+    assert one.topics_.tobytes() == two.topics_.tobytes()
+    other = learned(sc.LDA(4, learner=learner, random_state=1))
+    assert other.topics_.tobytes() != one.topics_.tobytes()
+    assert learned(sc.LDA(4, learner=learner, random_state=None)).topics_.shape == (4, V)
+
+
+def test_a_clone_has_learned_nothing() -> None:
+    with pytest.raises(NotFittedError):
+        clone(sc.LDA(4).partial_fit(X)).transform(X)
+
+
+def test_the_temper_of_learning_is_that_of_folding_in() -> None:
+    model = sc.LDA(4, learner=sc.OnlineEM(temper=0.5)).partial_fit(X)
+    assert model.temper_ == 0.5
+
+
+# words
+def test_the_first_call_says_which_words_there_are() -> None:
+    model = sc.LDA(2).partial_fit(TEXTS[:2])
+    names = model.word_names().tolist()
+    model.partial_fit(["goal goal oil price", "oil"])
+    assert model.word_names().tolist() == names == ["cup", "goal", "match", "team"]
+    np.testing.assert_allclose(model.documents_[1], 0.5)  # none of its words is known
+
+
+def test_a_vectorizer_that_knows_its_words() -> None:
+    words = sorted(set(" ".join(TEXTS).split()))
+    model = sc.LDA(2, vectorizer=CountVectorizer(vocabulary=words))
+    for text in TEXTS:
+        model.partial_fit([text])
+    assert model.word_names().tolist() == words
+    shares = model.transform(["goal team", "oil price"])
+    assert shares[0].argmax() != shares[1].argmax()
+
+
+def test_other_columns_are_refused() -> None:
+    model = sc.LDA(2).partial_fit(X)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :-1])
+
+
+def test_a_word_without_any_probability_names_its_document() -> None:
+    """PLSA does not smooth: a column that was empty until now cannot be explained."""
+    first, then = X[:50].copy(), X[50:60].copy()
+    first[:, 7] = 0
+    then[:, 7] = [0, 0, 0, 2, 0, 0, 0, 0, 0, 1]
+    model = sc.PLSA(3).partial_fit(first)
+    with pytest.raises(sc.ImpossibleItem, match=r"(?s)document 3 .*smooth"):
+        model.partial_fit(then)
+    assert sc.PLSA(3, smoothing=0.01).partial_fit(first).partial_fit(then).topics_[:, 7].max() > 0
+    assert sc.LDA(3).partial_fit(first).partial_fit(then).topics_[:, 7].max() > 0
+
+
+def test_calls_with_empty_documents() -> None:
+    model = sc.LDA(3).partial_fit(np.vstack([X[:20], np.zeros((3, V))]))
+    before = model.topics_.copy()
+    model.partial_fit(np.zeros((2, V)))
+    assert np.isfinite(model.topics_).all()
+    assert np.isfinite(model.weights_).all()
+    np.testing.assert_allclose(model.topics_, before, atol=0.05)
+    with pytest.raises(DataError, match="every document is empty"):
+        sc.LDA(3).partial_fit(np.zeros((2, V)))
+
+
+# going on
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_going_on_after_fit(learner: Any) -> None:
+    model = sc.LDA(4, learner=learner).fit(X[:200])
+    before = completion_perplexity(model.topics_, UNSEEN)
+    model.set_params(learner=sc.OnlineEM(batch_size=50)).partial_fit(X[200:])
+    assert model.online_.items == 400
+    assert completion_perplexity(model.topics_, UNSEEN) < 1.1 * before
+    assert np.abs(model.topics_.sum(axis=1) - 1.0).max() < 1e-9
+
+
+def test_what_was_learned_is_not_forgotten() -> None:
+    """A call with one odd document moves a model of many documents by little."""
+    odd = np.zeros((1, V))
+    odd[0, 0] = 60
+    for model in (sc.LDA(4).fit(X), learned(sc.LDA(4)), sc.LDA(4, learner=ONLINE[2]).fit(X)):
+        before = model.topics_.copy()
+        model.partial_fit(odd)
+        assert 0.0 < np.abs(model.topics_ - before).sum(axis=1).max() < 0.2
+
+
+@pytest.mark.parametrize("learner", ONLINE, ids=str)
+def test_going_on_after_load_is_going_on(learner: Any, tmp_path: Path) -> None:
+    model = sc.LDA(4, learner=learner).fit(X[:200])
+    model.save(tmp_path / "m")
+    again = sc.LDA.load(tmp_path / "m", learner=learner).partial_fit(X[200:])
+    model.partial_fit(X[200:])
+    np.testing.assert_array_equal(again.topics_, model.topics_)
+
+
+@pytest.mark.parametrize("learner", ONLINE, ids=str)
+def test_a_file_knows_how_far_partial_fit_had_come(learner: Any, tmp_path: Path) -> None:
+    model = learned(sc.LDA(4, learner=learner), n=20)
+    model.partial_fit(X[:3])  # few documents come last
+    model.save(tmp_path / "m")
+    again = sc.LDA.load(tmp_path / "m", learner=learner)
+    assert again.online_.items == model.online_.items == 403
+    assert again.online_.batches == model.online_.batches
+    for one in (model, again):
+        one.partial_fit(X[3:9])
+    np.testing.assert_allclose(again.topics_, model.topics_, atol=2e-3)
+    np.testing.assert_allclose(again.weights_, model.weights_, rtol=1e-4)
+
+
+def test_fit_begins_anew() -> None:
+    model = learned(sc.LDA(4)).fit(X[:100])
+    np.testing.assert_array_equal(model.topics_, sc.LDA(4).fit(X[:100]).topics_)
+    assert not hasattr(model, "online_")
+    assert model.trace_
+
+
+def test_priors_that_a_sampler_learned_are_kept() -> None:
+    model = sc.LDA(4, learner=sc.CollapsedGibbs(max_iter=20, optimise=5)).fit(X[:200])
+    learned_prior = model.doc_prior_.copy()
+    model.set_params(learner=sc.StochasticVB()).partial_fit(X[200:])
+    np.testing.assert_allclose(model.doc_prior_, learned_prior)
+
+
+# labels, archives
+@pytest.mark.parametrize("learner", ONLINE, ids=str)
+def test_labels_in_every_call(learner: Any) -> None:
+    model = sc.LDA(3, learner=learner)
+    for first in (0, 60):
+        part, y = X[first : first + 60], [0, [1, 2], -1] * 20
+        model.partial_fit(part, y)
+        np.testing.assert_array_equal(model.documents_[0::3], [[1, 0, 0]] * 20)
+        assert not model.documents_[1::3, 0].any()
+    with pytest.raises(DataError, match="document 2 "):
+        model.partial_fit(X[:3], [0, 1, 3])
+
+
+def test_archives(tmp_path: Path) -> None:
+    parts = np.array_split(X, 3)
+    on_disk, in_memory = sc.LDA(4), sc.LDA(4)
+    for i, part in enumerate(parts):
+        on_disk.partial_fit(Archive.build(part, tmp_path / str(i)))
+        in_memory.partial_fit(part)
+    np.testing.assert_allclose(on_disk.topics_, in_memory.topics_, rtol=1e-7)
+    np.testing.assert_allclose(on_disk.documents_, in_memory.documents_, rtol=1e-7)
+    other = Archive.build(X[:, :-1], tmp_path / "other")
+    with pytest.raises(DataError, match="other words"):
+        on_disk.partial_fit(other)
+
+
+# what does not work
+@pytest.mark.parametrize(
+    "learner",
+    [
+        one
+        for one in LEARNERS
+        if one is not None and not isinstance(one, sc.OnlineEM | sc.StochasticVB)
+    ],
+    ids=str,
+)
+def test_learners_that_must_see_all_are_refused(learner: Any) -> None:
+    model = sc.LDA(3, learner=learner)
+    with pytest.raises(LearnerError, match="none can come later"):
+        model.partial_fit(X)
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_call_that_fails_leaves_the_model_as_it_was(first: bool) -> None:
+    model = sc.LDA(3, vectorizer=CountVectorizer())
+    calm = sc.LDA(3, vectorizer=CountVectorizer())
+    if not first:
+        model.partial_fit(TEXTS)
+        calm.partial_fit(TEXTS)
+    before = dict(model.__dict__)
+    for wrong, y in ((TEXTS, [9] * len(TEXTS)), ([b"bytes"], None), ([""], [0, 1]), (5, None)):
+        with pytest.raises((sc.SoftcountError, ValueError, TypeError)):
+            model.partial_fit(wrong, y)
+        assert model.__dict__.keys() == before.keys()
+        assert all(model.__dict__[name] is value for name, value in before.items())
+    model.partial_fit(TEXTS[:6])
+    calm.partial_fit(TEXTS[:6])
+    np.testing.assert_array_equal(model.topics_, calm.topics_)
+
+
+def test_an_error_half_way_leaves_the_model_as_it_was() -> None:
+    first = X[:50].copy()
+    first[:, 7] = 0
+    model = sc.PLSA(3, learner=sc.OnlineEM(batch_size=4)).partial_fit(first)
+    before = {name: id(value) for name, value in model.__dict__.items()}
+    table = model.topics_.copy()
+    with pytest.raises(sc.ImpossibleItem):
+        model.partial_fit(X[50:])
+    assert {name: id(value) for name, value in model.__dict__.items()} == before
+    np.testing.assert_array_equal(model.topics_, table)
