@@ -29,13 +29,15 @@ def is_of_words(model: Mixture) -> bool:
     return isinstance(model, WordMixture)
 
 
-def learn(model: Any, items: Any, labels: Any = None, against_collapse: str = "") -> None:
+def learn(
+    model: Any, items: Any, y: Any = None, against_collapse: str = "", **options: Any
+) -> None:
     """Fit a model, with a line of progress; what it warns of is said in words of the command."""
     progress = Progress(len(items))
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CollapseWarning)
-            model.fit(items, labels, on_step=progress)
+            model.fit(items, y, on_step=progress, **options)
     finally:
         progress.end()
     for warning in caught:

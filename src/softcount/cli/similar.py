@@ -61,8 +61,8 @@ def similar(
 
     \b
     softcount topics documents.txt -k 50 --save topics.softcount > topics.txt
-    softcount similar topics.softcount "price of oil" documents.txt -n 5
-    softcount similar topics.softcount --words 0.7 --json < queries.txt
+    softcount similar topics.softcount "price of oil" documents.txt --words 0.7
+    softcount similar topics.softcount -n 5 --json < queries.txt
     """
     several = query is None or query == "-"
     if several and file == "-":

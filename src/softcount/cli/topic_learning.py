@@ -102,7 +102,7 @@ def learned(
 
     given = {name: value for name, value in settings.items() if value is not None}
     model: TopicModel = {"lda": LDA, "plsa": PLSA}[kind](**given)
-    models.learn(model, documents.items, labels)
+    models.learn(model, documents.items, labels=labels)
     return Told(model, documents, model.documents_, documents.lengths(model), dates)
 
 

@@ -69,12 +69,19 @@ def read_facts(folder: Path) -> Facts:
     path = folder / META
     if not folder.is_dir():
         raise StoreError(f"there is no archive {folder}", "build one: softcount corpus build")
+    if not path.exists():
+        raise StoreError(
+            f"{folder} is no archive: it has no {META}",
+            "name the files in the folder, or make an archive of them: softcount corpus build",
+        )
     try:
         if size_of(path) > LARGEST_META:
             raise StoreError(f"{path} is too large", DAMAGED)
         said = json.loads(path.read_bytes())
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}", DAMAGED) from error
+    except StoreError:  # is a ValueError too
+        raise
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is not JSON: {error}", DAMAGED) from error
     facts = _checked(path, said)

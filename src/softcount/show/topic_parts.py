@@ -17,6 +17,10 @@ WITHOUT_SCRIPT = 12
 """How many words of a topic stand on the page itself."""
 
 IN_A_LINE, ON_THE_MAP, NEAREST = 8, 2, 4
+NAMING = 4
+"""λ in tenths of the words that stand for a topic: with more of it, a word that all topics have
+(in news: said) comes first in most of them."""
+
 LONGEST_LABEL = 22
 
 
@@ -55,8 +59,8 @@ class TopicsShown:
         return [int(k) for k in np.argsort(-self.weights, kind="stable")]
 
     def top(self, k: int, n: int) -> list[str]:
-        """The most relevant words of a topic."""
-        return [self.names[column] for column, *_ in self.words.top(k, n)]
+        """The words that stand for a topic where there is room for a few."""
+        return [self.names[column] for column, *_ in self.words.top(k, n, NAMING)]
 
 
 def in_a_line(shown: TopicsShown, k: int, n: int = IN_A_LINE) -> str:

@@ -12,7 +12,7 @@
   const curves = byTopic(".times a");
   const panels = order.map((k) => document.getElementById(`topic-${k}`));
   const panelOf = new Map(order.map((k, i) => [k, panels[i]]));
-  const resting = status.textContent;
+  const resting = `${status.textContent} Dashed: nearest to the chosen topic.`;
   let chosen = null;
   let typed = "";
   let typedAt = 0;
@@ -184,6 +184,7 @@
   function dress() {
     document.documentElement.classList.add("js");
     document.querySelector(".dial").hidden = false;
+    document.querySelector(".chosen .scale").append(" Point at a word: the map shows its topics.");
     list.setAttribute("role", "tablist");
     list.setAttribute("aria-orientation", "vertical");
     list.setAttribute("aria-label", "topics, the largest first");

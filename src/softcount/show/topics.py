@@ -115,9 +115,10 @@ def _sizes(texts: Sequence[Any] | None, lengths: Any) -> Array | None:
 def _with_documents(shown: TopicsShown, known: _Documents) -> TopicsShown:
     shares, times = known.shares, known.times
     best = typical(shares, shown.weights, known.sizes)
+    some = shares if known.sizes is None else shares[known.sizes > 0]  # others have no largest
     return replace(
         shown,
-        mainly=np.bincount(shares.argmax(axis=1), minlength=shares.shape[1]),
+        mainly=np.bincount(some.argmax(axis=1), minlength=shares.shape[1]),
         examples=[
             examples(
                 numbers,

@@ -28,7 +28,7 @@ X = np.array([RNG.multinomial(60, row) for row in SHARES @ TRUTH])
 
 
 def learned(learner: sc.Learner, X: Any = X, y: Any = None, **options: Any) -> sc.LDA:
-    return sc.LDA(4, learner=learner, **options).fit(X, y)
+    return sc.LDA(4, learner=learner, **options).fit(X, labels=y)
 
 
 def core_of(K: int, V: int, alpha: Any, prior: Any) -> TopicCore:

@@ -207,7 +207,7 @@ def test_topics_die_out_where_priors_are_small(kind: Any, prior: float, dtype: s
 
 def test_a_topic_that_died_is_no_ones() -> None:
     """Labels keep documents from a topic: it has its prior and no weight, and can be shown."""
-    model = sc.LDA(3).fit(X, [[0, 1]] * N)
+    model = sc.LDA(3).fit(X, labels=[[0, 1]] * N)
     np.testing.assert_allclose(model.topics_[2], 1.0 / V)
     assert model.weights_[2] == 0.0
     assert all(len(words) for words in model.top_words(5))

@@ -41,7 +41,7 @@ MODELS: list[tuple[Any, Any, Any]] = [
 
 
 def fitted(model: Any, data: Any, y: Any) -> Any:
-    return clone(model).fit(data, y)
+    return clone(model).fit(data, labels=y)
 
 
 def same(before: Any, after: Any, data: Any, query: Any) -> None:
@@ -81,7 +81,7 @@ AGAIN = [one for one in MODELS if one[0].learner is None and isinstance(one[0].i
 def test_it_learns_again_as_it_did(model: Any, data: Any, y: Any, tmp_path: Path) -> None:
     before = fitted(model, data, y)
     before.save(tmp_path / "m")
-    after = sc.load(tmp_path / "m").fit(data, y)
+    after = sc.load(tmp_path / "m").fit(data, labels=y)
     np.testing.assert_allclose(after.topics_, before.topics_, rtol=1e-12)
 
 

@@ -241,7 +241,7 @@ def test_topics_of_another_model_are_frozen() -> None:
 def test_seeds_and_frozen_topics_and_labels_at_once() -> None:
     marks = best_words()
     y = [[0, 1], [2], -1] * 40
-    model = sc.LDA(3, frozen=TOPICS[:1], seeds={2: marks[2]}).fit(X, y)
+    model = sc.LDA(3, frozen=TOPICS[:1], seeds={2: marks[2]}).fit(X, labels=y)
     np.testing.assert_allclose(model.topics_[0], TOPICS[0], rtol=1e-12)
     assert not model.documents_[0::3, 2].any()
     np.testing.assert_array_equal(model.documents_[1::3], [[0, 0, 1]] * 40)

@@ -31,7 +31,7 @@ def test_plsa_with_all_labels_is_counting(seed: int, K: int, smoothing: float) -
     y = np.concatenate([np.arange(K), rng.integers(K, size=8)])
     x = rng.poisson(1.0, (len(y), 6))
     x[:K, 0] += 1  # every topic has a word
-    model = sc.PLSA(K, smoothing=smoothing, random_state=seed % 7).fit(x, y)
+    model = sc.PLSA(K, smoothing=smoothing, random_state=seed % 7).fit(x, labels=y)
     counted = np.array([x[y == k].sum(axis=0) for k in range(K)]) + smoothing
     np.testing.assert_allclose(model.topics_, counted / counted.sum(axis=1, keepdims=True), 1e-14)
     np.testing.assert_array_equal(model.documents_, np.eye(K)[y])
@@ -46,7 +46,7 @@ WITH_ALL_WORDS = [one for one in LEARNERS if not isinstance(one, sc.TemperedEM)]
 def test_every_learner_counts_where_all_is_known(learner: Any) -> None:
     """All learners agree on what they are told."""
     y = np.arange(N) % 3
-    model = sc.LDA(3, doc_prior=0.1, word_prior=0.01, learner=learner).fit(X, y)
+    model = sc.LDA(3, doc_prior=0.1, word_prior=0.01, learner=learner).fit(X, labels=y)
     counted = np.array([X[y == k].sum(axis=0) for k in range(3)]) + 0.01
     want = counted / counted.sum(axis=1, keepdims=True)
     exact = not (isinstance(learner, sc.Gibbs) and not isinstance(learner, sc.CollapsedGibbs))
@@ -61,7 +61,7 @@ def test_every_learner_counts_where_all_is_known(learner: Any) -> None:
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_no_document_has_what_it_may_not_have(learner: Any, dtype: str) -> None:
-    model = sc.LDA(3, learner=learner, dtype=dtype).fit(X, MIXED)
+    model = sc.LDA(3, learner=learner, dtype=dtype).fit(X, labels=MIXED)
     assert not model.documents_[~ALLOWED].any()
     np.testing.assert_allclose(model.documents_.sum(axis=1), 1.0)
     # documents of which nothing is known have what they like, and new ones too
@@ -78,7 +78,7 @@ def test_labels_give_topics_their_numbers(learner: Any) -> None:
     y = np.where(rng.random(200) < 0.2, likely, -1)
     if isinstance(learner, sc.Gibbs):
         learner = type(learner)(max_iter=40, n_chains=1)
-    model = sc.LDA(3, learner=learner).fit(x, y)
+    model = sc.LDA(3, learner=learner).fit(x, labels=y)
     apart = np.array([[np.abs(a - b).sum() for b in model.topics_] for a in topics])
     assert apart.argmin(axis=1).tolist() == [0, 1, 2]
 
@@ -100,7 +100,7 @@ def test_em_with_masks_is_what_it_should_be(kind: str, seed: int) -> None:
         sc.PLSA(4, init=init, scouts=0, learner=learner)
         if kind == "plsa"
         else sc.LDA(4, doc_prior=a, word_prior=b, init=init, scouts=0, learner=learner)
-    ).fit(x, y)
+    ).fit(x, labels=y)
     wanted = plain_topics.em(x, phi, 6, a, b, allowed)[0]
     objectives = plain_topics.em(x, phi, 7, a, b, allowed)[1]
     np.testing.assert_allclose(model.topics_, wanted, rtol=1e-7, atol=1e-12)
@@ -120,7 +120,7 @@ def test_variational_bayes_with_masks_is_what_it_should_be(seed: int, alpha: flo
     learner = sc.VariationalBayes(max_iter=6, tol=0)
     model = sc.LDA(
         3, doc_prior=alpha, word_prior=0.3, init={"topics": phi}, scouts=0, learner=learner
-    ).fit(x, y)
+    ).fit(x, labels=y)
     wanted, bounds = plain_topics.vb(x, phi, 6, alpha, 0.3, allowed)
     np.testing.assert_allclose(model.topics_, wanted, rtol=1e-7)
     np.testing.assert_allclose(model.trace_.objective[1:], bounds, rtol=1e-8)
@@ -139,14 +139,14 @@ def test_variational_bayes_with_masks_is_what_it_should_be(seed: int, alpha: flo
 )
 def test_the_objective_never_falls(learner: Any) -> None:
     for seed in range(3):
-        model = sc.LDA(3, learner=learner, random_state=seed).fit(X, MIXED)
+        model = sc.LDA(3, learner=learner, random_state=seed).fit(X, labels=MIXED)
         steps = np.diff(model.trace_.objective[1:])
         assert steps.min() > -1e-9 * abs(model.trace_.objective[-1])
         assert model.trace_.objective[-1] > model.trace_.objective[1]
 
 
 def test_a_topic_without_documents_keeps_its_start() -> None:
-    model = sc.PLSA(3, init=START, scouts=0).fit(X, [0, 1] * 30)
+    model = sc.PLSA(3, init=START, scouts=0).fit(X, labels=[0, 1] * 30)
     np.testing.assert_array_equal(model.topics_[2], START["topics"][2])
     assert model.weights_[2] == 0.0
 
@@ -154,14 +154,14 @@ def test_a_topic_without_documents_keeps_its_start() -> None:
 def test_an_empty_document_has_what_it_is_told() -> None:
     x = np.vstack([X, np.zeros((2, V))])
     for learner in (sc.EM(max_iter=5), sc.VariationalBayes(max_iter=5)):
-        model = sc.LDA(3, learner=learner).fit(x, [-1] * N + [2, [0, 1]])
+        model = sc.LDA(3, learner=learner).fit(x, labels=[-1] * N + [2, [0, 1]])
         np.testing.assert_allclose(model.documents_[-2:], [[0, 0, 1], [0.5, 0.5, 0]])
 
 
 def test_nothing_known_is_no_labels() -> None:
-    one, two = sc.LDA(3).fit(X), sc.LDA(3).fit(X, [-1] * N)
+    one, two = sc.LDA(3).fit(X), sc.LDA(3).fit(X, labels=[-1] * N)
     assert one.topics_.tobytes() == two.topics_.tobytes()
-    everything = sc.LDA(3).fit(X, [[0, 1, 2]] * N)
+    everything = sc.LDA(3).fit(X, labels=[[0, 1, 2]] * N)
     np.testing.assert_allclose(everything.topics_, one.topics_, rtol=1e-9)
 
 
@@ -169,7 +169,7 @@ def test_impossible_labels_are_told() -> None:
     """PLSA with fixed zeros: a document whose one topic lacks its word."""
     start = {"topics": np.array([[1.0, 0.0], [0.0, 1.0]])}
     with pytest.raises(sc.ImpossibleItem, match="document 1"):
-        sc.PLSA(2, init=start, scouts=0).fit([[1, 0], [1, 0]], [0, 1])
+        sc.PLSA(2, init=start, scouts=0).fit([[1, 0], [1, 0]], labels=[0, 1])
 
 
 # labels as users may write them
@@ -219,13 +219,13 @@ def test_a_series_of_labels() -> None:
 )
 def test_a_wrong_label_names_its_document(wrong: Any) -> None:
     with pytest.raises(DataError, match="document 4 "):
-        sc.LDA(3).fit(X, [0, 1, -1, [0, 1], wrong] + [-1] * (N - 5))
+        sc.LDA(3).fit(X, labels=[0, 1, -1, [0, 1], wrong] + [-1] * (N - 5))
 
 
 @pytest.mark.parametrize("dtype", [int, bool, float])
 def test_rows_of_zeros_and_ones_are_not_taken_for_lists_of_topics(dtype: Any) -> None:
     with pytest.raises(DataError, match="document 0 "):
-        sc.LDA(3).fit(X[:3], np.eye(3, dtype=dtype))
+        sc.LDA(3).fit(X[:3], labels=np.eye(3, dtype=dtype))
 
 
 @pytest.mark.parametrize(
@@ -233,13 +233,13 @@ def test_rows_of_zeros_and_ones_are_not_taken_for_lists_of_topics(dtype: Any) ->
 )
 def test_labels_that_are_no_list_of_labels(y: Any) -> None:
     with pytest.raises(DataError, match="label"):
-        sc.LDA(3).fit(X, y)
+        sc.LDA(3).fit(X, labels=y)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
     model = sc.LDA(3).fit(X)
     before = model.topics_.copy()
     with pytest.raises(DataError):
-        model.fit(X[:, :5], [7] * N)
+        model.fit(X[:, :5], labels=[7] * N)
     np.testing.assert_array_equal(model.topics_, before)
     assert model.transform(X).shape == (N, 3)

@@ -122,7 +122,11 @@ def test_documents_are_those_of_the_call() -> None:
 
 
 def test_weights_are_of_all_that_was_seen() -> None:
-    model = sc.PLSA(2, smoothing=0.01).partial_fit(X[:50], [0] * 50).partial_fit(X[:50], [1] * 50)
+    model = (
+        sc.PLSA(2, smoothing=0.01)
+        .partial_fit(X[:50], labels=[0] * 50)
+        .partial_fit(X[:50], labels=[1] * 50)
+    )
     assert 0.1 < model.weights_[0] < 0.9
 
 
@@ -257,11 +261,11 @@ def test_labels_in_every_call(learner: Any) -> None:
     model = sc.LDA(3, learner=learner)
     for first in (0, 60):
         part, y = X[first : first + 60], [0, [1, 2], -1] * 20
-        model.partial_fit(part, y)
+        model.partial_fit(part, labels=y)
         np.testing.assert_array_equal(model.documents_[0::3], [[1, 0, 0]] * 20)
         assert not model.documents_[1::3, 0].any()
     with pytest.raises(DataError, match="document 2 "):
-        model.partial_fit(X[:3], [0, 1, 3])
+        model.partial_fit(X[:3], labels=[0, 1, 3])
 
 
 def test_archives(tmp_path: Path) -> None:
@@ -304,7 +308,7 @@ def test_a_call_that_fails_leaves_the_model_as_it_was(first: bool) -> None:
     before = dict(model.__dict__)
     for wrong, y in ((TEXTS, [9] * len(TEXTS)), ([b"bytes"], None), ([""], [0, 1]), (5, None)):
         with pytest.raises((sc.SoftcountError, ValueError, TypeError)):
-            model.partial_fit(wrong, y)
+            model.partial_fit(wrong, labels=y)
         assert model.__dict__.keys() == before.keys()
         assert all(model.__dict__[name] is value for name, value in before.items())
     model.partial_fit(TEXTS[:6])

@@ -152,7 +152,9 @@ def test_zeros_cost_no_likelihood() -> None:
 def test_threads_do_not_matter_to_any_learner(learner: Any, K: int, dtype: str) -> None:
     y = [0, -1, [1, 2], -1] * 10
     one, many = (
-        sc.LDA(K, learner=learner, dtype=dtype, engine=sc.Local(threads), scouts=2).fit(X[:40], y)
+        sc.LDA(K, learner=learner, dtype=dtype, engine=sc.Local(threads), scouts=2).fit(
+            X[:40], labels=y
+        )
         for threads in (1, 3)
     )
     for name in ("topics_", "documents_", "weights_"):

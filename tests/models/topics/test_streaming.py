@@ -51,7 +51,7 @@ def test_an_archive_teaches_what_counts_teach(learner: Any, shard: int, tmp_path
 def test_every_learner_learns_from_an_archive(learner: Any, tmp_path: Path) -> None:
     made = archive(tmp_path / "a", shard=25)
     y = [0, -1, [1, 2], -1] * 30
-    model = sc.LDA(3, learner=learner).fit(made, y)
+    model = sc.LDA(3, learner=learner).fit(made, labels=y)
     assert not model.documents_[0::4, 1:].any()
     assert not model.documents_[2::4, 0].any()
     figure = completion_perplexity(model.topics_, UNSEEN)
@@ -82,8 +82,8 @@ def test_rows_come_in_the_order_of_the_archive(shard: int, tmp_path: Path) -> No
 def test_labels_are_in_the_order_of_the_archive(tmp_path: Path) -> None:
     shuffled = archive(tmp_path / "a", shard=25, shuffle=3)
     y = np.arange(120) % 3
-    on_disk = sc.PLSA(3).fit(shuffled, y[shuffled.origin])
-    np.testing.assert_allclose(on_disk.topics_, sc.PLSA(3).fit(X, y).topics_, rtol=1e-9)
+    on_disk = sc.PLSA(3).fit(shuffled, labels=y[shuffled.origin])
+    np.testing.assert_allclose(on_disk.topics_, sc.PLSA(3).fit(X, labels=y).topics_, rtol=1e-9)
 
 
 def test_documents_that_an_archive_has_can_be_found(tmp_path: Path) -> None:

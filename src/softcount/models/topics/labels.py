@@ -15,25 +15,25 @@ UNKNOWN = -1
 """The label of a document of which nothing is known."""
 
 
-def known_topics(y: Any, n: int, n_topics: int) -> Any:
+def known_topics(labels: Any, n: int, n_topics: int) -> Any:
     """Labels as a sparse matrix (documents, topics) of the topics that a document may have.
 
-    ``y``  one entry a document: a topic, -1 if nothing is known, or several topics that the
-           document may have. A row without any entry may have all.
+    ``labels``  one entry a document: a topic, -1 if nothing is known, or several topics that the
+                document may have. A row without any entry may have all.
 
     >>> known_topics([1, -1, [0, 2]], 3, 3).toarray().astype(int)
     array([[0, 1, 0], [0, 0, 0], [1, 0, 1]])
     """
-    if y is None:
+    if labels is None:
         return None
-    if sparse.issparse(y) or isinstance(y, Mapping) or not isinstance(y, Sized):
-        raise DataError(f"the labels are {shown(y)}", "give a list, one label a document")
-    if len(y) != n or not isinstance(y, Iterable):
+    if sparse.issparse(labels) or isinstance(labels, Mapping) or not isinstance(labels, Sized):
+        raise DataError(f"the labels are {shown(labels)}", "give a list, one label a document")
+    if len(labels) != n or not isinstance(labels, Iterable):
         raise DataError(
-            f"there are {n} documents, but {len(y)} labels", "give one label a document"
+            f"there are {n} documents, but {len(labels)} labels", "give one label a document"
         )
     rows, columns = [], []
-    for d, label in enumerate(y):
+    for d, label in enumerate(labels):
         topics = _topics(label, d, n_topics)
         rows += [d] * len(topics)
         columns += topics

@@ -81,24 +81,31 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         return rows.alpha - (rows.word == "maximise")
 
     def fit(  # type: ignore[override]  # as scikit-learn has it
-        self, X: Any, y: Any = None, *, init: Any = None, **options: Unpack[FitOptions]
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        labels: Any = None,
+        init: Any = None,
+        **options: Unpack[FitOptions],
     ) -> Self:
         """Learn from documents: texts, lists of words, counts, or an `Archive`.
 
-        ``y``  what is known of each document's topics: a topic, -1 for nothing, or a list of the
-               topics that it may have
+        ``y``       is not looked at: in a pipeline it may be something else
+        ``labels``  what is known of each document's topics: a topic, -1 for nothing, or a list of
+                    the topics that it may have
 
         For the other options see `softcount.models.base.FitOptions`.
         """
         with all_or_nothing(self):
             self._forget()
-            core, corpus = self.bind(X, y)
+            core, corpus = self.bind(X, labels)
             return self.learn(core, corpus, init, **options)
 
-    def bind(self, X: Any, y: Any = None) -> tuple[TopicCore, Corpus]:
+    def bind(self, X: Any, labels: Any = None) -> tuple[TopicCore, Corpus]:
         """The core and the corpus."""
         self._check_settings()
-        corpus = self._corpus(X, y, first=True)
+        corpus = self._corpus(X, labels, first=True)
         if not corpus.tokens:
             raise DataError(
                 "there is nothing to learn from: every document is empty", "look at the counts"
@@ -109,12 +116,12 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     def bind_more(self, core: TopicCore, X: Any) -> Corpus:
         return self._corpus(X, None, first=False)
 
-    def _corpus(self, X: Any, y: Any, *, first: bool) -> Corpus:
+    def _corpus(self, X: Any, labels: Any, *, first: bool) -> Corpus:
         if isinstance(X, Archive):
             self.adopt(X, first=first)
-            return Archived(X, known_topics(y, len(X), self.n_topics))
+            return Archived(X, known_topics(labels, len(X), self.n_topics))
         bags = self.read(X, first=first)
-        known = known_topics(y, len(bags), self.n_topics)
+        known = known_topics(labels, len(bags), self.n_topics)
         held_out = self.learner.schedule.held_out if self.learner and first else 0.0
         return Documents(bags, known, held_out=held_out)
 
@@ -212,15 +219,15 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
                 rows[numbers], lengths[numbers] = found["rows"], found["lengths"]
         return rows, lengths
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from some documents, and from more with every call; see `fit` for ``y``.
+    def partial_fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:
+        """Learn from some documents, and from more with every call; see `fit` for ``labels``.
 
         The first documents say which words there are; those that come later with others lose these.
         Give a ``vectorizer`` that knows its words to have all. A model that was fitted or loaded
         goes on from there. After a call ``documents_`` are the documents of that call.
         """
         with all_or_nothing(self):
-            progress, core, corpus = self._continued(X, y)
+            progress, core, corpus = self._continued(X, labels)
             seed = self._seed()
             with naming(corpus):
                 progress = learn_more(core, corpus, progress, self.learner, self.engine, seed)
@@ -233,17 +240,17 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
             self.weights_ = often / often.sum()
             return self
 
-    def _continued(self, X: Any, y: Any) -> tuple[Progress, TopicCore, Corpus]:
+    def _continued(self, X: Any, labels: Any) -> tuple[Progress, TopicCore, Corpus]:
         """Where learning stands, and the documents that come now."""
         online(self.learner)
         if not hasattr(self, "raw_params_"):
-            core, corpus = self.bind(X, y)
+            core, corpus = self.bind(X, labels)
             start = self.start_values(core, corpus, self.init)
             params = start(np.random.default_rng(self._seed())) if callable(start) else start
             progress = Progress(params, {})
         else:
             self._check_settings()
-            corpus = self._corpus(X, y, first=False)
+            corpus = self._corpus(X, labels, first=False)
             progress = getattr(self, "online_", None) or self._fitted()
             core = self._made_core(self.n_features_in_)
             core.rows = RowPrior(self.doc_prior_ + (self._word == "maximise"), self._word)

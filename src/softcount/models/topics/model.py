@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError
 from softcount.models.reading import telling
+from softcount.models.settings import check_whole
 from softcount.models.topics.documents import each_shard, word_counts
 from softcount.models.topics.export import pyldavis_inputs
 from softcount.models.topics.learning import TopicLearner
@@ -35,7 +36,7 @@ class TopicModel(
 
     @property
     def _n_features_out(self) -> int:  # for get_feature_names_out
-        return self.n_topics
+        return self.core_.n_topics
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
         """The words that mark each topic, with their probabilities."""
@@ -71,6 +72,8 @@ class TopicModel(
         The score is the cosine of topics, those of all words of a document put together, mixed with
         the cosine of the words themselves (tf-idf), which counts for the share ``words``: see
         `softcount.models.topics.retrieval`. A query without any known word finds nothing.
+
+        ``query``  one document, as the model was given them: a text, a list of words, or counts
         """
         self._require_fit()
         index = self.index_
@@ -79,7 +82,7 @@ class TopicModel(
                 "there are no documents to be found: they are on disk, or were not saved",
                 "say which by model.index(documents)",
             )
-        asked = self.read([query], first=False)
+        asked = self.read(_alone(query), first=False)
         vectors = index.weighing.topics(asked, self.topics_, self.weights_)
         return index.ranked(asked, vectors, n, words)[0]
 
@@ -103,6 +106,7 @@ class TopicModel(
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
         """New documents, of topics as documents seen had: texts for texts, counts for counts."""
         self._require_fit()
+        check_whole("n", n)
         rng = np.random.default_rng(random_state)
         theta = self.documents_[rng.integers(len(self.documents_), size=n)]
         rows, columns = [], []
@@ -134,6 +138,19 @@ class TopicModel(
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def _alone(query: Any) -> Any:
+    """A single document as documents are given."""
+    if hasattr(query, "to_frame"):  # a row of a data frame
+        return query.to_frame().T
+    if sparse.issparse(query) and query.ndim == 1:
+        return query.reshape(1, -1)
+    if getattr(query, "ndim", 1) != 2:
+        return [query]
+    if query.shape[0] != 1:
+        raise DataError(f"the query has {query.shape[0]} rows", "ask for one document at a time")
+    return query
 
 
 def _log_chances(bags: Bags, theta: Array, topics: Array) -> Array:
