@@ -7,6 +7,7 @@ Topics are a matrix with a row for each topic and a column for each word, weight
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -146,9 +147,9 @@ def completion(
     >>> print(completion(topics, [[50, 50, 0, 0], [0, 0, 90, 10]]))
     perplexity 1.69 (101 tokens, 2 documents)
     """
-    if not doc_prior > 0.0 or not np.isfinite(doc_prior):
+    if not isinstance(doc_prior, Real) or not 0.0 < doc_prior < np.inf:
         raise DataError(
-            f"doc_prior is {shown(doc_prior)}", "it must be positive; the protocol has .1"
+            f"doc_prior is {shown(doc_prior)}", "one number above 0; the protocol has .1"
         )
     if iterations < 1:
         raise DataError(f"{iterations} iterations", "at least one; the protocol has 100")

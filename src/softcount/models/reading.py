@@ -98,13 +98,17 @@ class ReadsWords:
         return np.round(rng.choice(self._lengths, size=n)).astype(np.int64)
 
     def told(self, counts: Any, rng: np.random.Generator) -> Any:
-        """Counts as the model was given documents: as texts, or as counts."""
-        if self.vectorizer_ is None:
+        """Counts as the model was given documents: as texts, as lists of words, or as counts.
+
+        As counts too where the words have no names (hashing).
+        """
+        if self.vectorizer_ is None or self.vocabulary_ is None:
             return counts
-        names = self.word_names()
-        return [
-            " ".join(rng.permutation(np.repeat(names[row.indices], row.data))) for row in counts
-        ]
+        names = self.vocabulary_
+        cut = [rng.permutation(np.repeat(names[row.indices], row.data)).tolist() for row in counts]
+        if getattr(self.vectorizer_, "analyzer", None) is texts.as_it_is:
+            return cut
+        return [" ".join(words) for words in cut]
 
     # files
     def stored_words(self) -> tuple[dict[str, Array], dict[str, Any]]:

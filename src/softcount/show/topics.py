@@ -86,6 +86,7 @@ class _Documents:
 
 
 def _documents(model: Any, texts: Any, names: Any, times: Any, lengths: Any) -> _Documents | None:
+    texts, names = _by_number(texts), _by_number(names)
     given = {"texts": texts, "names": names, "times": times, "lengths": lengths}
     given = {what: one for what, one in given.items() if one is not None}
     shares: Any = getattr(model, "documents_", None)
@@ -104,6 +105,11 @@ def _documents(model: Any, texts: Any, names: Any, times: Any, lengths: Any) -> 
     return (
         None if shares is None else _Documents(shares, _sizes(texts, lengths), texts, names, times)
     )
+
+
+def _by_number(given: Any) -> Any:
+    """Entries in their order: a column of a data frame has other numbers, a generator none."""
+    return given if given is None or isinstance(given, Sequence) else list(given)
 
 
 def _sizes(texts: Sequence[Any] | None, lengths: Any) -> Array | None:

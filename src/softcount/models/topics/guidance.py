@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from softcount.errors import DataError, shown
+from softcount.errors import DataError, LearnerError, shown
 from softcount.models.settings import check_number
 from softcount.types import Array
 
 Vocabulary = Mapping[Any, int]
 """The column of each word."""
+
+
+MOST = 2**30
+"""The largest count of a seed word: samplers count in 32 bits, and the corpus comes on top."""
 
 
 def columns_of(names: Array) -> Vocabulary:
@@ -46,7 +50,7 @@ def seed_counts(
             raise DataError(f"the seeds of topic {topic} are {shown(words)}", "give a list")
         for column in _columns(words, vocabulary):
             if often[column] > 0:
-                table[topic, column] = max(1, round(float(strength * often[column])))
+                table[topic, column] = _times(strength * often[column])
     if not table.nnz:
         raise DataError(
             "none of the seed words is in the corpus",
@@ -104,7 +108,18 @@ def _by_topic(given: Any, what: str) -> Iterable[tuple[int, Any]]:
 
 
 def _columns(words: Iterable[Any], vocabulary: Vocabulary) -> list[int]:
-    return [vocabulary[word] for word in words if word in vocabulary]
+    given = list(words)
+    strange = [word for word in given if not isinstance(word, Hashable)]
+    if strange:
+        raise DataError(f"{shown(strange[0])} is no seed word", "give a list of words a topic")
+    return [vocabulary[word] for word in given if word in vocabulary]
+
+
+def _times(often: float) -> int:
+    """How often a seed word counts: whole, at least once."""
+    if often > MOST:
+        raise LearnerError(f"a seed word would count {often:g} times", "lower seed_strength")
+    return max(1, round(float(often)))
 
 
 def _weights(row: Any, vocabulary: Vocabulary) -> Any:

@@ -41,6 +41,7 @@ FEW, FEW_SCOUTS = 2000, 3
 """Starts are tried for so few documents; more are much alike, and one is warmed up."""
 
 PRECISIONS = ("float64", "float32")
+PRIORS = "use LDA, with a doc_prior and a word_prior above 0, or EM()"
 
 
 class TopicLearner(ReadsWords, files.Stored, Estimator):
@@ -155,7 +156,10 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         return "maximise" if self.learner is None else self.learner.m
 
     def _made_core(self, n_words: int) -> TopicCore:
-        of_documents, of_words = (a + (self._word == "maximise") for a in self.priors())
+        priors = self.priors()
+        if self._word != "maximise" and min(priors) == 0.0:
+            raise LearnerError(f"{self.learner} needs priors above 0", PRIORS)
+        of_documents, of_words = (a + (self._word == "maximise") for a in priors)
         seeded = 0.0 if self.seeds_ is None else self.seeds_.toarray()
         held = None if self.frozen_ is None else np.arange(self.n_topics) < len(self.frozen_)
         topics = Columns((self.n_topics, n_words), of_words + seeded, frozen=held)
@@ -210,7 +214,7 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
 
     def _folded(self, corpus: Corpus) -> tuple[Array, Array]:
         """p(topic | document) with the topics held fixed, and how long each document is."""
-        rows, lengths = np.empty((len(corpus), self.n_topics)), np.empty(len(corpus))
+        rows, lengths = np.empty((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
         how = How(temper=self.temper_)
         with open_session(self.core_, with_all_words(corpus), self.engine) as session:
             for shard in range(len(session)):
@@ -260,9 +264,23 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         """What a fitted or loaded model has seen."""
         _, steps = online(self.learner)
         n = len(self.documents_)
-        counts = float(self._lengths.mean()) * self.weights_[:, None] * self.topics_
+        often = float(self._lengths.mean()) * self.weights_
+        counts = self._counts(self.topics_, often, n)
         batches = -(-n // steps.batch_size)
         return Progress(self.raw_params_, {"topics": counts}, float(n), batches)
+
+    def _counts(self, topics: Array, often: Array, items: float) -> Array:
+        """The counts of one item that topics were made from: what was added to them is taken away.
+
+        ``often``  how many words of an item each topic has
+        """
+        seeded = 0.0 if self.seeds_ is None else self.seeds_.toarray()
+        added = np.broadcast_to(self.priors()[1] + seeded, topics.shape)
+        totals = items * often[:, None] + added.sum(axis=1, keepdims=True)
+        counts: Array = np.maximum(totals * topics - added, 0.0) / items
+        held = 0 if self.frozen_ is None else len(self.frozen_)
+        counts[:held] = often[:held, None] * topics[:held]  # nothing was added to these
+        return counts
 
     @property
     def index_(self) -> retrieval.Index | None:
@@ -335,13 +353,13 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
             self.frozen = self.frozen_
 
     def _recall_progress(self, stored: store.Stored, topics: Array) -> None:
-        """How far `partial_fit` had come; its counts, but for smoothing."""
+        """How far `partial_fit` had come."""
         if "online" not in stored.arrays:
             return
         items, batches, *often = numbers(stored, "online", (2 + self.n_topics,))
         if min(items, batches) < 1 or min(often) < 0.0:
             raise StoreError("the progress of learning makes no sense", AGAIN)
-        counts = np.array(often)[:, None] * topics
+        counts = self._counts(topics, np.array(often), items)
         self.online_ = Progress({"topics": topics}, {"topics": counts}, items, int(batches))
 
 

@@ -40,6 +40,8 @@ class TopicModel(
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
         """The words that mark each topic, with their probabilities."""
+        self._require_fit()
+        check_whole("n", n)
         return telling(self.weights_, self.topics_, self.word_names(), n)
 
     # what it says of documents
@@ -104,7 +106,7 @@ class TopicModel(
         return float(np.mean(self.score_samples(X)))
 
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
-        """New documents, of topics as documents seen had: texts for texts, counts for counts."""
+        """New documents, of topics as documents seen had: in the form of those learned from."""
         self._require_fit()
         check_whole("n", n)
         rng = np.random.default_rng(random_state)
