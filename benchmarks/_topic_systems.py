@@ -172,21 +172,31 @@ def _places(used: Any, words: list[str]) -> list[int]:
 
 ONE = sc.Local(threads=1)
 SYSTEMS: dict[str, System] = {
-    "softcount PLSA": of_softcount(
-        lambda k, seed: PLSA(k, engine=ONE, random_state=seed, learner=sc.EM(max_iter=50, tol=0.0))
-    ),
-    "softcount LDA": of_softcount(lambda k, seed: LDA(k, engine=ONE, random_state=seed)),
-    "softcount LDA, anchors": of_softcount(
-        lambda k, seed: LDA(k, init="anchors", engine=ONE, random_state=seed)
-    ),
-    "softcount LDA, online, 3 passes": of_softcount(
-        lambda k, seed: LDA(
-            k, scouts=0, engine=ONE, random_state=seed, learner=sc.OnlineEM(max_iter=3, tol=0.0)
+    "softcount PLSA, random start": of_softcount(
+        lambda k, seed: PLSA(
+            k, init="random", engine=ONE, random_state=seed, learner=sc.EM(max_iter=50, tol=0.0)
         )
     ),
-    "softcount LDA, variational Bayes": of_softcount(
+    "softcount LDA": of_softcount(lambda k, seed: LDA(k, engine=ONE, random_state=seed)),
+    "softcount LDA, random start": of_softcount(
+        lambda k, seed: LDA(k, init="random", engine=ONE, random_state=seed)
+    ),
+    "softcount LDA, random start, online, 3 passes": of_softcount(
         lambda k, seed: LDA(
-            k, engine=ONE, random_state=seed, learner=sc.VariationalBayes(max_iter=50, tol=0.0)
+            k,
+            init="random",
+            engine=ONE,
+            random_state=seed,
+            learner=sc.OnlineEM(max_iter=3, tol=0.0),
+        )
+    ),
+    "softcount LDA, random start, variational Bayes": of_softcount(
+        lambda k, seed: LDA(
+            k,
+            init="random",
+            engine=ONE,
+            random_state=seed,
+            learner=sc.VariationalBayes(max_iter=50, tol=0.0),
         )
     ),
     "softcount collapsed Gibbs": collapsed(optimise=False),

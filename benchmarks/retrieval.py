@@ -42,11 +42,13 @@ WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 SHOWN = (0.0, 0.3, 0.5, 0.7)
 CHOSEN = "K and weight chosen on other queries"
 MODELS: dict[str, Callable[[int, int], Any]] = {
-    "PLSA": lambda K, seed: sc.PLSA(K, learner=sc.EM(max_iter=60), random_state=seed),
-    "tempered PLSA": lambda K, seed: sc.PLSA(
-        K, learner=sc.EM(temper=0.7, max_iter=60), random_state=seed
+    "PLSA": lambda K, seed: sc.PLSA(
+        K, init="random", learner=sc.EM(max_iter=60), random_state=seed
     ),
-    "LDA": lambda K, seed: sc.LDA(K, learner=sc.EM(max_iter=60), random_state=seed),
+    "tempered PLSA": lambda K, seed: sc.PLSA(
+        K, init="random", learner=sc.EM(temper=0.7, max_iter=60), random_state=seed
+    ),
+    "LDA": lambda K, seed: sc.LDA(K, init="random", learner=sc.EM(max_iter=60), random_state=seed),
 }
 Vectors = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Of documents, and of queries."""

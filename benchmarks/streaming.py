@@ -54,7 +54,7 @@ def measure() -> dict[str, float]:
         built, size = peak(), sum(file.stat().st_size for file in archive.path.iterdir())
         learning = time.process_time()
         learner = sc.OnlineEM(max_iter=1, batch_size=4096)
-        model = sc.LDA(TOPICS, scouts=0, learner=learner).fit(archive)
+        model = sc.LDA(TOPICS, init="random", learner=learner).fit(archive)
         done = time.process_time()
     return {
         "tokens": archive.tokens,

@@ -62,7 +62,7 @@ def parted() -> tuple[csr_matrix, csr_matrix, csr_matrix]:
 def learned(n_topics: int, name: str) -> sc.PLSA:
     plain = sc.Learner(schedule=Watched(), max_iter=STEPS)
     learner = plain if name == "EM" else sc.TemperedEM(held_out=SHARE)
-    return sc.PLSA(n_topics, learner=learner, scouts=0).fit(parted()[0])
+    return sc.PLSA(n_topics, init="random", learner=learner, scouts=0).fit(parted()[0])
 
 
 def perplexity(chances: np.ndarray) -> float:

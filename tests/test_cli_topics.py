@@ -270,3 +270,12 @@ def test_a_closed_pipe_is_no_fault(texts: Path) -> None:
     assert "topic\tlines" in said
     assert "Error" not in said
     assert "Traceback" not in said
+
+
+def test_no_line_is_lost_with_a_file(texts: Path, tmp_path: Path) -> None:
+    done("topics", texts, "-k", "2", "--save", tmp_path / "m")
+    args = ("--load", tmp_path / "m", "-", "--pyldavis", tmp_path / "v.json")
+    result = run("topics", *args, stdin="unheard\nof\n")
+    assert result.exit_code == 1
+    assert "no document that has a word" in result.stderr
+    assert result.stdout == "\n\n"

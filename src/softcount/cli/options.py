@@ -164,14 +164,19 @@ HOW_TO_LEARN_TOPICS = typer.Option(
     "good topics in a hundred sweeps. Also hard-em, incremental-em, monte-carlo-em.",
 )
 TopicInit = Annotated[
-    str, typer.Option(help="Where to start: random, or anchors (words that one topic alone has).")
+    str | None,
+    typer.Option(
+        help="Where to start: anchors (words that one topic alone has) or random. If not given, "
+        "anchors for em; random for others, and with --n-init, --scouts, --seeds, --labels or "
+        "--freeze."
+    ),
 ]
 TopicScouts = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Try so many starts by two quick passes; go on from the best (else 3; for more than "
-        "2000 documents 1, which warms up).",
+        help="Try so many random starts by two quick passes; go on from the best (of random starts "
+        "else 3; for more than 2000 documents 1, which warms up).",
     ),
 ]
 DocPrior = Annotated[

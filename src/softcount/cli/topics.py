@@ -62,7 +62,7 @@ def topics(
     min_count: options.MinCount = 1,
     max_share: options.MaxShare = 1.0,
     learner: Annotated[LearnerName | None, options.HOW_TO_LEARN_TOPICS] = None,
-    init: options.TopicInit = "random",
+    init: options.TopicInit = None,
     scouts: options.TopicScouts = None,
     doc_prior: options.DocPrior = None,
     word_prior: options.WordPrior = None,
@@ -137,10 +137,12 @@ def topics(
             notes = topic_learning.unused(found.model, words)
         if save is not None:
             found.model.save(save)
-        _write(found, html, pyldavis, over_time)
-        shown = topic_answers.overview(found, notes, top_words)
-        lines = over_time != "-"
-        topic_answers.print_all(found, shown, proba, as_json=json, summary=summary, lines=lines)
+        try:
+            _write(found, html, pyldavis, over_time)
+        finally:  # whatever becomes of the files, no line is lost
+            shown = topic_answers.overview(found, notes, top_words)
+            lines = over_time != "-"
+            topic_answers.print_all(found, shown, proba, as_json=json, summary=summary, lines=lines)
 
 
 def _refuse_together(

@@ -159,9 +159,9 @@ def test_an_empty_document_has_what_it_is_told() -> None:
 
 
 def test_nothing_known_is_no_labels() -> None:
-    one, two = sc.LDA(3).fit(X), sc.LDA(3).fit(X, labels=[-1] * N)
+    one, two = (sc.LDA(3, init="random").fit(X, labels=y) for y in (None, [-1] * N))
     assert one.topics_.tobytes() == two.topics_.tobytes()
-    everything = sc.LDA(3).fit(X, labels=[[0, 1, 2]] * N)
+    everything = sc.LDA(3, init="random").fit(X, labels=[[0, 1, 2]] * N)
     np.testing.assert_allclose(everything.topics_, one.topics_, rtol=1e-9)
 
 

@@ -22,10 +22,11 @@ class PLSA(TopicModel):
                        has it
     ``frozen``         the first topics, which stay as they are: rows of p(word | topic), or
                        mappings from words to weights
-    ``init``           'random', 'anchors' (words that one topic alone has), or tables
-                       {"topics": …}
-    ``scouts``         try so many starts by two quick passes each; go on from the best. None: three
-                       for a few documents, one for many
+    ``init``           'anchors' (words that one topic alone has), 'random', or tables
+                       {"topics": …}. None: anchors for EM; at random for other learners, for
+                       several runs or scouts, and if something is known of topics
+    ``scouts``         try so many random starts by two quick passes each; go on from the best.
+                       None: three for a few documents, one for many
     ``dtype``          'float32' takes less memory and time, at seven digits
     ``vectorizer``, ``learner``, ``engine``, ``random_state``  see `MultinomialMixture`
 
@@ -43,7 +44,7 @@ class PLSA(TopicModel):
         seeds: Any = None,
         seed_strength: float = 1.0,
         frozen: Any = None,
-        init: Any = "random",
+        init: Any = None,
         scouts: int | None = None,
         dtype: str = "float64",
         vectorizer: Any = None,
@@ -90,7 +91,7 @@ class LDA(TopicModel):
         seeds: Any = None,
         seed_strength: float = 1.0,
         frozen: Any = None,
-        init: Any = "random",
+        init: Any = None,
         scouts: int | None = None,
         dtype: str = "float64",
         vectorizer: Any = None,

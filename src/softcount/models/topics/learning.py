@@ -167,6 +167,8 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         return TopicCore(type(self).__name__, topics, rows, dtype=self.dtype)
 
     def start_values(self, core: TopicCore, corpus: Corpus, init: Any) -> Any:
+        if init is None:
+            init = "anchors" if self._one_start_will_do(corpus) else "random"
         if isinstance(init, Mapping):
             return self._guided(core.params(init))
         if isinstance(init, str) and init == "random":
@@ -178,6 +180,16 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         raise LearnerError(
             f"init={init!r} is not known here", "choose 'random' or 'anchors', or give tables"
         )
+
+    def _one_start_will_do(self, corpus: Corpus) -> bool:
+        """Whether EM is to climb, once, to topics whose numbers mean nothing."""
+        known = (self.seeds, self.frozen, corpus.known, self.scouts or None)
+        learner = self.learner
+        climbs = learner is None or (
+            (learner.e, learner.m, learner.n_init) == ("soft", "maximise", 1)
+            and learner.schedule.batch_size is None
+        )
+        return climbs and all(each is None for each in known)
 
     def _guided(self, params: Params) -> Params:
         """A start that begins with the seeds where they belong, and with frozen topics."""
@@ -249,7 +261,7 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         online(self.learner)
         if not hasattr(self, "raw_params_"):
             core, corpus = self.bind(X, labels)
-            start = self.start_values(core, corpus, self.init)
+            start = self.start_values(core, corpus, "random" if self.init is None else self.init)
             params = start(np.random.default_rng(self._seed())) if callable(start) else start
             progress = Progress(params, {})
         else:
