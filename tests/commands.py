@@ -12,6 +12,20 @@ from softcount.cli.app import app
 TECH = ["Apple released a new iPod", "Apple released the iPhone", "a new iPad by Apple"]
 PETS = ["the cat chased a dog", "dog and cat and mouse", "my cat sleeps, the dog barks"]
 
+ODD_LINES = [
+    b"a b\r\n\r\nc d\r\n",
+    b"a b\n\n\n???\nc d",
+    b"\xef\xbb\xbfa b\nc\xe2\x80\xa8d\x0bc\n",
+    "नमस्ते दुनिया\n你好 世界\n🙂 🙂\n".encode(),
+    b"one line\n",
+]
+"""Files whose lines are easily miscounted."""
+
+
+def n_lines(raw: bytes) -> int:
+    """How many lines a file has; the last need not end."""
+    return raw.count(b"\n") + (not raw.endswith(b"\n"))
+
 
 def run(*args: str | Path, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)

@@ -16,7 +16,7 @@ import softcount as sc
 from softcount.cli.texts import WordFilter, read_points, word_counter
 from softcount.errors import DataError
 from softcount.show import report
-from tests.commands import PETS, TECH, done, lines, run
+from tests.commands import ODD_LINES, PETS, TECH, done, lines, n_lines, run
 
 
 # one line out for each line in
@@ -28,19 +28,9 @@ def test_classes_are_those_of_the_python_model(texts: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [(), ("--proba",), ("--json",)])
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"a b\r\n\r\nc d\r\n",
-        b"a b\n\n\n???\nc d",
-        b"\xef\xbb\xbfa b\nc\xe2\x80\xa8d\x0bc\n",
-        "नमस्ते दुनिया\n你好 世界\n🙂 🙂\n".encode(),
-        b"one line\n",
-    ],
-)
+@pytest.mark.parametrize("raw", ODD_LINES)
 def test_lines_out_match_lines_in(raw: bytes, form: Sequence[str]) -> None:
-    n_lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
-    assert len(lines(done("cluster", "-", "-k", "2", *form, stdin=raw))) == n_lines
+    assert len(lines(done("cluster", "-", "-k", "2", *form, stdin=raw))) == n_lines(raw)
 
 
 def test_lines_without_words_get_the_common_class_and_are_named(texts: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import softcount as sc
 from softcount.cli.learner_names import SHORT, LearnerName
-from tests.commands import PETS, TECH, done, lines, refused, run, shares_of
+from tests.commands import ODD_LINES, PETS, TECH, done, lines, n_lines, refused, run, shares_of
 
 BOTH = ("-k", "2")
 
@@ -37,19 +37,9 @@ def test_lines_are_those_of_the_python_model(texts: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [(), ("--proba",), ("--json",)])
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"a b\r\n\r\nc d\r\n",
-        b"a b\n\n\n???\nc d",
-        b"\xef\xbb\xbfa b\nc\xe2\x80\xa8d\x0bc\n",
-        "नमस्ते दुनिया\n你好 世界\n🙂 🙂\n".encode(),
-        b"one line\n",
-    ],
-)
+@pytest.mark.parametrize("raw", ODD_LINES)
 def test_lines_out_match_lines_in(raw: bytes, form: Sequence[str]) -> None:
-    n_lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
-    assert len(lines(done("topics", "-", *BOTH, *form, stdin=raw))) == n_lines
+    assert len(lines(done("topics", "-", *BOTH, *form, stdin=raw))) == n_lines(raw)
 
 
 def test_a_line_without_words_has_no_topic(texts: Path) -> None:

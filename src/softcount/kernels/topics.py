@@ -143,6 +143,27 @@ def drawn(shares: Array, rest: float) -> int:
     return chosen
 
 
+@inline
+def _joint(d: int, theta: Array, w: int, phi: Array, shares: Array) -> int:
+    """shares_k = θ_dk φ_wk; gives the topic with the largest."""
+    chosen = 0
+    for k in range(len(shares)):
+        shares[k] = theta[d, k] * phi[w, k]
+        if shares[k] > shares[chosen]:
+            chosen = k
+    return chosen
+
+
+@inline
+def _tempered(shares: Array, temper: float) -> float:
+    """The shares to a power; gives their sum."""
+    total = 0.0
+    for k in range(len(shares)):
+        shares[k] = shares[k] ** temper if temper != 1.0 else shares[k]
+        total += shares[k]
+    return total
+
+
 @njit
 def assign(
     indptr: Array,
@@ -172,19 +193,13 @@ def assign(
         best[d] = 0.0
         for i in range(indptr[d], indptr[d + 1]):
             w, x = words[i], counts[i]
-            chosen, total = 0, 0.0
-            for k in range(n_topics):
-                shares[k] = theta[d, k] * phi[w, k]
-                if shares[k] > shares[chosen]:
-                    chosen = k
+            chosen = _joint(d, theta, w, phi, shares)
             best[d] += x * math.log(shares[chosen]) if shares[chosen] > 0.0 else -np.inf
             if samples == 0:
                 of_documents[d, chosen] += x
                 of_words[w, chosen] += x
                 continue
-            for k in range(n_topics):
-                shares[k] = shares[k] ** temper if temper != 1.0 else shares[k]
-                total += shares[k]
+            total = _tempered(shares, temper)
             draws = max(1, math.ceil(x)) * samples
             for _ in range(draws):
                 k = drawn(shares, total * uniform(state, 0))
