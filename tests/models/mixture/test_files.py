@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 import softcount as sc
 from softcount import store
 from softcount.errors import StoreError
+from tests.damage import Damage, array, meta, settings, without
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(1.0, (30, 5))
@@ -129,34 +129,10 @@ def test_an_unfitted_model_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
-# files that were written by hand: the checksum is right, and the content is not
-Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
-
-
-def settings(**changed: Any) -> Damage:
-    return lambda arrays, meta: meta["settings"].update(changed)
-
-
-def meta(**changed: Any) -> Damage:
-    return lambda arrays, facts: facts.update(changed)
-
-
+# files that were written by hand
 def arrays(**changed: Any) -> Damage:
-    """Arrays by name; a function changes what is there, None removes it."""
-
-    def damage(there: dict[str, Any], facts: dict[str, Any]) -> None:
-        for name, change in changed.items():
-            key = name if name in there else f"table.{name}"
-            if change is None:
-                del there[key]
-            else:
-                there[key] = change(there[key]) if callable(change) else np.array(change)
-
-    return damage
-
-
-def without(name: str) -> Damage:
-    return lambda arrays, facts: facts.pop(name)
+    """Several arrays, as `array` does one."""
+    return lambda there, facts: [array(*one)(there, facts) for one in changed.items()]
 
 
 def nan_first(table: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import softcount as sc
 from softcount import store
 from softcount.corpus.archive import Archive
 from softcount.errors import DataError, StoreError
+from tests.damage import Damage, array, meta, settings, without
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics
 
@@ -150,34 +150,7 @@ def test_an_unfitted_model_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
-# files that were written by hand: the checksum is right, and the content is not
-Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
-
-
-def settings(**changed: Any) -> Damage:
-    return lambda arrays, meta: meta["settings"].update(changed)
-
-
-def meta(**changed: Any) -> Damage:
-    return lambda arrays, facts: facts.update(changed)
-
-
-def array(name: str, change: Any) -> Damage:
-    """Another array; a function changes what is there, None removes it."""
-
-    def damage(there: dict[str, Any], facts: dict[str, Any]) -> None:
-        if change is None:
-            del there[name]
-        else:
-            there[name] = change(there[name]) if callable(change) else np.array(change)
-
-    return damage
-
-
-def without(name: str) -> Damage:
-    return lambda arrays, facts: facts.pop(name)
-
-
+# files that were written by hand
 def first(value: float) -> Any:
     def changed(table: Any) -> Any:
         table = np.array(table, float)

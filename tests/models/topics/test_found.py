@@ -155,3 +155,12 @@ def test_seeds_count_once_when_learning_goes_on() -> None:
     seen = own.topics_[1, 3] * (words + seeds) - seeds
     own.partial_fit(X)
     assert own.topics_[1, 3] == pytest.approx((2 * seen + seeds) / (2 * words + seeds), rel=0.05)
+
+
+def test_a_model_that_is_to_become_another_is_not_saved(tmp_path: Path) -> None:
+    """The file would speak of topics that it does not have."""
+    model = sc.LDA(3).fit(X).set_params(n_topics=4)
+    with pytest.raises(sc.LearnerError, match="3 topics"):
+        model.save(tmp_path / "m")
+    model.set_params(n_topics=3).save(tmp_path / "m")
+    assert sc.load(tmp_path / "m").n_topics == 3

@@ -312,6 +312,11 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        if self.n_topics != self.core_.n_topics:
+            raise LearnerError(
+                f"the model has {self.core_.n_topics} topics, but n_topics={self.n_topics} since",
+                "fit it again, or set n_topics back",
+            )
         arrays, facts = self.stored_words()
         rows = self.core_.rows
         own = {"documents": self.documents_, "weights": self.weights_, "prior": rows.alpha}
