@@ -1,5 +1,7 @@
-"""Evaluation: found classes beside gold ones, unseen data, number of classes, topics, rankings."""
+"""Evaluation: found classes beside gold ones, unseen data, number of classes, topics, rankings,
+word alignments."""
 
+from softcount.evaluate.alignment import AlignmentScores, aer, align_scores
 from softcount.evaluate.clustering import (
     Agreement,
     adjusted_rand,
@@ -33,12 +35,15 @@ from softcount.evaluate.topics import (
 
 __all__ = [
     "Agreement",
+    "AlignmentScores",
     "Coherence",
     "Completion",
     "HeldOut",
     "Selection",
     "adjusted_rand",
+    "aer",
     "agreement",
+    "align_scores",
     "average_precision",
     "completion",
     "completion_perplexity",

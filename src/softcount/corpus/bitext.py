@@ -1,0 +1,364 @@
+"""Sentences and their translations: read from files and from Python data, as numbers of words.
+
+A sentence is cut where ``str.split`` would cut it: at any white space, the no-break space (U+00A0)
+and the ideographic space (U+3000) among them. Lines end at \\n only; \\r\\n does no harm. In
+``source ||| target`` the bars are a word of their own. An empty side is kept as it is, so that what
+is written a line a pair matches what was read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import BufferedIOBase
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.numbering import Cutter, Growing, Name, Numbered, Vocabulary, number_lists
+from softcount.errors import DataError, shown
+from softcount.kernels import tokens as kernel
+from softcount.types import Array
+
+BARS = "|||"
+PIECE = 1 << 20
+"""So many bytes of a file are in memory at a time, or a few more: a line is never cut."""
+BLOCK = 1 << 12
+"""So many sentences of Python data become bytes at a time."""
+MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
+"""How files may begin: a byte order mark, which is dropped; packed ones (UTF-8 never does so)."""
+FORMS = 'give (source, target) tuples of texts or lists of words, or texts "source ||| target"'
+
+Like = tuple[Vocabulary | Sequence[str], Vocabulary | Sequence[str]]
+"""Source and target words that have their numbers already."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The sentences of one language.
+
+    ``words``   each different word, in order of first appearance
+    ``tokens``  numbers of words, one sentence after the other (int32)
+    ``indptr``  sentence n is ``tokens[indptr[n]:indptr[n + 1]]`` (int64)
+    """
+
+    words: list[str]
+    tokens: Array
+    indptr: Array
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> Array:
+        """How many words each sentence has."""
+        return np.diff(self.indptr)
+
+    def sentence(self, n: int) -> list[str]:
+        """The words of a sentence."""
+        some = self.tokens[self.indptr[n] : self.indptr[n + 1]]
+        return [self.words[token] for token in some.tolist()]
+
+    def select(self, numbers: Array) -> Side:
+        """These sentences, in this order; the vocabulary is the same."""
+        lengths = self.lengths[numbers]
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        places = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return replace(self, tokens=self.tokens[places], indptr=indptr)
+
+
+@dataclass(frozen=True, eq=False)
+class Bitext:
+    """Pairs of sentences, the second of which is a translation of the first.
+
+    ``origin``   the file that the pairs were read from, if there is one
+    ``numbers``  the number that each pair had there; None: they are all here
+
+    >>> pairs = bitext(["the house ||| das haus", "a house ||| ein haus"])
+    >>> len(pairs), pairs.n_links, pairs.source.words, pairs.target.tokens.tolist()
+    (2, 8, ['the', 'house', 'a'], [0, 1, 2, 1])
+    >>> pairs.pair(1), pairs.name(1)
+    ((['a', 'house'], ['ein', 'haus']), 'pair 1')
+    """
+
+    source: Side
+    target: Side
+    origin: str = ""
+    numbers: Array | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise DataError(
+                f"there are {len(self.source)} source and {len(self.target)} target sentences",
+                "give as many of one as of the other; an untranslated one gets an empty one",
+            )
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def n_links(self) -> int:
+        """Σ_n l_n·m_n: how many links there can be, the empty word left out."""
+        return int(self.source.lengths @ self.target.lengths)
+
+    def flipped(self) -> Bitext:
+        """Source and target exchanged."""
+        return replace(self, source=self.target, target=self.source)
+
+    def pair(self, n: int) -> tuple[list[str], list[str]]:
+        """The words of a pair."""
+        return self.source.sentence(n), self.target.sentence(n)
+
+    def name(self, n: int) -> str:
+        """What messages call a pair: "pair 17", or "corpus.fr-en:18" if it was read from there."""
+        return _called(self.origin, n if self.numbers is None else int(self.numbers[n]))
+
+    def select(self, numbers: Any) -> Bitext:
+        """These pairs, in this order; vocabularies and names stay as they are.
+
+        >>> bitext([("a", "b"), ("c", "d")]).select([1]).name(0)
+        'pair 1'
+        """
+        chosen = np.arange(len(self))[numbers]
+        kept = chosen if self.numbers is None else self.numbers[chosen]
+        return Bitext(self.source.select(chosen), self.target.select(chosen), self.origin, kept)
+
+
+def _called(origin: str, number: int) -> str:
+    return f"{origin}:{number + 1}" if origin else f"pair {number}"
+
+
+def _names(origin: str, before: int) -> Name:
+    """What the lines of a piece are called, so many lines having come before it."""
+    return lambda line: _called(origin, before + line)
+
+
+# Python data
+def bitext(
+    data: Any, targets: Any = None, *, lowercase: bool = False, like: Like | None = None
+) -> Bitext:
+    """Pairs of sentences as Python has them.
+
+    ``data``       texts "source ||| target"; or (source, target) tuples of texts, which are cut at
+                   white space, or of lists of words, which are not; or a Bitext
+    ``targets``    if it is given, ``data`` are the source sentences alone, and these the others
+    ``lowercase``  words in lower case
+    ``like``       source and target words that have numbers: they keep them, and words that are
+                   not among them get the numbers that follow
+
+    >>> old = bitext([("the house", "das haus")])
+    >>> new = bitext(["The old house"], ["Das alte Haus"], lowercase=True,
+    ...              like=(old.source.words, old.target.words))
+    >>> new.source.tokens.tolist(), new.source.words
+    ([0, 2, 1], ['the', 'house', 'old'])
+    """
+    if isinstance(data, Bitext) and targets is None:
+        return data if like is None and not lowercase else _encoded(data, _Sides(lowercase, like))
+    sides = _Sides(lowercase, like)
+    items = _listed(data)
+    if targets is not None:
+        others = _listed(targets)
+    elif all(isinstance(item, str) for item in items):
+        sides.read_joint(_blocks(items), "")
+        return sides.bitext("")
+    else:
+        _demand_pairs(items)
+        items, others = [item[0] for item in items], [item[1] for item in items]
+    for sentences, side in ((items, sides.source), (others, sides.target)):
+        _add_sentences(sentences, side)
+    return sides.bitext("")
+
+
+def _listed(data: Any) -> list[Any]:
+    if isinstance(data, str | bytes):
+        raise DataError(
+            f"the data are one text: {shown(data)}",
+            "give a list of pairs; for the name of a file, there is read_bitext",
+        )
+    if not isinstance(data, Iterable):
+        raise DataError(f"the data are {shown(data)}", FORMS)
+    return list(data)
+
+
+def _demand_pairs(items: list[Any]) -> None:
+    for n, item in enumerate(items):
+        if not isinstance(item, list | tuple) or len(item) != 2:
+            raise DataError(f"pair {n} is {shown(item)}", FORMS)
+
+
+def _add_sentences(sentences: list[Any], side: Growing) -> None:
+    """All texts, or all lists of words."""
+    kind = str if sentences and isinstance(sentences[0], str) else (list, tuple)
+    for n, sentence in enumerate(sentences):
+        if not isinstance(sentence, kind):
+            hint = "decode it first, for example text.decode('utf-8')"
+            raise DataError(
+                f"pair {n} has the sentence {shown(sentence)}",
+                hint if isinstance(sentence, bytes) else "give texts only, or lists of words only",
+            )
+    if kind is str:
+        _read_side(_blocks(sentences), side, "")
+    else:
+        side.add(number_lists(sentences, _names("", 0)))
+
+
+def _blocks(texts: list[str]) -> Iterator[bytes]:
+    """Texts as lines of UTF-8."""
+    for first in range(0, len(texts), BLOCK):
+        yield _lines(texts[first : first + BLOCK])
+
+
+def _lines(texts: list[str]) -> bytes:
+    joint = "\n".join(texts)
+    if joint.count("\n") >= len(texts):
+        joint = "\n".join(text.replace("\n", " ") for text in texts)
+    # half a character gets through here and is found, with its place, when words are decoded
+    return joint.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _encoded(pairs: Bitext, sides: _Sides) -> Bitext:
+    """A bitext with other numbers for its words."""
+    for old, new in ((pairs.source, sides.source), (pairs.target, sides.target)):
+        new.add(Numbered(old.tokens, old.indptr[1:], old.words))
+    return replace(sides.bitext(pairs.origin), numbers=pairs.numbers)
+
+
+class _Sides:
+    """Both sides of a bitext as they come."""
+
+    def __init__(self, lowercase: bool, like: Like | None) -> None:
+        known = [Vocabulary.of(words) for words in like or ((), ())]
+        self.source, self.target = (Growing(words, lowercase) for words in known)
+
+    def read_joint(self, pieces: Iterable[bytes], origin: str, before: int = 0) -> None:
+        """Lines "source ||| target"; so many came before them."""
+        cutter = Cutter()
+        bars = cutter.cut(BARS.encode(), str).tokens[0]
+        for piece in pieces:
+            name = _names(origin, before + len(self.source))
+            lines = cutter.cut(piece, name)
+            left, right = np.empty_like(lines.tokens), np.empty_like(lines.tokens)
+            left_ends, right_ends = np.empty_like(lines.ends), np.empty_like(lines.ends)
+            bad, times = kernel.halves(
+                lines.tokens, lines.ends, bars, left, left_ends, right, right_ends
+            )
+            if bad >= 0:
+                fault = f"{BARS} {times} times" if times else f"no {BARS}"
+                raise DataError(
+                    f"{name(bad)} has {fault}", f"write source {BARS} target, with spaces around"
+                )
+            self.source.add(Numbered(left[: left_ends[-1]], left_ends, lines.words))
+            self.target.add(Numbered(right[: right_ends[-1]], right_ends, lines.words))
+
+    def bitext(self, origin: str) -> Bitext:
+        source, target = (
+            Side(side.words, side.tokens, side.indptr) for side in (self.source, self.target)
+        )
+        pairs = Bitext(source, target, origin)
+        if not len(pairs):
+            raise DataError(f"no pairs in {origin or 'the data'}", "give one at least")
+        return pairs
+
+
+def _read_side(pieces: Iterable[bytes], side: Growing, origin: str) -> None:
+    cutter = Cutter()
+    for piece in pieces:
+        side.add(cutter.cut(piece, _names(origin, len(side))))
+
+
+# files
+def read_bitext(
+    path: str | os.PathLike[str],
+    target_path: str | os.PathLike[str] | None = None,
+    *,
+    lowercase: bool = False,
+    like: Like | None = None,
+) -> Bitext:
+    """Pairs of sentences from a file of lines "source ||| target", or from two files.
+
+    UTF-8, packed by gzip or not. ``lowercase`` and ``like`` are those of `bitext`. Files are read a
+    piece at a time: what stays in memory is four bytes a word and the vocabularies.
+    """
+    sides = _Sides(lowercase, like)
+    origin = os.fspath(path)
+    if target_path is None:
+        sides.read_joint(_pieces(origin), origin)
+        return sides.bitext(origin)
+    other = os.fspath(target_path)
+    _read_side(_pieces(origin), sides.source, origin)
+    _read_side(_pieces(other), sides.target, other)
+    if len(sides.source) != len(sides.target):
+        raise DataError(
+            f"{origin} has {len(sides.source)} lines and {other} has {len(sides.target)}",
+            "line n of one file must be the translation of line n of the other",
+        )
+    return sides.bitext(origin)
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    """Whole lines of a file, about `PIECE` bytes at a time."""
+    try:
+        with open(path, "rb") as file:
+            packed = file.peek(2)[:2] == GZIP
+            with gzip.GzipFile(fileobj=file) if packed else file as plain:
+                yield from _whole_lines(plain)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be unpacked: {error}", "is the file complete?") from error
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror}", "check the name and your rights"
+        ) from error
+
+
+def _whole_lines(file: BufferedIOBase) -> Iterator[bytes]:
+    held = [file.read(len(MARK)).removeprefix(MARK)]
+    while piece := file.read(PIECE):
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*held, piece[:end]])
+            held.clear()
+        held.append(piece[end:])
+    if rest := b"".join(held):
+        yield rest
+
+
+# streams
+def stream_pairs(
+    lines: Iterable[str | bytes],
+    n: int,
+    *,
+    lowercase: bool = False,
+    like: Like | None = None,
+    origin: str = "",
+) -> Iterator[Bitext]:
+    """Bitexts of n pairs each, and a last one of what is left, from lines "source ||| target".
+
+    Each one is there as soon as its lines are. Lines of bytes are UTF-8. ``like`` is that of
+    `bitext`: each bitext has new words of its own after these. ``origin`` is where the lines come
+    from, as messages are to call it.
+
+    >>> [len(some) for some in stream_pairs(["a ||| b", "c ||| d", "e ||| f"], 2)]
+    [2, 1]
+    """
+    if n < 1:
+        raise DataError(f"there cannot be {n} pairs at a time", "give n of 1 or more")
+    known = None if like is None else (Vocabulary.of(like[0]), Vocabulary.of(like[1]))
+    left, before = iter(lines), 0
+    while block := [_as_bytes(line) for line in islice(left, n)]:
+        if not before:
+            block[0] = block[0].removeprefix(MARK)
+        sides = _Sides(lowercase, known)
+        sides.read_joint([b"\n".join(block) + b"\n"], origin, before)
+        numbers = np.arange(before, before + len(block))
+        yield replace(sides.bitext(origin), numbers=numbers)
+        before += len(block)
+
+
+def _as_bytes(line: str | bytes) -> bytes:
+    """A line in UTF-8, with no line's end in it."""
+    raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
+    return raw.removesuffix(b"\n").replace(b"\n", b" ")

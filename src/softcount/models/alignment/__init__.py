@@ -1,0 +1,1 @@
+"""Word alignment: which source word each target word comes from."""

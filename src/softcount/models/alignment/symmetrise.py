@@ -1,0 +1,185 @@
+"""One alignment out of two: of the target given the source, and of the source given the target.
+
+Links: ``intersection`` and ``union``; and between them what Moses' symal calls *grow* (Koehn, Och &
+Marcu 2003; Koehn et al. 2005). With A the links kept so far and U the union:
+
+1. A = intersection. Go through A in the order of (target, source); look at each link's neighbours
+   (above, left, below, right; with ``-diag`` then the four corners); add those in U of whose two
+   words at least one has no link in A yet. A link that is added further on in that order is come to
+   in the same pass. Repeat until a pass adds nothing.
+2. ``-final``: go through the links that only ``forward`` has, then those that only ``backward``
+   has; add those of whose two words at least one has no link in A yet. ``-final-and``: neither has.
+
+Forward links, one for each target word, are what symal calls the inverse alignment. The order of
+visits, and so what it finds, depends on which side is called the target: swapping the directions
+and transposing the links transposes ``intersection`` and ``union``, but not always the others.
+
+Each holds the links of the one it grows from; but ``-final-and`` may have a link that ``-final``
+has not: both its words may have been linked to others before it is come to.
+
+NLTK's ``grow_diag_final_and`` (3.10) is another method: it never finds a word linked, and so takes
+the union.
+
+Posteriors p and q of both directions: ``product`` keeps links with √(p q) > δ, ``soft-union`` those
+with (p + q) / 2 > δ (after Liang, Taskar & Klein 2006; DeNero & Klein 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.corpus.links import FlatLinks, Link, Shape
+from softcount.errors import DataError, shown
+from softcount.kernels.grow import BOTH, grow
+from softcount.types import Array
+
+Method = Literal[
+    "intersection", "union", "grow", "grow-diag", "grow-diag-final", "grow-diag-final-and"
+]
+PosteriorMethod = Literal["product", "soft-union"]
+
+
+def symmetrise(
+    forward: Iterable[Link],
+    backward: Iterable[Link],
+    method: Method = "grow-diag-final-and",
+    shape: Shape | None = None,
+) -> list[Link]:
+    """The links of one pair out of those of both directions, in the order of (i, j).
+
+    ``forward``   links (i, j) of the model of the target given the source
+    ``backward``  of the source given the target; also (source position, target position)
+    ``shape``     numbers of source and target words: links beyond them are errors
+
+    >>> symmetrise([(0, 0), (1, 1), (1, 2)], [(0, 0), (1, 1), (2, 1)])
+    [(0, 0), (1, 1), (1, 2), (2, 1)]
+    >>> symmetrise([(0, 0), (1, 1)], [(0, 0), (2, 1)], "intersection")
+    [(0, 0)]
+    """
+    sides = FlatLinks.of([forward]), FlatLinks.of([backward])
+    if shape is not None:
+        for side in sides:
+            side.demand_inside(*np.array(shape)[:, None])
+    return symmetrise_all(*sides, method).lists()[0]
+
+
+def symmetrise_all(
+    forward: FlatLinks | Iterable[Iterable[Link]],
+    backward: FlatLinks | Iterable[Iterable[Link]],
+    method: Method = "grow-diag-final-and",
+) -> FlatLinks:
+    """`symmetrise` for all pairs of a corpus; ``.lists()`` of the result has a list for each.
+
+    >>> symmetrise_all([[(0, 0)], []], [[(0, 0)], [(1, 0)]], "union").lists()
+    [[(0, 0)], [(1, 0)]]
+    """
+    _demand(method, get_args(Method))
+    there, back = FlatLinks.of(forward), FlatLinks.of(backward)
+    if len(there) != len(back):
+        raise DataError(
+            f"forward links of {len(there)} pairs, backward links of {len(back)}",
+            "give the links of the same pairs in the same order; none is an empty list",
+        )
+    keys = _Keys(there, back)
+    union, side = keys.union()
+    if method == "intersection":
+        union = union[side == BOTH]
+    elif method != "union":
+        pair, target, source = keys.split(union)
+        union = union[_grown(len(there), pair, target, source, side, method)]
+    return keys.links(union)
+
+
+def symmetrise_posteriors(
+    p: ArrayLike, q: ArrayLike, method: PosteriorMethod = "product", threshold: float = 0.5
+) -> list[Link]:
+    """The links of one pair that both directions together find likely, in the order of (i, j).
+
+    ``p, q``       (source words, target words): probabilities of the links in either direction
+    ``threshold``  δ: above which geometric ("product") or arithmetic ("soft-union") mean of the two
+
+    >>> p, q = [[0.9, 0.1], [0.1, 0.8]], [[0.8, 0.0], [0.0, 0.1]]
+    >>> symmetrise_posteriors(p, q), symmetrise_posteriors(p, q, "soft-union", 0.4)
+    ([(0, 0)], [(0, 0), (1, 1)])
+    """
+    _demand(method, get_args(PosteriorMethod))
+    ours, theirs = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    if ours.ndim != 2 or ours.shape != theirs.shape:
+        raise DataError(
+            f"posteriors of shapes {ours.shape} and {theirs.shape}",
+            "both are (source words, target words): transpose those of the reverse direction",
+        )
+    if not 0.0 <= threshold <= 1.0:
+        raise DataError(f"the threshold is {shown(threshold)}", "give a number from 0 to 1")
+    likely = (
+        ours * theirs > threshold**2 if method == "product" else ours + theirs > 2.0 * threshold
+    )
+    i, j = np.nonzero(likely)
+    return list(zip(i.tolist(), j.tolist(), strict=True))
+
+
+def _demand(method: str, known: tuple[str, ...]) -> None:
+    if method not in known:
+        raise DataError(f"there is no method {shown(method)}", f"choose from {', '.join(known)}")
+
+
+def _grown(
+    n_pairs: int, pair: Array, target: Array, source: Array, side: Array, method: str
+) -> Array:
+    """Which links of the union the method keeps."""
+    indptr = np.searchsorted(pair, np.arange(n_pairs + 1))
+    n_steps = 4 if method == "grow" else 8
+    # zeros that numpy does not touch cost nothing, however far out a link lies
+    of_source, of_target = (np.zeros(x.max(initial=-1) + 1, np.bool_) for x in (source, target))
+    near = np.empty((np.diff(indptr).max(initial=0), 8), np.int64)
+    final, both_free = "-final" in method, method.endswith("-and")
+    return grow(indptr, target, source, side, n_steps, final, both_free, near, of_source, of_target)
+
+
+class _Keys:
+    """Links of both directions as one number each, in the order of (pair, target, source)."""
+
+    def __init__(self, forward: FlatLinks, backward: FlatLinks) -> None:
+        self._both = forward, backward
+        self._n_pairs = len(forward)
+        self._width, self._height = (
+            1 + max(int(getattr(x, name).max(initial=0)) for x in self._both)
+            for name in ("source", "target")
+        )
+        if self._n_pairs * self._width * self._height >= 2**61:
+            raise DataError(
+                f"links as far out as {self._width - 1}-{self._height - 1} "
+                f"in a corpus of {self._n_pairs} pairs",
+                "no sentence is that long: check the links",
+            )
+
+    def union(self) -> tuple[Array, Array]:
+        """The key of every link of either direction, and which have it."""
+        keys = [
+            ((x.pair * self._height + x.target) * self._width + x.source) * 2 + bit
+            for bit, x in enumerate(self._both)
+        ]
+        marked = np.sort(np.concatenate(keys))
+        marked = marked[np.diff(marked, prepend=-1) > 0]
+        key, bit = marked >> 1, marked & 1
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        return key[first], np.add.reduceat(bit + 1, first) if len(first) else key
+
+    def split(self, key: Array) -> tuple[Array, Array, Array]:
+        """Pair, target and source position."""
+        rest, source = np.divmod(key, self._width)
+        pair, target = np.divmod(rest, self._height)
+        return pair, target, source
+
+    def links(self, key: Array) -> FlatLinks:
+        """The links in the order of (pair, source, target)."""
+        pair, target, source = self.split(key)
+        rest, target = np.divmod(
+            np.sort((pair * self._width + source) * self._height + target), self._height
+        )
+        indptr = np.searchsorted(pair, np.arange(self._n_pairs + 1))
+        return FlatLinks(indptr, (rest % self._width).astype(np.int32), target.astype(np.int32))
