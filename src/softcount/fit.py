@@ -194,7 +194,8 @@ class _Run:
                 return ended(families, before)
             now = self._state(step, time.perf_counter() - began)
             self.last = step
-            verdict = judge(self.learner, families, before, now)
+            climbs = getattr(self.job.model, "climbs", True)
+            verdict = judge(self.learner, families, before, now, climbs)
             yield now
             if verdict:
                 return verdict
@@ -222,9 +223,16 @@ class _Run:
             change=change,
             temper=self.job.temper,
             held_out=step.held_out,
+            entropy=self._entropy(step.tables.params),
             q=q,
             bound=bound,
         )
+
+    def _entropy(self, params: Params) -> float:
+        """The entropy of what the model names as ``entropy_of``, if it does."""
+        names = getattr(self.job.model, "entropy_of", ())
+        each = [self.job.families[name].entropy(params[name]) for name in names]
+        return float(np.mean(each)) if each else float("nan")
 
     def drain(self, init: Init, watchers: Sequence[OnStep], keep_params: bool) -> _Result:
         """Run to the end."""
@@ -290,14 +298,12 @@ def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Arra
         fault = _fault(family, values)
         if fault:
             raise StartError(f"the start of {name!r} {fault}", "correct it, or start at random")
-        proper = family.bound(family.free(values), values).astype(values.dtype)
-        fitting = np.allclose(values, proper, 1e-9, 1e-12) or (values <= proper).all()
-        checked[name] = values if fitting else proper
+        checked[name] = family.proper(values)
     return checked
 
 
 def _fault(family: Family, values: Array) -> str:
-    shape = family.uniform().shape
+    shape = family.param_shape
     if values.shape != shape:
         return f"has the shape {values.shape}, not {shape}"
     for fault, what in ((np.isnan(values), "NaN"), (np.isinf(values), "an infinite value")):
@@ -305,11 +311,10 @@ def _fault(family: Family, values: Array) -> str:
             return f"has {what} at index {_where(fault)}"
     try:
         with np.errstate(all="ignore"):  # the log of what should not be negative
-            free = family.free(values)
+            if family.sound(values):
+                return ""
     except np.linalg.LinAlgError:
         return "has a covariance that is not positive definite"
-    if not np.isnan(free).any():
-        return ""
     negative = values < 0
     return f"has a negative value at index {_where(negative)}" if negative.any() else "is improper"
 

@@ -172,7 +172,7 @@ class Job:
     def made(self, params: Params, counts: Mapping[str, Counts]) -> Tables:
         """Tables of parameters that these counts made."""
         if self.learner.m != "mean_field":
-            return Tables(params, self.point(params).penalty, counts)
+            return self.point(params)  # nobody asks a point for its counts: let go of them
         price = sum(f.divergence(counts[name], params[name]) for name, f in self.families.items())
         return Tables(params, -price, counts)
 

@@ -18,9 +18,16 @@ SLACK = 1e-9
 
 
 def judge(
-    learner: Learner, families: Mapping[str, Family], before: State | None, now: State
+    learner: Learner,
+    families: Mapping[str, Family],
+    before: State | None,
+    now: State,
+    climbs: bool = True,
 ) -> Verdict | None:
-    """The verdict, if the run ends with the step ``now``; None if it goes on."""
+    """The verdict, if the run ends with the step ``now``; None if it goes on.
+
+    ``climbs``  whether the model's E-step is such that soft EM cannot lower the objective
+    """
     if now.objective != now.objective:
         raise SoftcountError(
             f"the objective is not a number at step {now.step}",
@@ -30,7 +37,7 @@ def judge(
         return Verdict.SOLVED
     if learner.stochastic:
         return Verdict.SAMPLED if now.step >= learner.max_iter else None
-    if learner.monotone and before and _fell(before, now):
+    if climbs and learner.monotone and before and _fell(before, now):
         return Verdict.FELL
     still = (
         before is not None

@@ -32,7 +32,9 @@ FORMAT = "softcount"
 FORMAT_VERSION = 1
 
 LOADERS = {
+    "LanguageModel": "softcount.models.language:LanguageModel",
     "SenseInducer": "softcount.models.senses:SenseInducer",
+    "Translator": "softcount.models.translate:Translator",
     "story": "softcount.models.story:StoryModel",
     **{name: f"softcount.models.topics:{name}" for name in ("LDA", "PLSA")},
     **{

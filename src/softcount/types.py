@@ -131,6 +131,7 @@ class State:
     ``q`` and ``bound`` (asked for with ``theory=True``) are Q(Θ_t, Θ_{t-1}) and the lower bound
     Q + H that the previous E-step put under the log-likelihood, both at this step's parameters.
     ``held_out`` is the perplexity of held-out words, for learners that hold some out.
+    ``entropy`` is the mean entropy of a table's rows in bits, for models that name a table.
     """
 
     step: int
@@ -144,6 +145,7 @@ class State:
     q: float = float("nan")
     bound: float = float("nan")
     held_out: float = float("nan")
+    entropy: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ class Trace(Sequence[State]):
     bound = property(lambda self: self.column("bound"))
     temper = property(lambda self: self.column("temper"))
     held_out = property(lambda self: self.column("held_out"))
+    entropy = property(lambda self: self.column("entropy"))
 
     @property
     def params(self) -> list[Params]:

@@ -80,9 +80,31 @@ class Family(ABC):
     def alike(self, params: Array) -> bool | None:
         """Whether all free rows are the same distribution; None if there is nothing to compare."""
 
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameters."""
+        return self.uniform().shape
+
+    def sound(self, values: Array) -> bool:
+        """Whether these can be parameters at all; rows need not sum to one."""
+        return not np.isnan(self.free(values)).any()
+
+    def proper(self, values: Array) -> Array:
+        """The values, with rows scaled down that sum to more than one.
+
+        Rows that sum to less leave room for what never occurs, and stay.
+        """
+        made = self.bound(self.free(values), values).astype(values.dtype)
+        fitting = np.allclose(values, made, 1e-9, 1e-12) or (values <= made).all()
+        return values if fitting else made
+
     def change(self, old: Array, new: Array) -> float:
         """The largest change of any parameter."""
         return float(np.max(np.abs(new - old), initial=0.0))
+
+    def entropy(self, params: Array) -> float:
+        """The mean entropy of its rows in bits, if it can tell."""
+        return float("nan")
 
     def average(self, draws: Sequence[Array]) -> Array:
         """The mean of some draws, which a sampler reports.

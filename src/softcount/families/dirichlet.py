@@ -170,6 +170,10 @@ class DirichletRows(Family):
         new = normalise(self.supported(mass), self.indptr, before)
         return self._outside(new if self.held is None else np.where(self.held, before, new))
 
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return self.shape
+
     # starts
     def zeros(self) -> Array:
         return np.zeros(self.shape)
@@ -269,6 +273,21 @@ class DirichletRows(Family):
         return float(np.sum(xlogy(counts, np.asarray(params))))
 
     # geometry
+    def proper(self, values: Array) -> Array:
+        """The values, with rows scaled down that sum to more than one; masked entries are zero.
+
+        Rows that sum to less leave room for what never occurs, and stay.
+        """
+        inside = self.supported(self._inside(values))
+        sums = row_sums(inside, self.indptr)
+        sums[~(sums > 1.0 + 1e-9) | self.held_rows] = 1.0
+        if (sums == 1.0).all() and (
+            self.mask is None or not self._inside(values)[~self.mask].any()
+        ):
+            return values
+        scaled = inside / np.repeat(sums, np.diff(self.indptr))
+        return self._outside(scaled).astype(values.dtype)
+
     def free(self, params: Array) -> Array:
         with np.errstate(divide="ignore"):
             logs: Array = np.log(np.asarray(params, dtype=np.float64)).reshape(-1)

@@ -92,6 +92,23 @@ def log_softmax(logits: Array, indptr: Array) -> Array:
 
 
 @njit
+def rows_match(values: Array, labels: Array, indptr: Array, rows: Array, tolerance: float) -> bool:
+    """Whether all of ``rows`` have the same labels, which are sorted, and values."""
+    first = indptr[rows[0]]
+    length = indptr[rows[0] + 1] - first
+    for row in rows[1:]:
+        start = indptr[row]
+        if indptr[row + 1] - start != length:
+            return False
+        for k in range(length):
+            if labels[start + k] != labels[first + k]:
+                return False
+            if not abs(values[start + k] - values[first + k]) <= tolerance:
+                return False
+    return True
+
+
+@njit
 def _same_entries(
     values: Array, labels: Array | None, starts: Array, length: int, tolerance: float
 ) -> bool:

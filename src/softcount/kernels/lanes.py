@@ -50,11 +50,11 @@ def _smaller(builder: Any, left: Any, right: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", left, right), left, right)
 
 
-def _sum(builder: Any, left: Any, right: Any) -> Any:
+def added(builder: Any, left: Any, right: Any) -> Any:
     return builder.fadd(left, right)
 
 
-def _fused(builder: Any, left: Any, right: Any, more: Any) -> Any:
+def fused(builder: Any, left: Any, right: Any, more: Any) -> Any:
     """left · right + more, rounded once: faster, and as exact on every machine."""
     kind = ir.FunctionType(left.type, [left.type] * 3)
     bits = "f64" if isinstance(left.type.element, ir.DoubleType) else "f32"
@@ -62,7 +62,7 @@ def _fused(builder: Any, left: Any, right: Any, more: Any) -> Any:
     return builder.call(fma, [left, right, more])
 
 
-def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
+def fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
     """All lanes combined into one number, by halving."""
     width = WIDTH
     while width > 1:
@@ -72,7 +72,7 @@ def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any]) ->
     return builder.extract_element(vector, const(0))
 
 
-class _Matrix:
+class Matrix:
     """A 2-D array, of doubles or of floats, seen as rows of vectors."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
@@ -87,7 +87,7 @@ class _Matrix:
         return self.builder.gep(self.base, [self.builder.mul(index, self.vectors)])
 
 
-def _in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) -> None:
+def in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) -> None:
     """Cover a row's vectors by blocks of `_UNROLL` and one block of what is left."""
     whole = builder.mul(builder.udiv(vectors, const(_UNROLL)), const(_UNROLL))
     with cgutils.for_range_slice(builder, const(0), whole, const(_UNROLL)) as (first, _):
@@ -102,13 +102,13 @@ def _extreme(matrix: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
     signature = types.float64(matrix, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows = _Matrix(context, builder, signature.args[0], args[0])
+        rows = Matrix(context, builder, signature.args[0], args[0])
         source = rows.row(args[1])
         best = cgutils.alloca_once_value(builder, builder.load(source, align=8))
         with cgutils.for_range(builder, rows.vectors) as loop:
             value = builder.load(builder.gep(source, [loop.index]), align=8)
             builder.store(combine(builder, value, builder.load(best)), best)
-        return _fold(builder, builder.load(best), combine)
+        return fold(builder, builder.load(best), combine)
 
     return signature, code
 
@@ -142,8 +142,8 @@ def meet(
     signature = types.void(outside, types.intp, inside, operand, weight, *span, into)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        out = _Matrix(context, builder, signature.args[0], args[0])
-        ins = _Matrix(context, builder, signature.args[2], args[2])
+        out = Matrix(context, builder, signature.args[0], args[0])
+        ins = Matrix(context, builder, signature.args[2], args[2])
         operands, weights, totals = (
             context.make_array(signature.args[i])(context, builder, args[i]) for i in (3, 4, 7)
         )
@@ -165,13 +165,13 @@ def meet(
                     pairs = zip(products[::2], products[1::2], strict=False)
                     odd = products[-1:] if len(products) % 2 else []
                     products = [builder.fadd(left, right) for left, right in pairs] + odd
-                met = _fold(builder, products[0], _sum)
+                met = fold(builder, products[0], added)
                 scale = builder.load(builder.gep(weights.data, [a]))
                 place = builder.gep(totals.data, [a])
                 old = builder.load(place)
                 builder.store(builder.fadd(old, builder.fmul(scale, met)), place)
 
-        _in_blocks(builder, out.vectors, block)
+        in_blocks(builder, out.vectors, block)
         return context.get_dummy_value()
 
     return signature, code
@@ -185,7 +185,7 @@ def gather(
     signature = types.void(matrix, types.intp, operand, weight, types.intp, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows = _Matrix(context, builder, signature.args[0], args[0])
+        rows = Matrix(context, builder, signature.args[0], args[0])
         operands = context.make_array(signature.args[2])(context, builder, args[2])
         weights = context.make_array(signature.args[3])(context, builder, args[3])
         target = rows.row(args[1])
@@ -208,7 +208,7 @@ def gather(
             for total, place in zip(sums, places, strict=True):
                 builder.store(builder.load(total), place, align=8)
 
-        _in_blocks(builder, rows.vectors, block)
+        in_blocks(builder, rows.vectors, block)
         return context.get_dummy_value()
 
     return signature, code
@@ -220,8 +220,8 @@ def dot(typing: Any, left: Any, i: Any, right: Any, j: Any) -> Any:
     signature = left.dtype(left, types.intp, right, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        one = _Matrix(context, builder, signature.args[0], args[0])
-        other = _Matrix(context, builder, signature.args[2], args[2])
+        one = Matrix(context, builder, signature.args[0], args[0])
+        other = Matrix(context, builder, signature.args[2], args[2])
         here, there = one.row(args[1]), other.row(args[3])
         nothing = ir.Constant(one.vector, [0.0] * WIDTH)
         sums = [cgutils.alloca_once_value(builder, nothing) for _ in range(_UNROLL)]
@@ -231,11 +231,11 @@ def dot(typing: Any, left: Any, i: Any, right: Any, j: Any) -> Any:
                 place = builder.add(first, const(lane))
                 x = builder.load(builder.gep(here, [place]), align=4)
                 y = builder.load(builder.gep(there, [place]), align=4)
-                builder.store(_fused(builder, x, y, builder.load(sums[lane])), sums[lane])
+                builder.store(fused(builder, x, y, builder.load(sums[lane])), sums[lane])
 
-        _in_blocks(builder, one.vectors, block)
+        in_blocks(builder, one.vectors, block)
         low, high = (builder.fadd(builder.load(sums[k]), builder.load(sums[k + 1])) for k in (0, 2))
-        return _fold(builder, builder.fadd(low, high), _sum)
+        return fold(builder, builder.fadd(low, high), added)
 
     return signature, code
 
@@ -246,8 +246,8 @@ def add_scaled(typing: Any, into: Any, i: Any, scale: Any, rows: Any, j: Any) ->
     signature = types.void(into, types.intp, into.dtype, rows, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = _Matrix(context, builder, signature.args[0], args[0])
-        source = _Matrix(context, builder, signature.args[3], args[3])
+        target = Matrix(context, builder, signature.args[0], args[0])
+        source = Matrix(context, builder, signature.args[3], args[3])
         here, there = target.row(args[1]), source.row(args[4])
         factor = splat(builder, args[2])
 
@@ -256,10 +256,10 @@ def add_scaled(typing: Any, into: Any, i: Any, scale: Any, rows: Any, j: Any) ->
                 index = builder.add(first, const(lane))
                 place = builder.gep(here, [index])
                 more = builder.load(builder.gep(there, [index]), align=4)
-                sums = _fused(builder, factor, more, builder.load(place, align=4))
+                sums = fused(builder, factor, more, builder.load(place, align=4))
                 builder.store(sums, place, align=4)
 
-        _in_blocks(builder, target.vectors, block)
+        in_blocks(builder, target.vectors, block)
         return context.get_dummy_value()
 
     return signature, code

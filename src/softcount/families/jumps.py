@@ -1,0 +1,199 @@
+"""Jumps between places in sentences: one weight a width, normalised within each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from softcount.errors import LearnerError
+from softcount.families.base import Family
+from softcount.kernels import jump_sums
+from softcount.types import Array, Counts
+
+INNER, STILL = 50, 1e-10
+"""An M-step ends after so many inner steps, or when no weight moves by more than this part."""
+
+
+class Rows(NamedTuple):
+    """Places that can be left: sentence lengths, and where each length's l + 1 rows begin."""
+
+    lengths: Array
+    begins: Array
+
+    @classmethod
+    def of(cls, lengths: Array) -> Rows:
+        different = np.unique(lengths).astype(np.int64)
+        return cls(different, np.concatenate([[0], np.cumsum(different + 1)]))
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    def at(self, lengths: Array) -> Array:
+        """Where the rows of these lengths begin."""
+        found: Array = self.begins[np.searchsorted(self.lengths, lengths)]
+        return found
+
+
+class JumpTable(Family):
+    """p(k | h, l) = w(k − h) / Σ_{k'=1..l} w(k' − h) (Vogel, Ney & Tillmann 1996).
+
+    Parameters are the weights of widths −reach … reach, then those of the first places 1 … reach,
+    each part summing to one; a jump farther than ``reach`` has the weight of the last width on its
+    side. Counts are those of the widths, of the first places, and of all places left, laid out as
+    ``rows`` says.
+
+    The normaliser depends on the length and the place, so that relative frequencies of widths are
+    not the best weights. Q = Σ_d c_d log w_d − Σ_r n_r log Z_r(w) is climbed by tangents to the
+    logarithm, w_d ← c_d / Σ_{r ∋ d} n_r / Z_r(w), which never lower it (Hunter 2004, *MM algorithms
+    for generalized Bradley–Terry models*). Draws follow the same tangents with Gamma variables
+    (Caron & Doucet 2012).
+    """
+
+    def __init__(self, reach: int, lengths: Array, prior: float = 1.0) -> None:
+        if reach < 1:
+            raise LearnerError(f"jumps cannot have a reach of {reach}", "give 1 or more")
+        if not 0.0 < prior < np.inf:
+            raise LearnerError(f"the prior of jumps is {prior}", "give a number above 0")
+        self.reach, self.prior = reach, float(prior)
+        self.rows = Rows.of(lengths)
+        self.n_widths = 2 * reach + 1
+        self.n_weights = self.n_widths + reach
+        self.n_free = self.n_widths - 1 + reach - 1
+        self.longest = int(self.rows.lengths.max(initial=1))
+
+    # between weights and all widths that occur
+    @cached_property
+    def _bins(self) -> tuple[Array, Array]:
+        return bins(self.reach, self.longest)
+
+    def opened(self, params: Array) -> tuple[Array, Array]:
+        """w of all widths −longest … longest, and of all first places 0 … longest."""
+        widths, starts = self._bins
+        return params[widths], params[starts]
+
+    def closed(self, widths: Array, starts: Array) -> Array:
+        """The sums of what `opened` spreads out."""
+        where = np.concatenate([self._bins[0], self._bins[1][1:]])
+        return np.bincount(where, np.concatenate([widths, starts[1:]]), self.n_weights)
+
+    def totals(self, params: Array) -> Array:
+        """Z of all rows."""
+        widths, starts = self.opened(params)
+        out = np.empty(len(self.rows))
+        jump_sums.totals(*self.rows, widths, self.longest, starts, out)
+        return out
+
+    def _reached(self, shares: Array) -> Array:
+        """Σ of the shares of all rows that allow a jump, one a weight."""
+        widths, starts = np.zeros(2 * self.longest + 1), np.zeros(self.longest + 1)
+        jump_sums.spread(*self.rows, shares, self.longest, widths, starts)
+        return self.closed(widths, starts)
+
+    def _split(self, counts: Counts) -> tuple[Array, Array]:
+        given = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
+        return given[: self.n_weights], given[self.n_weights :]
+
+    def _normal(self, weights: Array) -> Array:
+        """Each part scaled to a sum of one."""
+        cut = self.n_widths
+        return np.concatenate([part / part.sum() for part in (weights[:cut], weights[cut:])])
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return (self.n_weights,)
+
+    # starts
+    def zeros(self) -> Array:
+        return np.zeros(self.n_weights + len(self.rows))
+
+    def uniform(self) -> Array:
+        return self._normal(np.ones(self.n_weights))
+
+    def random(self, rng: np.random.Generator) -> Array:
+        return self._normal(rng.uniform(0.5, 1.5, self.n_weights))
+
+    # how counts become parameters
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        if self.prior < 1.0:
+            raise LearnerError("a prior below 1 has no mode", "use a prior of 1 or more")
+        return self._climb(counts, old)
+
+    def _climb(self, counts: Counts, old: Array) -> Array:
+        often, left = self._split(counts)
+        more = max(self.prior - 1.0, 0.0)
+        weights = old
+        for _ in range(INNER):
+            shares = left / np.maximum(self.totals(weights), 1e-300)
+            reached = self._reached(shares)
+            # the prior is that of weights which sum to one: as if all were allowed so often
+            reached[: self.n_widths] += more * self.n_widths
+            reached[self.n_widths :] += more * self.reach
+            new = np.divide(often + more, reached, where=reached > 0.0, out=weights.copy())
+            new = self._normal(new)
+            moved = np.max(np.abs(new - weights) / np.maximum(weights, 1e-300))
+            weights = new
+            if moved <= STILL:
+                break
+        return weights
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """As `maximise`: the posterior of the weights is taken to be a point."""
+        return self._climb(counts, old)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """As `maximise`: the posterior of the weights is taken to be a point."""
+        return self._climb(counts, old)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """One Gibbs step: u_r ~ Gamma(n_r, Z_r(w)), then w_d ~ Gamma(α + c_d, 1 + Σ_{r ∋ d} u_r).
+
+        The weights' scale says nothing, so that Gamma(α, 1) priors are a Dirichlet prior of the
+        weights that sum to one.
+        """
+        often, left = self._split(counts)
+        sizes = np.array([self.n_widths, self.reach])
+        scales = np.maximum(rng.standard_gamma(self.prior * sizes), 1e-300)
+        weights = old * np.repeat(scales, sizes)
+        shares = rng.standard_gamma(left) / np.maximum(self.totals(weights), 1e-300)
+        drawn = rng.standard_gamma(self.prior + often) / (1.0 + self._reached(shares))
+        return self._normal(np.maximum(drawn, 1e-300))
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        return self._normal(super().average(draws))
+
+    # terms of the objective
+    def log_prior(self, params: Array) -> float:
+        return 0.0 if self.prior == 1.0 else float(np.sum(xlogy(self.prior - 1.0, params)))
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        """What a posterior that is a point costs, up to a constant."""
+        return -float(np.sum(xlogy(max(self.prior - 1.0, 0.0), params)))
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        often, left = self._split(counts)
+        return float(np.sum(xlogy(often, params)) - np.sum(xlogy(left, self.totals(params))))
+
+    # geometry
+    def free(self, params: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(params)
+        return logs
+
+    def bound(self, free: Array, like: Array) -> Array:
+        cut = self.n_widths
+        parts = (free[:cut], free[cut:])
+        return self._normal(np.concatenate([np.exp(part - part.max()) for part in parts]))
+
+    def alike(self, params: Array) -> bool | None:
+        return None
+
+
+def bins(reach: int, longest: int) -> tuple[Array, Array]:
+    """The weight of every width −longest … longest, and of every first place 0 … longest."""
+    widths = np.clip(np.arange(-longest, longest + 1), -reach, reach) + reach
+    starts = 2 * reach + np.clip(np.arange(longest + 1), 1, reach)
+    return widths, starts

@@ -1,0 +1,207 @@
+"""Sparse tables so large that they are worked on a block of rows at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.errors import LearnerError
+from softcount.families.base import Running
+from softcount.families.dirichlet import DirichletRows
+from softcount.families.lazy import LazyRunning
+from softcount.families.rows import rows_match
+from softcount.families.sparse import SparseCategorical
+from softcount.kernels.jit import njit
+from softcount.types import Array, Counts, SparseCounts
+
+BLOCK = 1 << 17
+"""Entries that are worked on at a time, and at least one row."""
+
+
+class LateCounts:
+    """Counts that are worked out when rows are asked for, so that they are never all in memory.
+
+    ``make(first, last)`` gives the counts of these rows, end to end.
+    """
+
+    __array_ufunc__ = None  # let array + late come to __radd__
+
+    def __init__(self, make: Callable[[int, int], Array], n_rows: int) -> None:
+        self.make, self.n_rows = make, n_rows
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.make(0, self.n_rows).astype(dtype or np.float64, copy=False)
+
+    def __add__(self, other: Counts) -> Counts:
+        return np.asarray(self) + other
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: float) -> Array:
+        return np.asarray(self) * factor
+
+
+class _Block(NamedTuple):
+    """Some rows, where their entries are, and their family."""
+
+    first: int
+    last: int
+    entries: slice
+    family: DirichletRows
+
+
+class LargeTable(SparseCategorical):
+    """A `SparseCategorical` that needs little more memory than its parameters.
+
+    ``outcomes`` must be sorted within each row; they are not copied. ``dtype`` is that of the
+    parameters; they are worked out in 64 bits.
+
+    >>> import numpy as np
+    >>> table = LargeTable(np.array([0, 2, 5]), np.array([0, 1, 0, 1, 2]), dtype="float32")
+    >>> table.maximise(np.array([1., 3., 2., 0., 2.]), table.uniform(), np.random.default_rng(0))
+    array([0.25, 0.75, 0.5 , 0.  , 0.5 ], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        indptr: Array,
+        outcomes: Array,
+        prior: float | Array = 1.0,
+        mask: Array | None = None,
+        frozen: Array | None = None,
+        dtype: str = "float64",
+        block: int = BLOCK,
+    ) -> None:
+        super().__init__(indptr, prior, mask, frozen)
+        if len(outcomes) != self.n_entries:
+            raise LearnerError(f"{len(outcomes)} outcomes for {self.n_entries} entries")
+        self.outcomes, self.dtype = outcomes, np.dtype(dtype)
+        self.blocks = list(self._cut(block))
+
+    def _cut(self, block: int) -> Iterator[_Block]:
+        first = 0
+        while first < self.n_rows:
+            last = int(np.searchsorted(self.indptr, self.indptr[first] + block, side="right")) - 1
+            last = min(max(last, first + 1), self.n_rows)
+            begin, end = int(self.indptr[first]), int(self.indptr[last])
+            entries = slice(begin, end)
+            alpha = self.alpha if isinstance(self.alpha, float) else self.alpha[entries]
+            family = DirichletRows(
+                self.indptr[first : last + 1] - begin,
+                (end - begin,),
+                alpha,
+                None if self.mask is None else self.mask[entries],
+                self.held_rows[first:last],
+            )
+            yield _Block(first, last, entries, family)
+            first = last
+
+    # block by block
+    def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
+        new = np.empty(self.shape, self.dtype)
+        for block in self.blocks:
+            own = _counts_of(counts, block)
+            new[block.entries] = getattr(block.family, word)(own, old[block.entries], *more)
+        return new
+
+    def _sum(self, word: str, counts: Counts, params: Array) -> float:
+        each = [
+            getattr(block.family, word)(_counts_of(counts, block), params[block.entries])
+            for block in self.blocks
+        ]
+        return float(sum(each))
+
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        self.require_mode()
+        return self._each("maximise", counts, old, rng)
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self._each("mean_field", counts, old, rng)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self._each("draw", counts, old, rng)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        return self._each("mean", counts, old)
+
+    def log_prior(self, params: Array) -> float:
+        if self.is_flat:
+            return 0.0
+        return float(sum(b.family.log_prior(params[b.entries]) for b in self.blocks))
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        return self._sum("divergence", counts, params)
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        if isinstance(counts, SparseCounts):
+            return super().expected_log(counts, params)
+        return self._sum("expected_log", counts, params)
+
+    # starts
+    def zeros(self) -> Array:
+        return np.zeros(self.shape)
+
+    def uniform(self) -> Array:
+        return super().uniform().astype(self.dtype, copy=False)
+
+    def random(self, rng: np.random.Generator) -> Array:
+        return super().random(rng).astype(self.dtype, copy=False)
+
+    def sound(self, values: Array) -> bool:
+        return bool((values >= 0.0).all())
+
+    def proper(self, values: Array) -> Array:
+        given = values.astype(self.dtype, copy=False)
+        made = given
+        for block in self.blocks:
+            own = given[block.entries]
+            proper = block.family.proper(own)
+            if proper is not own:
+                made = given.copy() if made is given else made
+                made[block.entries] = proper
+        return made
+
+    # geometry
+    def alike(self, params: Array) -> bool | None:
+        rows = np.flatnonzero(~self.held_rows & (self.support >= 2))
+        if len(rows) < 2:
+            return None
+        return bool(rows_match(np.asarray(params), self.outcomes, self.indptr, rows, 1e-9))
+
+    def entropy(self, params: Array) -> float:
+        return float(mean_entropy(np.asarray(params), self.indptr))
+
+    def running(self) -> Running:
+        return LazyRunning(self)
+
+
+def _counts_of(counts: Counts, block: _Block) -> Counts:
+    if isinstance(counts, LateCounts):
+        return counts.make(block.first, block.last)
+    if isinstance(counts, SparseCounts):
+        begin, end = np.searchsorted(counts.index, (block.entries.start, block.entries.stop))
+        size = block.entries.stop - block.entries.start
+        return SparseCounts(
+            counts.index[begin:end] - block.entries.start, counts.value[begin:end], size
+        )
+    return counts[block.entries]
+
+
+@njit
+def mean_entropy(values: Array, indptr: Array) -> float:
+    """The mean over rows of the entropy in bits, as if each summed to one."""
+    entropy, rows = 0.0, 0
+    for row in range(len(indptr) - 1):
+        total = logs = 0.0
+        for k in range(indptr[row], indptr[row + 1]):
+            p = float(values[k])
+            if p > 0.0:
+                total += p
+                logs += p * math.log(p)
+        if total > 0.0:
+            entropy += math.log(total) - logs / total
+            rows += 1
+    return entropy / math.log(2.0) / max(rows, 1)

@@ -1,0 +1,84 @@
+"""Families that remember what was counted before: learning goes on where it stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.families.base import Family, Running
+from softcount.types import Array, Counts
+
+
+class WithPast(Family):
+    """A family to whose counts those of the past are always added.
+
+    The past's hidden values stay as they were seen: incremental EM of which one shard is never
+    visited again (Neal & Hinton 1998). Its objective has ⟨past, log θ⟩ beside the prior.
+    """
+
+    def __init__(self, family: Family, past: Array) -> None:
+        self.family, self.past = family, past
+        self.n_free = family.n_free
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.family, name)  # what a model asks of its own family
+
+    def _all(self, counts: Counts) -> Counts:
+        return np.asarray(counts) + self.past
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return self.family.param_shape
+
+    def zeros(self) -> Array:
+        return self.family.zeros()
+
+    def uniform(self) -> Array:
+        return self.family.uniform()
+
+    def random(self, rng: np.random.Generator) -> Array:
+        return self.family.random(rng)
+
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.family.maximise(self._all(counts), old, rng)
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.family.mean_field(self._all(counts), old, rng)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.family.draw(self._all(counts), old, rng)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        return self.family.mean(self._all(counts), old)
+
+    def log_prior(self, params: Array) -> float:
+        return self.family.log_prior(params) + self.family.expected_log(self.past, params)
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        price = self.family.divergence(self._all(counts), params)
+        return price - self.family.expected_log(self.past, params)
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        return self.family.expected_log(counts, params)
+
+    def free(self, params: Array) -> Array:
+        return self.family.free(params)
+
+    def bound(self, free: Array, like: Array) -> Array:
+        return self.family.bound(free, like)
+
+    def sound(self, values: Array) -> bool:
+        return self.family.sound(values)
+
+    def proper(self, values: Array) -> Array:
+        return self.family.proper(values)
+
+    def alike(self, params: Array) -> bool | None:
+        return self.family.alike(params)
+
+    def average(self, draws: Any) -> Array:
+        return self.family.average(draws)
+
+    def running(self) -> Running:
+        return Running(self)

@@ -1,0 +1,83 @@
+"""Products of matrices whose last axis holds items in lockstep: see `softcount.kernels.lanes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from softcount.kernels.lanes import WIDTH, Matrix, added, const, fold, fused, in_blocks, splat
+from softcount.kernels.lanes import typed_intrinsic as intrinsic
+
+SIDE = 4
+"""So many rows are met at once."""
+
+
+@intrinsic
+def blend(
+    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
+) -> Any:
+    """``into[i] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step rounded once."""
+    signature = types.void(into, types.intp, weights, types.intp, rows, types.intp, types.intp)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = Matrix(context, builder, signature.args[0], args[0])
+        source = Matrix(context, builder, signature.args[4], args[4])
+        scales = context.make_array(signature.args[2])(context, builder, args[2])
+        scale = builder.gep(scales.data, [args[3]])
+        here, there = target.row(args[1]), source.row(args[5])
+        nothing = ir.Constant(target.vector, [0.0] * WIDTH)
+
+        def block(begin: Any, count: int) -> None:
+            sums = [cgutils.alloca_once(builder, target.vector) for _ in range(count)]
+            for one in sums:
+                builder.store(nothing, one)
+            with cgutils.for_range_slice(builder, const(0), args[6], const(1)) as (k, _):
+                factor = splat(builder, builder.load(builder.gep(scale, [k])))
+                row = builder.add(builder.mul(k, source.vectors), begin)
+                for lane, one in enumerate(sums):
+                    place = builder.gep(there, [builder.add(row, const(lane))])
+                    value = builder.load(place, align=4)
+                    builder.store(fused(builder, factor, value, builder.load(one)), one)
+            for lane, one in enumerate(sums):
+                place = builder.gep(here, [builder.add(begin, const(lane))])
+                builder.store(builder.load(one), place, align=4)
+
+        in_blocks(builder, target.vectors, block)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+@intrinsic
+def meet_rows(
+    typing: Any, left: Any, i: Any, right: Any, k: Any, stride: Any, n: Any, into: Any
+) -> Any:
+    """``into[q] = Σ_j left[i + j·stride] · right[k + q + j·stride]`` for j < n, q < `SIDE`."""
+    places = (types.intp, types.intp)
+    signature = types.void(left, types.intp, right, *places, types.intp, into)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        one = Matrix(context, builder, signature.args[0], args[0])
+        other = Matrix(context, builder, signature.args[2], args[2])
+        out = context.make_array(signature.args[6])(context, builder, args[6])
+        nothing = ir.Constant(one.vector, [0.0] * WIDTH)
+        sums = [cgutils.alloca_once_value(builder, nothing) for _ in range(SIDE)]
+        with cgutils.for_range_slice(builder, const(0), args[5], const(1)) as (j, _):
+            step = builder.mul(j, args[4])
+            here = one.row(builder.add(args[1], step))
+            there = other.row(builder.add(args[3], step))
+            with cgutils.for_range_slice(builder, const(0), one.vectors, const(1)) as (v, _):
+                x = builder.load(builder.gep(here, [v]), align=4)
+                for q, one_sum in enumerate(sums):
+                    row = builder.add(builder.mul(const(q), other.vectors), v)
+                    y = builder.load(builder.gep(there, [row]), align=4)
+                    builder.store(fused(builder, x, y, builder.load(one_sum)), one_sum)
+        for q, one_sum in enumerate(sums):
+            place = builder.gep(out.data, [const(q)])
+            builder.store(fold(builder, builder.load(one_sum), added), place)
+        return context.get_dummy_value()
+
+    return signature, code

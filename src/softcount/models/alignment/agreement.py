@@ -1,0 +1,141 @@
+"""Two aligners, one for each direction, that learn to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from softcount.families.base import Family
+from softcount.kernels import agreement as kernels
+from softcount.kernels.pool import over_rows
+from softcount.models.alignment.core import TABLE, AlignmentCore
+from softcount.models.alignment.shards import Block, Pairs, Shard
+from softcount.types import Array, How, Params, Stats
+
+FORWARD, BACKWARD = "forward.", "backward."
+
+
+class TwoWay(NamedTuple):
+    """The same pairs, seen from either side."""
+
+    forward: Shard
+    backward: Shard
+
+    def backward_blocks(self) -> Iterator[Block]:
+        """Blocks of the same pairs as the forward direction's."""
+        return (Block(self.backward, *block.span) for block in self.forward.blocks())
+
+    def blocks(self) -> Iterator[tuple[Block, Block]]:
+        """Blocks of the same pairs from either side."""
+        return zip(self.forward.blocks(), self.backward_blocks(), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWayPairs:
+    """The corpus of both directions."""
+
+    forward: Pairs
+    backward: Pairs
+
+    def __len__(self) -> int:
+        return len(self.forward)
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TwoWay]:
+        both = (way.shards(batch_size, seed) for way in (self.forward, self.backward))
+        return [TwoWay(*each) for each in zip(*both, strict=True)]
+
+    def name(self, number: int) -> str:
+        return self.forward.name(number)
+
+
+class AgreementCore:
+    """Each direction counts links by the product of both directions' posteriors.
+
+    Liang, Taskar & Klein (2006), *Alignment by agreement*: links that one direction alone believes
+    in are not learned from. That is a heuristic E-step: the objective, log p(f | e) + log p(e | f),
+    need not rise.
+
+    ``agree``  False: both learn side by side, each for itself
+    """
+
+    threads_inside = True
+    usual_dials: Mapping[str, Any] = MappingProxyType({"max_iter": 5})
+
+    def __init__(
+        self, name: str, forward: AlignmentCore, backward: AlignmentCore, agree: bool = True
+    ) -> None:
+        self.name, self.agree, self.climbs = name, agree, not agree
+        self.ways = ((FORWARD, forward), (BACKWARD, backward))
+        self.families: dict[str, Family] = {
+            way + name: family for way, core in self.ways for name, family in core.families.items()
+        }
+        self.entropy_of = tuple(way + TABLE for way, _ in self.ways)
+
+    def expect(self, params: Params, shard: TwoWay, how: How, local: Any = None) -> Stats:
+        """Counts of both directions, and the sum of their log-likelihoods."""
+        if not self.agree:
+            return self._apart(params, shard, how)
+        own = [one_way(params, way) for way, _ in self.ways]
+        cores = [core for _, core in self.ways]
+        tables = [side.own(mine[TABLE]) for side, mine in zip(shard, own, strict=True)]
+        tallies = [core.tally(side) for core, side in zip(cores, shard, strict=True)]
+        counts = [core.counts(side, how) for core, side in zip(cores, shard, strict=True)]
+        for blocks in shard.blocks():
+            links = [b.gather(table, how.threads) for b, table in zip(blocks, tables, strict=True)]
+            for core, mine, block, own_links, tally in zip(
+                cores, own, blocks, links, tallies, strict=True
+            ):
+                core.infer(mine, block, own_links, how, tally)
+            if how.score_only:
+                continue
+            together(kernels.agree, blocks, links, how.threads)
+            for block, own_links, sums in zip(blocks, links, counts, strict=True):
+                block.scatter(own_links, sums, how.threads)
+        found = [
+            core.tallied(side, tally, sums, how)
+            for core, side, tally, sums in zip(cores, shard, tallies, counts, strict=True)
+        ]
+        return self._added(found)
+
+    def _apart(self, params: Params, shard: TwoWay, how: How) -> Stats:
+        each = zip(self.ways, shard, strict=True)
+        return self._added(
+            [core.expect(one_way(params, way), side, how) for (way, core), side in each]
+        )
+
+    def _added(self, found: Sequence[Stats]) -> Stats:
+        forward, backward = found
+        named = zip((FORWARD, BACKWARD), found, strict=True)
+        counts = {way + name: c for way, stats in named for name, c in stats.counts.items()}
+        return Stats(
+            counts,
+            forward.log_likelihood + backward.log_likelihood,
+            forward.score + backward.score,
+            forward.items,
+            forward.tokens + backward.tokens,
+        )
+
+    def totals(self, shard: TwoWay) -> dict[str, float]:
+        """Every word of either side has one source."""
+        each = zip(self.ways, shard, strict=True)
+        return {
+            way + name: total
+            for (way, core), side in each
+            for name, total in core.totals(side).items()
+        }
+
+
+def one_way(params: Params, way: str) -> Params:
+    """The parameters of one direction, under their own names."""
+    return {name.removeprefix(way): p for name, p in params.items() if name.startswith(way)}
+
+
+def together(
+    kernel: Any, blocks: tuple[Block, Block], links: Sequence[Array], threads: int, *more: Any
+) -> None:
+    """A kernel over the links of both directions."""
+    forward, backward = blocks
+    parts = (*forward.sizes, forward.offsets, backward.offsets, *links, *more)
+    over_rows(kernel, forward.offsets, threads, *parts)

@@ -1,0 +1,250 @@
+"""The aligner to begin with: both directions, which learn to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+
+from softcount.corpus.bitext import Bitext
+from softcount.corpus.links import FlatLinks, Link
+from softcount.errors import LearnerError, shown
+from softcount.fit import fit
+from softcount.kernels import agreement as kernels
+from softcount.models.alignment.agreement import (
+    AgreementCore,
+    TwoWay,
+    TwoWayPairs,
+    one_way,
+    together,
+)
+from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
+from softcount.models.alignment.dictionary import Dictionary
+from softcount.models.alignment.estimators import IBM1, IBM2, Diagonal, HMMAligner
+from softcount.models.alignment.model import OneWay
+from softcount.models.alignment.shards import Block
+from softcount.models.alignment.symmetrise import symmetrise_all
+from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.types import Array, Fit, How
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+MODELS = {"ibm1": IBM1, "ibm2": IBM2, "diagonal": Diagonal, "hmm": HMMAligner}
+MEANS = ("product", "soft-union")
+"""Ways to join the posteriors of both directions; all others symmetrise best alignments."""
+
+
+class Aligner(Aligning, Estimator):
+    """Both directions, which learn to agree (Liang, Taskar & Klein 2006).
+
+    ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
+    ``agree``      False: each direction learns for itself
+    ``warm_up``    so many steps of Model 1 come first, in agreement as well
+    ``threshold``  links that are at least so probable, by the geometric mean of both directions
+    ``settings``   more settings of the directions' models, such as {"p_null": 0.1}
+
+    For the other settings see `IBM1`. A dictionary works both ways.
+
+    >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
+    >>> Aligner().fit(pairs).align([("a house", "ein haus")])
+    [[(0, 0), (1, 1)]]
+    """
+
+    forward_: OneWay
+    backward_: OneWay
+
+    def __init__(
+        self,
+        model: str = "hmm",
+        *,
+        agree: bool = True,
+        warm_up: int = 5,
+        threshold: float = 0.3,
+        smoothing: float = 0.002,
+        dictionary: Any = None,
+        dictionary_strength: float | None = None,
+        lowercase: bool = False,
+        dtype: str = "float64",
+        settings: dict[str, Any] | None = None,
+        init: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.model = model
+        self.agree = agree
+        self.warm_up = warm_up
+        self.threshold = threshold
+        self.smoothing = smoothing
+        self.dictionary = dictionary
+        self.dictionary_strength = dictionary_strength
+        self.lowercase = lowercase
+        self.dtype = dtype
+        self.settings = settings
+        self.init = init
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    # learning
+    def fit(  # type: ignore[override]  # known links come with the pairs
+        self,
+        pairs: Any,
+        y: Any = None,
+        *,
+        links: Sequence[Any] | None = None,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from sentence pairs; see `IBM1.fit`."""
+        with all_or_nothing(self):
+            core, corpus = self.bind(pairs, links)
+            return self.learn(core, corpus, init, **options)
+
+    def _one_way(self, dictionary: Any) -> OneWay:
+        """A direction's own estimator."""
+        if self.model not in MODELS:
+            raise LearnerError(
+                f"model={shown(self.model)} is unknown", f"choose one of {', '.join(MODELS)}"
+            )
+        given = dict(self.settings or {})
+        shared = ("smoothing", "dictionary_strength", "lowercase", "dtype", "learner", "engine")
+        given |= {name: getattr(self, name) for name in (*shared, "random_state")}
+        return MODELS[self.model](dictionary=dictionary, **given)
+
+    def bind(
+        self, data: Any, links: Sequence[Any] | None = None
+    ) -> tuple[AgreementCore, TwoWayPairs]:
+        """The core and the corpus."""
+        self._check_settings()
+        told = None if self.dictionary is None else Dictionary.of(self.dictionary)
+        self.forward_ = self._one_way(None if told is None else told.entries)
+        self.backward_ = self._one_way(None if told is None else told.flipped().entries)
+        forward, there = self.forward_.bind(data, links)
+        backward, back = self.backward_.bind(there.pairs.flipped())
+        back.known = there.known and there.known.flipped()
+        return AgreementCore(self._name, forward, backward, self.agree), TwoWayPairs(there, back)
+
+    @property
+    def _name(self) -> str:
+        return f"Aligner({self.model}{', agree' if self.agree else ''})"
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if not 0.0 <= self.threshold < 1.0:
+            raise LearnerError(f"threshold={self.threshold}", "give a probability below 1")
+
+    def bind_more(self, core: AgreementCore, data: Any) -> TwoWayPairs:
+        forward = self.forward_.bind_more(core.ways[0][1], data)
+        backward = self.backward_.bind_more(core.ways[1][1], forward.pairs.flipped())
+        return TwoWayPairs(forward, backward)
+
+    def start_values(self, core: AgreementCore, corpus: TwoWayPairs, init: Any) -> Any:
+        ways = ((self.forward_, corpus.forward), (self.backward_, corpus.backward))
+        starts = [
+            way.start_values(own, pairs, "uniform" if init is None else init)
+            for (way, pairs), (_, own) in zip(ways, core.ways, strict=True)
+        ]
+        if any(callable(start) for start in starts):
+            raise LearnerError(f"init={init!r} is not known here", "'uniform', or leave it out")
+        start = {
+            way + name: values
+            for (way, _), own in zip(core.ways, starts, strict=True)
+            for name, values in own.items()
+        }
+        return self._warmed_up(start, corpus) if init is None and self.warm_up else start
+
+    def _warmed_up(self, start: dict[str, Array], corpus: TwoWayPairs) -> dict[str, Array]:
+        """Model 1 in both directions, in agreement; its first step has nothing to agree on yet."""
+        forward, backward = self.forward_.model1(), self.backward_.model1()
+        for agree, steps in ((False, 1), (self.agree, self.warm_up - 1)):
+            core = AgreementCore("warm-up", forward, backward, agree)
+            core.usual_dials = {"max_iter": steps, "tol": 0.0}
+            if steps:
+                tables = {name: start[name] for name in core.families}
+                start |= fit(core, corpus, None, self.engine, init=tables).params
+        return start
+
+    def keep(self, core: AgreementCore, corpus: TwoWayPairs, found: Fit) -> None:
+        super().keep(core, corpus, found)
+        ways = ((self.forward_, corpus.forward), (self.backward_, corpus.backward))
+        for (way, pairs), (name, own) in zip(ways, core.ways, strict=True):
+            way.core_, way.raw_params_ = own, one_way(found.params, name)
+            way.signature_, way._corpus = found.signature, pairs
+        self._corpus: TwoWayPairs | None = corpus
+
+    # aligning
+    def shards(self, pairs: Any) -> tuple[Bitext, Iterator[TwoWay]]:
+        self._require_fit()
+        text, forward = self.forward_.shards(pairs)
+        _, backward = self.backward_.shards(None if self._is_own(text) else text.flipped())
+        return text, map(TwoWay, forward, backward)
+
+    def _is_own(self, text: Bitext) -> bool:
+        own = getattr(self.forward_, "_corpus", None)
+        return own is not None and text is own.pairs
+
+    def align(
+        self, pairs: Any = None, *, method: str = "product", threshold: float | None = None
+    ) -> list[list[Link]]:
+        """The links (i, j) of each pair: source place and target place, counted from 0.
+
+        ``pairs``      None: the pairs learned from
+        ``method``     "product": the geometric mean of both directions' posteriors is above the
+                       threshold; "soft-union": their arithmetic mean is; "forward", "backward": the
+                       best alignment of one direction; "intersection", "union", "grow-diag",
+                       "grow-diag-final", "grow-diag-final-and": both of these, symmetrised
+        ``threshold``  instead of the model's own
+        """
+        return self.links(pairs, method=method, threshold=threshold)[0].lists()
+
+    def links(
+        self,
+        pairs: Any = None,
+        *,
+        method: str = "product",
+        threshold: float | None = None,
+        probabilities: bool = False,
+    ) -> tuple[FlatLinks, Array]:
+        """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
+        if method not in MEANS:
+            return self.chosen(pairs, lambda shard: self._best(shard, method, probabilities))
+        level = checked_level(self.threshold if threshold is None else threshold)
+        return self.chosen(
+            pairs, lambda shard: (above(*found, level) for found in self.beliefs(shard, method))
+        )
+
+    def _best(self, shard: TwoWay, method: str, probabilities: bool) -> Iterator[Found]:
+        """The best alignments of both directions, symmetrised."""
+        believed = self.beliefs(shard) if probabilities else None
+        hard = How(fill="hard")
+        forward = self.forward_.beliefs(shard.forward, hard)
+        backward = self.backward_.beliefs(shard.backward, hard, shard.backward_blocks())
+        for (block, there), (other, back) in zip(forward, backward, strict=True):
+            turned = _turned(above(other, back, HALF).links)
+            links = _symmetrised(above(block, there, HALF).links, turned, method)
+            found = Found(block.numbers, links, np.zeros(0))
+            yield found if believed is None else found.valued(block, next(believed)[1])
+
+    def beliefs(self, shard: TwoWay, method: str = "product") -> Iterator[tuple[Block, Array]]:
+        """The mean of both directions' posteriors, block by block."""
+        forward = self.forward_.beliefs(shard.forward)
+        backward = self.backward_.beliefs(shard.backward, blocks=shard.backward_blocks())
+        for (block, links), (other, back) in zip(forward, backward, strict=True):
+            together(kernels.join, (block, other), (links, back), 1, method == "product")
+            yield block, links
+
+
+def _symmetrised(forward: FlatLinks, backward: FlatLinks, method: Any) -> FlatLinks:
+    if method in ("forward", "backward"):
+        return forward if method == "forward" else backward
+    return symmetrise_all(forward, backward, method)
+
+
+def _turned(links: FlatLinks) -> FlatLinks:
+    """Links of the other direction, in the order of (i, j)."""
+    order = np.lexsort((links.source, links.target, links.pair))
+    return FlatLinks(links.indptr, links.target[order], links.source[order])

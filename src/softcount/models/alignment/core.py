@@ -1,0 +1,174 @@
+"""The E-steps of alignment models, and what they share: a table of translations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import StartError
+from softcount.families.base import Family
+from softcount.families.large import LargeTable, LateCounts
+from softcount.kernels import link_columns, model1
+from softcount.kernels.pool import over_rows
+from softcount.models.alignment.shards import Block, Shard
+from softcount.models.possible import demand_possible
+from softcount.models.settings import shaped
+from softcount.types import Array, Counts, How, Params, Stats
+
+IMPOSSIBLE = "has a target word that no source word can have become"
+REMEDY = "add smoothing, let the empty word in (null=True), or look at the dictionary and the links"
+TABLE = "translation"
+
+
+@dataclass(eq=False)
+class Tally:
+    """What an E-step adds up: log p and score of every pair, and counts by name."""
+
+    logs: Array
+    attained: Array
+    counts: dict[str, Array] = field(default_factory=dict)
+
+
+class AlignmentCore:
+    """p(f | e) = Σ_a Π_j t(f_j | e_{a_j}) p(a | l, m): models differ in p(a | l, m) alone.
+
+    The table "translation" is t, its last row that of the empty word.
+
+    ``null``  whether target words may come from the empty word
+    """
+
+    threads_inside = True
+    usual_dials: Mapping[str, Any] = MappingProxyType({"max_iter": 5})
+    """More steps raise the likelihood, and lower the quality of alignments."""
+    entropy_of = (TABLE,)
+
+    def __init__(self, name: str, table: LargeTable, null: bool) -> None:
+        self.name, self.table, self.null = name, table, null
+        self.families: dict[str, Family] = {TABLE: table}
+
+    @abstractmethod
+    def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
+        """t(f | e) of a block's links becomes posteriors, in place; the rest goes to the tally."""
+
+    def tally(self, shard: Shard) -> Tally:
+        """Where an E-step begins."""
+        return Tally(np.zeros(len(shard)), np.zeros(len(shard)))
+
+    def counts(self, shard: Shard, how: How) -> Array:
+        """Counts of the shard's entries before anything is counted."""
+        return np.zeros(0 if how.score_only else len(shard.lexicon))
+
+    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """Counts and log-likelihood of a shard."""
+        table, counts = shard.own(params[TABLE]), self.counts(shard, how)
+        tally = self.tally(shard)
+        for block in shard.blocks():
+            links = block.gather(table, how.threads)
+            self.infer(params, block, links, how, tally)
+            if not how.score_only:
+                block.scatter(links, counts, how.threads)
+        return self.tallied(shard, tally, counts, how)
+
+    def tallied(self, shard: Shard, tally: Tally, counts: Any, how: How) -> Stats:
+        """What was found, if every pair is possible."""
+        demand_possible(shard.numbers, tally.logs, IMPOSSIBLE, REMEDY)
+        tokens = float(len(shard.target.tokens))
+        logs, attained = float(tally.logs.sum()), float(tally.attained.sum())
+        found: dict[str, Counts] = {}
+        if not how.score_only:
+            found = {TABLE: shard.whole(counts, self.table.n_entries), **tally.counts}
+        return Stats(found, logs, attained, float(len(shard)), tokens)
+
+    def logs(self, params: Params, shard: Shard) -> Array:
+        """log p(f | e) of every pair."""
+        table, tally, how = shard.own(params[TABLE]), self.tally(shard), How(score_only=True)
+        for block in shard.blocks():
+            self.infer(params, block, block.gather(table), how, tally)
+        return tally.logs
+
+    def totals(self, shard: Shard) -> dict[str, float]:
+        """Every target word has one source."""
+        return {TABLE: float(len(shard.target.tokens))}
+
+    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        """Start values as arrays of the tables' shapes."""
+        if set(given) != set(self.families):
+            raise StartError(
+                f"start values are given for {sorted(given)}", f"give {sorted(self.families)}"
+            )
+        shapes = {name: family.param_shape for name, family in self.families.items()}
+        return {name: shaped(name, given[name], shape) for name, shape in shapes.items()}
+
+
+def fill_columns(block: Block, links: Array, how: How) -> tuple[Array, Array]:
+    """Joint probabilities of links become posteriors, best links or draws, in place.
+
+    Gives log p and the score of each pair.
+    """
+    pairs = (block.sizes[1], block.offsets)
+    logs = np.zeros(len(block.numbers))
+    if how.fill == "soft" and how.temper == 1.0:
+        over_rows(link_columns.soften, block.offsets, how.threads, *pairs, links, logs)
+        return logs, logs
+    attained = np.zeros(len(logs))
+    if how.fill == "hard":
+        over_rows(link_columns.soften, block.offsets, how.threads, *pairs, links.copy(), logs)
+        over_rows(link_columns.harden, block.offsets, how.threads, *pairs, links, attained)
+        return logs, attained
+    # powers of posteriors are proportional to those of joint probabilities, and not as small
+    over_rows(link_columns.soften, block.offsets, how.threads, *pairs, links, logs)
+    np.power(links, how.temper, out=links)
+    over_rows(link_columns.soften, block.offsets, how.threads, *pairs, links, attained)
+    if how.fill == "sample":
+        draws = (block.numbers, np.uint64(how.stream), how.samples)
+        over_rows(link_columns.draw, block.offsets, how.threads, *pairs, links, *draws)
+    return logs, logs + attained / how.temper
+
+
+class Model1Core(AlignmentCore):
+    """Every place is as likely as any other (Brown et al. 1993)."""
+
+    def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
+        logs, attained = fill_columns(block, links, how)
+        even = self._even(*block.sizes)
+        tally.logs[slice(*block.span)] = logs + even
+        tally.attained[slice(*block.span)] = attained + even
+
+    def _even(self, l: Array, m: Array) -> Array:
+        """log p(a | l, m) = −m log(l + 1)."""
+        even: Array = -m * np.log(l + self.null)
+        return even
+
+    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        plain = how.fill == "soft" and how.temper == 1.0 and shard.known is None
+        if not plain:
+            return super().expect(params, shard, how, local)
+        table, tally = shard.own(params[TABLE]), self.tally(shard)
+        text = (*shard.places[:2], shard.target.tokens, shard.target.indptr)
+        tables = (shard.lexicon.indptr, shard.lexicon.targets, table)
+        n_words, borders = shard.lexicon.n_targets, shard.target.indptr
+        shares = np.empty(len(shard.target.tokens), table.dtype)
+        parts = (*tables, *text, n_words, shares)
+        over_rows(model1.denominators, borders, how.threads, *parts)
+        over_rows(model1.invert, borders, how.threads, borders, shares, tally.logs)
+        tally.logs += self._even(*shard.sizes)
+        tally.attained = tally.logs
+        if how.score_only:
+            return self.tallied(shard, tally, None, how)
+
+        def counts(first: int, last: int) -> Array:
+            origin = shard.lexicon.indptr[first]
+            out = np.empty(shard.lexicon.indptr[last] - origin, table.dtype)
+            rows = shard.places.indptr[first : last + 1]
+            spans = (first, *tables, *text, n_words, shares, out)
+            over_rows(model1.counts, rows, how.threads, *spans)
+            return out
+
+        late = LateCounts(counts, len(shard.lexicon.indptr) - 1)
+        found = late if shard.entries is None else np.asarray(late)
+        return self.tallied(shard, tally, found, how)

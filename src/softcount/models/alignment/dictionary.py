@@ -1,0 +1,141 @@
+"""A bilingual dictionary: what is known of translations before learning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import LearnerError, shown
+from softcount.models.alignment.lexicon import Lexicon
+from softcount.types import Array
+
+FORMS = 'write {"house": "maison"}, {"house": ["maison", "chambre"]} or {"house": {"maison": 0.8}}'
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Translations of some source words, with weights; a weight of None leaves it to learning.
+
+    >>> Dictionary.of({"house": "maison", "of": ["de", "du"]}).entries
+    {'house': {'maison': None}, 'of': {'de': None, 'du': None}}
+    """
+
+    entries: Mapping[str, Mapping[str, float | None]]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | Iterable[tuple[str, str]]) -> Dictionary:
+        """From a mapping, or from (source word, target word) pairs."""
+        if not isinstance(given, Mapping):
+            return cls(_from_pairs(given))
+        return cls({str(word): _read(word, known) for word, known in given.items()})
+
+    def flipped(self) -> Dictionary:
+        """From target words to source words; weights are those of one direction, and are lost."""
+        found: dict[str, dict[str, float | None]] = {}
+        for source, known in self.entries.items():
+            for target in known:
+                found.setdefault(target, {})[source] = None
+        return Dictionary(found)
+
+    @property
+    def words(self) -> tuple[list[str], list[str]]:
+        """All its source words, and all its target words."""
+        targets = {target: None for known in self.entries.values() for target in known}
+        return list(self.entries), list(targets)
+
+    def numbered(
+        self, sources: Mapping[str, int], targets: Mapping[str, int]
+    ) -> tuple[Array, Array, Array]:
+        """Source and target words as numbers, and the weights (NaN: none)."""
+        each = [
+            (sources[source], targets[target], np.nan if weight is None else weight)
+            for source, known in self.entries.items()
+            for target, weight in known.items()
+        ]
+        rows, columns, weights = np.array(each, dtype=float).reshape(-1, 3).T
+        return rows.astype(np.int64), columns.astype(np.int64), weights
+
+
+def _from_pairs(given: Iterable[Any]) -> dict[str, dict[str, float | None]]:
+    found: dict[str, dict[str, float | None]] = {}
+    for entry in given:
+        if not isinstance(entry, list | tuple) or len(entry) != 2:
+            raise LearnerError(f"the dictionary has the entry {shown(entry)}", FORMS)
+        found.setdefault(str(entry[0]), {})[str(entry[1])] = None
+    return found
+
+
+def _read(word: Any, known: Any) -> dict[str, float | None]:
+    if isinstance(known, str):
+        return {known: None}
+    if isinstance(known, Mapping):
+        weights = {str(target): float(weight) for target, weight in known.items()}
+        if not weights or not all(0.0 < weight < np.inf for weight in weights.values()):
+            raise LearnerError(f"the dictionary gives {shown(word)} as {shown(known)}", FORMS)
+        return dict(weights)
+    if isinstance(known, Iterable) and (words := [str(target) for target in known]):
+        return dict.fromkeys(words)
+    raise LearnerError(f"the dictionary gives {shown(word)} as {shown(known)}", FORMS)
+
+
+@dataclass(frozen=True, eq=False)
+class Guidance:
+    """What a dictionary says of a table of translations.
+
+    ``counts``  pseudo-counts of entries; None: there are none
+    ``mask``    False where an entry is ruled out; None: all may be
+    ``fixed``   the rows whose probabilities are given, and all entries with these; None: none are
+    """
+
+    counts: Array | None = None
+    mask: Array | None = None
+    fixed: tuple[Array, Array] | None = None
+
+    def start(self, table: Array, indptr: Array) -> Array:
+        """A start that agrees with it."""
+        if self.mask is None:
+            return table
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        ruled = np.zeros(len(indptr) - 1, bool)
+        ruled[rows[~self.mask]] = True
+        free = np.where(self.mask, table, 0.0)
+        totals = np.bincount(rows, free, len(indptr) - 1)
+        held = ruled[rows]
+        new = np.where(held, free / np.maximum(totals[rows], 1e-300), table)
+        if self.fixed is not None:
+            frozen, values = self.fixed
+            new = np.where(frozen[rows], values, new)
+        return new.astype(table.dtype)
+
+
+def guidance(
+    entries: tuple[Array, Array, Array], lexicon: Lexicon, strength: float | None
+) -> Guidance:
+    """Numbered entries of a dictionary in terms of a lexicon that has them all.
+
+    ``strength``  None: nothing else is possible; a number: so many pseudo-counts an entry
+    """
+    sources, targets, weights = entries
+    where = lexicon.find(sources, targets)
+    if strength is not None:
+        counts = np.zeros(len(lexicon))
+        counts[where] = strength * np.where(np.isnan(weights), 1.0, weights)
+        return Guidance(counts=counts)
+    rows = lexicon.rows()
+    told = np.zeros(lexicon.n_sources + 1, bool)
+    told[sources] = True
+    mask = ~told[rows]
+    mask[where] = True
+    given = ~np.isnan(weights)
+    if not given.any():
+        return Guidance(mask=mask)
+    frozen = np.zeros(lexicon.n_sources + 1, bool)
+    frozen[sources[given]] = True
+    values = np.zeros(len(lexicon))
+    values[where[given]] = weights[given]
+    totals = np.bincount(rows, values, lexicon.n_sources + 1)
+    values /= np.where(totals[rows] > 0.0, totals[rows], 1.0)
+    return Guidance(mask=mask, fixed=(frozen, values))

@@ -1,0 +1,230 @@
+"""Aligners of one direction: IBM Models 1 and 2, the diagonal one, and the hidden Markov model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from softcount.errors import LearnerError, shown
+from softcount.families.large import LargeTable
+from softcount.families.tension import Shapes
+from softcount.models.alignment.core import AlignmentCore, Model1Core
+from softcount.models.alignment.hmm import HMMCore
+from softcount.models.alignment.model import OneWay, Sizes
+from softcount.models.alignment.places import DiagonalCore, Model2Core
+from softcount.models.settings import check_number, check_whole
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+
+def check_share(name: str, value: Any) -> None:
+    """Complain unless ``value`` is at least 0 and below 1."""
+    check_number(name, value)
+    if value >= 1.0:
+        raise LearnerError(f"{name}={shown(value)}: must be below 1", "0.1 is usual")
+
+
+class IBM1(OneWay):
+    """IBM Model 1: every source word is as likely as any other to be a target word's origin.
+
+    p(f | e) = Π_j 1/(l + 1) Σ_i t(f_j | e_i) (Brown, Della Pietra, Della Pietra & Mercer 1993).
+    Its likelihood is concave: EM finds the best table from wherever it begins.
+
+    ``null``                 target words may also come from the empty word
+    ``smoothing``            pseudo-counts of every pair of words that occur together (for learners
+                             that need a prior, the Dirichlet prior itself)
+    ``dictionary``           {"house": "maison"}: all that "house" may become. One translation has
+                             probability 1; with several, learning weighs them, unless their weights
+                             are given: {"house": {"maison": 0.8, "chambre": 0.2}}
+    ``dictionary_strength``  so many pseudo-counts for each entry of the dictionary instead: other
+                             translations stay possible
+    ``lowercase``            all words in lower case
+    ``dtype``                numbers of 64 bits, or of 32: half the memory
+
+    >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
+    >>> model = IBM1(null=False).fit(pairs)
+    >>> model.align([("the book", "das buch")])
+    [[(0, 0), (1, 1)]]
+    """
+
+    def __init__(
+        self,
+        *,
+        null: bool = True,
+        smoothing: float = 0.0,
+        dictionary: Any = None,
+        dictionary_strength: float | None = None,
+        lowercase: bool = False,
+        dtype: str = "float64",
+        init: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.null = null
+        self.smoothing = smoothing
+        self.dictionary = dictionary
+        self.dictionary_strength = dictionary_strength
+        self.lowercase = lowercase
+        self.dtype = dtype
+        self.init = init
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        return Model1Core("IBM1", table, self.null)
+
+
+class IBM2(OneWay):
+    """IBM Model 2: places have a table d(i | j, l, m) of their own (Brown et al. 1993).
+
+    ``warm_up``  so many steps of Model 1 come first
+
+    For the other settings see `IBM1`.
+
+    >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
+    >>> IBM2(null=False).fit(pairs).align([("a house", "ein haus")])
+    [[(0, 0), (1, 1)]]
+    """
+
+    def __init__(
+        self,
+        *,
+        null: bool = True,
+        smoothing: float = 0.0,
+        warm_up: int = 5,
+        dictionary: Any = None,
+        dictionary_strength: float | None = None,
+        lowercase: bool = False,
+        dtype: str = "float64",
+        init: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.null = null
+        self.smoothing = smoothing
+        self.warm_up = warm_up
+        self.dictionary = dictionary
+        self.dictionary_strength = dictionary_strength
+        self.lowercase = lowercase
+        self.dtype = dtype
+        self.init = init
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        return Model2Core("IBM2", table, self.null, Shapes.of(*sizes))
+
+
+class Diagonal(OneWay):
+    """Model 2 with one number for all places: how near they are to the diagonal.
+
+    d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the tension λ is learned (Dyer, Chahuneau & Smith 2013).
+
+    ``p_null``   the probability that a target word comes from the empty word
+    ``warm_up``  so many steps of Model 1 come first
+
+    For the other settings see `IBM1`.
+
+    >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
+    >>> Diagonal().fit(pairs).align([("a house", "ein haus")])
+    [[(0, 0), (1, 1)]]
+    """
+
+    def __init__(
+        self,
+        *,
+        null: bool = True,
+        p_null: float = 0.08,
+        smoothing: float = 0.0,
+        warm_up: int = 0,
+        dictionary: Any = None,
+        dictionary_strength: float | None = None,
+        lowercase: bool = False,
+        dtype: str = "float64",
+        init: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.null = null
+        self.p_null = p_null
+        self.smoothing = smoothing
+        self.warm_up = warm_up
+        self.dictionary = dictionary
+        self.dictionary_strength = dictionary_strength
+        self.lowercase = lowercase
+        self.dtype = dtype
+        self.init = init
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        shapes = Shapes.of(*sizes)
+        return DiagonalCore("Diagonal", table, self.null, shapes, self.p_null)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_share("p_null", self.p_null)
+
+
+class HMMAligner(OneWay):
+    """The hidden Markov model: a place depends on the one before it by the width of the jump.
+
+    p(f | e) = Σ_a Π_j p(a_j | a_{j−1}, l) t(f_j | e_{a_j}) (Vogel, Ney & Tillmann 1996), with the
+    empty word as Och & Ney (2003) have it.
+
+    ``p_null``     the probability that a target word comes from the empty word
+    ``max_jump``   wider jumps are all as likely as one of this width
+    ``warm_up``    so many steps of Model 1 come first
+
+    For the other settings see `IBM1`.
+
+    >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
+    >>> HMMAligner().fit(pairs).align([("a house", "ein haus")])
+    [[(0, 0), (1, 1)]]
+    """
+
+    def __init__(
+        self,
+        *,
+        null: bool = True,
+        p_null: float = 0.2,
+        max_jump: int = 20,
+        smoothing: float = 0.0,
+        warm_up: int = 5,
+        dictionary: Any = None,
+        dictionary_strength: float | None = None,
+        lowercase: bool = False,
+        dtype: str = "float64",
+        init: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.null = null
+        self.p_null = p_null
+        self.max_jump = max_jump
+        self.smoothing = smoothing
+        self.warm_up = warm_up
+        self.dictionary = dictionary
+        self.dictionary_strength = dictionary_strength
+        self.lowercase = lowercase
+        self.dtype = dtype
+        self.init = init
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        return HMMCore("HMMAligner", table, self.null, self.p_null, self.max_jump, sizes[0])
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_share("p_null", self.p_null)
+        check_whole("max_jump", self.max_jump)

@@ -1,0 +1,188 @@
+"""The alignment model whose places form a chain."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from softcount.families.jumps import JumpTable, Rows, bins
+from softcount.families.large import LargeTable
+from softcount.kernels import chain, chain_paths, jump_sums, link_columns
+from softcount.kernels.pool import over_rows
+from softcount.models.alignment.core import AlignmentCore, Tally
+from softcount.models.alignment.shards import Block, Shard
+from softcount.types import Array, How, Params
+
+JUMPS = "jumps"
+LANES, FEW_LANES = 32, 8
+WASTE = 1.5
+"""A group of pairs is broken up if going in lockstep would cost so much more than going alone."""
+PIECES = 8
+"""Groups are shared out among so many, whatever the threads: sums have one order."""
+
+
+class Groups(NamedTuple):
+    """Pairs of about one size: members of group g are those from ``begins[g]`` on."""
+
+    begins: Array
+    members: Array
+
+
+def grouped(l: Array, m: Array) -> Groups:
+    """Pairs that go in lockstep."""
+    about = np.floor(np.log(l) / np.log(1.03)).astype(np.int64)
+    order = np.lexsort((m, about))
+    work = l[order].astype(float) ** 2 * m[order]
+    begins = [0]
+    for first in range(0, len(order), LANES):
+        some = order[first : first + LANES]
+        together = float(l[some].max()) ** 2 * m[some].max() * LANES
+        alone = work[first : first + LANES].sum()
+        size = LANES if together <= WASTE * alone else FEW_LANES
+        begins.extend(min(first + n, len(order)) for n in range(size, LANES + 1, size))
+    return Groups(np.unique(begins), order)
+
+
+class HMMCore(AlignmentCore):
+    """p(a | l, m) = Π_j p(a_j | a_{j−1}, l): a chain of jumps (Vogel, Ney & Tillmann 1996)."""
+
+    def __init__(
+        self,
+        name: str,
+        table: LargeTable,
+        null: bool,
+        p_null: float,
+        reach: int,
+        lengths: Array,
+        prior: float = 1.0,
+    ) -> None:
+        super().__init__(name, table, null)
+        self.p_null, self.reach = p_null if null else 0.0, reach
+        self.jumps = JumpTable(reach, lengths, prior)
+        self.families[JUMPS] = self.jumps
+
+    def tally(self, shard: Shard) -> Tally:
+        tally = super().tally(shard)
+        tally.counts[JUMPS] = self.jumps.zeros()
+        return tally
+
+    def chain(self, params: Params, lengths: Array, temper: float = 1.0) -> chain.Jumps:
+        """What the kernels need to know of jumps in sentences of these lengths."""
+        rows = Rows.of(lengths)
+        longest = int(rows.lengths.max(initial=1))
+        widths, starts = bins(self.reach, longest)
+        weights = np.asarray(params[JUMPS])
+        ahead, start = weights[widths], weights[starts]
+        z = np.empty(len(rows))
+        jump_sums.totals(*rows, ahead, longest, start, z)
+        z = np.divide(1.0 - self.p_null, z, where=z > 0.0, out=np.zeros_like(z))
+        begins = np.zeros(longest + 1, np.int64)
+        begins[rows.lengths] = rows.begins[:-1]
+        ahead, start, z = ahead**temper, np.append(start, 0.0) ** temper, z**temper
+        p0 = self.p_null**temper
+        return chain.Jumps(ahead, ahead[::-1].copy(), start, longest, z, begins, p0)
+
+    def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
+        heights, _ = block.sizes
+        cut = slice(*block.span)
+        jumps = self.chain(params, heights)
+        counts = Moves(jumps)
+        if how.fill == "soft" and how.temper == 1.0:
+            tally.logs[cut] = _soft(block, jumps, links, how.threads, counts)
+            tally.attained[cut] = tally.logs[cut]
+        else:
+            tally.logs[cut] = _soft(block, jumps, links.copy(), how.threads, Moves(jumps))
+            tally.attained[cut] = self._filled(params, block, links, how, counts)
+        if not how.score_only:
+            tally.counts[JUMPS] += self._counted(counts, heights)
+
+    def _filled(self, params: Params, block: Block, links: Array, how: How, counts: Moves) -> Array:
+        """Tempered posteriors, best paths or drawn ones; gives the score."""
+        heights, widths = block.sizes
+        jumps = self.chain(params, heights, 1.0 if how.fill == "hard" else how.temper)
+        logs = np.zeros(len(heights))
+        if how.fill != "hard":  # columns that sum to one have powers that are not as small
+            columns = (widths, block.offsets, links, logs)
+            over_rows(link_columns.soften, block.offsets, how.threads, *columns)
+            np.power(links, how.temper, out=links)
+        if how.fill == "soft":
+            return logs + _soft(block, jumps, links, how.threads, counts) / how.temper
+        samples = how.samples if how.fill == "sample" else 1
+        begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths) * samples])
+        paths = np.zeros(begins[-1], np.int32)
+        text = (heights, widths, block.offsets, links, jumps)
+        scores = np.zeros(len(heights))
+        if how.fill == "hard":
+            parts = (*text, paths, begins, scores)
+            over_rows(chain_paths.best, block.offsets, how.threads, *parts)
+        else:
+            softly = _soft(block, jumps, links.copy(), how.threads, Moves(jumps))
+            scores = logs + softly / how.temper
+            draws = (block.numbers, np.uint64(how.stream), samples, paths, begins)
+            over_rows(chain_paths.draw, block.offsets, how.threads, *text, *draws)
+        sums = (counts.widths, counts.starts, counts.left)
+        chain_paths.count_jumps(heights, widths, jumps, paths, begins, samples, *sums)
+        return scores
+
+    def _counted(self, moves: Moves, heights: Array) -> Array:
+        """Jumps by the weights that they have, and by the rows of the family."""
+        family, jumps = self.jumps, moves.jumps
+        where = np.concatenate(bins(self.reach, jumps.middle))
+        moved = np.concatenate([moves.widths, moves.starts])
+        counts = np.bincount(where, moved, family.n_weights)
+        left = np.zeros(len(family.rows))
+        different = np.intersect1d(heights, family.rows.lengths)  # new text may have other lengths
+        for l, begin in zip(different, family.rows.at(different), strict=True):
+            at = jumps.rows[l]
+            left[begin : begin + l + 1] = moves.left[at : at + l + 1]
+        return np.concatenate([counts, left])
+
+
+class Moves:
+    """Expected jumps: by width, by first place, and by the place that was left."""
+
+    def __init__(self, jumps: chain.Jumps) -> None:
+        self.jumps = jumps
+        self.widths = np.zeros(len(jumps.ahead))
+        self.starts = np.zeros(len(jumps.start) - 1)
+        self.left = np.zeros(len(jumps.z))
+
+    def add(self, other: Moves) -> None:
+        self.widths += other.widths
+        self.starts += other.starts
+        self.left += other.left
+
+
+def _soft(block: Block, jumps: chain.Jumps, links: Array, threads: int, moves: Moves) -> Array:
+    """Emissions become posteriors, in place; adds expected jumps, gives log p of each pair."""
+    groups = grouped(*block.sizes)
+    logs = np.zeros(len(block.numbers))
+    n = len(groups.begins) - 1
+    cuts = np.unique(np.linspace(0, n, PIECES + 1).astype(np.int64))
+    sources, targets = block.sides
+    own = [Moves(jumps) for _ in cuts[1:]]
+
+    def work(piece: int) -> None:
+        sums = own[piece]
+        chain.chains(
+            cuts[piece],
+            cuts[piece + 1],
+            *groups,
+            sources,
+            targets,
+            block.offsets,
+            jumps,
+            links,
+            logs,
+            sums.widths,
+            sums.starts,
+            sums.left,
+        )
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(len(own))))
+    for sums in own:
+        moves.add(sums)
+    return logs

@@ -1,0 +1,233 @@
+"""What aligners of one direction share: how they learn, align and keep their tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self, Unpack
+
+import numpy as np
+
+from softcount.corpus.bitext import Bitext, bitext
+from softcount.corpus.links import FlatLinks, Link
+from softcount.corpus.numbering import Vocabulary
+from softcount.errors import DataError, LearnerError, shown
+from softcount.families.large import LargeTable
+from softcount.fit import fit
+from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core
+from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
+from softcount.models.alignment.dictionary import Dictionary, Guidance, guidance
+from softcount.models.alignment.known import known_links
+from softcount.models.alignment.lexicon import Lexicon
+from softcount.models.alignment.reading import Words, chunks, new_pairs
+from softcount.models.alignment.shards import Block, Pairs, Shard
+from softcount.models.alignment.tables import Tables
+from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.models.settings import check_number, check_whole
+from softcount.types import Array, How, Params
+
+PRECISIONS = ("float64", "float32")
+Sizes = tuple[Array, Array]
+"""Source and target lengths."""
+SOFT = How()
+
+
+class OneWay(Aligning, Tables, Estimator):
+    """An aligner that makes target sentences of source sentences.
+
+    After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
+    """
+
+    null: bool
+    smoothing: float
+    dictionary: Any
+    dictionary_strength: float | None
+    lowercase: bool
+    dtype: str
+    warm_up: int = 0
+    core_: AlignmentCore
+    lexicon_: Lexicon
+    words_: Words
+    _corpus: Pairs | None
+
+    @abstractmethod
+    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        """The core for pairs of these lengths."""
+
+    # learning
+    def fit(  # type: ignore[override]  # known links come with the pairs
+        self,
+        pairs: Any,
+        y: Any = None,
+        *,
+        links: Sequence[Any] | None = None,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from sentence pairs; ``y`` is ignored.
+
+        ``pairs``  a `Bitext`, or what `softcount.corpus.bitext.bitext` takes: "source ||| target"
+                   texts, or (source, target) tuples
+        ``links``  what is known of alignments: for each pair None or a list of (i, j) links. A
+                   target word that has any comes from one of these; of the others nothing is known
+
+        For the other options see `softcount.models.base.FitOptions`.
+        """
+        with all_or_nothing(self):
+            core, corpus = self.bind(pairs, links)
+            return self.learn(core, corpus, init, **options)
+
+    def bind(self, data: Any, links: Sequence[Any] | None = None) -> tuple[AlignmentCore, Pairs]:
+        """The core and the corpus."""
+        self._check_settings()
+        told = None if self.dictionary is None else Dictionary.of(self.dictionary)
+        like = None if told is None else told.words
+        pairs = bitext(data, lowercase=self.lowercase, like=like)
+        known = known_links(links, pairs)
+        words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
+        entries = None if told is None else told.numbered(words[0].numbers, words[1].numbers)
+        corpus = Pairs(pairs, self.null, known, None if entries is None else entries[:2])
+        if not len(corpus):
+            raise DataError(
+                "there is nothing to learn from: every pair has an empty side", "look at the pairs"
+            )
+        self.words_, self.lexicon_ = words, corpus.lexicon
+        self.guidance_ = Guidance()
+        if entries is not None:
+            self.guidance_ = guidance(entries, corpus.lexicon, self.dictionary_strength)
+        return self.made_core(self.made_table(), corpus.everything.sizes), corpus
+
+    def bind_more(self, core: AlignmentCore, data: Any) -> Pairs:
+        pairs = new_pairs(data, self.words_, self.lowercase)
+        return Pairs(pairs, self.null, lexicon=self.lexicon_)
+
+    def made_table(self) -> LargeTable:
+        word = "maximise" if self.learner is None else self.learner.m
+        if word != "maximise" and self.smoothing == 0.0:
+            raise LearnerError(
+                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.01"
+            )
+        return self._table(self.smoothing + (word == "maximise"))
+
+    def _table(self, prior: float) -> LargeTable:
+        """The family of translations, with what the dictionary says."""
+        told, lexicon = self.guidance_, self.lexicon_
+        return LargeTable(
+            lexicon.indptr,
+            lexicon.targets,
+            prior if told.counts is None else prior + told.counts,
+            told.mask,
+            None if told.fixed is None else told.fixed[0],
+            dtype=self.dtype,
+        )
+
+    def model1(self) -> Model1Core:
+        """Model 1 for the same words: what others begin with."""
+        return Model1Core("warm-up", self._table(1.0 + self.smoothing), self.null)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_number("smoothing", self.smoothing, "0: none; 0.01 is a little")
+        check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")
+        if self.dictionary_strength is not None:
+            check_number("dictionary_strength", self.dictionary_strength, above=True)
+        if self.dtype not in PRECISIONS:
+            raise LearnerError(f"dtype={self.dtype!r} is unknown", "float64 or float32")
+
+    def start_values(self, core: AlignmentCore, corpus: Pairs, init: Any) -> Any:
+        if isinstance(init, Mapping):
+            return core.params(init)
+        if init is not None and (not isinstance(init, str) or init not in ("uniform", "random")):
+            raise LearnerError(
+                f"init={shown(init)} is not known here", "'uniform', 'random', or tables"
+            )
+        families = core.families
+        if init == "random":
+            return lambda rng: self._guided({n: f.random(rng) for n, f in families.items()})
+        start = {name: family.uniform() for name, family in families.items() if name != TABLE}
+        table = self._warmed_up(corpus) if init is None and self.warm_up else self._even()
+        return {TABLE: table, **start}
+
+    def _even(self) -> Array:
+        """All translations as likely as all others."""
+        lexicon = self.lexicon_
+        table = np.full(len(lexicon), 1.0 / max(lexicon.n_targets, 1), self.dtype)
+        return self.guidance_.start(table, lexicon.indptr)
+
+    def _guided(self, params: Params) -> Params:
+        table = self.guidance_.start(params[TABLE], self.lexicon_.indptr)
+        return {**params, TABLE: table}
+
+    def _warmed_up(self, corpus: Pairs) -> Array:
+        """The table after a few steps of Model 1."""
+        core = self.model1()
+        core.usual_dials = {"max_iter": self.warm_up, "tol": 0.0}
+        return fit(core, corpus, None, self.engine, init={TABLE: self._even()}).params[TABLE]
+
+    def remember(self, corpus: Pairs) -> None:
+        self._corpus = corpus
+        self.n_iter_ = len(self.fit_.trace) - 1
+
+    # aligning
+    def shards(self, pairs: Any) -> tuple[Bitext, Iterator[Shard]]:
+        self._require_fit()
+        own = getattr(self, "_corpus", None)
+        if own is not None and (pairs is None or pairs is own.pairs):
+            return own.pairs, iter([own.everything])
+        if pairs is None:
+            raise DataError("the pairs learned from are gone", "give pairs to align")
+        text = new_pairs(pairs, self.words_, self.lowercase)
+        return text, chunks(text, self.lexicon_, self.null)
+
+    def align(self, pairs: Any = None, *, threshold: float | None = None) -> list[list[Link]]:
+        """The links (i, j) of each pair: source place and target place, counted from 0.
+
+        ``pairs``      None: the pairs learned from
+        ``threshold``  all links that are more probable than this; None: the best alignment
+        """
+        return self.links(pairs, threshold=threshold)[0].lists()
+
+    def links(
+        self, pairs: Any = None, *, threshold: float | None = None, probabilities: bool = False
+    ) -> tuple[FlatLinks, Array]:
+        """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
+        if threshold is None:
+            return self.chosen(pairs, lambda shard: self._best(shard, probabilities))
+        level = checked_level(threshold)
+        return self.chosen(
+            pairs, lambda shard: (above(*found, level) for found in self.beliefs(shard))
+        )
+
+    def _best(self, shard: Shard, probabilities: bool) -> Iterator[Found]:
+        believed = self.beliefs(shard) if probabilities else None
+        for block, links in self.beliefs(shard, How(fill="hard")):
+            found = above(block, links, HALF)
+            yield found if believed is None else found.valued(block, next(believed)[1])
+
+    def beliefs(
+        self, shard: Shard, how: How = SOFT, blocks: Iterable[Block] | None = None
+    ) -> Iterator[tuple[Block, Array]]:
+        table, tally = shard.own(self.raw_params_[TABLE]), self.core_.tally(shard)
+        for block in blocks or shard.blocks():
+            links = block.gather(table)
+            self.core_.infer(self.raw_params_, block, links, how, tally)
+            yield block, links
+
+    def score_samples(self, pairs: Any = None) -> Array:
+        """log p(target | source) of each pair; 0 for one with an empty side."""
+        text, shards = self.shards(pairs)
+        logs = np.zeros(len(text))
+        for shard in shards:
+            logs[shard.numbers] = self.core_.logs(self.raw_params_, shard)
+        return logs
+
+    def score(self, pairs: Any, y: Any = None) -> float:
+        """The mean log p(target | source) of a pair."""
+        return float(self.score_samples(pairs).mean())
+
+    def perplexity(self, pairs: Any) -> float:
+        """exp of the negative log-likelihood a target word."""
+        text, _ = self.shards(pairs)
+        full = text.source.lengths > 0
+        words = max(float(text.target.lengths[full].sum()), 1.0)
+        return float(np.exp(-self.score_samples(text).sum() / words))

@@ -1,0 +1,130 @@
+"""Models in which a source place depends on the target place and the lengths: d(i | j, l, m)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from softcount.families.large import LargeTable
+from softcount.families.sparse import SparseCategorical
+from softcount.families.tension import Shapes, Tension
+from softcount.kernels import diagonal, link_columns
+from softcount.kernels.pool import over_rows
+from softcount.models.alignment.core import AlignmentCore, Tally, fill_columns
+from softcount.models.alignment.shards import Block, Shard
+from softcount.types import Array, How, Params
+
+PLACES = "places"
+
+
+class PlacesCore(AlignmentCore):
+    """p(f, a | e) = Π_j t(f_j | e_{a_j}) d(a_j | j, l, m); the empty word's place comes last."""
+
+    shapes: Shapes
+
+    @abstractmethod
+    def cells(self, params: Params, shapes: Shapes) -> Array:
+        """d of these shapes, which may be new, (l + 1, m) each."""
+
+    @abstractmethod
+    def counted(self, cells: Array) -> Array:
+        """Counts of the cells of this model's shapes, as its family wants them."""
+
+    def tally(self, shard: Shard) -> Tally:
+        tally = super().tally(shard)
+        tally.counts[PLACES] = np.zeros(0)
+        return tally
+
+    def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
+        shapes = Shapes.of(*block.sizes)
+        number = shapes.numbers(*block.sizes)
+        at = shapes.begins[number]
+        cells = self.cells(params, shapes).astype(links.dtype, copy=False)
+        over_rows(link_columns.weigh, block.offsets, how.threads, block.offsets, at, cells, links)
+        cut = slice(*block.span)
+        tally.logs[cut], tally.attained[cut] = fill_columns(block, links, how)
+        if not how.score_only:
+            order = np.argsort(number, kind="stable")
+            groups = np.searchsorted(number[order], np.arange(len(shapes.heights) + 1))
+            sums = np.zeros(shapes.n_cells)
+            parts = (groups, order, block.offsets, at, links, sums)
+            over_rows(link_columns.add_places, shapes.begins, how.threads, *parts)
+            self._add(tally, shapes, sums)
+
+    def _add(self, tally: Tally, shapes: Shapes, sums: Array) -> None:
+        """Add the cells of some shapes to those of the model's, as far as it has them."""
+        own = np.zeros(self.shapes.n_cells)
+        where = self.shapes.numbers(shapes.heights, shapes.widths)
+        for number, begin, end in zip(where, shapes.begins, shapes.begins[1:], strict=False):
+            if number >= 0:
+                at = self.shapes.begins[number]
+                own[at : at + end - begin] = sums[begin:end]
+        counts = self.counted(own)
+        before = tally.counts[PLACES]
+        tally.counts[PLACES] = counts if not len(before) else before + counts
+
+
+class Model2Core(PlacesCore):
+    """d(i | j, l, m) is a table (Brown et al. 1993); lengths never seen have d = 1 / (l + 1)."""
+
+    def __init__(
+        self, name: str, table: LargeTable, null: bool, shapes: Shapes, prior: float = 1.0
+    ) -> None:
+        super().__init__(name, table, null)
+        self.shapes = shapes
+        rows = np.repeat(shapes.heights + 1, shapes.widths)
+        mask = None if null else self._without_null
+        self.places = SparseCategorical(np.concatenate([[0], np.cumsum(rows)]), prior, mask)
+        self.families[PLACES] = self.places
+
+    @cached_property
+    def _order(self) -> Array:
+        """Cells lie by source place, the family's rows by target place: where each cell is."""
+        parts = [
+            begin + np.arange((l + 1) * m).reshape(m, l + 1).T.reshape(-1)
+            for l, m, begin in zip(*self.shapes[:2], self.shapes.begins, strict=False)
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    @property
+    def _without_null(self) -> Array:
+        last = np.cumsum(np.repeat(self.shapes.heights + 1, self.shapes.widths)) - 1
+        mask = np.ones(self.shapes.n_cells, bool)
+        mask[last] = False
+        return mask
+
+    def cells(self, params: Params, shapes: Shapes) -> Array:
+        own = np.asarray(params[PLACES])[self._order]
+        sizes = np.diff(shapes.begins)
+        found = np.repeat(1.0 / np.maximum(shapes.heights + self.null, 1), sizes)
+        for n, number in enumerate(self.shapes.numbers(shapes.heights, shapes.widths).tolist()):
+            if number >= 0:
+                begin = self.shapes.begins[number]
+                found[shapes.begins[n] : shapes.begins[n + 1]] = own[begin : begin + sizes[n]]
+        return found
+
+    def counted(self, cells: Array) -> Array:
+        counts = np.empty_like(cells)
+        counts[self._order] = cells
+        return counts
+
+
+class DiagonalCore(PlacesCore):
+    """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the empty word has p₀ (Dyer et al. 2013)."""
+
+    def __init__(
+        self, name: str, table: LargeTable, null: bool, shapes: Shapes, p_null: float
+    ) -> None:
+        super().__init__(name, table, null)
+        self.shapes, self.p_null = shapes, p_null if null else 0.0
+        self.families[PLACES] = Tension(shapes)
+
+    def cells(self, params: Params, shapes: Shapes) -> Array:
+        found = np.zeros(shapes.n_cells)
+        diagonal.fill(*shapes, float(params[PLACES][0]), self.p_null, found)
+        return found
+
+    def counted(self, cells: Array) -> Array:
+        return cells

@@ -1,0 +1,66 @@
+"""An aligner's tables, as users look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError, shown
+from softcount.models.alignment.core import TABLE
+from softcount.models.alignment.lexicon import Lexicon
+from softcount.models.alignment.reading import Words
+from softcount.types import Params
+
+
+class Tables:
+    """What can be asked of a table of translations (a mixin)."""
+
+    lexicon_: Lexicon
+    words_: Words
+    raw_params_: Params
+
+    @property
+    def source_words_(self) -> list[str]:
+        """The source words, in the order of the table's rows."""
+        return list(self.words_[0].words)
+
+    @property
+    def target_words_(self) -> list[str]:
+        """The target words, in the order of the table's columns."""
+        return list(self.words_[1].words)
+
+    def table(self) -> Any:
+        """t(f | e) as a sparse matrix: a row for each source word, the empty word's last."""
+        lexicon, values = self.lexicon_, np.asarray(self.raw_params_[TABLE], dtype=float)
+        shape = (lexicon.n_sources + 1, lexicon.n_targets)
+        places = lexicon.targets.astype(np.int32)
+        return sparse.csr_matrix((values, places, lexicon.indptr), shape)
+
+    def translations(self, word: str | None, n: int = 10) -> list[tuple[str, float]]:
+        """The n most probable translations of a source word; None: what comes from no word."""
+        lexicon = self.lexicon_
+        row = lexicon.n_sources if word is None else self.words_[0].numbers.get(word)
+        if row is None:
+            raise DataError(f"the word {shown(word)} was never seen", "give a source word")
+        cut = slice(int(lexicon.indptr[row]), int(lexicon.indptr[row + 1]))
+        values = np.asarray(self.raw_params_[TABLE])[cut]
+        best = np.argsort(-values, kind="stable")[:n]
+        names = self.words_[1].words
+        return [(names[lexicon.targets[cut][k]], float(values[k])) for k in best]
+
+    @property
+    def params_(self) -> dict[str, Any]:
+        """All tables: "translation" as {source word: {target word: p}}, None the empty word."""
+        lexicon, names = self.lexicon_, self.words_[1].words
+        values = np.asarray(self.raw_params_[TABLE])
+        rows = [*self.words_[0].words, None]
+        table = {
+            word: {
+                names[f]: float(p) for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)
+            }
+            for word, a, b in zip(rows, lexicon.indptr, lexicon.indptr[1:], strict=False)
+        }
+        others = {name: np.array(value) for name, value in self.raw_params_.items()}
+        return {**others, TABLE: table}
