@@ -25,6 +25,7 @@ from softcount._version import __version__
 if TYPE_CHECKING:
     from softcount.checks import check_model
     from softcount.corpus.archive import Archive
+    from softcount.corpus.bitext import Bitext, bitext, read_bitext
     from softcount.engines import Local
     from softcount.errors import (
         DataError,
@@ -63,6 +64,10 @@ if TYPE_CHECKING:
         VariationalBayes,
         anneal,
     )
+    from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, HMMAligner
+    from softcount.models.alignment.phrases import phrase_table, phrases
+    from softcount.models.alignment.symmetrise import symmetrise
+    from softcount.models.language import LanguageModel
     from softcount.models.mixture import (
         CollapseWarning,
         DirichletProcessGaussianMixture,
@@ -77,6 +82,7 @@ if TYPE_CHECKING:
     from softcount.models.senses import Sense, SenseInducer
     from softcount.models.story import StoryModel, story, table
     from softcount.models.topics import LDA, PLSA
+    from softcount.models.translate import Translator
     from softcount.show.over_time import topics_over_time
     from softcount.show.topics import topic_report
     from softcount.store import load
@@ -85,6 +91,25 @@ if TYPE_CHECKING:
     from softcount.verdict import Verdict
 
 _HOME = {
+    "softcount.models.translate": ("Translator",),
+    "softcount.models.language": ("LanguageModel",),
+    "softcount.models.alignment.symmetrise": ("symmetrise",),
+    "softcount.models.alignment.phrases": (
+        "phrase_table",
+        "phrases",
+    ),
+    "softcount.models.alignment": (
+        "IBM1",
+        "IBM2",
+        "Aligner",
+        "Diagonal",
+        "HMMAligner",
+    ),
+    "softcount.corpus.bitext": (
+        "Bitext",
+        "bitext",
+        "read_bitext",
+    ),
     "softcount.models.mixture": (
         "CollapseWarning",
         "DirichletProcessGaussianMixture",
@@ -157,27 +182,34 @@ _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "EM",
+    "IBM1",
+    "IBM2",
     "LDA",
     "PLSA",
     "Agreement",
+    "Aligner",
     "Archive",
     "Batch",
+    "Bitext",
     "Categorical",
     "CollapseWarning",
     "CollapsedGibbs",
     "DataError",
+    "Diagonal",
     "DirichletProcessGaussianMixture",
     "DirichletProcessMixture",
     "Fit",
     "Gaussian",
     "GaussianMixture",
     "Gibbs",
+    "HMMAligner",
     "HardEM",
     "HeldOut",
     "ImpossibleItem",
     "Incremental",
     "IncrementalEM",
     "KMeans",
+    "LanguageModel",
     "Learner",
     "LearnerError",
     "Local",
@@ -207,17 +239,23 @@ __all__ = [
     "StoryModel",
     "TemperedEM",
     "Trace",
+    "Translator",
     "VariationalBayes",
     "Verdict",
     "__version__",
     "agreement",
     "anneal",
+    "bitext",
     "check_model",
     "decompose",
     "held_out",
     "load",
+    "phrase_table",
+    "phrases",
+    "read_bitext",
     "select",
     "story",
+    "symmetrise",
     "table",
     "topic_report",
     "topics_over_time",

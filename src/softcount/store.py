@@ -38,6 +38,10 @@ LOADERS = {
     "story": "softcount.models.story:StoryModel",
     **{name: f"softcount.models.topics:{name}" for name in ("LDA", "PLSA")},
     **{
+        name: f"softcount.models.alignment:{name}"
+        for name in ("Aligner", "Diagonal", "HMMAligner", "IBM1", "IBM2")
+    },
+    **{
         name: f"softcount.models.mixture:{name}"
         for name in (
             "DirichletProcessGaussianMixture",

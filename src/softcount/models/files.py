@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Self, TypeVar
 
@@ -90,11 +90,14 @@ def _plain(value: Any) -> Any:
 
 def restore(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
     """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
-    strange = set(given) - set(cls._get_param_names())  # type: ignore[attr-defined]
-    if strange:
-        raise TypeError(f"{cls.__name__} has no setting {sorted(strange)[0]!r}")
+    settings = settings_of(cls, stored, given)
+    return guarded(cls, lambda: _restored(cls, stored, settings, given))
+
+
+def guarded(cls: type[M], made: Callable[[], M]) -> M:
+    """A model that is made from a file, if the file makes sense."""
     try:
-        return _restored(cls, stored, given)
+        return made()
     except StoreError:
         raise
     except (
@@ -111,13 +114,26 @@ def restore(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
         ) from error
 
 
-def _restored(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> M:
-    settings = stored.meta["settings"]
-    strange = set(settings) - set(cls._get_param_names())  # type: ignore[attr-defined]
+def settings_of(cls: type[M], stored: store.Stored, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a file, and those that are given beside it."""
+    known = set(cls._get_param_names())  # type: ignore[attr-defined]
+    strange = set(given) - known
+    if strange:
+        raise TypeError(f"{cls.__name__} has no setting {sorted(strange)[0]!r}")
+    settings = stored.meta.get("settings")
+    if not isinstance(settings, Mapping):
+        raise StoreError(f"the file does not describe a {cls.__name__}: no settings", AGAIN)
+    strange = set(settings) - known
     strange |= {name for name in OBJECTS if settings.get(name) is not None}
     if strange:
         raise StoreError(f"a {cls.__name__} has no setting {sorted(strange)[0]!r}", AGAIN)
-    model: Any = cls(**{**settings, **given})
+    return {**settings, **given}
+
+
+def _restored(
+    cls: type[M], stored: store.Stored, settings: Mapping[str, Any], given: Mapping[str, Any]
+) -> M:
+    model: Any = cls(**settings)
     model.n_features_in_ = _n_features(stored.meta["n_features"])
     names = strings(stored.meta["feature_names"], model.n_features_in_, "names of columns")
     if names is not None:

@@ -127,8 +127,8 @@ class AgreementCore:
         }
 
 
-def one_way(params: Params, way: str) -> Params:
-    """The parameters of one direction, under their own names."""
+def one_way(params: Mapping[str, Any], way: str) -> dict[str, Any]:
+    """The parameters, or counts, of one direction, under their own names."""
     return {name.removeprefix(way): p for name, p in params.items() if name.startswith(way)}
 
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from softcount import store
 from softcount.corpus.bitext import Bitext
 from softcount.corpus.links import FlatLinks, Link
 from softcount.errors import LearnerError, shown
 from softcount.fit import fit
 from softcount.kernels import agreement as kernels
 from softcount.models.alignment.agreement import (
+    BACKWARD,
+    FORWARD,
     AgreementCore,
     TwoWay,
     TwoWayPairs,
@@ -22,7 +25,10 @@ from softcount.models.alignment.agreement import (
 from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
 from softcount.models.alignment.dictionary import Dictionary
 from softcount.models.alignment.estimators import IBM1, IBM2, Diagonal, HMMAligner
+from softcount.models.alignment.files import StoredAligner, pack, part, unpack
+from softcount.models.alignment.growth import Past, grown, past_of
 from softcount.models.alignment.model import OneWay
+from softcount.models.alignment.reading import Words
 from softcount.models.alignment.shards import Block
 from softcount.models.alignment.symmetrise import symmetrise_all
 from softcount.models.base import Estimator, FitOptions, all_or_nothing
@@ -37,7 +43,7 @@ MEANS = ("product", "soft-union")
 """Ways to join the posteriors of both directions; all others symmetrise best alignments."""
 
 
-class Aligner(Aligning, Estimator):
+class Aligner(Aligning, StoredAligner, Estimator):
     """Both directions, which learn to agree (Liang, Taskar & Klein 2006).
 
     ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
@@ -55,6 +61,7 @@ class Aligner(Aligning, Estimator):
 
     forward_: OneWay
     backward_: OneWay
+    _corpus: TwoWayPairs | None
 
     def __init__(
         self,
@@ -104,6 +111,13 @@ class Aligner(Aligning, Estimator):
             core, corpus = self.bind(pairs, links)
             return self.learn(core, corpus, init, **options)
 
+    def _directions(self) -> tuple[OneWay, OneWay]:
+        """Both directions' own estimators."""
+        if self.dictionary is None:
+            return self._one_way(None), self._one_way(None)
+        told = Dictionary.of(self.dictionary)
+        return self._one_way(self.dictionary), self._one_way(told.flipped().plain())
+
     def _one_way(self, dictionary: Any) -> OneWay:
         """A direction's own estimator."""
         if self.model not in MODELS:
@@ -120,9 +134,7 @@ class Aligner(Aligning, Estimator):
     ) -> tuple[AgreementCore, TwoWayPairs]:
         """The core and the corpus."""
         self._check_settings()
-        told = None if self.dictionary is None else Dictionary.of(self.dictionary)
-        self.forward_ = self._one_way(None if told is None else told.entries)
-        self.backward_ = self._one_way(None if told is None else told.flipped().entries)
+        self.forward_, self.backward_ = self._directions()
         forward, there = self.forward_.bind(data, links)
         backward, back = self.backward_.bind(there.pairs.flipped())
         back.known = there.known and there.known.flipped()
@@ -159,7 +171,8 @@ class Aligner(Aligning, Estimator):
 
     def _warmed_up(self, start: dict[str, Array], corpus: TwoWayPairs) -> dict[str, Array]:
         """Model 1 in both directions, in agreement; its first step has nothing to agree on yet."""
-        forward, backward = self.forward_.model1(), self.backward_.model1()
+        forward = self.forward_.model1(corpus.forward)
+        backward = self.backward_.model1(corpus.backward)
         for agree, steps in ((False, 1), (self.agree, self.warm_up - 1)):
             core = AgreementCore("warm-up", forward, backward, agree)
             core.usual_dials = {"max_iter": steps, "tol": 0.0}
@@ -173,8 +186,52 @@ class Aligner(Aligning, Estimator):
         ways = ((self.forward_, corpus.forward), (self.backward_, corpus.backward))
         for (way, pairs), (name, own) in zip(ways, core.ways, strict=True):
             way.core_, way.raw_params_ = own, one_way(found.params, name)
-            way.signature_, way._corpus = found.signature, pairs
-        self._corpus: TwoWayPairs | None = corpus
+            way.signature_, way._corpus, way._before = found.signature, pairs, None
+        self._corpus = corpus
+
+    def partial_fit(self, pairs: Any, y: Any = None, *, links: Sequence[Any] | None = None) -> Self:
+        """Learn from more pairs; see `IBM1.partial_fit`."""
+        if not hasattr(self, "raw_params_"):
+            return self.fit(pairs, links=links)
+        with all_or_nothing(self), all_or_nothing(self.forward_), all_or_nothing(self.backward_):
+            self._check_settings()
+            forward_past, backward_past = self.pasts()
+            forward = grown(self.forward_, pairs, links, forward_past)
+            backward = grown(self.backward_, forward.corpus.pairs.flipped(), None, backward_past)
+            backward.corpus.known = forward.corpus.known and forward.corpus.known.flipped()
+            ways = (forward, backward)
+            own = forward.remembering(), backward.remembering()
+            core = AgreementCore(self._name, own[0], own[1], self.agree)
+            corpus = TwoWayPairs(forward.corpus, backward.corpus)
+            start = {
+                name + table: values
+                for name, way in zip((FORWARD, BACKWARD), ways, strict=True)
+                for table, values in way.start.items()
+            }
+            found = self._run(core, corpus, self.learner, start, 0, {})
+            for way in ways:
+                way.forgetting()
+            core = AgreementCore(self._name, forward.core, backward.core, self.agree)
+            self.keep(core, corpus, found)
+            self.forward_._before, self.backward_._before = forward.past, backward.past
+            return self
+
+    def pasts(self) -> tuple[Past, Past]:
+        """Expected counts of all pairs that either direction has seen."""
+        ways = (self.forward_, self.backward_)
+        if self._corpus is None:
+            return ways[0].past(), ways[1].past()
+        (shard,) = self._corpus.shards()
+        counts = self.core_.expect(self.raw_params_, shard, How()).counts
+        forward, backward = (
+            past_of(one_way(counts, name), way.lexicon_)
+            for name, way in zip((FORWARD, BACKWARD), ways, strict=True)
+        )
+        before = ways[0]._before, ways[1]._before
+        return (
+            forward if before[0] is None else before[0] + forward,
+            backward if before[1] is None else before[1] + backward,
+        )
 
     # aligning
     def shards(self, pairs: Any) -> tuple[Bitext, Iterator[TwoWay]]:
@@ -236,6 +293,29 @@ class Aligner(Aligning, Estimator):
         for (block, links), (other, back) in zip(forward, backward, strict=True):
             together(kernels.join, (block, other), (links, back), 1, method == "product")
             yield block, links
+
+    # files
+    def packed(self) -> tuple[dict[str, Array], list[list[str]]]:
+        past, back = self.pasts()
+        arrays = pack(self.forward_, past, FORWARD) | pack(self.backward_, back, BACKWARD)
+        return arrays, [list(side.words) for side in self.forward_.words_]
+
+    def unpack(self, stored: store.Stored, words: Words) -> None:
+        self._check_settings()
+        self.forward_, self.backward_ = self._directions()
+        unpack(self.forward_, part(stored, FORWARD), words)
+        unpack(self.backward_, part(stored, BACKWARD), (words[1], words[0]))
+        self.core_ = AgreementCore(
+            self._name, self.forward_.core_, self.backward_.core_, self.agree
+        )
+        self.raw_params_ = {
+            way + name: table
+            for way, own in ((FORWARD, self.forward_), (BACKWARD, self.backward_))
+            for name, table in own.raw_params_.items()
+        }
+        for way in (self.forward_, self.backward_):
+            way.signature_ = stored.signature
+        self._corpus = None
 
 
 def _symmetrised(forward: FlatLinks, backward: FlatLinks, method: Any) -> FlatLinks:

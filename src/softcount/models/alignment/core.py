@@ -34,12 +34,23 @@ class Tally:
     counts: dict[str, Array] = field(default_factory=dict)
 
 
+Sizes = tuple[Array, Array]
+"""Source and target lengths."""
+
+
+def different(sizes: Sizes) -> Sizes:
+    """Every pair of lengths once, in order."""
+    heights, widths = np.unique(np.stack(sizes, axis=1).astype(np.int64), axis=0).T
+    return np.ascontiguousarray(heights), np.ascontiguousarray(widths)
+
+
 class AlignmentCore:
     """p(f | e) = Σ_a Π_j t(f_j | e_{a_j}) p(a | l, m): models differ in p(a | l, m) alone.
 
     The table "translation" is t, its last row that of the empty word.
 
-    ``null``  whether target words may come from the empty word
+    ``null``   whether target words may come from the empty word
+    ``sizes``  source and target lengths of the pairs learned from, each different pair once
     """
 
     threads_inside = True
@@ -47,8 +58,9 @@ class AlignmentCore:
     """More steps raise the likelihood, and lower the quality of alignments."""
     entropy_of = (TABLE,)
 
-    def __init__(self, name: str, table: LargeTable, null: bool) -> None:
+    def __init__(self, name: str, table: LargeTable, null: bool, sizes: Sizes) -> None:
         self.name, self.table, self.null = name, table, null
+        self.sizes = different(sizes)
         self.families: dict[str, Family] = {TABLE: table}
 
     @abstractmethod
@@ -90,6 +102,12 @@ class AlignmentCore:
         for block in shard.blocks():
             self.infer(params, block, block.gather(table), how, tally)
         return tally.logs
+
+    def adopt(
+        self, old: AlignmentCore, params: Params, counts: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Parameters and counts of an old core that had fewer lengths, but for the translations."""
+        return {}, {}
 
     def totals(self, shard: Shard) -> dict[str, float]:
         """Every target word has one source."""

@@ -40,6 +40,10 @@ class Dictionary:
                 found.setdefault(target, {})[source] = None
         return Dictionary(found)
 
+    def plain(self) -> dict[str, list[str]]:
+        """As a setting, without weights."""
+        return {source: list(known) for source, known in self.entries.items()}
+
     @property
     def words(self) -> tuple[list[str], list[str]]:
         """All its source words, and all its target words."""

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.errors import LearnerError, shown
 from softcount.families.large import LargeTable
-from softcount.families.tension import Shapes
-from softcount.models.alignment.core import AlignmentCore, Model1Core
+from softcount.models.alignment.core import AlignmentCore, Model1Core, Sizes
 from softcount.models.alignment.hmm import HMMCore
-from softcount.models.alignment.model import OneWay, Sizes
+from softcount.models.alignment.model import OneWay
 from softcount.models.alignment.places import DiagonalCore, Model2Core
 from softcount.models.settings import check_number, check_whole
 
@@ -74,7 +73,7 @@ class IBM1(OneWay):
         self.random_state = random_state
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        return Model1Core("IBM1", table, self.null)
+        return Model1Core("IBM1", table, self.null, sizes)
 
 
 class IBM2(OneWay):
@@ -117,7 +116,7 @@ class IBM2(OneWay):
         self.random_state = random_state
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        return Model2Core("IBM2", table, self.null, Shapes.of(*sizes))
+        return Model2Core("IBM2", table, self.null, sizes)
 
 
 class Diagonal(OneWay):
@@ -165,8 +164,7 @@ class Diagonal(OneWay):
         self.random_state = random_state
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        shapes = Shapes.of(*sizes)
-        return DiagonalCore("Diagonal", table, self.null, shapes, self.p_null)
+        return DiagonalCore("Diagonal", table, self.null, sizes, self.p_null)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -222,7 +220,7 @@ class HMMAligner(OneWay):
         self.random_state = random_state
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        return HMMCore("HMMAligner", table, self.null, self.p_null, self.max_jump, sizes[0])
+        return HMMCore("HMMAligner", table, self.null, self.p_null, self.max_jump, sizes)
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from softcount.families.jumps import JumpTable, Rows, bins
 from softcount.families.large import LargeTable
 from softcount.kernels import chain, chain_paths, jump_sums, link_columns
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.core import AlignmentCore, Tally
+from softcount.models.alignment.core import AlignmentCore, Sizes, Tally
 from softcount.models.alignment.shards import Block, Shard
 from softcount.types import Array, How, Params
 
@@ -55,12 +56,12 @@ class HMMCore(AlignmentCore):
         null: bool,
         p_null: float,
         reach: int,
-        lengths: Array,
+        sizes: Sizes,
         prior: float = 1.0,
     ) -> None:
-        super().__init__(name, table, null)
+        super().__init__(name, table, null, sizes)
         self.p_null, self.reach = p_null if null else 0.0, reach
-        self.jumps = JumpTable(reach, lengths, prior)
+        self.jumps = JumpTable(reach, self.sizes[0], prior)
         self.families[JUMPS] = self.jumps
 
     def tally(self, shard: Shard) -> Tally:
@@ -125,6 +126,20 @@ class HMMCore(AlignmentCore):
         sums = (counts.widths, counts.starts, counts.left)
         chain_paths.count_jumps(heights, widths, jumps, paths, begins, samples, *sums)
         return scores
+
+    def adopt(
+        self, old: Any, params: Params, counts: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        before, seen = old.jumps, counts[JUMPS]
+        own = self.jumps.zeros()
+        own[: before.n_weights] = seen[: before.n_weights]
+        lengths = before.rows.lengths
+        for l, here, there in zip(
+            lengths, self.jumps.rows.at(lengths), before.rows.at(lengths), strict=True
+        ):
+            at, begin = before.n_weights + here, before.n_weights + there
+            own[at : at + l + 1] = seen[begin : begin + l + 1]
+        return {JUMPS: np.array(params[JUMPS])}, {JUMPS: own}
 
     def _counted(self, moves: Moves, heights: Array) -> Array:
         """Jumps by the weights that they have, and by the rows of the family."""

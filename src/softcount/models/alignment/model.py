@@ -8,15 +8,18 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
+from softcount import store
 from softcount.corpus.bitext import Bitext, bitext
 from softcount.corpus.links import FlatLinks, Link
 from softcount.corpus.numbering import Vocabulary
 from softcount.errors import DataError, LearnerError, shown
 from softcount.families.large import LargeTable
 from softcount.fit import fit
-from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core
+from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core, Sizes
 from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
 from softcount.models.alignment.dictionary import Dictionary, Guidance, guidance
+from softcount.models.alignment.files import StoredAligner, pack, unpack
+from softcount.models.alignment.growth import Past, grown, past_of
 from softcount.models.alignment.known import known_links
 from softcount.models.alignment.lexicon import Lexicon
 from softcount.models.alignment.reading import Words, chunks, new_pairs
@@ -24,15 +27,13 @@ from softcount.models.alignment.shards import Block, Pairs, Shard
 from softcount.models.alignment.tables import Tables
 from softcount.models.base import Estimator, FitOptions, all_or_nothing
 from softcount.models.settings import check_number, check_whole
-from softcount.types import Array, How, Params
+from softcount.types import Array, Counts, How, Params
 
 PRECISIONS = ("float64", "float32")
-Sizes = tuple[Array, Array]
-"""Source and target lengths."""
 SOFT = How()
 
 
-class OneWay(Aligning, Tables, Estimator):
+class OneWay(Aligning, StoredAligner, Tables, Estimator):
     """An aligner that makes target sentences of source sentences.
 
     After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
@@ -49,6 +50,7 @@ class OneWay(Aligning, Tables, Estimator):
     lexicon_: Lexicon
     words_: Words
     _corpus: Pairs | None
+    _before: Past | None
 
     @abstractmethod
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
@@ -92,10 +94,16 @@ class OneWay(Aligning, Tables, Estimator):
                 "there is nothing to learn from: every pair has an empty side", "look at the pairs"
             )
         self.words_, self.lexicon_ = words, corpus.lexicon
-        self.guidance_ = Guidance()
-        if entries is not None:
-            self.guidance_ = guidance(entries, corpus.lexicon, self.dictionary_strength)
+        self.guide()
         return self.made_core(self.made_table(), corpus.everything.sizes), corpus
+
+    def guide(self) -> None:
+        """What the dictionary says, in terms of the words as they are now."""
+        self.guidance_ = Guidance()
+        if self.dictionary is not None:
+            words = (side.numbers for side in self.words_)
+            entries = Dictionary.of(self.dictionary).numbered(*words)
+            self.guidance_ = guidance(entries, self.lexicon_, self.dictionary_strength)
 
     def bind_more(self, core: AlignmentCore, data: Any) -> Pairs:
         pairs = new_pairs(data, self.words_, self.lowercase)
@@ -121,9 +129,10 @@ class OneWay(Aligning, Tables, Estimator):
             dtype=self.dtype,
         )
 
-    def model1(self) -> Model1Core:
-        """Model 1 for the same words: what others begin with."""
-        return Model1Core("warm-up", self._table(1.0 + self.smoothing), self.null)
+    def model1(self, corpus: Pairs) -> Model1Core:
+        """Model 1 for the same pairs: what others begin with."""
+        table = self._table(1.0 + self.smoothing)
+        return Model1Core("warm-up", table, self.null, corpus.everything.sizes)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -160,13 +169,42 @@ class OneWay(Aligning, Tables, Estimator):
 
     def _warmed_up(self, corpus: Pairs) -> Array:
         """The table after a few steps of Model 1."""
-        core = self.model1()
+        core = self.model1(corpus)
         core.usual_dials = {"max_iter": self.warm_up, "tol": 0.0}
         return fit(core, corpus, None, self.engine, init={TABLE: self._even()}).params[TABLE]
 
     def remember(self, corpus: Pairs) -> None:
-        self._corpus = corpus
+        self._corpus, self._before = corpus, None
         self.n_iter_ = len(self.fit_.trace) - 1
+
+    def past(self) -> Past:
+        """Expected counts of all pairs seen so far."""
+        if self._corpus is None:
+            assert self._before is not None
+            return self._before
+        now = past_of(self._seen(self._corpus), self.lexicon_)
+        return now if self._before is None else self._before + now
+
+    def _seen(self, corpus: Pairs) -> Mapping[str, Counts]:
+        return self.core_.expect(self.raw_params_, corpus.everything, SOFT).counts
+
+    def partial_fit(self, pairs: Any, y: Any = None, *, links: Sequence[Any] | None = None) -> Self:
+        """Learn from more pairs; see `fit` for ``links``.
+
+        What was learned from pairs before stays as counts, which are added to those of the new
+        pairs: the old ones are not looked at again. New words are welcome.
+        """
+        if not hasattr(self, "raw_params_"):
+            return self.fit(pairs, links=links)
+        with all_or_nothing(self):
+            self._check_settings()
+            more = grown(self, pairs, links, self.past())
+            core = more.remembering()
+            found = self._run(core, more.corpus, self.learner, more.start, 0, {})
+            more.forgetting()
+            self.keep(core, more.corpus, found)
+            self._before = more.past
+            return self
 
     # aligning
     def shards(self, pairs: Any) -> tuple[Bitext, Iterator[Shard]]:
@@ -231,3 +269,10 @@ class OneWay(Aligning, Tables, Estimator):
         full = text.source.lengths > 0
         words = max(float(text.target.lengths[full].sum()), 1.0)
         return float(np.exp(-self.score_samples(text).sum() / words))
+
+    # files
+    def packed(self) -> tuple[dict[str, Array], list[list[str]]]:
+        return pack(self, self.past()), [list(side.words) for side in self.words_]
+
+    def unpack(self, stored: store.Stored, words: Words) -> None:
+        unpack(self, stored, words)

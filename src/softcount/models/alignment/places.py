@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from softcount.families.sparse import SparseCategorical
 from softcount.families.tension import Shapes, Tension
 from softcount.kernels import diagonal, link_columns
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.core import AlignmentCore, Tally, fill_columns
+from softcount.models.alignment.core import AlignmentCore, Sizes, Tally, fill_columns
 from softcount.models.alignment.shards import Block, Shard
 from softcount.types import Array, How, Params
 
@@ -53,6 +55,17 @@ class PlacesCore(AlignmentCore):
             over_rows(link_columns.add_places, shapes.begins, how.threads, *parts)
             self._add(tally, shapes, sums)
 
+    def _recast(self, old: PlacesCore, cells: Array) -> Array:
+        """Cells of an old core's shapes as cells of these; new ones are 0."""
+        own = np.zeros(self.shapes.n_cells)
+        where = self.shapes.numbers(old.shapes.heights, old.shapes.widths)
+        for number, begin, end in zip(
+            where, old.shapes.begins, old.shapes.begins[1:], strict=False
+        ):
+            at = self.shapes.begins[number]
+            own[at : at + end - begin] = cells[begin:end]
+        return own
+
     def _add(self, tally: Tally, shapes: Shapes, sums: Array) -> None:
         """Add the cells of some shapes to those of the model's, as far as it has them."""
         own = np.zeros(self.shapes.n_cells)
@@ -70,10 +83,10 @@ class Model2Core(PlacesCore):
     """d(i | j, l, m) is a table (Brown et al. 1993); lengths never seen have d = 1 / (l + 1)."""
 
     def __init__(
-        self, name: str, table: LargeTable, null: bool, shapes: Shapes, prior: float = 1.0
+        self, name: str, table: LargeTable, null: bool, sizes: Sizes, prior: float = 1.0
     ) -> None:
-        super().__init__(name, table, null)
-        self.shapes = shapes
+        super().__init__(name, table, null, sizes)
+        self.shapes = shapes = Shapes.of(*self.sizes)
         rows = np.repeat(shapes.heights + 1, shapes.widths)
         mask = None if null else self._without_null
         self.places = SparseCategorical(np.concatenate([[0], np.cumsum(rows)]), prior, mask)
@@ -110,16 +123,25 @@ class Model2Core(PlacesCore):
         counts[self._order] = cells
         return counts
 
+    def adopt(
+        self, old: Any, params: Params, counts: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        learned = self.counted(self._recast(old, np.asarray(params[PLACES])[old._order]))
+        known = self.counted(self._recast(old, np.ones(old.shapes.n_cells))) > 0.0
+        start = np.where(known, learned, self.places.uniform())
+        seen = self.counted(self._recast(old, counts[PLACES][old._order]))
+        return {PLACES: start}, {PLACES: seen}
+
 
 class DiagonalCore(PlacesCore):
     """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the empty word has p₀ (Dyer et al. 2013)."""
 
     def __init__(
-        self, name: str, table: LargeTable, null: bool, shapes: Shapes, p_null: float
+        self, name: str, table: LargeTable, null: bool, sizes: Sizes, p_null: float
     ) -> None:
-        super().__init__(name, table, null)
-        self.shapes, self.p_null = shapes, p_null if null else 0.0
-        self.families[PLACES] = Tension(shapes)
+        super().__init__(name, table, null, sizes)
+        self.shapes, self.p_null = Shapes.of(*self.sizes), p_null if null else 0.0
+        self.families[PLACES] = Tension(self.shapes)
 
     def cells(self, params: Params, shapes: Shapes) -> Array:
         found = np.zeros(shapes.n_cells)
@@ -128,3 +150,8 @@ class DiagonalCore(PlacesCore):
 
     def counted(self, cells: Array) -> Array:
         return cells
+
+    def adopt(
+        self, old: Any, params: Params, counts: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        return {PLACES: np.array(params[PLACES])}, {PLACES: self._recast(old, counts[PLACES])}

@@ -112,8 +112,9 @@ class Block:
     @cached_property
     def offsets(self) -> Array:
         """Where each pair's links begin in this block."""
-        borders: Array = self.shard.offsets[self.first : self.last + 1]
-        return np.subtract(borders, borders[0])
+        borders = self.shard.offsets[self.first : self.last + 1]
+        begins: Array = borders - borders[0]
+        return begins
 
     @cached_property
     def sides(self) -> tuple[Array, Array]:

@@ -1,0 +1,154 @@
+"""Aligners in files: words, lexicon and tables, and what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+
+from softcount import store
+from softcount.corpus.numbering import Vocabulary
+from softcount.errors import StoreError
+from softcount.fit import check_start
+from softcount.models.alignment.growth import Past
+from softcount.models.alignment.lexicon import Lexicon, narrow
+from softcount.models.files import TABLE as PREFIX
+from softcount.models.files import guarded, plain_settings, settings_of
+from softcount.models.stored import AGAIN, numbers, strings
+from softcount.types import Array
+
+PAST = "past."
+
+
+class StoredAligner:
+    """What all aligners that can be saved share (a mixin)."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
+        self._require_fit()  # type: ignore[attr-defined]
+        arrays, words = self.packed()
+        meta = {"settings": plain_settings(self), "words": words}
+        store.write(path, type(self).__name__, arrays, meta, self.signature_)  # type: ignore[attr-defined]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
+        """Read a model that `save` wrote; ``given`` are settings that a file cannot hold."""
+        return cls.restore(store.read(path, cls.__name__), **given)
+
+    @classmethod
+    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+        """A model from what a file holds (see `softcount.load`)."""
+        settings = settings_of(cls, stored, given)
+
+        def made() -> Any:
+            model: Any = cls(**settings)
+            model.signature_ = stored.signature
+            source, target = stored.meta["words"]
+            model.unpack(stored, (_vocabulary(source), _vocabulary(target)))
+            return model  # type: ignore[no-any-return]
+
+        return guarded(cls, made)
+
+    def packed(self) -> tuple[dict[str, Array], list[list[str]]]:
+        """Arrays and words that a file must hold."""
+        raise NotImplementedError
+
+    def unpack(self, stored: store.Stored, words: tuple[Vocabulary, Vocabulary]) -> None:
+        """Take back what `packed` gave."""
+        raise NotImplementedError
+
+
+def _vocabulary(given: Any) -> Vocabulary:
+    strings(given, len(given), "words")
+    words = Vocabulary(given)
+    if len(words.numbers) != len(given):  # pragma: no cover (numbers complains itself)
+        raise StoreError("a word is there twice", AGAIN)
+    return words
+
+
+def pack(way: Any, past: Past, prefix: str = "") -> dict[str, Array]:
+    """The arrays of one direction."""
+    tables = {PREFIX + name: np.asarray(table) for name, table in way.raw_params_.items()}
+    counts = {PAST + name: counts for name, counts in past.others.items()}
+    arrays = {
+        **tables,
+        **counts,
+        "lexicon.indptr": way.lexicon_.indptr,
+        "lexicon.targets": way.lexicon_.targets.astype(np.int32),
+        "sizes": np.stack(way.core_.sizes),
+        "totals": past.totals,
+    }
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def unpack(way: Any, stored: store.Stored, words: tuple[Vocabulary, Vocabulary]) -> None:
+    """One direction from its arrays, looked at before they are believed."""
+    way._check_settings()
+    way.words_ = words
+    way.lexicon_ = _lexicon(stored, len(words[0].words), len(words[1].words))
+    way.guide()
+    sizes = whole(stored, "sizes", (2, None))
+    if sizes.min(initial=1) < 1 or sizes.max(initial=0) >= 1 << 31 or not sizes.shape[1]:
+        raise StoreError("the lengths of sentences make no sense", AGAIN)
+    core = way.made_core(way.made_table(), (sizes[0], sizes[1]))
+    shapes = {name: family.param_shape for name, family in core.families.items()}
+    given = {name: _table(stored, PREFIX + name, shape) for name, shape in shapes.items()}
+    checked = check_start(core.families, given)
+    for name, table in given.items():
+        if not np.allclose(checked[name], table, 1e-6, 1e-9):
+            raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
+    way.core_, way.raw_params_ = core, checked
+    way._corpus, way._before = None, _past(stored, core.families, way.lexicon_)
+
+
+def _past(stored: store.Stored, families: Mapping[str, Any], lexicon: Lexicon) -> Past:
+    totals = numbers(stored, "totals", (lexicon.n_sources + 1,))
+    others = {
+        name: numbers(stored, PAST + name, family.zeros().shape)
+        for name, family in families.items()
+        if PAST + name in stored.arrays
+    }
+    if totals.min(initial=0.0) < 0.0 or any(o.min(initial=0.0) < 0.0 for o in others.values()):
+        raise StoreError("counts are negative", AGAIN)
+    return Past(totals, others)
+
+
+def _table(stored: store.Stored, name: str, shape: tuple[int, ...]) -> Array:
+    given = stored.arrays[name]
+    checked = numbers(stored, name, shape)
+    return given if given.dtype == np.float32 else checked
+
+
+def _lexicon(stored: store.Stored, n_sources: int, n_targets: int) -> Lexicon:
+    indptr = whole(stored, "lexicon.indptr", (n_sources + 2,))
+    targets = whole(stored, "lexicon.targets", (None,))
+    if indptr[0] != 0 or indptr[-1] != len(targets) or (np.diff(indptr) < 0).any():
+        raise StoreError("the rows of the lexicon do not fit together", AGAIN)
+    if len(targets) and (targets.min() < 0 or targets.max() >= n_targets):
+        raise StoreError("the lexicon has words that are none", AGAIN)
+    rises = np.diff(targets) > 0
+    borders = indptr[1:-1]
+    rises[borders[(borders > 0) & (borders < len(targets))] - 1] = True
+    if not rises.all():
+        raise StoreError("the lexicon is not sorted", AGAIN)
+    return Lexicon(indptr, narrow(targets, n_targets), n_targets)
+
+
+def whole(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> Array:
+    """Whole numbers of a file."""
+    if stored.arrays[name].dtype.kind not in "iu":
+        raise StoreError(f"{name} are not whole numbers", AGAIN)
+    checked = numbers(stored, name, shape)
+    return checked.astype(np.int64)
+
+
+def part(stored: store.Stored, prefix: str) -> store.Stored:
+    """What a file holds of one direction."""
+    arrays = {
+        name.removeprefix(prefix): array
+        for name, array in stored.arrays.items()
+        if name.startswith(prefix)
+    }
+    return store.Stored(stored.kind, arrays, stored.meta, stored.signature)

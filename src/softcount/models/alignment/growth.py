@@ -1,0 +1,104 @@
+"""Learning from more pairs: what was seen before stays, as counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.numbering import Vocabulary
+from softcount.families.past import WithPast
+from softcount.families.rows import row_sums
+from softcount.models.alignment.core import TABLE, AlignmentCore
+from softcount.models.alignment.known import known_links
+from softcount.models.alignment.lexicon import Lexicon
+from softcount.models.alignment.reading import new_pairs
+from softcount.models.alignment.shards import Pairs
+from softcount.types import Array, Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Expected counts of all pairs that one direction has seen.
+
+    ``totals``  of each source word, the empty one last
+    ``others``  of the families beside the translations, by name
+    """
+
+    totals: Array
+    others: Mapping[str, Array]
+
+    def __add__(self, other: Past) -> Past:
+        both = {name: self.others[name] + other.others[name] for name in self.others}
+        return Past(self.totals + other.totals, both)
+
+
+def past_of(counts: Mapping[str, Counts], lexicon: Lexicon) -> Past:
+    """What remains of an E-step's counts: with the table they can be told again."""
+    others = {name: np.asarray(value) for name, value in counts.items() if name != TABLE}
+    table = np.asarray(counts[TABLE], dtype=np.float64)
+    return Past(row_sums(table, lexicon.indptr), others)
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A direction that is about to learn from more pairs: its start, and its past in new terms."""
+
+    core: AlignmentCore
+    corpus: Pairs
+    start: dict[str, Array]
+    past: Past
+
+    def remembering(self) -> AlignmentCore:
+        """The core with the past added to all that it will count."""
+        lexicon, table = self.corpus.lexicon, self.start[TABLE]
+        counts = {TABLE: table * np.repeat(self.past.totals, np.diff(lexicon.indptr))}
+        for name, past in (counts | dict(self.past.others)).items():
+            self.core.families[name] = WithPast(self.core.families[name], past)
+        return self.core
+
+    def forgetting(self) -> None:
+        """The core's own families again."""
+        for name, family in self.core.families.items():
+            if isinstance(family, WithPast):
+                self.core.families[name] = family.family
+
+
+def grown(way: Any, data: Any, links: Sequence[Any] | None, past: Past) -> Grown:
+    """A fitted direction with the words and the lengths of more pairs; its words are replaced."""
+    text = new_pairs(data, way.words_, way.lowercase)
+    old: Lexicon = way.lexicon_
+    n_sources = len(text.source.words)
+    rows = np.append(np.arange(old.n_sources), n_sources)
+    more = np.repeat(rows, np.diff(old.indptr)), old.targets.astype(np.int64)
+    corpus = Pairs(text, way.null, known_links(links, text), more)
+    lexicon = corpus.lexicon
+    way.words_ = Vocabulary(text.source.words), Vocabulary(text.target.words)
+    way.lexicon_ = lexicon
+    way.guide()
+    before: AlignmentCore = way.core_
+    core = way.made_core(way.made_table(), _sizes(before.sizes, corpus.everything.sizes))
+    totals = np.zeros(lexicon.n_sources + 1)
+    totals[rows] = past.totals
+    values = np.zeros(len(lexicon))
+    values[lexicon.match(rows, old, np.arange(old.n_targets))] = way.raw_params_[TABLE]
+    params, others = core.adopt(before, way.raw_params_, past.others)
+    table = way.guidance_.start(_with_room(values, totals, lexicon), lexicon.indptr)
+    start = {TABLE: table.astype(way.dtype), **params}
+    return Grown(core, corpus, start, Past(totals, others))
+
+
+def _sizes(before: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Array, Array]:
+    heights, widths = (np.concatenate(each) for each in zip(before, now, strict=True))
+    return heights, widths
+
+
+def _with_room(values: Array, totals: Array, lexicon: Lexicon) -> Array:
+    """Old probabilities, with room for what is new: as if each row had been seen once more."""
+    lengths = np.diff(lexicon.indptr)
+    often = np.repeat(totals, lengths)
+    even = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+    room: Array = (values * often + even) / (often + 1.0)
+    return room
