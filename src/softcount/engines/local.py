@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,14 +13,8 @@ from typing import Any, Self
 from softcount.engines.base import Expect, Shard, tree_sum, without_local
 from softcount.errors import SoftcountError
 from softcount.kernels.blas import single_threaded
+from softcount.kernels.pool import usable_cpus
 from softcount.types import How, Params, Stats
-
-
-def usable_cpus() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,26 @@ def count_jumps(jumps: Jumps, at: Room, widths: Array, starts: Array) -> None:
 
 
 @njit
+def loaded(
+    own: Array, sources: Array, targets: Array, offsets: Array, jumps: Jumps, links: Array
+) -> Room:
+    """Room for a group of pairs, with their emissions in it."""
+    l = m = 0
+    for p in own:
+        l = max(l, sources[p + 1] - sources[p])
+        m = max(m, targets[p + 1] - targets[p])
+    at = room(l, m, -(-len(own) // WIDTH) * WIDTH)
+    for lane in range(at.z.shape[1]):
+        if lane < len(own):
+            p = own[lane]
+            size = (sources[p + 1] - sources[p], targets[p + 1] - targets[p])
+            load(links[offsets[p] :], *size, jumps, at, lane)
+        else:
+            load(links, 0, 0, jumps, at, lane)
+    return at
+
+
+@njit
 def chains(
     first: int,
     last: int,
@@ -204,18 +224,7 @@ def chains(
     """
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
-        l = m = 0
-        for p in own:
-            l = max(l, sources[p + 1] - sources[p])
-            m = max(m, targets[p + 1] - targets[p])
-        at = room(l, m, -(-len(own) // WIDTH) * WIDTH)
-        for lane in range(at.z.shape[1]):
-            if lane < len(own):
-                p = own[lane]
-                size = (sources[p + 1] - sources[p], targets[p + 1] - targets[p])
-                load(links[offsets[p] :], *size, jumps, at, lane)
-            else:
-                load(links, 0, 0, jumps, at, lane)
+        at = loaded(own, sources, targets, offsets, jumps, links)
         forward(jumps, at)
         backward(jumps, at)
         count_jumps(jumps, at, widths, starts)

@@ -1,6 +1,6 @@
 """The best path through a chain of places, and draws of paths: see `softcount.kernels.chain`.
 
-One pair after the other; states are (place, from the empty word or not).
+Best paths go in lockstep, as posteriors do; draws one pair after the other.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels.chain import Jumps
+from softcount.kernels.chain import Jumps, Room, loaded
 from softcount.kernels.jit import inline, njit
+from softcount.kernels.lane_products import best_of
 from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
 
@@ -24,43 +25,57 @@ def jump(jumps: Jumps, l: int, h: int, k: int) -> Any:
 
 
 @njit
-def _best_path(links: Array, l: int, m: int, jumps: Jumps, path: Array) -> float:
-    """log max p(f, a); ``path`` gets the places, 0 where the empty word was at work."""
-    n = l + 1
-    score = np.full(n, -np.inf)
-    score[0] = 0.0
-    new = np.empty(n)
-    origin = np.zeros((m, n), np.int32)  # where place k was reached from; −1: by the empty word
-    log_jumps = np.empty((n, n))
-    for h in range(n):
-        for k in range(1, n):
-            value = jump(jumps, l, h, k)
-            log_jumps[k, h] = math.log(value) if value > 0.0 else -np.inf
-    for j in range(m):
-        empty = jumps.p0 * links[l * m + j]
-        log_empty = math.log(empty) if empty > 0.0 else -np.inf
+def _best_forward(jumps: Jumps, at: Room) -> None:
+    """As `softcount.kernels.chain.forward`, with the largest term for the sum; so is c_j."""
+    n, lanes = at.z.shape
+    emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
+    gamma[:n] = 0.0
+    gamma[0] = 1.0
+    for j in range(len(scales)):
+        now, new = j * n, (j + 1) * n
         for k in range(n):
-            new[k] = score[k] + log_empty
-            origin[j, k] = -1
+            for b in range(lanes):
+                scaled[k, b] = gamma[now + k, b] * at.z[k, b]
+        for b in range(lanes):
+            gamma[new, b] = gamma[now, b] * emit[now, b]
+            scales[j, b] = gamma[new, b]
         for k in range(1, n):
-            emission = links[(k - 1) * m + j]
-            if emission == 0.0:
-                continue
-            best, at = -np.inf, 0
-            for h in range(n):
-                value = score[h] + log_jumps[k, h]
-                if value > best:
-                    best, at = value, h
-            best += math.log(emission)
-            if best > new[k]:
-                new[k] = best
-                origin[j, k] = at
-        score[:] = new
-    k = int(np.argmax(score))
-    total = score[k]
+            best_of(pred, now + k, jumps.back, jumps.middle - k + 1, scaled, 1, n - 1)
+            first = jumps.start[k]
+            for b in range(lanes):
+                pred[now + k, b] = max(pred[now + k, b], first * scaled[0, b]) * emit[now + k, b]
+                best = max(pred[now + k, b], gamma[now + k, b] * emit[now, b])
+                gamma[new + k, b] = best
+                scales[j, b] = max(scales[j, b], best)
+        for k in range(n):
+            for b in range(lanes):
+                gamma[new + k, b] /= scales[j, b] if scales[j, b] > 0.0 else 1.0
+
+
+@njit
+def _traced(jumps: Jumps, at: Room, lane: int, l: int, m: int, path: Array) -> float:
+    """The best path of one lane, 0 where a word comes from the empty word; answers its log p."""
+    n, total = len(at.z), 0.0
+    best = 0
+    for k in range(1, l + 1):
+        if at.gamma[m * n + k, lane] > at.gamma[m * n + best, lane]:
+            best = k
     for j in range(m - 1, -1, -1):
-        path[j] = 0 if origin[j, k] < 0 else k
-        k = k if origin[j, k] < 0 else origin[j, k]
+        c = at.scales[j, lane]
+        total += math.log(c) if c > 0.0 else -np.inf
+        now = j * n
+        if (
+            best == 0
+            or at.pred[now + best, lane] <= at.gamma[now + best, lane] * at.emit[now, lane]
+        ):
+            path[j] = 0
+            continue
+        path[j], origin, value = best, 0, -1.0
+        for h in range(l + 1):
+            reached = at.gamma[now + h, lane] * jump(jumps, l, h, best)
+            if reached > value:
+                origin, value = h, reached
+        best = origin
     return total
 
 
@@ -68,24 +83,31 @@ def _best_path(links: Array, l: int, m: int, jumps: Jumps, path: Array) -> float
 def best(
     first: int,
     last: int,
-    heights: Array,
-    widths: Array,
+    groups: Array,
+    members: Array,
+    sources: Array,
+    targets: Array,
     offsets: Array,
-    links: Array,
     jumps: Jumps,
+    links: Array,
     paths: Array,
     path_at: Array,
     logs: Array,
 ) -> None:
     """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
-    for p in range(first, last):
-        l, m = heights[p], widths[p]
-        own = links[offsets[p] : offsets[p + 1]]
-        path = paths[path_at[p] : path_at[p] + m]
-        logs[p] = _best_path(own, l, m, jumps, path)
-        own[:] = 0.0
-        for j in range(m):
-            own[(path[j] - 1 if path[j] > 0 else l) * m + j] = 1.0
+    for g in range(first, last):
+        own = members[groups[g] : groups[g + 1]]
+        at = loaded(own, sources, targets, offsets, jumps, links)
+        _best_forward(jumps, at)
+        for lane in range(len(own)):
+            p = own[lane]
+            l, m = sources[p + 1] - sources[p], targets[p + 1] - targets[p]
+            path = paths[path_at[p] : path_at[p] + m]
+            logs[p] = _traced(jumps, at, lane, l, m, path)
+            begin = offsets[p]
+            links[begin : offsets[p + 1]] = 0.0
+            for j in range(m):
+                links[begin + (path[j] - 1 if path[j] > 0 else l) * m + j] = 1.0
 
 
 @njit

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from softcount.kernels.lanes import WIDTH, Matrix, added, const, fold, fused, in_blocks, splat
+from softcount.kernels.lanes import (
+    WIDTH,
+    Matrix,
+    added,
+    const,
+    fold,
+    fused,
+    in_blocks,
+    larger,
+    splat,
+)
 from softcount.kernels.lanes import typed_intrinsic as intrinsic
+
+Join = Callable[[Any, Any, Any, Any], Any]
+"""How a product joins what was there: (builder, factor, factor, before)."""
 
 SIDE = 4
 """So many rows are met at once."""
 
 
-@intrinsic
-def blend(
-    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
-) -> Any:
-    """``into[i] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step rounded once."""
+def _over_rows(into: Any, weights: Any, rows: Any, join: Join) -> Any:
+    """``into[i] = join_k weights[w + k] · rows[first + k]``, block by block of lanes."""
     signature = types.void(into, types.intp, weights, types.intp, rows, types.intp, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -40,7 +51,7 @@ def blend(
                 for lane, one in enumerate(sums):
                     place = builder.gep(there, [builder.add(row, const(lane))])
                     value = builder.load(place, align=4)
-                    builder.store(fused(builder, factor, value, builder.load(one)), one)
+                    builder.store(join(builder, factor, value, builder.load(one)), one)
             for lane, one in enumerate(sums):
                 place = builder.gep(here, [builder.add(begin, const(lane))])
                 builder.store(builder.load(one), place, align=4)
@@ -49,6 +60,26 @@ def blend(
         return context.get_dummy_value()
 
     return signature, code
+
+
+def _largest(builder: Any, factor: Any, value: Any, before: Any) -> Any:
+    return larger(builder, builder.fmul(factor, value), before)
+
+
+@intrinsic
+def blend(
+    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
+) -> Any:
+    """``into[i] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step rounded once."""
+    return _over_rows(into, weights, rows, fused)
+
+
+@intrinsic
+def best_of(
+    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
+) -> Any:
+    """``into[i] = max_k weights[w + k] · rows[first + k]`` for k < n, and 0."""
+    return _over_rows(into, weights, rows, _largest)
 
 
 @intrinsic

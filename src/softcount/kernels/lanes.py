@@ -42,7 +42,7 @@ def splat(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH))
 
 
-def _larger(builder: Any, left: Any, right: Any) -> Any:
+def larger(builder: Any, left: Any, right: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", left, right), left, right)
 
 
@@ -116,7 +116,7 @@ def _extreme(matrix: Any, combine: Callable[[Any, Any, Any], Any]) -> Any:
 @typed_intrinsic
 def peak(typing: Any, matrix: Any, row: Any) -> Any:
     """The largest number of a row."""
-    return _extreme(matrix, _larger)
+    return _extreme(matrix, larger)
 
 
 @typed_intrinsic

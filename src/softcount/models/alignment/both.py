@@ -277,9 +277,8 @@ class Aligner(Aligning, StoredAligner, Estimator):
     def _best(self, shard: TwoWay, method: str, probabilities: bool) -> Iterator[Found]:
         """The best alignments of both directions, symmetrised."""
         believed = self.beliefs(shard) if probabilities else None
-        hard = How(fill="hard")
-        forward = self.forward_.beliefs(shard.forward, hard)
-        backward = self.backward_.beliefs(shard.backward, hard, shard.backward_blocks())
+        forward = self.forward_.decisions(shard.forward)
+        backward = self.backward_.decisions(shard.backward, shard.backward_blocks())
         for (block, there), (other, back) in zip(forward, backward, strict=True):
             turned = _turned(above(other, back, HALF).links)
             links = _symmetrised(above(block, there, HALF).links, turned, method)
@@ -289,9 +288,9 @@ class Aligner(Aligning, StoredAligner, Estimator):
     def beliefs(self, shard: TwoWay, method: str = "product") -> Iterator[tuple[Block, Array]]:
         """The mean of both directions' posteriors, block by block."""
         forward = self.forward_.beliefs(shard.forward)
-        backward = self.backward_.beliefs(shard.backward, blocks=shard.backward_blocks())
+        backward = self.backward_.beliefs(shard.backward, shard.backward_blocks())
         for (block, links), (other, back) in zip(forward, backward, strict=True):
-            together(kernels.join, (block, other), (links, back), 1, method == "product")
+            together(kernels.join, (block, other), (links, back), self.threads, method == "product")
             yield block, links
 
     # files

@@ -67,6 +67,10 @@ class AlignmentCore:
     def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
         """t(f | e) of a block's links becomes posteriors, in place; the rest goes to the tally."""
 
+    @abstractmethod
+    def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
+        """t(f | e) of a block's links becomes 1 for those of the best alignment, 0 for others."""
+
     def tally(self, shard: Shard) -> Tally:
         """Where an E-step begins."""
         return Tally(np.zeros(len(shard)), np.zeros(len(shard)))
@@ -148,8 +152,17 @@ def fill_columns(block: Block, links: Array, how: How) -> tuple[Array, Array]:
     return logs, logs + attained / how.temper
 
 
+def best_columns(block: Block, links: Array, threads: int) -> None:
+    """Joint probabilities of links become 1 for each word's best place, 0 for others."""
+    parts = (block.sizes[1], block.offsets, links, np.zeros(len(block.numbers)))
+    over_rows(link_columns.harden, block.offsets, threads, *parts)
+
+
 class Model1Core(AlignmentCore):
     """Every place is as likely as any other (Brown et al. 1993)."""
+
+    def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
+        best_columns(block, links, threads)
 
     def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
         logs, attained = fill_columns(block, links, how)

@@ -13,6 +13,7 @@ from softcount.corpus.bitext import Bitext
 from softcount.corpus.links import FlatLinks
 from softcount.errors import DataError
 from softcount.kernels import links as kernels
+from softcount.kernels.pool import usable_cpus
 from softcount.models.alignment.shards import Block
 from softcount.types import Array
 
@@ -69,6 +70,14 @@ def checked_level(threshold: float) -> float:
 
 class Aligning:
     """What aligners offer once they have learned (a mixin)."""
+
+    engine: Any
+
+    @property
+    def threads(self) -> int:
+        """How many threads aligning may use: the engine's, if it says."""
+        threads = getattr(self.engine, "threads", None)
+        return usable_cpus() if threads is None else int(threads)
 
     @abstractmethod
     def shards(self, pairs: Any) -> tuple[Bitext, Iterator[Any]]:

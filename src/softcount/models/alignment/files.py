@@ -47,7 +47,7 @@ class StoredAligner:
             model.signature_ = stored.signature
             source, target = stored.meta["words"]
             model.unpack(stored, (_vocabulary(source), _vocabulary(target)))
-            return model  # type: ignore[no-any-return]
+            return model
 
         return guarded(cls, made)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.families.jumps import JumpTable, Rows, bins
 from softcount.families.large import LargeTable
-from softcount.kernels import chain, chain_paths, jump_sums, link_columns
+from softcount.kernels import chain, chain_paths, jump_sums
 from softcount.kernels.pool import over_rows
 from softcount.models.alignment.core import AlignmentCore, Sizes, Tally
 from softcount.models.alignment.shards import Block, Shard
@@ -103,29 +103,30 @@ class HMMCore(AlignmentCore):
         """Tempered posteriors, best paths or drawn ones; gives the score."""
         heights, widths = block.sizes
         jumps = self.chain(params, heights, 1.0 if how.fill == "hard" else how.temper)
-        logs = np.zeros(len(heights))
-        if how.fill != "hard":  # columns that sum to one have powers that are not as small
-            columns = (widths, block.offsets, links, logs)
-            over_rows(link_columns.soften, block.offsets, how.threads, *columns)
-            np.power(links, how.temper, out=links)
-        if how.fill == "soft":
-            return logs + _soft(block, jumps, links, how.threads, counts) / how.temper
         samples = how.samples if how.fill == "sample" else 1
         begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths) * samples])
         paths = np.zeros(begins[-1], np.int32)
-        text = (heights, widths, block.offsets, links, jumps)
-        scores = np.zeros(len(heights))
         if how.fill == "hard":
-            parts = (*text, paths, begins, scores)
-            over_rows(chain_paths.best, block.offsets, how.threads, *parts)
+            scores = _best(block, jumps, links, how.threads, paths, begins)
         else:
-            softly = _soft(block, jumps, links.copy(), how.threads, Moves(jumps))
-            scores = logs + softly / how.temper
+            np.power(links, how.temper, out=links)
+            own = links if how.fill == "soft" else links.copy()
+            scores = _soft(block, jumps, own, how.threads, counts) / how.temper
+        if how.fill == "soft":
+            return scores
+        if how.fill == "sample":
+            counts.clear()
+            text = (heights, widths, block.offsets, links, jumps)
             draws = (block.numbers, np.uint64(how.stream), samples, paths, begins)
             over_rows(chain_paths.draw, block.offsets, how.threads, *text, *draws)
         sums = (counts.widths, counts.starts, counts.left)
         chain_paths.count_jumps(heights, widths, jumps, paths, begins, samples, *sums)
         return scores
+
+    def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
+        begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(block.sizes[1])])
+        jumps = self.chain(params, block.sizes[0])
+        _best(block, jumps, links, threads, np.zeros(begins[-1], np.int32), begins)
 
     def adopt(
         self, old: Any, params: Params, counts: Mapping[str, Array]
@@ -164,10 +165,24 @@ class Moves:
         self.starts = np.zeros(len(jumps.start) - 1)
         self.left = np.zeros(len(jumps.z))
 
+    def clear(self) -> None:
+        for sums in (self.widths, self.starts, self.left):
+            sums[:] = 0.0
+
     def add(self, other: Moves) -> None:
         self.widths += other.widths
         self.starts += other.starts
         self.left += other.left
+
+
+def _best(
+    block: Block, jumps: chain.Jumps, links: Array, threads: int, paths: Array, begins: Array
+) -> Array:
+    """The links of the best paths get 1, all others 0; gives log p(f, â) of each pair."""
+    groups, logs = grouped(*block.sizes), np.zeros(len(block.numbers))
+    text = (*groups, *block.sides, block.offsets, jumps, links)
+    over_rows(chain_paths.best, groups.begins, threads, *text, paths, begins, logs)
+    return logs
 
 
 def _soft(block: Block, jumps: chain.Jumps, links: Array, threads: int, moves: Moves) -> Array:

@@ -238,16 +238,27 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
 
     def _best(self, shard: Shard, probabilities: bool) -> Iterator[Found]:
         believed = self.beliefs(shard) if probabilities else None
-        for block, links in self.beliefs(shard, How(fill="hard")):
+        for block, links in self.decisions(shard):
             found = above(block, links, HALF)
             yield found if believed is None else found.valued(block, next(believed)[1])
 
+    def decisions(
+        self, shard: Shard, blocks: Iterable[Block] | None = None
+    ) -> Iterator[tuple[Block, Array]]:
+        """1 for the links of best alignments and 0 for others, block by block."""
+        table, threads = shard.own(self.raw_params_[TABLE]), self.threads
+        for block in blocks or shard.blocks():
+            links = block.gather(table, threads)
+            self.core_.best(self.raw_params_, block, links, threads)
+            yield block, links
+
     def beliefs(
-        self, shard: Shard, how: How = SOFT, blocks: Iterable[Block] | None = None
+        self, shard: Shard, blocks: Iterable[Block] | None = None
     ) -> Iterator[tuple[Block, Array]]:
         table, tally = shard.own(self.raw_params_[TABLE]), self.core_.tally(shard)
+        how = How(threads=self.threads)
         for block in blocks or shard.blocks():
-            links = block.gather(table)
+            links = block.gather(table, how.threads)
             self.core_.infer(self.raw_params_, block, links, how, tally)
             yield block, links
 

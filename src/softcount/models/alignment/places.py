@@ -14,7 +14,13 @@ from softcount.families.sparse import SparseCategorical
 from softcount.families.tension import Shapes, Tension
 from softcount.kernels import diagonal, link_columns
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.core import AlignmentCore, Sizes, Tally, fill_columns
+from softcount.models.alignment.core import (
+    AlignmentCore,
+    Sizes,
+    Tally,
+    best_columns,
+    fill_columns,
+)
 from softcount.models.alignment.shards import Block, Shard
 from softcount.types import Array, How, Params
 
@@ -39,12 +45,24 @@ class PlacesCore(AlignmentCore):
         tally.counts[PLACES] = np.zeros(0)
         return tally
 
-    def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
+    def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
+        self._weigh(params, block, links, threads)
+        best_columns(block, links, threads)
+
+    def _weigh(
+        self, params: Params, block: Block, links: Array, threads: int
+    ) -> tuple[Shapes, Array]:
+        """t becomes t · d; gives the block's shapes, and which of them each pair has."""
         shapes = Shapes.of(*block.sizes)
         number = shapes.numbers(*block.sizes)
-        at = shapes.begins[number]
         cells = self.cells(params, shapes).astype(links.dtype, copy=False)
-        over_rows(link_columns.weigh, block.offsets, how.threads, block.offsets, at, cells, links)
+        parts = (block.offsets, shapes.begins[number], cells, links)
+        over_rows(link_columns.weigh, block.offsets, threads, *parts)
+        return shapes, number
+
+    def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
+        shapes, number = self._weigh(params, block, links, how.threads)
+        at = shapes.begins[number]
         cut = slice(*block.span)
         tally.logs[cut], tally.attained[cut] = fill_columns(block, links, how)
         if not how.score_only:
