@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from softcount.errors import LearnerError, shown
 from softcount.families.large import LargeTable
 from softcount.models.alignment.core import AlignmentCore, Model1Core, Sizes
 from softcount.models.alignment.hmm import HMMCore
 from softcount.models.alignment.model import OneWay
-from softcount.models.alignment.places import DiagonalCore, Model2Core
+from softcount.models.alignment.places import PLACES, DiagonalCore, Model2Core
 from softcount.models.settings import check_number, check_whole
+from softcount.types import Array
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
@@ -125,6 +128,7 @@ class Diagonal(OneWay):
     d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the tension λ is learned (Dyer, Chahuneau & Smith 2013).
 
     ``p_null``   the probability that a target word comes from the empty word
+    ``tension``  the λ to begin with
     ``warm_up``  so many steps of Model 1 come first
 
     For the other settings see `IBM1`.
@@ -139,6 +143,7 @@ class Diagonal(OneWay):
         *,
         null: bool = True,
         p_null: float = 0.08,
+        tension: float = 4.0,
         smoothing: float = 0.0,
         warm_up: int = 0,
         dictionary: Any = None,
@@ -152,6 +157,7 @@ class Diagonal(OneWay):
     ) -> None:
         self.null = null
         self.p_null = p_null
+        self.tension = tension
         self.smoothing = smoothing
         self.warm_up = warm_up
         self.dictionary = dictionary
@@ -169,6 +175,10 @@ class Diagonal(OneWay):
     def _check_settings(self) -> None:
         super()._check_settings()
         check_share("p_null", self.p_null)
+        check_number("tension", self.tension, "0: all places are as likely; 4 is usual")
+
+    def places_start(self, core: AlignmentCore) -> dict[str, Array]:
+        return {PLACES: np.array([float(self.tension)])}
 
 
 class HMMAligner(OneWay):

@@ -153,9 +153,13 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
         families = core.families
         if init == "random":
             return lambda rng: self._guided({n: f.random(rng) for n, f in families.items()})
-        start = {name: family.uniform() for name, family in families.items() if name != TABLE}
+        start = self.places_start(core)
         table = self._warmed_up(corpus) if init is None and self.warm_up else self._even()
         return {TABLE: table, **start}
+
+    def places_start(self, core: AlignmentCore) -> dict[str, Array]:
+        """Where the other tables begin."""
+        return {name: family.uniform() for name, family in core.families.items() if name != TABLE}
 
     def _even(self) -> Array:
         """All translations as likely as all others."""

@@ -1,0 +1,186 @@
+"""Word alignment: CPU seconds and memory beside eflomal, NLTK and fast_align, in one run.
+
+The Hansards (English–French, lower case), every system as a process of its own, one thread, from
+the text to the links in a file. CPU seconds are those of the process and its children, memory is the
+largest resident set of any of them. Systems that are not installed are left out, and said to be.
+
+    Model 1       5 steps, one direction: `softcount align -m ibm1`, beside `fast_align` and NLTK
+    agreement     both directions: `softcount align`, beside `eflomal-align -m 3`
+    links         nanoseconds a link of one EM step, bytes a pair of words that occur together
+    growth        Model 1 on 10,000 to 1,000,000 simulated pairs
+
+    python benchmarks/alignment.py [--json] [--fast]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from _bitexts import hansards
+
+import softcount as sc
+
+FEW, MANY = 10_000, 100_000
+GROWTH = (10_000, 100_000, 1_000_000)
+LENGTH, WORDS = 12, 50_000
+SOFTCOUNT = (sys.executable, "-m", "softcount", "align", "--threads", "1")
+NLTK = """
+import sys
+from nltk.translate import AlignedSent, IBMModel1
+lines = [line.split("|||") for line in open(sys.argv[1], encoding="utf-8")]
+IBMModel1([AlignedSent(f.split(), e.split()) for e, f in lines], 5)
+"""
+
+
+class Cost(NamedTuple):
+    """CPU seconds and MB of a process."""
+
+    seconds: float
+    memory: float
+
+
+def run(command: Sequence[str], output: Path) -> Cost:
+    """Run a command to its end."""
+    with output.open("wb") as file, open(os.devnull, "wb") as nothing:
+        to = [(os.POSIX_SPAWN_DUP2, file.fileno(), 1), (os.POSIX_SPAWN_DUP2, nothing.fileno(), 2)]
+        child = os.posix_spawnp(command[0], list(command), dict(os.environ), file_actions=to)
+        _, status, used = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{' '.join(command)} failed")
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def best_of(command: Sequence[str], output: Path, times: int = 2) -> Cost:
+    """The cheapest of some runs: the first may have to compile."""
+    return min(run(command, output) for _ in range(times))
+
+
+def write(path: Path, n: int) -> Path:
+    path.write_text("".join(f"{e} ||| {f}\n" for e, f in hansards(n)), encoding="utf-8")
+    return path
+
+
+def simulated(path: Path, n: int) -> Path:
+    """Pairs of about `LENGTH` words by a power law, target words in place of source words."""
+    rng = np.random.default_rng(0)
+    steps = np.cumsum(1.0 / np.arange(1, WORDS + 1))
+    with path.open("w", encoding="utf-8") as file:
+        for first in range(0, n, 10_000):
+            lengths = rng.integers(LENGTH // 2, LENGTH * 3 // 2, min(10_000, n - first))
+            for words in np.split(
+                np.searchsorted(steps, rng.uniform(0, steps[-1], lengths.sum())),
+                np.cumsum(lengths)[:-1],
+            ):
+                text = [str(word) for word in words.tolist()]
+                file.write(f"{' '.join(text)} ||| {' '.join('t' + word for word in text)}\n")
+    return path
+
+
+def model1(folder: Path, few: Path, many: Path) -> dict[str, float]:
+    out = folder / "links"
+    figures: dict[str, float] = {}
+    ours = {
+        n: best_of((*SOFTCOUNT, "-m", "ibm1", "-i", str(f)), out)
+        for n, f in ((FEW, few), (MANY, many))
+    }
+    single = best_of((*SOFTCOUNT, "-m", "ibm1", "--precision", "single", "-i", str(many)), out)
+    for n, cost in ours.items():
+        figures |= named(f"Model 1, {n} pairs", "softcount", cost)
+    figures |= named(f"Model 1, {MANY} pairs", "softcount, float32", single)
+    if shutil.which("fast_align"):
+        theirs = best_of(("fast_align", "-i", str(many)), out, 1)
+        figures |= named(f"Model 1, {MANY} pairs", "fast_align", theirs)
+        figures["Model 1, times faster than fast_align"] = theirs.seconds / ours[MANY].seconds
+    if find_spec("nltk"):
+        theirs = best_of((sys.executable, "-c", NLTK, str(few)), out, 1)
+        figures |= named(f"Model 1, {FEW} pairs", "NLTK", theirs)
+        figures["Model 1, times faster than NLTK"] = theirs.seconds / ours[FEW].seconds
+    return figures
+
+
+def agreement(folder: Path, sizes: dict[int, Path]) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for n, path in sizes.items():
+        ours = best_of((*SOFTCOUNT, "-i", str(path)), folder / "links")
+        figures |= named(f"both directions, {n} pairs", "softcount", ours)
+        if shutil.which("eflomal-align"):
+            links = ("-f", str(folder / "there"), "-r", str(folder / "back"), "--overwrite")
+            theirs = run(("eflomal-align", "-m", "3", "-i", str(path), *links), folder / "log")
+            figures |= named(f"both directions, {n} pairs", "eflomal -m 3", theirs)
+            figures[f"both directions, {n} pairs, times faster"] = theirs.seconds / ours.seconds
+    return figures
+
+
+def named(what: str, who: str, cost: Cost) -> dict[str, float]:
+    return {f"{what}, {who}, CPU s": cost.seconds, f"{what}, {who}, MB": cost.memory}
+
+
+def steps(n: int) -> dict[str, float]:
+    """Nanoseconds a link of one EM step, in this process."""
+    pairs = sc.bitext(hansards(n))
+    figures = {}
+    for name, model in (("Model 1", sc.IBM1), ("Diagonal", sc.Diagonal), ("HMM", sc.HMMAligner)):
+        for dtype in ("float64", "float32"):
+            ticks: list[float] = []
+            made = model(dtype=dtype, engine=sc.Local(threads=1), learner=sc.EM(max_iter=4, tol=0))
+            made.fit(pairs, on_step=lambda _: ticks.append(time.process_time()))
+            step = float(np.min(np.diff(ticks)))
+            figures[f"{name}, {dtype}, ns a link"] = 1e9 * step / pairs.n_links
+    figures["links a pair of words"] = pairs.n_links / len(made.lexicon_)
+    figures["pairs of words"] = float(len(made.lexicon_))
+    return figures
+
+
+def growth(folder: Path) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for n in GROWTH:
+        path = simulated(folder / "simulated", n)
+        command = (*SOFTCOUNT, "-m", "ibm1", "--precision", "single", "-i", str(path))
+        figures |= named(
+            f"simulated, {n} pairs", "softcount, float32", run(command, folder / "out")
+        )
+    return figures
+
+
+def absent() -> list[str]:
+    """Peers that are not here."""
+    programs = [name for name in ("fast_align", "eflomal-align") if not shutil.which(name)]
+    return programs + ([] if find_spec("nltk") else ["NLTK"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--fast", action="store_true", help=f"{FEW} pairs alone, no growth")
+    options = parser.parse_args()
+    if missing := absent():
+        print(f"not installed, left out: {', '.join(missing)}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        few = write(folder / "few", FEW)
+        many = few if options.fast else write(folder / "many", MANY)
+        figures = model1(folder, few, many)
+        figures |= agreement(folder, {FEW: few} if options.fast else {FEW: few, MANY: many})
+        figures |= steps(FEW if options.fast else MANY)
+        if not options.fast:
+            figures |= growth(folder)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for title, value in figures.items():
+        print(f"{title:60} {value:,.4g}")
+
+
+if __name__ == "__main__":
+    main()
