@@ -178,6 +178,8 @@ class _Run:
             )
         self.learner = learner
         self.theory = theory
+        self.climbs = getattr(model, "climbs", True)
+        self.few = getattr(model, "few_steps", False) and learner == usual(model)
         self.job = Job(model, session, learner, seed, run)
         self.last: Step | None = None
 
@@ -194,8 +196,7 @@ class _Run:
                 return ended(families, before)
             now = self._state(step, time.perf_counter() - began)
             self.last = step
-            climbs = getattr(self.job.model, "climbs", True)
-            verdict = judge(self.learner, families, before, now, climbs)
+            verdict = judge(self.learner, families, before, now, self.climbs, self.few)
             yield now
             if verdict:
                 return verdict

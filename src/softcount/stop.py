@@ -23,10 +23,12 @@ def judge(
     before: State | None,
     now: State,
     climbs: bool = True,
+    few: bool = False,
 ) -> Verdict | None:
     """The verdict, if the run ends with the step ``now``; None if it goes on.
 
     ``climbs``  whether the model's E-step is such that soft EM cannot lower the objective
+    ``few``     whether the learner's few steps are all that the model asks for
     """
     if now.objective != now.objective:
         raise SoftcountError(
@@ -48,7 +50,9 @@ def judge(
     if (still and learner.tol > 0) or now.step >= learner.max_iter:
         if indistinguishable(families, now.params):
             return Verdict.STUCK
-        return Verdict.CONVERGED if still else Verdict.OUT_OF_STEPS
+        if still:
+            return Verdict.CONVERGED
+        return Verdict.ENOUGH if few else Verdict.OUT_OF_STEPS
     return None
 
 

@@ -10,6 +10,10 @@ class Verdict(StrEnum):
 
     CONVERGED = "converged: another step would change next to nothing"
     OUT_OF_STEPS = "ran out of steps before it converged: allow more steps, or a larger tolerance"
+    ENOUGH = (
+        "took the few steps that are usual for this model: more would fit these data better, "
+        "and tell less of their hidden values"
+    )
     STUCK = (
         "stuck: the hidden values are indistinguishable, every class has the same distribution; "
         "start from unequal values, for instance at random"

@@ -334,12 +334,13 @@ def stream_pairs(
     lowercase: bool = False,
     like: Like | None = None,
     origin: str = "",
+    before: int = 0,
 ) -> Iterator[Bitext]:
     """Bitexts of n pairs each, and a last one of what is left, from lines "source ||| target".
 
     Each one is there as soon as its lines are. Lines of bytes are UTF-8. ``like`` is that of
     `bitext`: each bitext has new words of its own after these. ``origin`` is where the lines come
-    from, as messages are to call it.
+    from, as messages are to call it, and ``before`` how many came from there already.
 
     >>> [len(some) for some in stream_pairs(["a ||| b", "c ||| d", "e ||| f"], 2)]
     [2, 1]
@@ -347,7 +348,7 @@ def stream_pairs(
     if n < 1:
         raise DataError(f"there cannot be {n} pairs at a time", "give n of 1 or more")
     known = None if like is None else (Vocabulary.of(like[0]), Vocabulary.of(like[1]))
-    left, before = iter(lines), 0
+    left = iter(lines)
     while block := [_as_bytes(line) for line in islice(left, n)]:
         if not before:
             block[0] = block[0].removeprefix(MARK)

@@ -51,6 +51,17 @@ def occurrences(tokens: Array, borders: Array, n_words: int) -> tuple[Array, Arr
     return indptr, pairs, places
 
 
+@njit
+def links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
+    """How many links the words before each row have; one more for all of them."""
+    before = np.zeros(len(indptr), np.int64)
+    for row in range(len(indptr) - 1):
+        before[row + 1] = before[row]
+        for o in range(indptr[row], indptr[row + 1]):
+            before[row + 1] += borders[pairs[o] + 1] - borders[pairs[o]]
+    return before
+
+
 @inline
 def _log2(n: Any) -> int:
     bits = 0

@@ -61,6 +61,7 @@ class AgreementCore:
     """
 
     threads_inside = True
+    few_steps = True
     usual_dials: Mapping[str, Any] = MappingProxyType({"max_iter": 5})
 
     def __init__(

@@ -54,6 +54,7 @@ class AlignmentCore:
     """
 
     threads_inside = True
+    few_steps = True
     usual_dials: Mapping[str, Any] = MappingProxyType({"max_iter": 5})
     """More steps raise the likelihood, and lower the quality of alignments."""
     entropy_of = (TABLE,)

@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.families.jumps import JumpTable, Rows, bins
 from softcount.families.large import LargeTable
-from softcount.kernels import chain, chain_paths, jump_sums
+from softcount.kernels import chain, chain_paths, jump_sums, link_columns
 from softcount.kernels.pool import over_rows
 from softcount.models.alignment.core import AlignmentCore, Sizes, Tally
 from softcount.models.alignment.shards import Block, Shard
@@ -109,9 +109,12 @@ class HMMCore(AlignmentCore):
         if how.fill == "hard":
             scores = _best(block, jumps, links, how.threads, paths, begins)
         else:
-            np.power(links, how.temper, out=links)
+            scores = np.zeros(len(heights))
+            columns = (widths, block.offsets, links, scores)
+            over_rows(link_columns.soften, block.offsets, how.threads, *columns)
+            np.power(links, how.temper, out=links)  # of columns that sum to one: not as small
             own = links if how.fill == "soft" else links.copy()
-            scores = _soft(block, jumps, own, how.threads, counts) / how.temper
+            scores += _soft(block, jumps, own, how.threads, counts) / how.temper
         if how.fill == "soft":
             return scores
         if how.fill == "sample":

@@ -93,7 +93,7 @@ def lexicon_of(places: Places, target: Side, n_targets: int, threads: int = 1) -
     """All pairs of words that occur together."""
     n_rows = len(places.indptr) - 1
     lengths = np.zeros(n_rows, np.int64)
-    links = np.concatenate([[0], np.cumsum(target.lengths[places.pairs])])[places.indptr]
+    links = kernels.links_before(*places[:2], target.indptr)
     wanted = np.arange(PIECE, int(links[-1]), PIECE)
     cuts = np.unique(np.concatenate([[0], np.searchsorted(links, wanted), [n_rows]]))
 
