@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         VariationalBayes,
         anneal,
     )
-    from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, HMMAligner
+    from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, GibbsAligner, HMMAligner
     from softcount.models.alignment.phrases import phrase_table, phrases
     from softcount.models.alignment.symmetrise import symmetrise
     from softcount.models.language import LanguageModel
@@ -103,6 +103,7 @@ _HOME = {
         "IBM2",
         "Aligner",
         "Diagonal",
+        "GibbsAligner",
         "HMMAligner",
     ),
     "softcount.corpus.bitext": (
@@ -202,6 +203,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Gibbs",
+    "GibbsAligner",
     "HMMAligner",
     "HardEM",
     "HeldOut",

@@ -39,7 +39,7 @@ LOADERS = {
     **{name: f"softcount.models.topics:{name}" for name in ("LDA", "PLSA")},
     **{
         name: f"softcount.models.alignment:{name}"
-        for name in ("Aligner", "Diagonal", "HMMAligner", "IBM1", "IBM2")
+        for name in ("Aligner", "Diagonal", "GibbsAligner", "HMMAligner", "IBM1", "IBM2")
     },
     **{
         name: f"softcount.models.mixture:{name}"

@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from softcount import __version__
-from softcount.cli import classify, cluster, corpus, demo, select, senses, similar, story, topics
+from softcount.cli import (
+    align,
+    classify,
+    cluster,
+    corpus,
+    demo,
+    select,
+    senses,
+    similar,
+    story,
+    topics,
+    translate,
+)
 
 # plain help and plain exceptions: rich would double the time that --help takes
 app = typer.Typer(
@@ -23,6 +35,8 @@ app.command("select")(select.select)
 app.command("topics")(topics.topics)
 app.command("similar")(similar.similar)
 app.command("senses")(senses.senses)
+app.command("align")(align.align)
+app.command("translate")(translate.translate)
 app.command("story")(story.story)
 app.add_typer(corpus.group, name="corpus")
 app.command("demo")(demo.demo)
@@ -52,5 +66,6 @@ def softcount(
     softcount demo
     softcount cluster documents.txt -k 20 --html classes.html
     softcount topics documents.txt -k 50 --html topics.html
+    softcount align -i corpus.fr-en > links.txt
     softcount story examples/coins.py tosses.txt --chars
     """

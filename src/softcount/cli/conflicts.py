@@ -28,6 +28,12 @@ def refuse_spectral(learner: LearnerName | None, *, unless: bool = False) -> Non
         )
 
 
+def refuse_two_of_stdin(*files: str | None) -> None:
+    """A usage error if more than one file is standard input."""
+    if files.count("-") > 1:
+        raise typer.BadParameter("only one file can be standard input")
+
+
 def _is_given(ctx: typer.Context, name: str) -> bool:
     source = ctx.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"

@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from softcount.learners import Learner
 
 
-SHORT = {"online": "online-em", "vb": "variational-bayes", "svb": "stochastic-vb"}
+SHORT = {
+    "online": "online-em",
+    "vb": "variational-bayes",
+    "svb": "stochastic-vb",
+    "mcem": "monte-carlo-em",
+}
 """Other names of some."""
 
 

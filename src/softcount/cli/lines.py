@@ -6,8 +6,8 @@ import gzip
 import json
 import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, BinaryIO
@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 from softcount.errors import DataError
 
 SEPARATOR = "|||"
+AT_MOST = 1 << 18
+"""So many bytes are taken at a time of what is there."""
 
 
 class Form(StrEnum):
@@ -52,18 +54,39 @@ def read(path: str, form: Form, arguments: int) -> list[Line]:
 def numbered(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a file (``-``: standard input; ``.gz`` is unpacked), numbered from 1."""
     number = 0
-    try:
-        with _opened(path) as stream:
+    with _readable_faults(path, lambda: f"{path}:{number + 1}"), _opened(path) as stream:
+        try:
             for number, raw in enumerate(stream, 1):
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}:{number}: this line is not UTF-8 text ({error.reason})",
-            hint="convert the file to UTF-8",
-        ) from error
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}:{number}: this line is not UTF-8 text ({error.reason})",
+                hint="convert the file to UTF-8",
+            ) from error
+
+
+def arriving(path: str) -> Iterator[list[bytes]]:
+    """The lines of a file as `numbered` reads them: all that are there, as soon as they are."""
+    held: list[bytes] = []
+    with _readable_faults(path, lambda: path), _opened(path) as stream:
+        while piece := stream.read1(AT_MOST):  # type: ignore[attr-defined]
+            lines, end, rest = piece.rpartition(b"\n")
+            if end:
+                yield b"".join([*held, lines]).split(b"\n")
+                held.clear()
+            held.append(rest)
+    if last := b"".join(held):
+        yield [last]
+
+
+@contextmanager
+def _readable_faults(path: str, where: Callable[[], str]) -> Iterator[None]:
+    """Faults of a file in words; ``where``: how far it could be read."""
+    try:
+        yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
-            f"{path}:{number + 1}: the file cannot be unpacked ({error})",
+            f"{where()}: the file cannot be unpacked ({error})",
             hint="is it really a .gz file, and complete?",
         ) from error
     except OSError as error:

@@ -17,11 +17,22 @@ from softcount.models.mixture.naive_bayes import CollapseWarning, NaiveBayes
 from softcount.models.mixture.words import WordMixture
 
 if TYPE_CHECKING:
+    from softcount.models.alignment import Aligner
+    from softcount.models.alignment.model import OneWay
     from softcount.models.senses import SenseInducer
     from softcount.models.topics.model import TopicModel
+    from softcount.models.translate import Translator
 
 CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
 TOPICS, SIMILAR = "softcount topics", "softcount similar"
+ALIGN, TRANSLATE = "softcount align", "softcount translate"
+COMMANDS = {
+    "SenseInducer": SENSES,
+    **dict.fromkeys(("LDA", "PLSA"), TOPICS),
+    **dict.fromkeys(("Aligner", "IBM1", "IBM2", "Diagonal", "HMMAligner"), ALIGN),
+    "Translator": TRANSLATE,
+}
+"""Which command uses models of which kind; of mixtures see `_command_for`."""
 
 
 def is_of_words(model: Mixture) -> bool:
@@ -81,6 +92,24 @@ def load_topics(path: Path, command: str = TOPICS) -> TopicModel:
     return model
 
 
+def load_aligner(path: Path, threads: int | None) -> Aligner | OneWay:
+    """The model in a file, if it aligns words."""
+    from softcount.engines import Local
+    from softcount.models import alignment
+
+    stored = _stored(path, ALIGN)
+    kind = getattr(alignment, stored.kind)
+    model: Aligner | OneWay = kind.restore(stored, engine=Local(threads))
+    return model
+
+
+def load_translator(path: Path) -> Translator:
+    """The model in a file, if it translates."""
+    from softcount.models.translate import Translator
+
+    return Translator.restore(_stored(path, TRANSLATE))
+
+
 def _stored(path: Path, command: str) -> store.Stored:
     """What a file holds, if this command can use it."""
     stored = store.read(path)
@@ -95,10 +124,6 @@ def _stored(path: Path, command: str) -> store.Stored:
 
 def _command_for(kind: str) -> str | None:
     """The command that uses models of this kind; None if there is none."""
-    if kind == "SenseInducer":
-        return SENSES
-    if kind in ("LDA", "PLSA"):
-        return TOPICS
     if kind not in mixture.__all__:
-        return None
+        return COMMANDS.get(kind)
     return CLASSIFY if issubclass(getattr(mixture, kind), NaiveBayes) else CLUSTER

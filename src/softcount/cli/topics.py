@@ -11,7 +11,7 @@ import typer
 
 from softcount.cli import options
 from softcount.cli.choices import one_of
-from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
 from softcount.cli.targets import check_target
@@ -105,7 +105,7 @@ def topics(
     refuse_spectral(learner)
     _refuse_together(ctx, files, model, learner, load)
     _refuse_over_time(over_time, dates, summary)
-    _refuse_two_of_stdin(*files, stop_words, seeds, labels, dates)
+    refuse_two_of_stdin(*files, stop_words, seeds, labels, dates)
     with readable_errors():
         table = None if over_time in (None, "-") else Path(str(over_time))
         targets = {"--save": save, "--html": html, "--pyldavis": pyldavis, "--over-time": table}
@@ -174,11 +174,6 @@ def _refuse_over_time(over_time: str | None, dates: str | None, summary: bool) -
         raise typer.BadParameter("--over-time needs --dates")
     if over_time == "-" and summary:
         raise typer.BadParameter("--over-time - and --summary both go to stdout: choose one")
-
-
-def _refuse_two_of_stdin(*files: str | None) -> None:
-    if files.count("-") > 1:
-        raise typer.BadParameter("only one file can be standard input")
 
 
 def _write(found: Told, html: Path | None, pyldavis: Path | None, over_time: str | None) -> None:

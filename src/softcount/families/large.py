@@ -43,6 +43,8 @@ class LateCounts:
     def __mul__(self, factor: float) -> Array:
         return np.asarray(self) * factor
 
+    __rmul__ = __mul__
+
 
 class _Block(NamedTuple):
     """Some rows, where their entries are, and their family."""

@@ -153,14 +153,12 @@ def checked_indptr(indptr: Array) -> Array:
 class Ties:
     """Rows that share one distribution: a compact table with one row for each group of ties.
 
-        >>> import math
-
-    import numpy as np
-        >>> ties = Ties(np.array([0, 2, 4, 6]), np.array([7, 3, 7]))   # rows 0 and 2 are one
-        >>> ties.pool(np.array([1., 2., 5., 5., 10., 20.]))
-        array([ 5.,  5., 11., 22.])
-        >>> ties.spread(np.array([.5, .5, .1, .9]))
-        array([0.1, 0.9, 0.5, 0.5, 0.1, 0.9])
+    >>> import numpy as np
+    >>> ties = Ties(np.array([0, 2, 4, 6]), np.array([7, 3, 7]))   # rows 0 and 2 are one
+    >>> ties.pool(np.array([1., 2., 5., 5., 10., 20.]))
+    array([ 5.,  5., 11., 22.])
+    >>> ties.spread(np.array([.5, .5, .1, .9]))
+    array([0.1, 0.9, 0.5, 0.5, 0.1, 0.9])
     """
 
     def __init__(self, indptr: Array, tied: Array) -> None:

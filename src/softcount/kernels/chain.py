@@ -27,6 +27,8 @@ from softcount.kernels.lane_products import SIDE, blend, meet_rows
 from softcount.kernels.lanes import WIDTH
 from softcount.types import Array
 
+MOST = 1e100
+"""Places that next to nothing leads to may promise more than numbers can hold."""
 LEAST = np.finfo(np.float64).tiny
 """A word below this chance counts as impossible: 1 / chance would be no number."""
 
@@ -111,6 +113,7 @@ def forward(jumps: Jumps, at: Room) -> None:
     """γ of all words, Σ_h γ(h) A(h, ·) of all words in ``pred``, and c_j (0: impossible)."""
     n, lanes = at.z.shape
     emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
+    inverse = np.empty(lanes)
     gamma[:n] = 0.0
     gamma[0] = 1.0
     for j in range(len(scales)):
@@ -131,9 +134,10 @@ def forward(jumps: Jumps, at: Room) -> None:
                 scales[j, b] += both
         for b in range(lanes):
             scales[j, b] = scales[j, b] if scales[j, b] >= LEAST else 0.0
+            inverse[b] = 1.0 / scales[j, b] if scales[j, b] > 0.0 else 1.0
         for k in range(n):
             for b in range(lanes):
-                gamma[new + k, b] /= scales[j, b] if scales[j, b] > 0.0 else 1.0
+                gamma[new + k, b] *= inverse[b]
 
 
 @njit
@@ -141,18 +145,18 @@ def backward(jumps: Jumps, at: Room) -> None:
     """Posteriors in ``pred``, E β / c in ``emit``, γ z in ``gamma``, expected jumps in ``left``."""
     n, lanes = at.z.shape
     emit, pred, gamma, beta, later = at.emit, at.pred, at.gamma, at.beta, at.next
+    inverse = np.empty(lanes)
     beta[:] = 1.0
     for j in range(len(at.scales) - 1, -1, -1):
         now = j * n
         for b in range(lanes):
-            c = at.scales[j, b]
-            emit[now, b] /= c if c > 0.0 else 1.0
+            inverse[b] = 1.0 / at.scales[j, b] if at.scales[j, b] > 0.0 else 1.0
+            emit[now, b] *= inverse[b]
             pred[now, b] = gamma[now, b] * beta[0, b] * emit[now, b]
         for k in range(1, n):
             for b in range(lanes):
-                c = at.scales[j, b]
-                emit[now + k, b] *= beta[k, b] / (c if c > 0.0 else 1.0)
-                pred[now + k, b] *= emit[now + k, b]
+                emit[now + k, b] = min(emit[now + k, b] * inverse[b] * beta[k, b], MOST)
+                pred[now + k, b] = min(pred[now + k, b] * emit[now + k, b], 1.0)
                 pred[now, b] += gamma[now + k, b] * beta[k, b] * emit[now, b]
         blend(later, 0, jumps.start, 1, emit, now + 1, n - 1)
         for k in range(1, n):
@@ -162,7 +166,7 @@ def backward(jumps: Jumps, at: Room) -> None:
                 jumped = at.z[k, b] * later[k, b]
                 at.left[k, b] += gamma[now + k, b] * jumped
                 gamma[now + k, b] *= at.z[k, b]
-                beta[k, b] = beta[k, b] * emit[now, b] + jumped
+                beta[k, b] = min(beta[k, b] * emit[now, b] + jumped, MOST)
 
 
 @njit
@@ -216,18 +220,21 @@ def chains(
     widths: Array,
     starts: Array,
     left: Array,
+    counting: bool,
 ) -> None:
     """Emissions of the groups ``first`` to ``last`` become posteriors, in place.
 
     ``logs`` gets log p(target | source) of every pair; expected jumps are added to ``widths`` (by
-    width), ``starts`` (by first place) and ``left`` (by length and place of departure).
+    width), ``starts`` (by first place) and ``left`` (by length and place of departure), if they are
+    to be counted.
     """
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
         at = loaded(own, sources, targets, offsets, jumps, links)
         forward(jumps, at)
         backward(jumps, at)
-        count_jumps(jumps, at, widths, starts)
+        if counting:
+            count_jumps(jumps, at, widths, starts)
         for lane in range(len(own)):
             p = own[lane]
             size = (sources[p + 1] - sources[p], targets[p + 1] - targets[p])

@@ -13,6 +13,9 @@ import numpy as np
 
 from softcount.types import Array
 
+FEW = 4096
+"""Fewer entries are not worth the trouble of calling other threads."""
+
 PIECES = 4
 """Ranges a thread: some are heavier than others, and whoever is done takes the next."""
 
@@ -32,7 +35,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: Any) -> None:
     """``kernel(first, last, *arrays)`` over all rows, cut so that entries are shared fairly."""
     n = len(indptr) - 1
-    if threads == 1 or n < 2:
+    if threads == 1 or n < 2 or indptr[-1] - indptr[0] < FEW:
         kernel(0, n, *arrays)
         return
     wanted = np.linspace(0, indptr[-1] - indptr[0], threads * PIECES + 1)[1:-1]
@@ -40,4 +43,14 @@ def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: 
     borders = np.unique(np.concatenate(([0], inner, [n])))
     pending = [_pool(threads).submit(kernel, int(a), int(b), *arrays) for a, b in pairwise(borders)]
     for future in pending:
+        future.result()
+
+
+def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
+    """``work(0)`` … ``work(n − 1)``, by several threads if there are any."""
+    if threads == 1 or n < 2:
+        for piece in range(n):
+            work(piece)
+        return
+    for future in [_pool(threads).submit(work, piece) for piece in range(n)]:
         future.result()

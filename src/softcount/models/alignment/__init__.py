@@ -2,5 +2,6 @@
 
 from softcount.models.alignment.both import Aligner
 from softcount.models.alignment.estimators import IBM1, IBM2, Diagonal, HMMAligner
+from softcount.models.alignment.gibbs import GibbsAligner
 
-__all__ = ["IBM1", "IBM2", "Aligner", "Diagonal", "HMMAligner"]
+__all__ = ["IBM1", "IBM2", "Aligner", "Diagonal", "GibbsAligner", "HMMAligner"]

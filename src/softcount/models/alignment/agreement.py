@@ -67,7 +67,8 @@ class AgreementCore:
     def __init__(
         self, name: str, forward: AlignmentCore, backward: AlignmentCore, agree: bool = True
     ) -> None:
-        self.name, self.agree, self.climbs = name, agree, not agree
+        self.name, self.agree = name, agree
+        self.climbs = forward.climbs and backward.climbs and not agree
         self.ways = ((FORWARD, forward), (BACKWARD, backward))
         self.families: dict[str, Family] = {
             way + name: family for way, core in self.ways for name, family in core.families.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from softcount.models.alignment.decoding import HALF, Aligning, Found, above, ch
 from softcount.models.alignment.dictionary import Dictionary
 from softcount.models.alignment.estimators import IBM1, IBM2, Diagonal, HMMAligner
 from softcount.models.alignment.files import StoredAligner, pack, part, unpack
-from softcount.models.alignment.growth import Past, grown, past_of
+from softcount.models.alignment.growth import Grown, Past, grown, past_of
 from softcount.models.alignment.model import OneWay
 from softcount.models.alignment.reading import Words
 from softcount.models.alignment.shards import Block
@@ -59,6 +59,7 @@ class Aligner(Aligning, StoredAligner, Estimator):
     [[(0, 0), (1, 1)]]
     """
 
+    usual_method: ClassVar[str] = "product"
     forward_: OneWay
     backward_: OneWay
     _corpus: TwoWayPairs | None
@@ -69,8 +70,10 @@ class Aligner(Aligning, StoredAligner, Estimator):
         *,
         agree: bool = True,
         warm_up: int = 5,
-        threshold: float = 0.3,
-        smoothing: float = 0.002,
+        threshold: float = 0.5,
+        smoothing: float = 0.0003,
+        stem: int | None = 4,
+        stem_strength: float = 5.0,
         dictionary: Any = None,
         dictionary_strength: float | None = None,
         lowercase: bool = False,
@@ -86,6 +89,8 @@ class Aligner(Aligning, StoredAligner, Estimator):
         self.warm_up = warm_up
         self.threshold = threshold
         self.smoothing = smoothing
+        self.stem = stem
+        self.stem_strength = stem_strength
         self.dictionary = dictionary
         self.dictionary_strength = dictionary_strength
         self.lowercase = lowercase
@@ -125,7 +130,16 @@ class Aligner(Aligning, StoredAligner, Estimator):
                 f"model={shown(self.model)} is unknown", f"choose one of {', '.join(MODELS)}"
             )
         given = dict(self.settings or {})
-        shared = ("smoothing", "dictionary_strength", "lowercase", "dtype", "learner", "engine")
+        shared = (
+            "smoothing",
+            "stem",
+            "stem_strength",
+            "dictionary_strength",
+            "lowercase",
+            "dtype",
+            "learner",
+            "engine",
+        )
         given |= {name: getattr(self, name) for name in (*shared, "random_state")}
         return MODELS[self.model](dictionary=dictionary, **given)
 
@@ -199,22 +213,23 @@ class Aligner(Aligning, StoredAligner, Estimator):
             forward = grown(self.forward_, pairs, links, forward_past)
             backward = grown(self.backward_, forward.corpus.pairs.flipped(), None, backward_past)
             backward.corpus.known = forward.corpus.known and forward.corpus.known.flipped()
-            ways = (forward, backward)
-            own = forward.remembering(), backward.remembering()
-            core = AgreementCore(self._name, own[0], own[1], self.agree)
-            corpus = TwoWayPairs(forward.corpus, backward.corpus)
-            start = {
-                name + table: values
-                for name, way in zip((FORWARD, BACKWARD), ways, strict=True)
-                for table, values in way.start.items()
-            }
-            found = self._run(core, corpus, self.learner, start, 0, {})
-            for way in ways:
-                way.forgetting()
-            core = AgreementCore(self._name, forward.core, backward.core, self.agree)
-            self.keep(core, corpus, found)
+            self._learn_more(forward, backward)
             self.forward_._before, self.backward_._before = forward.past, backward.past
             return self
+
+    def _learn_more(self, forward: Grown, backward: Grown) -> None:
+        own = forward.remembering(), backward.remembering()
+        core = AgreementCore(self._name, own[0], own[1], self.agree)
+        corpus = TwoWayPairs(forward.corpus, backward.corpus)
+        start = {
+            name + table: values
+            for name, way in ((FORWARD, forward), (BACKWARD, backward))
+            for table, values in way.start.items()
+        }
+        found = self._run(core, corpus, self.learner, start, 0, {})
+        for way in (forward, backward):
+            way.forgetting()
+        self.keep(AgreementCore(self._name, forward.core, backward.core, self.agree), corpus, found)
 
     def pasts(self) -> tuple[Past, Past]:
         """Expected counts of all pairs that either direction has seen."""
@@ -233,6 +248,25 @@ class Aligner(Aligning, StoredAligner, Estimator):
             backward if before[1] is None else before[1] + backward,
         )
 
+    # tables
+    @property
+    def source_words_(self) -> list[str]:
+        """The source words."""
+        return self.forward_.source_words_
+
+    @property
+    def target_words_(self) -> list[str]:
+        """The target words."""
+        return self.forward_.target_words_
+
+    def table(self) -> Any:
+        """t(target word | source word), as `IBM1.table` has it; see ``backward_`` for the other."""
+        return self.forward_.table()
+
+    def translations(self, word: str | None, n: int = 10) -> list[tuple[str, float]]:
+        """The n most probable translations of a source word; None: what comes from no word."""
+        return self.forward_.translations(word, n)
+
     # aligning
     def shards(self, pairs: Any) -> tuple[Bitext, Iterator[TwoWay]]:
         self._require_fit()
@@ -245,7 +279,7 @@ class Aligner(Aligning, StoredAligner, Estimator):
         return own is not None and text is own.pairs
 
     def align(
-        self, pairs: Any = None, *, method: str = "product", threshold: float | None = None
+        self, pairs: Any = None, *, method: str | None = None, threshold: float | None = None
     ) -> list[list[Link]]:
         """The links (i, j) of each pair: source place and target place, counted from 0.
 
@@ -253,7 +287,8 @@ class Aligner(Aligning, StoredAligner, Estimator):
         ``method``     "product": the geometric mean of both directions' posteriors is above the
                        threshold; "soft-union": their arithmetic mean is; "forward", "backward": the
                        best alignment of one direction; "intersection", "union", "grow-diag",
-                       "grow-diag-final", "grow-diag-final-and": both of these, symmetrised
+                       "grow-diag-final", "grow-diag-final-and": both of these, symmetrised. None:
+                       what is usual for the model, "product" or "soft-union"
         ``threshold``  instead of the model's own
         """
         return self.links(pairs, method=method, threshold=threshold)[0].lists()
@@ -262,16 +297,17 @@ class Aligner(Aligning, StoredAligner, Estimator):
         self,
         pairs: Any = None,
         *,
-        method: str = "product",
+        method: str | None = None,
         threshold: float | None = None,
         probabilities: bool = False,
     ) -> tuple[FlatLinks, Array]:
         """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
-        if method not in MEANS:
-            return self.chosen(pairs, lambda shard: self._best(shard, method, probabilities))
+        by = method or self.usual_method
+        if by not in MEANS:
+            return self.chosen(pairs, lambda shard: self._best(shard, by, probabilities))
         level = checked_level(self.threshold if threshold is None else threshold)
         return self.chosen(
-            pairs, lambda shard: (above(*found, level) for found in self.beliefs(shard, method))
+            pairs, lambda shard: (above(*found, level) for found in self.beliefs(shard, by))
         )
 
     def _best(self, shard: TwoWay, method: str, probabilities: bool) -> Iterator[Found]:
@@ -285,12 +321,13 @@ class Aligner(Aligning, StoredAligner, Estimator):
             found = Found(block.numbers, links, np.zeros(0))
             yield found if believed is None else found.valued(block, next(believed)[1])
 
-    def beliefs(self, shard: TwoWay, method: str = "product") -> Iterator[tuple[Block, Array]]:
+    def beliefs(self, shard: TwoWay, method: str | None = None) -> Iterator[tuple[Block, Array]]:
         """The mean of both directions' posteriors, block by block."""
+        geometric = (method or self.usual_method) == "product"
         forward = self.forward_.beliefs(shard.forward)
         backward = self.backward_.beliefs(shard.backward, shard.backward_blocks())
         for (block, links), (other, back) in zip(forward, backward, strict=True):
-            together(kernels.join, (block, other), (links, back), self.threads, method == "product")
+            together(kernels.join, (block, other), (links, back), self.threads, geometric)
             yield block, links
 
     # files

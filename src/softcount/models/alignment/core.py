@@ -13,6 +13,7 @@ import numpy as np
 from softcount.errors import StartError
 from softcount.families.base import Family
 from softcount.families.large import LargeTable, LateCounts
+from softcount.families.stems import StemTable
 from softcount.kernels import link_columns, model1
 from softcount.kernels.pool import over_rows
 from softcount.models.alignment.shards import Block, Shard
@@ -62,6 +63,7 @@ class AlignmentCore:
     def __init__(self, name: str, table: LargeTable, null: bool, sizes: Sizes) -> None:
         self.name, self.table, self.null = name, table, null
         self.sizes = different(sizes)
+        self.climbs = not isinstance(table, StemTable)
         self.families: dict[str, Family] = {TABLE: table}
 
     @abstractmethod

@@ -36,6 +36,9 @@ class IBM1(OneWay):
     ``null``                 target words may also come from the empty word
     ``smoothing``            pseudo-counts of every pair of words that occur together (for learners
                              that need a prior, the Dirichlet prior itself)
+    ``stem``                 words that begin with the same so many letters lend each other counts:
+                             rare words are known by their relatives
+    ``stem_strength``        how many counts each source word is lent
     ``dictionary``           {"house": "maison"}: all that "house" may become. One translation has
                              probability 1; with several, learning weighs them, unless their weights
                              are given: {"house": {"maison": 0.8, "chambre": 0.2}}
@@ -55,6 +58,8 @@ class IBM1(OneWay):
         *,
         null: bool = True,
         smoothing: float = 0.0,
+        stem: int | None = None,
+        stem_strength: float = 5.0,
         dictionary: Any = None,
         dictionary_strength: float | None = None,
         lowercase: bool = False,
@@ -66,6 +71,8 @@ class IBM1(OneWay):
     ) -> None:
         self.null = null
         self.smoothing = smoothing
+        self.stem = stem
+        self.stem_strength = stem_strength
         self.dictionary = dictionary
         self.dictionary_strength = dictionary_strength
         self.lowercase = lowercase
@@ -96,6 +103,8 @@ class IBM2(OneWay):
         *,
         null: bool = True,
         smoothing: float = 0.0,
+        stem: int | None = None,
+        stem_strength: float = 5.0,
         warm_up: int = 5,
         dictionary: Any = None,
         dictionary_strength: float | None = None,
@@ -108,6 +117,8 @@ class IBM2(OneWay):
     ) -> None:
         self.null = null
         self.smoothing = smoothing
+        self.stem = stem
+        self.stem_strength = stem_strength
         self.warm_up = warm_up
         self.dictionary = dictionary
         self.dictionary_strength = dictionary_strength
@@ -145,6 +156,8 @@ class Diagonal(OneWay):
         p_null: float = 0.08,
         tension: float = 4.0,
         smoothing: float = 0.0,
+        stem: int | None = None,
+        stem_strength: float = 5.0,
         warm_up: int = 0,
         dictionary: Any = None,
         dictionary_strength: float | None = None,
@@ -159,6 +172,8 @@ class Diagonal(OneWay):
         self.p_null = p_null
         self.tension = tension
         self.smoothing = smoothing
+        self.stem = stem
+        self.stem_strength = stem_strength
         self.warm_up = warm_up
         self.dictionary = dictionary
         self.dictionary_strength = dictionary_strength
@@ -202,9 +217,11 @@ class HMMAligner(OneWay):
         self,
         *,
         null: bool = True,
-        p_null: float = 0.2,
+        p_null: float = 0.1,
         max_jump: int = 20,
         smoothing: float = 0.0,
+        stem: int | None = None,
+        stem_strength: float = 5.0,
         warm_up: int = 5,
         dictionary: Any = None,
         dictionary_strength: float | None = None,
@@ -219,6 +236,8 @@ class HMMAligner(OneWay):
         self.p_null = p_null
         self.max_jump = max_jump
         self.smoothing = smoothing
+        self.stem = stem
+        self.stem_strength = stem_strength
         self.warm_up = warm_up
         self.dictionary = dictionary
         self.dictionary_strength = dictionary_strength

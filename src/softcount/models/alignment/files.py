@@ -79,6 +79,7 @@ def pack(way: Any, past: Past, prefix: str = "") -> dict[str, Array]:
         "lexicon.targets": way.lexicon_.targets.astype(np.int32),
         "sizes": np.stack(way.core_.sizes),
         "totals": past.totals,
+        "often": way.often_,
     }
     return {prefix + name: array for name, array in arrays.items()}
 
@@ -88,6 +89,9 @@ def unpack(way: Any, stored: store.Stored, words: tuple[Vocabulary, Vocabulary])
     way._check_settings()
     way.words_ = words
     way.lexicon_ = _lexicon(stored, len(words[0].words), len(words[1].words))
+    way.often_ = whole(stored, "often", (len(words[1].words),))
+    if way.often_.min(initial=0) < 0:
+        raise StoreError("words are there less than never", AGAIN)
     way.guide()
     sizes = whole(stored, "sizes", (2, None))
     if sizes.min(initial=1) < 1 or sizes.max(initial=0) >= 1 << 31 or not sizes.shape[1]:

@@ -51,11 +51,15 @@ class Grown:
     start: dict[str, Array]
     past: Past
 
+    def counts(self) -> Array:
+        """How often words were translated by words so far."""
+        lengths = np.diff(self.corpus.lexicon.indptr)
+        counts: Array = self.start[TABLE] * np.repeat(self.past.totals, lengths)
+        return counts
+
     def remembering(self) -> AlignmentCore:
         """The core with the past added to all that it will count."""
-        lexicon, table = self.corpus.lexicon, self.start[TABLE]
-        counts = {TABLE: table * np.repeat(self.past.totals, np.diff(lexicon.indptr))}
-        for name, past in (counts | dict(self.past.others)).items():
+        for name, past in {TABLE: self.counts(), **self.past.others}.items():
             self.core.families[name] = WithPast(self.core.families[name], past)
         return self.core
 
@@ -77,6 +81,9 @@ def grown(way: Any, data: Any, links: Sequence[Any] | None, past: Past) -> Grown
     lexicon = corpus.lexicon
     way.words_ = Vocabulary(text.source.words), Vocabulary(text.target.words)
     way.lexicon_ = lexicon
+    often = np.bincount(text.target.tokens, minlength=len(text.target.words))
+    often[: len(way.often_)] += way.often_
+    way.often_ = often
     way.guide()
     before: AlignmentCore = way.core_
     core = way.made_core(way.made_table(), _sizes(before.sizes, corpus.everything.sizes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from softcount.families.jumps import JumpTable, Rows, bins
 from softcount.families.large import LargeTable
 from softcount.kernels import chain, chain_paths, jump_sums, link_columns
-from softcount.kernels.pool import over_rows
+from softcount.kernels.pool import FEW, in_turn, over_rows
 from softcount.models.alignment.core import AlignmentCore, Sizes, Tally
 from softcount.models.alignment.shards import Block, Shard
 from softcount.types import Array, How, Params
@@ -38,12 +37,20 @@ def grouped(l: Array, m: Array) -> Groups:
     work = l[order].astype(float) ** 2 * m[order]
     begins = [0]
     for first in range(0, len(order), LANES):
-        some = order[first : first + LANES]
-        together = float(l[some].max()) ** 2 * m[some].max() * LANES
-        alone = work[first : first + LANES].sum()
-        size = LANES if together <= WASTE * alone else FEW_LANES
-        begins.extend(min(first + n, len(order)) for n in range(size, LANES + 1, size))
-    return Groups(np.unique(begins), order)
+        last = min(first + LANES, len(order))
+        if _cost(l, m, order[first:last]) * LANES <= WASTE * work[first:last].sum():
+            begins.append(last)
+            continue
+        for begin in range(first, last, FEW_LANES):
+            end = min(begin + FEW_LANES, last)
+            few = _cost(l, m, order[begin:end]) <= WASTE * work[begin:end].sum()
+            begins.extend([end] if few else range(begin + 1, end + 1))
+    return Groups(np.array(begins), order)
+
+
+def _cost(l: Array, m: Array, some: Array) -> float:
+    """What each lane of a group costs."""
+    return float(l[some].max()) ** 2 * float(m[some].max())
 
 
 class HMMCore(AlignmentCore):
@@ -89,17 +96,19 @@ class HMMCore(AlignmentCore):
         heights, _ = block.sizes
         cut = slice(*block.span)
         jumps = self.chain(params, heights)
-        counts = Moves(jumps)
+        counts = None if how.score_only else Moves(jumps)
         if how.fill == "soft" and how.temper == 1.0:
             tally.logs[cut] = _soft(block, jumps, links, how.threads, counts)
             tally.attained[cut] = tally.logs[cut]
         else:
-            tally.logs[cut] = _soft(block, jumps, links.copy(), how.threads, Moves(jumps))
+            tally.logs[cut] = _soft(block, jumps, links.copy(), how.threads)
             tally.attained[cut] = self._filled(params, block, links, how, counts)
-        if not how.score_only:
+        if counts is not None:
             tally.counts[JUMPS] += self._counted(counts, heights)
 
-    def _filled(self, params: Params, block: Block, links: Array, how: How, counts: Moves) -> Array:
+    def _filled(
+        self, params: Params, block: Block, links: Array, how: How, counts: Moves | None
+    ) -> Array:
         """Tempered posteriors, best paths or drawn ones; gives the score."""
         heights, widths = block.sizes
         jumps = self.chain(params, heights, 1.0 if how.fill == "hard" else how.temper)
@@ -113,17 +122,18 @@ class HMMCore(AlignmentCore):
             columns = (widths, block.offsets, links, scores)
             over_rows(link_columns.soften, block.offsets, how.threads, *columns)
             np.power(links, how.temper, out=links)  # of columns that sum to one: not as small
-            own = links if how.fill == "soft" else links.copy()
-            scores += _soft(block, jumps, own, how.threads, counts) / how.temper
+            soft = how.fill == "soft"
+            own = links if soft else links.copy()
+            scores += _soft(block, jumps, own, how.threads, counts if soft else None) / how.temper
         if how.fill == "soft":
             return scores
         if how.fill == "sample":
-            counts.clear()
             text = (heights, widths, block.offsets, links, jumps)
             draws = (block.numbers, np.uint64(how.stream), samples, paths, begins)
             over_rows(chain_paths.draw, block.offsets, how.threads, *text, *draws)
-        sums = (counts.widths, counts.starts, counts.left)
-        chain_paths.count_jumps(heights, widths, jumps, paths, begins, samples, *sums)
+        if counts is not None:
+            sums = (counts.widths, counts.starts, counts.left)
+            chain_paths.count_jumps(heights, widths, jumps, paths, begins, samples, *sums)
         return scores
 
     def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
@@ -168,10 +178,6 @@ class Moves:
         self.starts = np.zeros(len(jumps.start) - 1)
         self.left = np.zeros(len(jumps.z))
 
-    def clear(self) -> None:
-        for sums in (self.widths, self.starts, self.left):
-            sums[:] = 0.0
-
     def add(self, other: Moves) -> None:
         self.widths += other.widths
         self.starts += other.starts
@@ -188,13 +194,13 @@ def _best(
     return logs
 
 
-def _soft(block: Block, jumps: chain.Jumps, links: Array, threads: int, moves: Moves) -> Array:
+def _soft(
+    block: Block, jumps: chain.Jumps, links: Array, threads: int, moves: Moves | None = None
+) -> Array:
     """Emissions become posteriors, in place; adds expected jumps, gives log p of each pair."""
-    groups = grouped(*block.sizes)
-    logs = np.zeros(len(block.numbers))
+    groups, logs = grouped(*block.sizes), np.zeros(len(block.numbers))
     n = len(groups.begins) - 1
     cuts = np.unique(np.linspace(0, n, PIECES + 1).astype(np.int64))
-    sources, targets = block.sides
     own = [Moves(jumps) for _ in cuts[1:]]
 
     def work(piece: int) -> None:
@@ -203,8 +209,7 @@ def _soft(block: Block, jumps: chain.Jumps, links: Array, threads: int, moves: M
             cuts[piece],
             cuts[piece + 1],
             *groups,
-            sources,
-            targets,
+            *block.sides,
             block.offsets,
             jumps,
             links,
@@ -212,10 +217,11 @@ def _soft(block: Block, jumps: chain.Jumps, links: Array, threads: int, moves: M
             sums.widths,
             sums.starts,
             sums.left,
+            moves is not None,
         )
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, range(len(own))))
-    for sums in own:
-        moves.add(sums)
+    in_turn(work, len(own), 1 if len(links) < FEW else threads)
+    if moves is not None:
+        for sums in own:
+            moves.add(sums)
     return logs

@@ -14,6 +14,7 @@ from softcount.corpus.links import FlatLinks, Link
 from softcount.corpus.numbering import Vocabulary
 from softcount.errors import DataError, LearnerError, shown
 from softcount.families.large import LargeTable
+from softcount.families.stems import Stems, StemTable
 from softcount.fit import fit
 from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core, Sizes
 from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
@@ -46,6 +47,9 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
     lowercase: bool
     dtype: str
     warm_up: int = 0
+    stem: int | None = None
+    stem_strength: float = 5.0
+    often_: Array
     core_: AlignmentCore
     lexicon_: Lexicon
     words_: Words
@@ -94,6 +98,7 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
                 "there is nothing to learn from: every pair has an empty side", "look at the pairs"
             )
         self.words_, self.lexicon_ = words, corpus.lexicon
+        self.often_ = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
         self.guide()
         return self.made_core(self.made_table(), corpus.everything.sizes), corpus
 
@@ -115,19 +120,23 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
             raise LearnerError(
                 f"{self.learner} needs a prior above 0", "give smoothing, for example 0.01"
             )
-        return self._table(self.smoothing + (word == "maximise"))
+        prior = self.smoothing + (word == "maximise")
+        return self._table(prior, None if self.stem is None else self._stems(self.stem))
 
-    def _table(self, prior: float) -> LargeTable:
+    def _table(self, prior: float, stems: Stems | None = None) -> LargeTable:
         """The family of translations, with what the dictionary says."""
         told, lexicon = self.guidance_, self.lexicon_
-        return LargeTable(
-            lexicon.indptr,
-            lexicon.targets,
-            prior if told.counts is None else prior + told.counts,
-            told.mask,
-            None if told.fixed is None else told.fixed[0],
-            dtype=self.dtype,
-        )
+        counts = prior if told.counts is None else prior + told.counts
+        frozen = None if told.fixed is None else told.fixed[0]
+        given = (lexicon.indptr, lexicon.targets, counts, told.mask, frozen)
+        if stems is None:
+            return LargeTable(*given, dtype=self.dtype)
+        return StemTable(*given, dtype=self.dtype, stems=stems)
+
+    def _stems(self, letters: int) -> Stems:
+        source, target = (side.words for side in self.words_)
+        strength, least = self.stem_strength, self.smoothing
+        return Stems.of(source, target, self.often_, letters, strength, least)
 
     def model1(self, corpus: Pairs) -> Model1Core:
         """Model 1 for the same pairs: what others begin with."""
@@ -138,6 +147,9 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
         super()._check_settings()
         check_number("smoothing", self.smoothing, "0: none; 0.01 is a little")
         check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")
+        if self.stem is not None:
+            check_whole("stem", self.stem, 1, "None: no stems; 4 letters are usual")
+        check_number("stem_strength", self.stem_strength)
         if self.dictionary_strength is not None:
             check_number("dictionary_strength", self.dictionary_strength, above=True)
         if self.dtype not in PRECISIONS:
@@ -260,7 +272,7 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
         self, shard: Shard, blocks: Iterable[Block] | None = None
     ) -> Iterator[tuple[Block, Array]]:
         table, tally = shard.own(self.raw_params_[TABLE]), self.core_.tally(shard)
-        how = How(threads=self.threads)
+        how = How(threads=self.threads, score_only=True)
         for block in blocks or shard.blocks():
             links = block.gather(table, how.threads)
             self.core_.infer(self.raw_params_, block, links, how, tally)

@@ -28,4 +28,4 @@ def chunks(pairs: Bitext, lexicon: Lexicon, null: bool) -> Iterator[Shard]:
     """All pairs without an empty side, some at a time."""
     full = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
     for first in range(0, len(full), CHUNK):
-        yield part_shard(pairs, full[first : first + CHUNK], lexicon, null, None)
+        yield part_shard(pairs, full[first : first + CHUNK], lexicon, null)

@@ -21,7 +21,7 @@ BLOCK = 1 << 23
 """So many links are written down at a time, and at least one pair's."""
 
 UNSEEN = 1e-9
-"""p(target word | source word) of words that were never seen together, in new pairs."""
+"""The least p(target word | source word) in new pairs, also of words never seen together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,7 @@ class Shard:
     ``entries``  where this lexicon's entries are in the model's (−1: nowhere); None: they are the
                  same
     ``known``    links that are given; None: none are
+    ``new``      whether the pairs are new to the model: whatever it makes of them is possible
     """
 
     numbers: Array
@@ -42,6 +43,7 @@ class Shard:
     places: Places
     entries: Array | None = None
     known: Known | None = None
+    new: bool = False
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -57,20 +59,14 @@ class Shard:
         l, m = self.sizes
         return np.concatenate([np.zeros(1, np.int64), np.cumsum((l + 1) * m)])
 
-    @cached_property
-    def is_old(self) -> bool:
-        """Whether all words were seen together when the model was made."""
-        return self.entries is None or bool((self.entries >= 0).all())
-
     def own(self, table: Any) -> Array:
         """The shard's part of a table of translations."""
         if self.entries is None:
             return np.asarray(table)
-        if self.is_old:
-            part: Array = np.asarray(table[self.entries])
-            return part
-        values = np.asarray(table[np.maximum(self.entries, 0)])
-        return np.where(self.entries >= 0, np.maximum(values, UNSEEN), UNSEEN)
+        values: Array = np.asarray(table[np.maximum(self.entries, 0)])
+        if not self.new:
+            return values
+        return np.where(self.entries >= 0, np.maximum(values, UNSEEN), UNSEEN).astype(values.dtype)
 
     def whole(self, counts: Array, size: int) -> Counts:
         """Counts of the shard's entries, as counts of the model's."""
@@ -161,7 +157,12 @@ class Block:
 
 
 def part_shard(
-    pairs: Bitext, numbers: Array, lexicon: Lexicon, null: bool, known: Known | None
+    pairs: Bitext,
+    numbers: Array,
+    lexicon: Lexicon,
+    null: bool,
+    known: Known | None = None,
+    new: bool = True,
 ) -> Shard:
     """Some pairs, with what they need of a lexicon; their words may be new to it."""
     some = pairs.select(numbers)
@@ -172,7 +173,7 @@ def part_shard(
     rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
     entries = lexicon.match(rows, own, columns)
     chosen = None if known is None else known.select(numbers)
-    return Shard(numbers, source, target, own, places, entries, chosen)
+    return Shard(numbers, source, target, own, places, entries, chosen, new)
 
 
 def _renumbered(side: Side) -> tuple[Side, Array]:
@@ -220,7 +221,8 @@ class Pairs:
         return Shard(self.numbers, pairs.source, pairs.target, lexicon, places, None, known)
 
     def _part(self, numbers: Array) -> Shard:
-        return part_shard(self.pairs, numbers, self.lexicon, self.null, self.known)
+        new = self._lexicon is not None
+        return part_shard(self.pairs, numbers, self.lexicon, self.null, self.known, new)
 
     @property
     def lexicon(self) -> Lexicon:

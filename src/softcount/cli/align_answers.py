@@ -1,0 +1,244 @@
+"""What ``softcount align`` writes: links, and what can be made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, overload
+
+import typer
+
+from softcount.cli.align_knowledge import read_gold
+from softcount.cli.align_options import Method
+from softcount.cli.targets import check_target
+from softcount.errors import DataError, SoftcountError
+
+if TYPE_CHECKING:
+    from softcount.corpus.bitext import Bitext
+    from softcount.corpus.links import FlatLinks, Link, Links
+    from softcount.models.alignment import Aligner
+    from softcount.models.alignment.model import OneWay
+    from softcount.types import Array
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How links are chosen and printed; None: as the aligner does.
+
+    ``reverse``  the aligner learned from pairs with source and target exchanged
+    """
+
+    reverse: bool = False
+    method: Method | None = None
+    threshold: float | None = None
+    probs: bool = False
+
+    def demand_fits(self, aligner: Aligner | OneWay, where: str) -> None:
+        """Complain if the aligner cannot be asked so."""
+        from softcount.models.alignment import Aligner
+
+        kind, both = type(aligner).__name__, isinstance(aligner, Aligner)
+        if both and self.reverse:
+            raise DataError(f"{where} has both directions, while -r is for one", "leave out -r")
+        if self.method is not None and not both:
+            raise DataError(
+                f"{where} has one direction alone ({kind}): there is nothing to symmetrise",
+                "learn both directions: softcount align --both --save …",
+            )
+
+    def links(self, aligner: Aligner | OneWay, pairs: Bitext | None) -> tuple[FlatLinks, Array]:
+        """(source, target) links of pairs (None: those learned from); probabilities if asked."""
+        asked: dict[str, Any] = {"probabilities": self.probs, "threshold": self.threshold}
+        if self.method is not None:
+            asked["method"] = self.method.value
+        found, values = aligner.links(self.turned(pairs), **asked)
+        return _exchanged(found, values) if self.reverse else (found, values)
+
+    @overload
+    def turned(self, pairs: Bitext) -> Bitext: ...
+    @overload
+    def turned(self, pairs: None) -> None: ...
+    def turned(self, pairs: Bitext | None) -> Bitext | None:
+        """Pairs as the aligner sees them, or the other way round."""
+        return pairs.flipped() if self.reverse and pairs is not None else pairs
+
+    def text(self, links: FlatLinks, values: Array) -> bytes:
+        """A line for each pair."""
+        return with_probabilities(links, values) if self.probs else links.text()
+
+
+def _exchanged(links: FlatLinks, values: Array) -> tuple[FlatLinks, Array]:
+    """Source and target exchanged, in the order of (i, j) again."""
+    import numpy as np
+
+    from softcount.corpus.links import FlatLinks
+
+    order = np.lexsort((links.source, links.target, links.pair))
+    turned = FlatLinks(links.indptr, links.target[order], links.source[order])
+    return turned, values[order] if len(values) else values
+
+
+def with_probabilities(links: FlatLinks, values: Array) -> bytes:
+    """Lines of i-j:p."""
+    each = [
+        f"{i}-{j}:{p:.6g}"
+        for i, j, p in zip(
+            links.source.tolist(), links.target.tolist(), values.tolist(), strict=True
+        )
+    ]
+    ends = links.indptr.tolist()
+    lines = (" ".join(each[a:b]) for a, b in pairwise(ends))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@contextmanager
+def opened(path: Path | None) -> Iterator[BinaryIO]:
+    """A file to write lines to; None: standard output."""
+    if path is None:
+        yield typer.get_binary_stream("stdout")
+        return
+    with _writing(path), path.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def _lines_of(path: Path) -> Iterator[TextIO]:
+    with _writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SoftcountError(
+            f"{path}: cannot be written: {error.strerror}", "choose a place with room"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be written beside the lines, and where the lines go (None: standard output)."""
+
+    output: Path | None = None
+    dictionary: Path | None = None
+    least: float = 0.0
+    phrases: Path | None = None
+    longest: int = 7
+    report: Path | None = None
+    shown: int | None = None
+    gold: str | None = None
+
+    def check_targets(self) -> None:
+        targets = {
+            **{"--output": self.output, "--dictionary-out": self.dictionary},
+            **{"--phrases": self.phrases, "--report": self.report},
+        }
+        for option, path in targets.items():
+            check_target(path, option)
+
+    @property
+    def of_all(self) -> bool:
+        """Whether all pairs must be there together."""
+        needed = (self.phrases, self.report, self.shown, self.gold)
+        return any(one is not None for one in needed)
+
+    def check_pairs(self, pairs: Bitext) -> Sequence[Links] | None:
+        """Gold links, if there are any; complains if these or the pair to be shown do not fit."""
+        if self.shown is not None and self.shown > len(pairs):
+            raise DataError(f"--show {self.shown}: there are {len(pairs):,} pairs", "choose one")
+        return read_gold(self.gold, pairs)
+
+    def write(
+        self,
+        aligner: Aligner | OneWay,
+        decoding: Decoding,
+        pairs: Bitext | None,
+        gold: Sequence[Links] | None,
+    ) -> None:
+        """Lines first, then all else; pairs may be None: those that were learned from."""
+        links, values = decoding.links(aligner, pairs)
+        with opened(self.output) as out:
+            out.write(decoding.text(links, values))
+            out.flush()
+        self.write_dictionary(aligner, decoding.reverse)
+        if not self.of_all:
+            return
+        read = aligner.shards(decoding.turned(pairs))[0]
+        seen = decoding.turned(read)
+        if self.phrases is not None:
+            _write_phrases(self.phrases, seen, links, self.longest)
+        if self.report is not None:
+            _write_report(self.report, aligner, read, gold, decoding.reverse)
+        if self.shown is not None:
+            n = self.shown - 1
+            (p,) = aligner.posteriors(read.select([n]))
+            _show(seen.pair(n), p.T if decoding.reverse else p, links.lists()[n])
+        if gold is not None:
+            _print_scores(links, gold)
+
+    def write_dictionary(self, aligner: Aligner | OneWay, reverse: bool) -> None:
+        """Source word, target word and probability, the most probable of each word first."""
+        if self.dictionary is None:
+            return
+        with _lines_of(self.dictionary) as file:
+            for source, target, p in _entries(aligner, self.least):
+                pair = (target, source) if reverse else (source, target)
+                file.write(f"{pair[0]}\t{pair[1]}\t{p:.6g}\n")
+
+
+def _entries(aligner: Aligner | OneWay, least: float) -> Iterator[tuple[str, str, float]]:
+    """What words become: those of the forward direction, the empty word left out."""
+    import numpy as np
+
+    way: Any = getattr(aligner, "forward_", aligner)
+    table, others = way.table(), way.target_words_
+    for word, (start, end) in zip(way.source_words_, pairwise(table.indptr), strict=False):
+        p, places = table.data[start:end], table.indices[start:end]
+        for k in np.argsort(-p, kind="stable")[: np.count_nonzero(p >= least)]:
+            yield word, others[places[k]], float(p[k])
+
+
+def _write_phrases(path: Path, pairs: Bitext, links: FlatLinks, longest: int) -> None:
+    from softcount.models.alignment.phrases import phrase_table
+
+    table = phrase_table(pairs, links, longest)
+    with _lines_of(path) as file:
+        file.writelines(f"{line}\n" for line in table.lines())
+
+
+def _write_report(
+    path: Path,
+    aligner: Aligner | OneWay,
+    pairs: Bitext,
+    gold: Sequence[Links] | None,
+    reverse: bool,
+) -> None:
+    """A page, which shows pairs as the aligner reads them."""
+    from softcount.corpus.links import Links
+    from softcount.show.alignment import alignment_report
+    from softcount.show.report import write_page
+
+    if reverse and gold is not None:
+        gold = [
+            Links([(j, i) for i, j in one.sure], [(j, i) for i, j in one.possible]) for one in gold
+        ]
+    write_page(path, alignment_report(aligner, pairs, gold=gold))
+
+
+def _show(pair: tuple[list[str], list[str]], posterior: Array, links: list[Link]) -> None:
+    from softcount.show.alignment import alignment_view
+
+    typer.echo(alignment_view(*pair, posterior, links), err=True)
+
+
+def _print_scores(links: FlatLinks, gold: Sequence[Links]) -> None:
+    """How well the links of the first pairs agree with gold ones."""
+    from softcount.evaluate import align_scores
+
+    scores = align_scores(links.lists()[: len(gold)], gold)
+    typer.echo(f"{scores} in {len(gold):,} pair{'s' * (len(gold) != 1)}", err=True)
