@@ -1,8 +1,8 @@
 """Word alignment: CPU seconds and memory beside eflomal, NLTK and fast_align, in one run.
 
 The Hansards (English–French, lower case), every system as a process of its own, one thread, from
-the text to the links in a file. CPU seconds are those of the process and its children, memory is the
-largest resident set of any of them. Systems that are not installed are left out, and said to be.
+the text to the links in a file. CPU seconds are those of the process and its children, memory is
+the largest resident set of any of them. Systems that are not installed are left out and said to be.
 
     Model 1       5 steps, one direction: `softcount align -m ibm1`, beside `fast_align` and NLTK
     agreement     both directions: `softcount align`, beside `eflomal-align -m 3`
@@ -134,7 +134,7 @@ def steps(n: int) -> dict[str, float]:
         for dtype in ("float64", "float32"):
             ticks: list[float] = []
             made = model(dtype=dtype, engine=sc.Local(threads=1), learner=sc.EM(max_iter=4, tol=0))
-            made.fit(pairs, on_step=lambda _: ticks.append(time.process_time()))
+            made.fit(pairs, on_step=lambda _, to=ticks: to.append(time.process_time()))
             step = float(np.min(np.diff(ticks)))
             figures[f"{name}, {dtype}, ns a link"] = 1e9 * step / pairs.n_links
     figures["links a pair of words"] = pairs.n_links / len(made.lexicon_)

@@ -253,10 +253,18 @@ def test_models_of_another_kind(tmp_path: Path) -> None:
     refused("topics", "--load", one, "-", message="try softcount align", stdin="a\n")
 
 
-def test_fast_align_flags_without_effect_say_so(corpus: Path) -> None:
+def test_a_first_tension_means_the_diagonal_model(corpus: Path) -> None:
     result = done("align", corpus, "-T", "4", "-o")
     assert result.stdout == done("align", corpus, "-d").stdout
-    assert "-T has no effect" in result.stderr
+    refused("align", corpus, "-m", "hmm", "-T", "4", message="-d is -m diagonal", code=2)
+
+
+def test_sampled(corpus: Path) -> None:
+    result = done("align", corpus, "-m", "gibbs", "-I", "6", "--seed", "1")
+    assert result.stdout == done("align", corpus, "-m", "gibbs", "-I", "6", "--seed", "1").stdout
+    assert n_lines(result.stdout) == n_lines(corpus.read_text())
+    refused("align", corpus, "-m", "gibbs", "-v", message="a learner by itself", code=2)
+    refused("align", corpus, "-m", "gibbs", "--stem", "4", message="--stem is for", code=2)
 
 
 def test_no_pairs_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

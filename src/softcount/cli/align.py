@@ -18,7 +18,17 @@ from softcount.cli.pairs import PairFiles
 from softcount.cli.targets import check_target
 
 LEARNING_OPTIONS = (
-    *("lowercase", "model", "both", "no_agree", "learner", "max_iter", "smoothing", "precision"),
+    *(
+        "lowercase",
+        "model",
+        "both",
+        "no_agree",
+        "learner",
+        "max_iter",
+        "smoothing",
+        "precision",
+        "stem",
+    ),
     *("warm_up", "p_null", "no_null", "max_jump", "dictionary", "dictionary_strength", "links"),
     *("seed", "save", "diagonal", "optimise", "variational", "tension", "verbose"),
 )
@@ -38,6 +48,7 @@ def align(
     learner: o.Learner = None,
     max_iter: o.MaxIter = None,
     smoothing: o.Smoothing = None,
+    stem: o.Stem = None,
     precision: o.Precision_ = o.Precision.DOUBLE,
     warm_up: o.WarmUp = None,
     p_null: o.PNull = None,
@@ -105,8 +116,6 @@ def align(
             return
         from softcount.engines import Local
 
-        if tension is not None:
-            typer.echo("softcount: -T has no effect: the tension is learned exactly", err=True)
         known = read_dictionary(dictionary, lowercase)
         settings = {
             **{"learner": learner_for(learner, max_iter), **prior_for(learner, smoothing)},
@@ -116,6 +125,7 @@ def align(
         }
         null = False if no_null else None
         own = {"p_null": p_null, "max_jump": max_jump, "warm_up": warm_up, "null": null}
+        own |= {"tension": tension, "stem": stem}
         aligner = choice.made(settings, own)
         pairs = files.read()
         told, right = read_known(links, pairs, reverse), wanted.check_pairs(pairs)

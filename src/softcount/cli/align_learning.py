@@ -23,13 +23,24 @@ WITH_PRIOR = (LearnerName.VARIATIONAL_BAYES, LearnerName.STOCHASTIC_VB, LearnerN
 USUAL_PRIOR = 0.01
 """The prior of learners that need one, if no other is given; fast_align has the same."""
 
+ALL_BUT_GIBBS = (ModelName.IBM1, ModelName.IBM2, ModelName.DIAGONAL, ModelName.HMM)
 TAKEN_BY = {
-    "p_null": (ModelName.DIAGONAL, ModelName.HMM),
+    "p_null": (ModelName.DIAGONAL, ModelName.HMM, ModelName.GIBBS),
     "max_jump": (ModelName.HMM,),
-    "warm_up": (ModelName.IBM2, ModelName.DIAGONAL, ModelName.HMM),
+    "warm_up": (ModelName.IBM2, ModelName.DIAGONAL, ModelName.HMM, ModelName.GIBBS),
+    "tension": (ModelName.DIAGONAL,),
+    "null": ALL_BUT_GIBBS,
+    "stem": ALL_BUT_GIBBS,
 }
 """Which models have which settings, where not all have."""
-OPTIONS = {"p_null": "--p-null", "max_jump": "--max-jump", "warm_up": "--warm-up"}
+OPTIONS = {
+    "p_null": "--p-null",
+    "max_jump": "--max-jump",
+    "warm_up": "--warm-up",
+    "tension": "-T",
+    "null": "--no-null",
+    "stem": "--stem",
+}
 DTYPES = {Precision.DOUBLE: "float64", Precision.SINGLE: "float32"}
 
 
@@ -50,7 +61,7 @@ class Choice:
         cls, model: ModelName | None, both: bool, no_agree: bool, reverse: bool, symmetrised: bool
     ) -> Choice:
         """From the options; without a model, both directions."""
-        two = model is None or both or no_agree or symmetrised
+        two = model in (None, ModelName.GIBBS) or both or no_agree or symmetrised
         if reverse and two:
             raise typer.BadParameter("-r is for one direction alone: say which model, as in -m hmm")
         return cls(model or ModelName.HMM, two, not no_agree, reverse)
@@ -62,9 +73,13 @@ class Choice:
         given = {name: value for name, value in own.items() if value is not None}
         for name in given:
             of_aligner = self.both and name == "warm_up"
-            if self.model not in TAKEN_BY.get(name, ModelName) and not of_aligner:
+            if self.model not in TAKEN_BY[name] and not of_aligner:
                 fit = " or ".join(TAKEN_BY[name])
                 raise typer.BadParameter(f"{OPTIONS[name]} is for -m {fit}, not for {self.model}")
+        if self.model is ModelName.GIBBS:
+            return alignment.GibbsAligner(**_sampling(settings), **given)
+        if "stem" in given:
+            given["stem"] = given["stem"] or None
         if not self.both:
             kinds: dict[ModelName, type[OneWay]] = {
                 ModelName.IBM1: alignment.IBM1,
@@ -73,9 +88,24 @@ class Choice:
                 ModelName.HMM: alignment.HMMAligner,
             }
             return kinds[self.model](**settings, **given)
-        steps = {"warm_up": given.pop("warm_up")} if "warm_up" in given else {}
-        way = {"agree": self.agree, "settings": given or None, **steps}
+        shared = {name: given.pop(name) for name in ("warm_up", "stem") if name in given}
+        way = {"agree": self.agree, "settings": given or None, **shared}
         return alignment.Aligner(self.model.value, **settings, **way)
+
+
+def _sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a sampler: it has a prior and sweeps, and is a learner by itself."""
+    given = dict(settings)
+    learner, dtype = given.pop("learner"), given.pop("dtype")
+    if learner is not None and type(learner).__name__ != "EM":
+        raise typer.BadParameter("-m gibbs is a learner by itself: leave out --learner and -v")
+    if dtype != DTYPES[Precision.DOUBLE]:
+        raise typer.BadParameter("-m gibbs has one precision: leave out --precision")
+    if "smoothing" in given:
+        given["prior"] = given.pop("smoothing")
+    if learner is not None:
+        given |= {"sweeps": learner.max_iter, "kept": min(2, learner.max_iter)}
+    return given
 
 
 def learner_for(name: LearnerName | None, max_iter: int | None) -> Learner | None:

@@ -20,6 +20,7 @@ class ModelName(StrEnum):
     IBM2 = "ibm2"
     DIAGONAL = "diagonal"
     HMM = "hmm"
+    GIBBS = "gibbs"
 
 
 class Method(StrEnum):
@@ -79,7 +80,8 @@ Model = Annotated[
         metavar="NAME",
         parser=one_of(ModelName),
         help="ibm1, ibm2, diagonal or hmm, in one direction (target words come from source words). "
-        "If not given: hmm, --both.",
+        "gibbs: both directions sampled, with fertilities, for small corpora. If not given: hmm, "
+        "--both.",
     ),
 ]
 Both = Annotated[
@@ -110,7 +112,21 @@ Learner = Annotated[
 ]
 MaxIter = Annotated[
     int | None,
-    typer.Option("-I", "--max-iter", min=1, help="At most so many steps (else 5; gibbs 1000)."),
+    typer.Option(
+        "-I",
+        "--max-iter",
+        min=1,
+        help="At most so many steps (else 5; --learner gibbs 1000; -m gibbs: sweeps, else 8).",
+    ),
+]
+Stem = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Words with the same first N letters lend each other counts; 0: they do not. [else 4 "
+        "for both directions, 0 for one]",
+    ),
 ]
 Smoothing = Annotated[
     float | None,
@@ -120,7 +136,7 @@ Smoothing = Annotated[
         "--alpha",
         min=0.0,
         help="Add this to the count of every pair of words; for vb and gibbs, their prior. [else "
-        "0.01 for those, 0.002 for both directions, 0 for one]",
+        "0.01 for those, 0.0003 for both directions, 0 for one]",
     ),
 ]
 Precision_ = Annotated[
@@ -141,7 +157,7 @@ PNull = Annotated[
         "-q",
         "--p-null",
         min=0.0,
-        help="hmm, diagonal: how often words come from no word (else 0.2; diagonal 0.08).",
+        help="hmm, diagonal, gibbs: how often words come from no word (else 0.1, 0.08, 0.2).",
     ),
 ]
 NoNull = Annotated[
@@ -196,7 +212,7 @@ Threshold = Annotated[
     float | None,
     typer.Option(
         min=0.0,
-        help="Print links that are more probable than this. [else 0.3 for both directions; for "
+        help="Print links that are more probable than this. [else 0.5 for both directions; for "
         "one, the best alignment is printed]",
     ),
 ]
@@ -255,6 +271,6 @@ Optimise = Annotated[
 Variational = Annotated[bool, typer.Option("-v", help="As fast_align: --learner vb.")]
 Tension = Annotated[
     float | None,
-    typer.Option("-T", hidden=True, help="fast_align's first tension: it is found without one."),
+    typer.Option("-T", min=0.0, help="diagonal: the tension to begin with (else 4)."),
 ]
 ForceAlign = Annotated[str | None, typer.Option("-f", hidden=True, help="See --load.")]
