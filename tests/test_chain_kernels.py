@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from softcount.kernels import jump_sums
 from softcount.kernels.jit import njit
-from softcount.kernels.lane_products import SIDE, blend, meet_rows
+from softcount.kernels.lane_products import SIDE, best_of, blend, meet_shifted
 from softcount.models.alignment.hmm import LANES, grouped
 from softcount.types import How
 from tests.models.alignment.cases import (
@@ -35,8 +35,13 @@ def _blend(into: Array, i: int, weights: Array, w: int, rows: Array, first: int,
 
 
 @njit
-def _meet(left: Array, i: int, right: Array, k: int, stride: int, n: int, into: Array) -> None:
-    meet_rows(left, i, right, k, stride, n, into)
+def _best(into: Array, i: int, weights: Array, w: int, rows: Array, first: int, n: int) -> None:
+    best_of(into, i, weights, w, rows, first, n)
+
+
+@njit
+def _meet(left: Array, right: Array, shift: int, n: int, into: Array) -> None:
+    meet_shifted(left, right, shift, n, into)
 
 
 @given(st.integers(1, 5), st.integers(0, 9), st.integers(0, 10**6))
@@ -51,17 +56,27 @@ def test_blend_is_a_product(vectors: int, n: int, seed: int) -> None:
     np.testing.assert_allclose(into, expected, atol=1e-13)
 
 
-@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 7), st.integers(0, 10**6))
+@given(st.integers(1, 5), st.integers(0, 9), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
-def test_meet_rows_is_a_product(vectors: int, stride: int, n: int, seed: int) -> None:
+def test_best_of_is_the_largest_product(vectors: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    left, right = rng.normal(size=(2, n * stride + SIDE, 8 * vectors))
+    rows, weights = rng.uniform(size=(n + 2, 8 * vectors)), rng.uniform(size=n + 3)
+    into = rng.uniform(size=(3, 8 * vectors))
+    expected = into.copy()
+    products = weights[2 : 2 + n, None] * rows[1 : 1 + n]
+    expected[1] = products.max(axis=0, initial=0.0)
+    _best(into, 1, weights, 2, rows, 1, n)
+    np.testing.assert_array_equal(into, expected)
+
+
+@given(st.integers(1, 5), st.integers(0, 6), st.integers(0, 7), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_meet_shifted_is_a_product(vectors: int, shift: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(size=(2, n + shift + SIDE, 8 * vectors))
     into = np.full(SIDE, np.nan)
-    i, k = (int(x) for x in rng.integers(0, stride, 2))
-    _meet(left, i, right, k, stride, n, into)
-    expected = [
-        sum(left[i + j * stride] @ right[k + q + j * stride] for j in range(n)) for q in range(SIDE)
-    ]
+    _meet(left, right, shift, n, into)
+    expected = [np.sum(left[:n] * right[shift + q : shift + q + n]) for q in range(SIDE)]
     np.testing.assert_allclose(into, expected, atol=1e-12)
 
 

@@ -80,7 +80,8 @@ def test_reverse_is_the_model_of_the_other_direction(corpus: Path) -> None:
     wanted = [
         {(i, j): p for (j, i), p in one.items()} for one in expected(HMMAligner().fit(FLIPPED))
     ]
-    assert_close(probabilities(corpus, "-m", "hmm", "-r"), wanted)
+    double = ("--precision", "double")  # there are ties
+    assert_close(probabilities(corpus, "-m", "hmm", "-r", *double), wanted)
     for line in lines(done("align", corpus, "-m", "hmm", "-r")):
         links = [tuple(map(int, link.split("-"))) for link in line.split()]
         assert links == sorted(links)
@@ -256,15 +257,17 @@ def test_models_of_another_kind(tmp_path: Path) -> None:
 def test_a_first_tension_means_the_diagonal_model(corpus: Path) -> None:
     result = done("align", corpus, "-T", "4", "-o")
     assert result.stdout == done("align", corpus, "-d").stdout
-    refused("align", corpus, "-m", "hmm", "-T", "4", message="-d is -m diagonal", code=2)
+    wrong = run("align", corpus, "-m", "hmm", "-T", "4")
+    assert wrong.exit_code == 2
+    assert "-d is -m diagonal" in wrong.stderr
 
 
 def test_sampled(corpus: Path) -> None:
     result = done("align", corpus, "-m", "gibbs", "-I", "6", "--seed", "1")
     assert result.stdout == done("align", corpus, "-m", "gibbs", "-I", "6", "--seed", "1").stdout
-    assert n_lines(result.stdout) == n_lines(corpus.read_text())
-    refused("align", corpus, "-m", "gibbs", "-v", message="a learner by itself", code=2)
-    refused("align", corpus, "-m", "gibbs", "--stem", "4", message="--stem is for", code=2)
+    assert result.stdout.count("\n") == corpus.read_text(encoding="utf-8").count("\n")
+    for option in (("-v",), ("--stem", "4")):
+        assert run("align", corpus, "-m", "gibbs", *option).exit_code == 2
 
 
 def test_no_pairs_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from softcount.cli import align_options as o
 from softcount.cli import options
 from softcount.cli.align_answers import Decoding, Wanted, opened
 from softcount.cli.align_knowledge import exchanged, read_dictionary, read_known
-from softcount.cli.align_learning import DTYPES, Choice, learn, learner_for, prior_for
+from softcount.cli.align_learning import Choice, dtype_for, learn, learner_for, prior_for
 from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
@@ -49,7 +49,7 @@ def align(
     max_iter: o.MaxIter = None,
     smoothing: o.Smoothing = None,
     stem: o.Stem = None,
-    precision: o.Precision_ = o.Precision.DOUBLE,
+    precision: o.Precision_ = None,
     warm_up: o.WarmUp = None,
     p_null: o.PNull = None,
     no_null: o.NoNull = False,
@@ -120,7 +120,7 @@ def align(
         settings = {
             **{"learner": learner_for(learner, max_iter), **prior_for(learner, smoothing)},
             **{"dictionary": exchanged(known) if reverse else known, "lowercase": lowercase},
-            **{"dictionary_strength": dictionary_strength, "dtype": DTYPES[precision]},
+            **{"dictionary_strength": dictionary_strength, "dtype": dtype_for(precision, learner)},
             **{"engine": Local(threads), "random_state": seed},
         }
         null = False if no_null else None

@@ -70,7 +70,7 @@ class Choice:
         """The aligner; ``own`` are settings that not all models have, None where not given."""
         from softcount.models import alignment
 
-        given = {name: value for name, value in own.items() if value is not None}
+        given: dict[str, Any] = {name: x for name, x in own.items() if x is not None}
         for name in given:
             of_aligner = self.both and name == "warm_up"
             if self.model not in TAKEN_BY[name] and not of_aligner:
@@ -88,19 +88,21 @@ class Choice:
                 ModelName.HMM: alignment.HMMAligner,
             }
             return kinds[self.model](**settings, **given)
-        shared = {name: given.pop(name) for name in ("warm_up", "stem") if name in given}
-        way = {"agree": self.agree, "settings": given or None, **shared}
+        way: dict[str, Any] = {"agree": self.agree}
+        for name in ("warm_up", "stem"):
+            if name in given:
+                way[name] = given.pop(name)
+        way["settings"] = given or None
         return alignment.Aligner(self.model.value, **settings, **way)
 
 
 def _sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a sampler: it has a prior and sweeps, and is a learner by itself."""
     given = dict(settings)
-    learner, dtype = given.pop("learner"), given.pop("dtype")
+    learner = given.pop("learner")
+    del given["dtype"]  # a sampler counts
     if learner is not None and type(learner).__name__ != "EM":
         raise typer.BadParameter("-m gibbs is a learner by itself: leave out --learner and -v")
-    if dtype != DTYPES[Precision.DOUBLE]:
-        raise typer.BadParameter("-m gibbs has one precision: leave out --precision")
     if "smoothing" in given:
         given["prior"] = given.pop("smoothing")
     if learner is not None:
@@ -117,6 +119,12 @@ def learner_for(name: LearnerName | None, max_iter: int | None) -> Learner | Non
     if max_iter is None and name is not LearnerName.GIBBS:
         max_iter = AlignmentCore.usual_dials["max_iter"]
     return learner_called(name or LearnerName.EM, max_iter, None, None)
+
+
+def dtype_for(precision: Precision | None, name: LearnerName | None) -> str:
+    """The numbers of tables; those of learners with a prior may be too small for 32 bits."""
+    usual = Precision.DOUBLE if name in WITH_PRIOR else Precision.SINGLE
+    return DTYPES[precision or usual]
 
 
 def prior_for(name: LearnerName | None, smoothing: float | None) -> dict[str, float]:

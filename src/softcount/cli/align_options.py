@@ -140,11 +140,12 @@ Smoothing = Annotated[
     ),
 ]
 Precision_ = Annotated[
-    Precision,
+    Precision | None,
     typer.Option(
         metavar="NAME",
         parser=one_of(Precision),
-        help="double, or single: seven digits, and half the memory.",
+        help="single: seven digits, half the memory and less time; or double. [else single, but "
+        "double for vb, svb, gibbs]",
     ),
 ]
 WarmUp = Annotated[

@@ -100,7 +100,6 @@ class LazyTable:
     """
 
     ndim = 1
-    dtype = np.dtype(np.float64)
 
     def __init__(self, average: LazyRunning, word: str) -> None:
         self._average = average
@@ -108,6 +107,7 @@ class LazyTable:
         self._evaluate = self._mode if word == "maximise" else self._mean_field
         self.shape = average.family.shape
         self.size = average.family.n_entries
+        self.dtype = np.dtype(getattr(average.family, "dtype", np.float64))
 
     def __len__(self) -> int:
         return self.size
@@ -129,7 +129,7 @@ class LazyTable:
         if family.mask is not None:
             new = np.where(family.mask[entries], new, 0.0)
         held = family.held_rows[rows] | np.isnan(new)
-        return np.where(held, average.kept[entries], new)
+        return np.where(held, average.kept[entries], new).astype(self.dtype, copy=False)
 
     def _entries(self, index: Any) -> Array:
         if isinstance(index, slice):

@@ -22,6 +22,8 @@ class WithPast(Family):
         self.n_free = family.n_free
 
     def __getattr__(self, name: str) -> Any:
+        if name == "family":  # of a copy that is still empty
+            raise AttributeError(name)
         return getattr(self.family, name)  # what a model asks of its own family
 
     def _all(self, counts: Counts) -> Counts:
@@ -53,7 +55,9 @@ class WithPast(Family):
         return self.family.mean(self._all(counts), old)
 
     def log_prior(self, params: Array) -> float:
-        return self.family.log_prior(params) + self.family.expected_log(self.past, params)
+        # draws that are too small for a number: of an infinite density and none, none is left
+        seen = np.maximum(params, np.finfo(params.dtype).tiny)
+        return self.family.log_prior(seen) + self.family.expected_log(self.past, seen)
 
     def divergence(self, counts: Counts, params: Array) -> float:
         price = self.family.divergence(self._all(counts), params)
@@ -76,6 +80,12 @@ class WithPast(Family):
 
     def alike(self, params: Array) -> bool | None:
         return self.family.alike(params)
+
+    def change(self, old: Array, new: Array) -> float:
+        return self.family.change(old, new)
+
+    def entropy(self, params: Array) -> float:
+        return self.family.entropy(params)
 
     def average(self, draws: Any) -> Array:
         return self.family.average(draws)

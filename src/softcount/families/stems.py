@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.families.base import Running
 from softcount.families.large import LargeTable
 from softcount.kernels.stems import lend
 from softcount.types import Array, Counts
@@ -73,6 +74,9 @@ class StemTable(LargeTable):
 
     def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
         return super()._each(word, self._lent(counts), old, *more)
+
+    def running(self) -> Running:
+        return Running(self)  # what is lent depends on all counts: they cannot be left for later
 
     def _lent(self, counts: Counts) -> Array:
         given = np.asarray(counts)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.kernels.jit import njit
-from softcount.kernels.lane_products import SIDE, blend, meet_rows
+from softcount.kernels.lane_products import SIDE, blend, meet_shifted
 from softcount.kernels.lanes import WIDTH
 from softcount.types import Array
 
@@ -59,53 +59,116 @@ class Room(NamedTuple):
     z: Array
     left: Array
     scales: Array
+    here: Array
+    there: Array
 
 
 @njit
-def room(l: int, m: int, lanes: int) -> Room:
-    """Room for pairs of up to l source words and m target words."""
+def space(
+    first: int, last: int, groups: Array, members: Array, sources: Array, targets: Array
+) -> Array:
+    """Memory that is enough for each of the groups ``first`` to ``last``, one after the other."""
+    most = 0
+    for g in range(first, last):
+        own = members[groups[g] : groups[g + 1]]
+        l = m = 0
+        for p in own:
+            l = max(l, sources[p + 1] - sources[p])
+            m = max(m, targets[p + 1] - targets[p])
+        lanes = -(-len(own) // WIDTH) * WIDTH
+        most = max(most, ((3 * m + 7) * (l + 1) + 2 * SIDE + m) * lanes)
+    return np.empty(most)
+
+
+@njit
+def _part(memory: Array, at: int, rows: int, lanes: int) -> Array:
+    return memory[at * lanes : (at + rows) * lanes].reshape((rows, lanes))
+
+
+@njit
+def room(memory: Array, l: int, m: int, lanes: int) -> Room:
+    """Room for pairs of up to l source words and m target words; what it holds means nothing."""
     n = l + 1
+    emit, pred, gamma = m * n, m * n, (m + 1) * n
+    at = emit + pred + gamma
     return Room(
-        np.zeros((m * n + SIDE, lanes)),
-        np.empty((m * n, lanes)),
-        np.empty(((m + 1) * n, lanes)),
-        np.empty((n, lanes)),
-        np.empty((n, lanes)),
-        np.zeros((n, lanes)),
-        np.zeros((n, lanes)),
-        np.empty((m, lanes)),
+        _part(memory, 0, emit, lanes),
+        _part(memory, emit, pred, lanes),
+        _part(memory, emit + pred, gamma, lanes),
+        _part(memory, at, n, lanes),
+        _part(memory, at + n, n, lanes),
+        _part(memory, at + 2 * n, n, lanes),
+        _part(memory, at + 3 * n, n, lanes),
+        _part(memory, at + 4 * n, m, lanes),
+        _part(memory, at + 4 * n + m, l + SIDE, lanes),
+        _part(memory, at + 5 * n + m + SIDE - 1, l + SIDE, lanes),
     )
 
 
 @njit
-def load(links: Array, l: int, m: int, jumps: Jumps, at: Room, lane: int) -> None:
-    """One pair's emissions (l + 1, m) into its lane; for every target word the empty word first."""
-    n, longest = len(at.z), len(at.scales)
-    for k in range(l):
-        for j in range(m):
-            at.emit[j * n + k + 1, lane] = links[k * m + j]
-    for j in range(m):
-        at.emit[j * n, lane] = jumps.p0 * links[l * m + j]
-    for j in range(m, longest):
-        at.emit[j * n, lane] = 1.0
-    at.z[: l + 1, lane] = jumps.z[jumps.rows[l] : jumps.rows[l] + l + 1]
+def load(own: Array, sizes: Array, offsets: Array, jumps: Jumps, links: Array, at: Room) -> None:
+    """The emissions (l + 1, m) of each pair into its lane; at every word the empty word first.
+
+    Lanes without a pair have lengths (0, 0).
+    """
+    n, lanes = at.z.shape
+    begins = np.zeros(lanes, np.int64)
+    begins[: len(own)] = offsets[own]
+    all_l, all_m = sizes[:, 0].min(), sizes[:, 1].min()
+    for k in range(n - 1):
+        for j in range(len(at.scales)):
+            row = at.emit[j * n + k + 1]
+            if k < all_l and j < all_m:
+                for b in range(lanes):
+                    row[b] = links[begins[b] + j]
+            else:
+                for b in range(lanes):
+                    row[b] = links[begins[b] + j] if k < sizes[b, 0] and j < sizes[b, 1] else 0.0
+        for b in range(lanes):
+            begins[b] += sizes[b, 1] if k < sizes[b, 0] else 0
+    for b in range(lanes):
+        l, m = sizes[b]
+        for j in range(len(at.scales)):
+            at.emit[j * n, b] = jumps.p0 * links[begins[b] + j] if j < m else 1.0
+        for k in range(n):
+            at.z[k, b] = jumps.z[jumps.rows[l] + k] if k <= l else 0.0
+            at.left[k, b] = 0.0
 
 
 @njit
-def store(links: Array, l: int, m: int, jumps: Jumps, at: Room, lane: int, left: Array) -> float:
-    """One pair's posteriors out of its lane, and from where it jumped; answers its log p."""
-    n = len(at.z)
-    for k in range(l):
+def store(own: Array, sizes: Array, offsets: Array, at: Room, links: Array) -> None:
+    """The posteriors of each pair out of its lane."""
+    n, lanes = len(at.z), len(own)
+    begins = offsets[own]
+    all_l, all_m = sizes[:lanes, 0].min(), sizes[:lanes, 1].min()
+    for k in range(n - 1):
+        for j in range(len(at.scales)):
+            row = at.pred[j * n + k + 1]
+            if k < all_l and j < all_m:
+                for b in range(lanes):
+                    links[begins[b] + j] = row[b]
+            else:
+                for b in range(lanes):
+                    if k < sizes[b, 0] and j < sizes[b, 1]:
+                        links[begins[b] + j] = row[b]
+        for b in range(lanes):
+            begins[b] += sizes[b, 1] if k < sizes[b, 0] else 0
+    for b in range(lanes):
+        for j in range(sizes[b, 1]):
+            links[begins[b] + j] = at.pred[j * n, b]
+
+
+@njit
+def summed(own: Array, sizes: Array, jumps: Jumps, at: Room, logs: Array, left: Array) -> None:
+    """log p of each pair, and from where it jumped."""
+    for b in range(len(own)):
+        l, m = sizes[b]
+        logs[own[b]] = 0.0
         for j in range(m):
-            links[k * m + j] = at.pred[j * n + k + 1, lane]
-    total = 0.0
-    for j in range(m):
-        links[l * m + j] = at.pred[j * n, lane]
-        c = at.scales[j, lane]
-        total += math.log(c) if c > 0.0 else -np.inf
-    for k in range(l + 1):
-        left[jumps.rows[l] + k] += at.left[k, lane]
-    return total
+            c = at.scales[j, b]
+            logs[own[b]] += math.log(c) if c > 0.0 else -np.inf
+        for k in range(l + 1):
+            left[jumps.rows[l] + k] += at.left[k, b]
 
 
 @njit
@@ -172,36 +235,47 @@ def backward(jumps: Jumps, at: Room) -> None:
 @njit
 def count_jumps(jumps: Jumps, at: Room, widths: Array, starts: Array) -> None:
     """Add the expected jumps, by width and from the start by place; after `backward`."""
-    n, m = len(at.z), len(at.scales)
-    met = np.empty(SIDE)
-    for h in range(n):
-        for first in range(1, n, SIDE):
-            meet_rows(at.gamma, h, at.emit, first, n, m, met)
-            for k in range(first, min(first + SIDE, n)):
-                if h == 0:
-                    starts[k] += met[k - first] * jumps.start[k]
-                else:
-                    d = jumps.middle + k - h
-                    widths[d] += met[k - first] * jumps.ahead[d]
+    n, lanes = at.z.shape
+    l, here, there, met = n - 1, at.here, at.there, np.empty(SIDE)
+    here[l:] = 0.0
+    there[l:] = 0.0
+    for j in range(len(at.scales)):
+        now = j * n
+        for k in range(1, n):
+            from_start = 0.0
+            for b in range(lanes):
+                here[k - 1, b] = at.gamma[now + k, b]
+                there[k - 1, b] = at.emit[now + k, b]
+                from_start += at.gamma[now, b] * at.emit[now + k, b]
+            starts[k] += from_start * jumps.start[k]
+        for d in range(0, l, SIDE):
+            meet_shifted(here, there, d, l - d, met)
+            for q in range(min(SIDE, l - d)):
+                widths[jumps.middle + d + q] += met[q] * jumps.ahead[jumps.middle + d + q]
+        for d in range(1, l, SIDE):
+            meet_shifted(there, here, d, l - d, met)
+            for q in range(min(SIDE, l - d)):
+                widths[jumps.middle - d - q] += met[q] * jumps.ahead[jumps.middle - d - q]
+
+
+@njit
+def measured(own: Array, sources: Array, targets: Array) -> Array:
+    """The lengths of a group's sentences, a row a lane; (0, 0) where there is no pair."""
+    sizes = np.zeros((-(-len(own) // WIDTH) * WIDTH, 2), np.int64)
+    for b in range(len(own)):
+        p = own[b]
+        sizes[b, 0] = sources[p + 1] - sources[p]
+        sizes[b, 1] = targets[p + 1] - targets[p]
+    return sizes
 
 
 @njit
 def loaded(
-    own: Array, sources: Array, targets: Array, offsets: Array, jumps: Jumps, links: Array
+    memory: Array, own: Array, sizes: Array, offsets: Array, jumps: Jumps, links: Array
 ) -> Room:
     """Room for a group of pairs, with their emissions in it."""
-    l = m = 0
-    for p in own:
-        l = max(l, sources[p + 1] - sources[p])
-        m = max(m, targets[p + 1] - targets[p])
-    at = room(l, m, -(-len(own) // WIDTH) * WIDTH)
-    for lane in range(at.z.shape[1]):
-        if lane < len(own):
-            p = own[lane]
-            size = (sources[p + 1] - sources[p], targets[p + 1] - targets[p])
-            load(links[offsets[p] :], *size, jumps, at, lane)
-        else:
-            load(links, 0, 0, jumps, at, lane)
+    at = room(memory, sizes[:, 0].max(), sizes[:, 1].max(), len(sizes))
+    load(own, sizes, offsets, jumps, links, at)
     return at
 
 
@@ -228,14 +302,14 @@ def chains(
     width), ``starts`` (by first place) and ``left`` (by length and place of departure), if they are
     to be counted.
     """
+    memory = space(first, last, groups, members, sources, targets)
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
-        at = loaded(own, sources, targets, offsets, jumps, links)
+        sizes = measured(own, sources, targets)
+        at = loaded(memory, own, sizes, offsets, jumps, links)
         forward(jumps, at)
         backward(jumps, at)
         if counting:
             count_jumps(jumps, at, widths, starts)
-        for lane in range(len(own)):
-            p = own[lane]
-            size = (sources[p + 1] - sources[p], targets[p + 1] - targets[p])
-            logs[p] = store(links[offsets[p] :], *size, jumps, at, lane, left)
+        store(own, sizes, offsets, at, links)
+        summed(own, sizes, jumps, at, logs, left)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels.chain import Jumps, Room, loaded
+from softcount.kernels.chain import Jumps, Room, loaded, measured, space
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.lane_products import best_of
 from softcount.kernels.random import item_stream, uniform
@@ -95,13 +95,15 @@ def best(
     logs: Array,
 ) -> None:
     """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
+    memory = space(first, last, groups, members, sources, targets)
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
-        at = loaded(own, sources, targets, offsets, jumps, links)
+        sizes = measured(own, sources, targets)
+        at = loaded(memory, own, sizes, offsets, jumps, links)
         _best_forward(jumps, at)
         for lane in range(len(own)):
             p = own[lane]
-            l, m = sources[p + 1] - sources[p], targets[p + 1] - targets[p]
+            l, m = sizes[lane]
             path = paths[path_at[p] : path_at[p] + m]
             logs[p] = _traced(jumps, at, lane, l, m, path)
             begin = offsets[p]

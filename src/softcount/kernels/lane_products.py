@@ -83,29 +83,26 @@ def best_of(
 
 
 @intrinsic
-def meet_rows(
-    typing: Any, left: Any, i: Any, right: Any, k: Any, stride: Any, n: Any, into: Any
-) -> Any:
-    """``into[q] = Σ_j left[i + j·stride] · right[k + q + j·stride]`` for j < n, q < `SIDE`."""
-    places = (types.intp, types.intp)
-    signature = types.void(left, types.intp, right, *places, types.intp, into)
+def meet_shifted(typing: Any, left: Any, right: Any, shift: Any, n: Any, into: Any) -> Any:
+    """``into[q] = Σ_r left[r] · right[r + shift + q]`` for r < n, q < `SIDE`, over all lanes."""
+    signature = types.void(left, right, types.intp, types.intp, into)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         one = Matrix(context, builder, signature.args[0], args[0])
-        other = Matrix(context, builder, signature.args[2], args[2])
-        out = context.make_array(signature.args[6])(context, builder, args[6])
+        other = Matrix(context, builder, signature.args[1], args[1])
+        out = context.make_array(signature.args[4])(context, builder, args[4])
         nothing = ir.Constant(one.vector, [0.0] * WIDTH)
-        sums = [cgutils.alloca_once_value(builder, nothing) for _ in range(SIDE)]
-        with cgutils.for_range_slice(builder, const(0), args[5], const(1)) as (j, _):
-            step = builder.mul(j, args[4])
-            here = one.row(builder.add(args[1], step))
-            there = other.row(builder.add(args[3], step))
-            with cgutils.for_range_slice(builder, const(0), one.vectors, const(1)) as (v, _):
-                x = builder.load(builder.gep(here, [v]), align=4)
-                for q, one_sum in enumerate(sums):
-                    row = builder.add(builder.mul(const(q), other.vectors), v)
-                    y = builder.load(builder.gep(there, [row]), align=4)
-                    builder.store(fused(builder, x, y, builder.load(one_sum)), one_sum)
+        sums = [cgutils.alloca_once(builder, one.vector) for _ in range(SIDE)]
+        for one_sum in sums:
+            builder.store(nothing, one_sum)
+        there = other.row(args[2])
+        length = builder.mul(args[3], one.vectors)
+        with cgutils.for_range_slice(builder, const(0), length, const(1)) as (v, _):
+            x = builder.load(builder.gep(one.base, [v]), align=4)
+            for q, one_sum in enumerate(sums):
+                place = builder.add(builder.mul(const(q), other.vectors), v)
+                y = builder.load(builder.gep(there, [place]), align=4)
+                builder.store(fused(builder, x, y, builder.load(one_sum)), one_sum)
         for q, one_sum in enumerate(sums):
             place = builder.gep(out.data, [const(q)])
             builder.store(fold(builder, builder.load(one_sum), added), place)

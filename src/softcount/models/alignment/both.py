@@ -31,7 +31,8 @@ from softcount.models.alignment.model import OneWay
 from softcount.models.alignment.reading import Words
 from softcount.models.alignment.shards import Block
 from softcount.models.alignment.symmetrise import symmetrise_all
-from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.models.base import Estimator, FitOptions, all_or_nothing, naming
+from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Fit, How
 
 if TYPE_CHECKING:
@@ -150,8 +151,8 @@ class Aligner(Aligning, StoredAligner, Estimator):
         self._check_settings()
         self.forward_, self.backward_ = self._directions()
         forward, there = self.forward_.bind(data, links)
-        backward, back = self.backward_.bind(there.pairs.flipped())
-        back.known = there.known and there.known.flipped()
+        known = there.known and there.known.flipped()
+        backward, back = self.backward_.bind_pairs(there.pairs.flipped(), known)
         return AgreementCore(self._name, forward, backward, self.agree), TwoWayPairs(there, back)
 
     @property
@@ -160,7 +161,9 @@ class Aligner(Aligning, StoredAligner, Estimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if not 0.0 <= self.threshold < 1.0:
+        check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")
+        check_number("threshold", self.threshold)
+        if self.threshold >= 1.0:
             raise LearnerError(f"threshold={self.threshold}", "give a probability below 1")
 
     def bind_more(self, core: AgreementCore, data: Any) -> TwoWayPairs:
@@ -192,7 +195,8 @@ class Aligner(Aligning, StoredAligner, Estimator):
             core.usual_dials = {"max_iter": steps, "tol": 0.0}
             if steps:
                 tables = {name: start[name] for name in core.families}
-                start |= fit(core, corpus, None, self.engine, init=tables).params
+                with naming(corpus):
+                    start |= fit(core, corpus, None, self.engine, init=tables).params
         return start
 
     def keep(self, core: AgreementCore, corpus: TwoWayPairs, found: Fit) -> None:
@@ -211,8 +215,9 @@ class Aligner(Aligning, StoredAligner, Estimator):
             self._check_settings()
             forward_past, backward_past = self.pasts()
             forward = grown(self.forward_, pairs, links, forward_past)
-            backward = grown(self.backward_, forward.corpus.pairs.flipped(), None, backward_past)
-            backward.corpus.known = forward.corpus.known and forward.corpus.known.flipped()
+            there = forward.corpus
+            known = there.known and there.known.flipped()
+            backward = grown(self.backward_, there.pairs.flipped(), known, backward_past)
             self._learn_more(forward, backward)
             self.forward_._before, self.backward_._before = forward.past, backward.past
             return self
@@ -238,10 +243,7 @@ class Aligner(Aligning, StoredAligner, Estimator):
             return ways[0].past(), ways[1].past()
         (shard,) = self._corpus.shards()
         counts = self.core_.expect(self.raw_params_, shard, How()).counts
-        forward, backward = (
-            past_of(one_way(counts, name), way.lexicon_)
-            for name, way in zip((FORWARD, BACKWARD), ways, strict=True)
-        )
+        forward, backward = (past_of(one_way(counts, name)) for name in (FORWARD, BACKWARD))
         before = ways[0]._before, ways[1]._before
         return (
             forward if before[0] is None else before[0] + forward,

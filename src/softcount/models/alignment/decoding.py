@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from softcount.corpus.bitext import Bitext
 from softcount.corpus.links import FlatLinks
-from softcount.errors import DataError
+from softcount.errors import DataError, shown
 from softcount.kernels import links as kernels
 from softcount.kernels.pool import usable_cpus
 from softcount.models.alignment.shards import Block
@@ -63,8 +64,10 @@ def joined(found: Iterable[Found], n_pairs: int) -> tuple[FlatLinks, Array]:
 
 def checked_level(threshold: float) -> float:
     """A threshold, if it is one."""
-    if not 0.0 <= threshold < 1.0:
-        raise DataError(f"threshold={threshold} is no threshold", "give a probability below 1")
+    if not isinstance(threshold, Real) or not 0.0 <= threshold < 1.0:
+        raise DataError(
+            f"threshold={shown(threshold)} is no threshold", "give a probability below 1"
+        )
     return threshold
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,22 @@ class Dictionary:
     entries: Mapping[str, Mapping[str, float | None]]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | Iterable[tuple[str, str]]) -> Dictionary:
+    def of(
+        cls, given: Mapping[str, Any] | Iterable[tuple[str, str]], lowercase: bool = False
+    ) -> Dictionary:
         """From a mapping, or from (source word, target word) pairs."""
-        if not isinstance(given, Mapping):
-            return cls(_from_pairs(given))
-        return cls({str(word): _read(word, known) for word, known in given.items()})
+        if isinstance(given, Mapping):
+            found = cls({str(word): _read(word, known) for word, known in given.items()})
+        else:
+            found = cls(_from_pairs(given))
+        return found._lowered() if lowercase else found
+
+    def _lowered(self) -> Dictionary:
+        found: dict[str, dict[str, float | None]] = {}
+        for source, known in self.entries.items():
+            row = found.setdefault(source.lower(), {})
+            row |= {target.lower(): weight for target, weight in known.items()}
+        return Dictionary(found)
 
     def flipped(self) -> Dictionary:
         """From target words to source words; weights are those of one direction, and are lost."""
@@ -64,6 +76,8 @@ class Dictionary:
 
 
 def _from_pairs(given: Iterable[Any]) -> dict[str, dict[str, float | None]]:
+    if not isinstance(given, Iterable) or isinstance(given, Iterator):  # it is read several times
+        raise LearnerError(f"the dictionary is {shown(given)}", FORMS)
     found: dict[str, dict[str, float | None]] = {}
     for entry in given:
         if not isinstance(entry, list | tuple) or len(entry) != 2:
@@ -76,11 +90,12 @@ def _read(word: Any, known: Any) -> dict[str, float | None]:
     if isinstance(known, str):
         return {known: None}
     if isinstance(known, Mapping):
-        weights = {str(target): float(weight) for target, weight in known.items()}
-        if not weights or not all(0.0 < weight < np.inf for weight in weights.values()):
-            raise LearnerError(f"the dictionary gives {shown(word)} as {shown(known)}", FORMS)
-        return dict(weights)
-    if isinstance(known, Iterable) and (words := [str(target) for target in known]):
+        good = (
+            isinstance(weight, Real) and 0.0 < float(weight) < np.inf for weight in known.values()
+        )
+        if known and all(good):
+            return {str(target): float(weight) for target, weight in known.items()}
+    elif isinstance(known, Iterable) and (words := [str(target) for target in known]):
         return dict.fromkeys(words)
     raise LearnerError(f"the dictionary gives {shown(word)} as {shown(known)}", FORMS)
 
@@ -90,25 +105,24 @@ class Guidance:
     """What a dictionary says of a table of translations.
 
     ``counts``  pseudo-counts of entries; None: there are none
+    ``rows``    source words that have no translations but the dictionary's; None: all are free
     ``mask``    False where an entry is ruled out; None: all may be
     ``fixed``   the rows whose probabilities are given, and all entries with these; None: none are
     """
 
     counts: Array | None = None
+    rows: Array | None = None
     mask: Array | None = None
     fixed: tuple[Array, Array] | None = None
 
     def start(self, table: Array, indptr: Array) -> Array:
         """A start that agrees with it."""
-        if self.mask is None:
+        if self.rows is None or self.mask is None:
             return table
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        ruled = np.zeros(len(indptr) - 1, bool)
-        ruled[rows[~self.mask]] = True
         free = np.where(self.mask, table, 0.0)
         totals = np.bincount(rows, free, len(indptr) - 1)
-        held = ruled[rows]
-        new = np.where(held, free / np.maximum(totals[rows], 1e-300), table)
+        new = np.where(self.rows[rows], free / np.maximum(totals[rows], 1e-300), table)
         if self.fixed is not None:
             frozen, values = self.fixed
             new = np.where(frozen[rows], values, new)
@@ -135,11 +149,11 @@ def guidance(
     mask[where] = True
     given = ~np.isnan(weights)
     if not given.any():
-        return Guidance(mask=mask)
+        return Guidance(rows=told, mask=mask)
     frozen = np.zeros(lexicon.n_sources + 1, bool)
     frozen[sources[given]] = True
     values = np.zeros(len(lexicon))
     values[where[given]] = weights[given]
     totals = np.bincount(rows, values, lexicon.n_sources + 1)
     values /= np.where(totals[rows] > 0.0, totals[rows], 1.0)
-    return Guidance(mask=mask, fixed=(frozen, values))
+    return Guidance(rows=told, mask=mask, fixed=(frozen, values))

@@ -12,6 +12,7 @@ from softcount import store
 from softcount.corpus.numbering import Vocabulary
 from softcount.errors import StoreError
 from softcount.fit import check_start
+from softcount.models.alignment.core import TABLE
 from softcount.models.alignment.growth import Past
 from softcount.models.alignment.lexicon import Lexicon, narrow
 from softcount.models.files import TABLE as PREFIX
@@ -71,14 +72,13 @@ def _vocabulary(given: Any) -> Vocabulary:
 def pack(way: Any, past: Past, prefix: str = "") -> dict[str, Array]:
     """The arrays of one direction."""
     tables = {PREFIX + name: np.asarray(table) for name, table in way.raw_params_.items()}
-    counts = {PAST + name: counts for name, counts in past.others.items()}
+    counts = {PAST + name: counts for name, counts in {TABLE: past.table, **past.others}.items()}
     arrays = {
         **tables,
         **counts,
         "lexicon.indptr": way.lexicon_.indptr,
         "lexicon.targets": way.lexicon_.targets.astype(np.int32),
         "sizes": np.stack(way.core_.sizes),
-        "totals": past.totals,
         "often": way.often_,
     }
     return {prefix + name: array for name, array in arrays.items()}
@@ -104,19 +104,15 @@ def unpack(way: Any, stored: store.Stored, words: tuple[Vocabulary, Vocabulary])
         if not np.allclose(checked[name], table, 1e-6, 1e-9):
             raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
     way.core_, way.raw_params_ = core, checked
-    way._corpus, way._before = None, _past(stored, core.families, way.lexicon_)
+    way._corpus, way._before = None, _past(stored, core.families)
 
 
-def _past(stored: store.Stored, families: Mapping[str, Any], lexicon: Lexicon) -> Past:
-    totals = numbers(stored, "totals", (lexicon.n_sources + 1,))
-    others = {
-        name: numbers(stored, PAST + name, family.zeros().shape)
-        for name, family in families.items()
-        if PAST + name in stored.arrays
-    }
-    if totals.min(initial=0.0) < 0.0 or any(o.min(initial=0.0) < 0.0 for o in others.values()):
+def _past(stored: store.Stored, families: Mapping[str, Any]) -> Past:
+    shapes = {name: family.zeros().shape for name, family in families.items()}
+    counts = {name: numbers(stored, PAST + name, shape) for name, shape in shapes.items()}
+    if any(each.min(initial=0.0) < 0.0 for each in counts.values()):
         raise StoreError("counts are negative", AGAIN)
-    return Past(totals, others)
+    return Past(counts.pop(TABLE), counts)
 
 
 def _table(stored: store.Stored, name: str, shape: tuple[int, ...]) -> Array:

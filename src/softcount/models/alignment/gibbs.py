@@ -224,7 +224,7 @@ class GibbsAligner(Aligner):
         corpus = TwoWayPairs(forward.corpus, backward.corpus)
         ways = (forward, backward)
         named = zip(self._named(), ways, strict=True)
-        priors = [self._prior(own) + way.counts() for (_, own), way in named]
+        priors = [self._prior(own) + way.past.table for (_, own), way in named]
         self._sample(core, corpus, [way.start[TABLE] for way in ways], priors, {})
 
 

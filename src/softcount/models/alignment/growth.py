@@ -9,37 +9,39 @@ from typing import Any
 import numpy as np
 
 from softcount.corpus.numbering import Vocabulary
+from softcount.errors import DataError
 from softcount.families.past import WithPast
 from softcount.families.rows import row_sums
 from softcount.models.alignment.core import TABLE, AlignmentCore
-from softcount.models.alignment.known import known_links
+from softcount.models.alignment.known import Known, known_links
 from softcount.models.alignment.lexicon import Lexicon
 from softcount.models.alignment.reading import new_pairs
 from softcount.models.alignment.shards import Pairs
 from softcount.types import Array, Counts
+
+NOTHING = "there is nothing to learn from: every pair has an empty side"
 
 
 @dataclass(frozen=True, eq=False)
 class Past:
     """Expected counts of all pairs that one direction has seen.
 
-    ``totals``  of each source word, the empty one last
+    ``table``   of the lexicon's entries
     ``others``  of the families beside the translations, by name
     """
 
-    totals: Array
+    table: Array
     others: Mapping[str, Array]
 
     def __add__(self, other: Past) -> Past:
         both = {name: self.others[name] + other.others[name] for name in self.others}
-        return Past(self.totals + other.totals, both)
+        return Past(self.table + other.table, both)
 
 
-def past_of(counts: Mapping[str, Counts], lexicon: Lexicon) -> Past:
-    """What remains of an E-step's counts: with the table they can be told again."""
+def past_of(counts: Mapping[str, Counts]) -> Past:
+    """An E-step's counts."""
     others = {name: np.asarray(value) for name, value in counts.items() if name != TABLE}
-    table = np.asarray(counts[TABLE], dtype=np.float64)
-    return Past(row_sums(table, lexicon.indptr), others)
+    return Past(np.asarray(counts[TABLE], dtype=np.float64), others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +53,9 @@ class Grown:
     start: dict[str, Array]
     past: Past
 
-    def counts(self) -> Array:
-        """How often words were translated by words so far."""
-        lengths = np.diff(self.corpus.lexicon.indptr)
-        counts: Array = self.start[TABLE] * np.repeat(self.past.totals, lengths)
-        return counts
-
     def remembering(self) -> AlignmentCore:
         """The core with the past added to all that it will count."""
-        for name, past in {TABLE: self.counts(), **self.past.others}.items():
+        for name, past in {TABLE: self.past.table, **self.past.others}.items():
             self.core.families[name] = WithPast(self.core.families[name], past)
         return self.core
 
@@ -70,7 +66,7 @@ class Grown:
                 self.core.families[name] = family.family
 
 
-def grown(way: Any, data: Any, links: Sequence[Any] | None, past: Past) -> Grown:
+def grown(way: Any, data: Any, links: Sequence[Any] | Known | None, past: Past) -> Grown:
     """A fitted direction with the words and the lengths of more pairs; its words are replaced."""
     text = new_pairs(data, way.words_, way.lowercase)
     old: Lexicon = way.lexicon_
@@ -78,6 +74,8 @@ def grown(way: Any, data: Any, links: Sequence[Any] | None, past: Past) -> Grown
     rows = np.append(np.arange(old.n_sources), n_sources)
     more = np.repeat(rows, np.diff(old.indptr)), old.targets.astype(np.int64)
     corpus = Pairs(text, way.null, known_links(links, text), more)
+    if not len(corpus):
+        raise DataError(NOTHING, "look at the pairs")
     lexicon = corpus.lexicon
     way.words_ = Vocabulary(text.source.words), Vocabulary(text.target.words)
     way.lexicon_ = lexicon
@@ -87,14 +85,13 @@ def grown(way: Any, data: Any, links: Sequence[Any] | None, past: Past) -> Grown
     way.guide()
     before: AlignmentCore = way.core_
     core = way.made_core(way.made_table(), _sizes(before.sizes, corpus.everything.sizes))
-    totals = np.zeros(lexicon.n_sources + 1)
-    totals[rows] = past.totals
-    values = np.zeros(len(lexicon))
-    values[lexicon.match(rows, old, np.arange(old.n_targets))] = way.raw_params_[TABLE]
+    entries = lexicon.match(rows, old, np.arange(old.n_targets))
+    seen, values = np.zeros(len(lexicon)), np.zeros(len(lexicon))
+    seen[entries], values[entries] = past.table, way.raw_params_[TABLE]
     params, others = core.adopt(before, way.raw_params_, past.others)
-    table = way.guidance_.start(_with_room(values, totals, lexicon), lexicon.indptr)
+    table = way.guidance_.start(_with_room(values, seen, lexicon), lexicon.indptr)
     start = {TABLE: table.astype(way.dtype), **params}
-    return Grown(core, corpus, start, Past(totals, others))
+    return Grown(core, corpus, start, Past(seen, others))
 
 
 def _sizes(before: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -102,10 +99,10 @@ def _sizes(before: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Array
     return heights, widths
 
 
-def _with_room(values: Array, totals: Array, lexicon: Lexicon) -> Array:
+def _with_room(values: Array, seen: Array, lexicon: Lexicon) -> Array:
     """Old probabilities, with room for what is new: as if each row had been seen once more."""
     lengths = np.diff(lexicon.indptr)
-    often = np.repeat(totals, lengths)
+    often = np.repeat(row_sums(seen, lexicon.indptr), lengths)
     even = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
     room: Array = (values * often + even) / (often + 1.0)
     return room

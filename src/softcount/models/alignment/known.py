@@ -36,7 +36,7 @@ class Known(NamedTuple):
         return Known(self.indptr, self.targets[order], self.sources[order])
 
 
-def known_links(given: Sequence[Any] | None, pairs: Bitext) -> Known | None:
+def known_links(given: Sequence[Any] | Known | None, pairs: Bitext) -> Known | None:
     """Known links, as users give them: for each pair None or (i, j) links.
 
     >>> from softcount.corpus.bitext import bitext
@@ -44,8 +44,8 @@ def known_links(given: Sequence[Any] | None, pairs: Bitext) -> Known | None:
     >>> known_links([[(1, 1)], None], pairs)
     Known(indptr=array([0, 1, 1]), sources=array([1], dtype=int32), targets=array([1], dtype=int32))
     """
-    if given is None:
-        return None
+    if given is None or isinstance(given, Known):
+        return given
     if len(given) != len(pairs):
         raise DataError(
             f"there are links for {len(given)} pairs, and {len(pairs)} pairs",

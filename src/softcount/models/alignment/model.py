@@ -20,13 +20,13 @@ from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core, Si
 from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
 from softcount.models.alignment.dictionary import Dictionary, Guidance, guidance
 from softcount.models.alignment.files import StoredAligner, pack, unpack
-from softcount.models.alignment.growth import Past, grown, past_of
-from softcount.models.alignment.known import known_links
+from softcount.models.alignment.growth import NOTHING, Past, grown, past_of
+from softcount.models.alignment.known import Known, known_links
 from softcount.models.alignment.lexicon import Lexicon
 from softcount.models.alignment.reading import Words, chunks, new_pairs
 from softcount.models.alignment.shards import Block, Pairs, Shard
 from softcount.models.alignment.tables import Tables
-from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.models.base import Estimator, FitOptions, all_or_nothing, naming
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Counts, How, Params
 
@@ -86,17 +86,19 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
     def bind(self, data: Any, links: Sequence[Any] | None = None) -> tuple[AlignmentCore, Pairs]:
         """The core and the corpus."""
         self._check_settings()
-        told = None if self.dictionary is None else Dictionary.of(self.dictionary)
+        told = self._told()
         like = None if told is None else told.words
         pairs = bitext(data, lowercase=self.lowercase, like=like)
-        known = known_links(links, pairs)
+        return self.bind_pairs(pairs, known_links(links, pairs))
+
+    def bind_pairs(self, pairs: Bitext, known: Known | None) -> tuple[AlignmentCore, Pairs]:
+        """The core and the corpus of pairs that have numbers for all words of the dictionary."""
+        told = self._told()
         words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
         entries = None if told is None else told.numbered(words[0].numbers, words[1].numbers)
         corpus = Pairs(pairs, self.null, known, None if entries is None else entries[:2])
         if not len(corpus):
-            raise DataError(
-                "there is nothing to learn from: every pair has an empty side", "look at the pairs"
-            )
+            raise DataError(NOTHING, "look at the pairs")
         self.words_, self.lexicon_ = words, corpus.lexicon
         self.often_ = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
         self.guide()
@@ -104,11 +106,14 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
 
     def guide(self) -> None:
         """What the dictionary says, in terms of the words as they are now."""
-        self.guidance_ = Guidance()
-        if self.dictionary is not None:
-            words = (side.numbers for side in self.words_)
-            entries = Dictionary.of(self.dictionary).numbered(*words)
+        self.guidance_, told = Guidance(), self._told()
+        if told is not None:
+            entries = told.numbered(*(side.numbers for side in self.words_))
             self.guidance_ = guidance(entries, self.lexicon_, self.dictionary_strength)
+
+    def _told(self) -> Dictionary | None:
+        given = self.dictionary
+        return None if given is None else Dictionary.of(given, self.lowercase)
 
     def bind_more(self, core: AlignmentCore, data: Any) -> Pairs:
         pairs = new_pairs(data, self.words_, self.lowercase)
@@ -187,7 +192,8 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
         """The table after a few steps of Model 1."""
         core = self.model1(corpus)
         core.usual_dials = {"max_iter": self.warm_up, "tol": 0.0}
-        return fit(core, corpus, None, self.engine, init={TABLE: self._even()}).params[TABLE]
+        with naming(corpus):
+            return fit(core, corpus, None, self.engine, init={TABLE: self._even()}).params[TABLE]
 
     def remember(self, corpus: Pairs) -> None:
         self._corpus, self._before = corpus, None
@@ -198,7 +204,7 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
         if self._corpus is None:
             assert self._before is not None
             return self._before
-        now = past_of(self._seen(self._corpus), self.lexicon_)
+        now = past_of(self._seen(self._corpus))
         return now if self._before is None else self._before + now
 
     def _seen(self, corpus: Pairs) -> Mapping[str, Counts]:
