@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -50,15 +50,26 @@ class Cost(NamedTuple):
     memory: float
 
 
+LAUNCH = """
+import json, os, sys
+out = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+child = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ, file_actions=[
+    (os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+_, status, used = os.wait4(child, 0)
+print(json.dumps([status, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+"""
+"""A small process between this one and a command: what a child has of its parent's memory when it
+begins counts as its own."""
+
+
 def run(command: Sequence[str], output: Path) -> Cost:
     """Run a command to its end."""
-    with output.open("wb") as file, open(os.devnull, "wb") as nothing:
-        to = [(os.POSIX_SPAWN_DUP2, file.fileno(), 1), (os.POSIX_SPAWN_DUP2, nothing.fileno(), 2)]
-        child = os.posix_spawnp(command[0], list(command), dict(os.environ), file_actions=to)
-        _, status, used = os.wait4(child, 0)
-    if os.waitstatus_to_exitcode(status):
+    launch = [sys.executable, "-S", "-c", LAUNCH, str(output), *command]
+    said = subprocess.run(launch, check=True, stdout=subprocess.PIPE).stdout
+    status, seconds, memory = json.loads(said)
+    if status:
         raise SystemExit(f"{' '.join(command)} failed")
-    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Cost(seconds, memory)
 
 
 def best_of(command: Sequence[str], output: Path, times: int = 2) -> Cost:

@@ -1,208 +1,24 @@
-"""What every model offers its users: `fit`, and what is there after it."""
+"""Models that are estimators of scikit-learn, too."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
-
-import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
-from softcount.errors import ImpossibleItem, LearnerError, shown
-from softcount.fit import Corpus, Model, fit
-from softcount.models.settings import check_whole
-from softcount.theory import Decomposition, decompose
-from softcount.types import Fit, State, Trace
-from softcount.verdict import Verdict
+from softcount.models.learnable import (
+    FitOptions,
+    Learnable,
+    NamingCorpus,
+    all_or_nothing,
+    naming,
+)
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+__all__ = ["Estimator", "FitOptions", "NamingCorpus", "all_or_nothing", "naming"]
 
 
-class NamingCorpus(Corpus, Protocol):
-    """A corpus that can say which item is meant."""
-
-    def name(self, number: int) -> str:
-        """An item as messages show it."""
-
-
-class FitOptions(TypedDict, total=False):
-    """What any model's ``fit`` may be told beside its data.
-
-    ``development``  data by whose likelihood the best of several runs is chosen
-    ``on_step``      called with the `State` after every step; returning True stops the run
-    ``keep_params``  keep the parameters of every step in ``trace_``
-    ``theory``       record Q and the lower bound of every step in ``trace_``
-    """
-
-    development: Any
-    on_step: Sequence[Callable[[State], object]] | Callable[[State], object]
-    keep_params: bool
-    theory: bool
-
-
-@contextmanager
-def all_or_nothing(model: object) -> Iterator[None]:
-    """Whatever goes wrong inside leaves the model as it was before."""
-    before = dict(model.__dict__)
-    try:
-        yield
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
-
-
-@contextmanager
-def naming(corpus: NamingCorpus) -> Iterator[None]:
-    """An item of probability zero is called by its name."""
-    try:
-        yield
-    except ImpossibleItem as error:
-        if error.item is not None:
-            error.call_it(corpus.name(error.item))
-        raise
-
-
-class Estimator(BaseEstimator):  # type: ignore[misc]
+class Estimator(BaseEstimator, Learnable):  # type: ignore[misc]
     """A model with its data still to come.
 
     A subclass offers `bind` and `bind_more` (from data to what the loop works with) and
     `start_values`.
     After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_`` and all of it as ``fit_``.
     """
-
-    learner: Learner | None
-    engine: Engine | None
-    random_state: Any
-    init: Any
-    scouts: int = 0
-    """So many starts are tried by a few quick passes, and the best is gone on with."""
-    fit_: Fit
-    core_: Any
-    signature_: str
-    """One line that makes the run citable."""
-
-    @abstractmethod
-    def bind(self, data: Any) -> tuple[Model, NamingCorpus]:
-        """The model's core and its corpus, made from data as users give them."""
-
-    @abstractmethod
-    def start_values(self, core: Any, corpus: Any, init: Any) -> Any:
-        """What the loop takes as its start: parameters, or a function of random numbers."""
-
-    def fit(self, data: Any, init: Any = None, **options: Unpack[FitOptions]) -> Self:
-        """Learn from data; ``init``: start values, instead of what the model was made with.
-
-        For the other options see `softcount.models.base.FitOptions`.
-        """
-        with all_or_nothing(self):
-            core, corpus = self.bind(data)
-            return self.learn(core, corpus, init, **options)
-
-    def learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
-        """Learn from a corpus that is bound already."""
-        self._check_settings()
-        development = options.get("development")
-        options["development"] = None if development is None else self.bind_more(core, development)
-        required = self.learner.begins if self.learner else None
-        start = self.start_values(core, corpus, required or (self.init if init is None else init))
-        scouts = self.n_scouts(corpus, start)
-        self.keep(core, corpus, self._run(core, corpus, self.learner, start, scouts, options))
-        return self
-
-    def n_scouts(self, corpus: Any, start: Any) -> int:
-        """How many scouts to send."""
-        return self.scouts
-
-    def _run(
-        self,
-        core: Any,
-        corpus: Any,
-        learner: Learner | None,
-        start: Any,
-        scouts: int,
-        options: FitOptions,
-    ) -> Fit:
-        """The loop."""
-        seed = self._seed()
-        with naming(corpus):
-            return fit(
-                core, corpus, learner, self.engine, init=start, seed=seed, scouts=scouts, **options
-            )
-
-    def keep(self, core: Any, corpus: Any, found: Fit) -> None:
-        """Take what was found for this model's own."""
-        self.core_ = core
-        self.fit_ = found
-        self.raw_params_ = found.params
-        self.signature_ = found.signature
-        self.remember(corpus)
-
-    def _check_settings(self) -> None:
-        """Complain of settings that no learning could make sense of."""
-        self._check_words()
-        check_whole("scouts", self.scouts, 0, "0: no scouts, every start is gone on with")
-
-    def _check_words(self) -> None:
-        """Complain of what is no learner, or no engine."""
-        if self.learner is not None and not hasattr(self.learner, "schedule"):
-            raise LearnerError(f"learner={self.learner!r} is no learner", "give one, such as EM()")
-        if self.engine is not None and not hasattr(self.engine, "open"):
-            raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
-
-    def remember(self, corpus: Any) -> None:
-        """Keep of the data what later methods need; nothing, unless a model says otherwise."""
-
-    @abstractmethod
-    def bind_more(self, core: Any, data: Any) -> Corpus:
-        """A corpus of further data for a core that exists already."""
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, int | np.integer):
-            check_whole("random_state", self.random_state, 0)
-            return int(self.random_state)
-        rng: Any = self.random_state or np.random.default_rng()
-        if not hasattr(rng, "integers") and not hasattr(rng, "randint"):
-            raise LearnerError(
-                f"random_state={shown(rng)}: cannot draw from it", "give a whole number, or None"
-            )
-        return int(rng.integers(2**31) if hasattr(rng, "integers") else rng.randint(2**31))
-
-    def _require_fit(self) -> None:
-        if not hasattr(self, "raw_params_"):
-            raise NotFittedError(f"this {type(self).__name__} has not been fitted: call fit first")
-
-    @property
-    def trace_(self) -> Trace:
-        """The best run, step by step, the start included."""
-        return self._found().trace
-
-    @property
-    def verdict_(self) -> Verdict:
-        """How the best run ended, as a sentence."""
-        return self._found().verdict
-
-    def _found(self) -> Fit:
-        self._require_fit()
-        if not hasattr(self, "fit_"):
-            raise AttributeError(
-                "there is no trace: the model was loaded from a file, or learned by partial_fit"
-            )
-        return self.fit_
-
-    def decompose(self, data: Any, params: Any, at: Any = None) -> Decomposition:
-        """Why EM climbs: log-likelihood = Q + H + KL at ``params``, seen from ``at``.
-
-        Parameters as ``params_`` shows them or as a start is given. See `softcount.decompose`.
-        """
-        if hasattr(self, "core_"):
-            core, corpus = self.core_, self.bind_more(self.core_, data)
-        else:
-            core, corpus = self.bind(data)
-        there = None if at is None else core.params(at)
-        return decompose(core, corpus, core.params(params), there, self.engine)

@@ -218,17 +218,27 @@ def test_words_never_seen_are_aligned_by_place(name: str) -> None:
     assert (1, 1) in links or name in ("GibbsAligner", "IBM2")
 
 
-@pytest.mark.parametrize("name", ["IBM1", "Diagonal", "HMMAligner", "Aligner"])
+LONG: dict[str, dict[str, Any]] = {
+    "IBM2": {},
+    "Diagonal": {},
+    "HMMAligner": {"max_jump": 5},  # wider ones cannot be learned from six words
+    "Aligner": {"settings": {"max_jump": 5}},
+}
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
 def test_five_hundred_words(name: str) -> None:
     words = np.random.default_rng(3).integers(0, 12, 500)
     long = (" ".join(f"S{w}" for w in words), " ".join(f"T{w}" for w in words))
-    model = MODELS[name]().fit([*PAIRS, long, ("S1", "T1")])
-    links = model.align()[-2]
-    assert sum(words[i] == words[j] for i, j in links) > 450
-    assert name in ("IBM1", "Diagonal") or sum(i == j for i, j in links) > 450
+    (links,) = MODELS[name](**LONG[name]).fit(PAIRS).align([long])
+    assert sum(words[i] == words[j] for i, j in links) > 350
+    assert "Aligner" not in name or sum(i == j for i, j in links) > 400
+    learner = sc.EM(max_iter=2, tol=0)
+    model = MODELS[name](learner=learner, warm_up=1).fit([*PAIRS, long, ("S1", "T1")])
+    assert np.isfinite(model.trace_.perplexity).all()
     assert np.isfinite(model.posteriors()[-2]).all()
-    assert model.align([long])[0] == links
+    assert len(model.align()) == len(PAIRS) + 2
 
 
 def test_one_word_many_times() -> None:

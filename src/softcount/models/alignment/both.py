@@ -31,7 +31,7 @@ from softcount.models.alignment.model import OneWay
 from softcount.models.alignment.reading import Words
 from softcount.models.alignment.shards import Block
 from softcount.models.alignment.symmetrise import symmetrise_all
-from softcount.models.base import Estimator, FitOptions, all_or_nothing, naming
+from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Fit, How
 
@@ -44,7 +44,7 @@ MEANS = ("product", "soft-union")
 """Ways to join the posteriors of both directions; all others symmetrise best alignments."""
 
 
-class Aligner(Aligning, StoredAligner, Estimator):
+class Aligner(Aligning, StoredAligner, Learnable):
     """Both directions, which learn to agree (Liang, Taskar & Klein 2006).
 
     ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
@@ -142,7 +142,8 @@ class Aligner(Aligning, StoredAligner, Estimator):
             "engine",
         )
         given |= {name: getattr(self, name) for name in (*shared, "random_state")}
-        return MODELS[self.model](dictionary=dictionary, **given)
+        way: OneWay = MODELS[self.model](dictionary=dictionary, **given)
+        return way
 
     def bind(
         self, data: Any, links: Sequence[Any] | None = None

@@ -25,7 +25,7 @@ from softcount.models.alignment.growth import Grown
 from softcount.models.alignment.hmm import JUMPS
 from softcount.models.alignment.known import Known
 from softcount.models.alignment.shards import Block, Pairs, Shard
-from softcount.models.base import FitOptions
+from softcount.models.learnable import FitOptions
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Fit, Params, State, Trace
 from softcount.verdict import Verdict
@@ -98,6 +98,8 @@ class GibbsAligner(Aligner):
     """
 
     usual_method: ClassVar[str] = "soft-union"
+    forward_: SampledHMM
+    backward_: SampledHMM
     model = "gibbs"
     agree = False
     init = None

@@ -26,7 +26,7 @@ from softcount.models.alignment.lexicon import Lexicon
 from softcount.models.alignment.reading import Words, chunks, new_pairs
 from softcount.models.alignment.shards import Block, Pairs, Shard
 from softcount.models.alignment.tables import Tables
-from softcount.models.base import Estimator, FitOptions, all_or_nothing, naming
+from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Counts, How, Params
 
@@ -34,7 +34,7 @@ PRECISIONS = ("float64", "float32")
 SOFT = How()
 
 
-class OneWay(Aligning, StoredAligner, Tables, Estimator):
+class OneWay(Aligning, StoredAligner, Tables, Learnable):
     """An aligner that makes target sentences of source sentences.
 
     After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
@@ -77,7 +77,7 @@ class OneWay(Aligning, StoredAligner, Tables, Estimator):
         ``links``  what is known of alignments: for each pair None or a list of (i, j) links. A
                    target word that has any comes from one of these; of the others nothing is known
 
-        For the other options see `softcount.models.base.FitOptions`.
+        For the other options see `softcount.models.learnable.FitOptions`.
         """
         with all_or_nothing(self):
             core, corpus = self.bind(pairs, links)

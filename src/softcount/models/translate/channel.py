@@ -14,8 +14,13 @@ from softcount.types import Array
 class Aligner(Protocol):
     """What a translator needs of a fitted aligner, whose target side is X and source side Y."""
 
-    source_words_: Any
-    target_words_: Any
+    @property
+    def source_words_(self) -> Any:
+        """The words y, in the order of the table's rows."""
+
+    @property
+    def target_words_(self) -> Any:
+        """The words x, in the order of the table's columns."""
 
     def table(self) -> Any:
         """t(x | y), one row a word y, the last row for NULL, as a sparse matrix."""

@@ -1,0 +1,148 @@
+"""The sampled aligner: seeds, settings, and what its chains agree on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import softcount as sc
+from softcount.errors import LearnerError
+from softcount.verdict import Verdict
+from tests.models.alignment.small import PAIRS, assert_alike, assert_same, many, tables
+
+
+def fitted(**settings: Any) -> sc.GibbsAligner:
+    return sc.GibbsAligner(**settings).fit(PAIRS)
+
+
+def test_seeds() -> None:
+    first, again, other = fitted(random_state=1), fitted(random_state=1), fitted(random_state=2)
+    assert_same(tables(first), tables(again))
+    assert_alike(first.posteriors(), again.posteriors())
+    assert first.align() == again.align()
+    assert not np.array_equal(
+        tables(first)["forward.translation"], tables(other)["forward.translation"]
+    )
+    assert any((a != b).any() for a, b in zip(first.posteriors(), other.posteriors(), strict=True))
+    drawn = fitted(random_state=np.random.default_rng(3))
+    assert_same(tables(drawn), tables(fitted(random_state=np.random.default_rng(3))))
+
+
+def test_threads_change_no_bit() -> None:
+    text = many(150)
+    one, two = (sc.GibbsAligner(engine=sc.Local(threads=n)).fit(text) for n in (1, 2))
+    assert_same(tables(one), tables(two))
+    assert one.align() == two.align()
+    assert_alike(one.posteriors(), two.posteriors())
+
+
+def test_links_are_found() -> None:
+    """Words are translated one by one: most links can be told from the words."""
+    found = fitted().align()
+    right = wrong = 0
+    for (source, target), links in zip(PAIRS, found, strict=True):
+        for i, j in links:
+            same = source.split()[i][1:] == target.split()[j][1:]
+            right, wrong = right + same, wrong + (not same)
+    assert right > 100
+    assert wrong < 0.1 * right
+
+
+def test_directions_have_posteriors() -> None:
+    model = fitted()
+    for way in (model.forward_, model.backward_):
+        for matrix in way.posteriors():
+            assert ((matrix >= 0.0) & (matrix <= 1.0 + 1e-6)).all()
+            assert (matrix.sum(axis=0) <= 1.0 + 1e-6).all()
+    for links, matrix in zip(model.forward_.align(), model.forward_.posteriors(), strict=True):
+        empty = np.maximum(1.0 - matrix.sum(axis=0), 0.0)
+        best = [(int(i), j) for j, i in enumerate(matrix.argmax(axis=0))]
+        expected = [(i, j) for i, j in best if matrix[i, j] > empty[j]]
+        assert sorted(expected) == links
+
+
+def test_own_pairs_are_sampled_and_new_ones_are_not() -> None:
+    model = fitted()
+    own, new = model.posteriors(), model.posteriors(list(PAIRS))
+    assert any(np.abs(a - b).max() > 0.01 for a, b in zip(own, new, strict=True))
+    close = np.mean([np.abs(a - b).mean() for a, b in zip(own, new, strict=True)])
+    assert close < 0.1
+
+
+def test_tables_are_distributions() -> None:
+    model = fitted().partial_fit(PAIRS[:5])
+    for way in (model.forward_, model.backward_):
+        sums = np.asarray(way.table().sum(axis=1)).ravel()
+        np.testing.assert_allclose(sums, 1.0, atol=1e-9)
+        assert (way.raw_params_["translation"] > 0.0).all()
+        assert np.isfinite(way.raw_params_["jumps"]).all()
+
+
+def test_more_chains_agree_more() -> None:
+    def spread(**settings: Any) -> float:
+        runs = [fitted(random_state=seed, **settings).posteriors() for seed in (1, 2, 3)]
+        return float(np.mean([np.std(each, axis=0).mean() for each in zip(*runs, strict=True)]))
+
+    assert spread(chains=12) < spread(chains=1)
+
+
+def test_no_empty_word() -> None:
+    """Of two directions each links every word."""
+    model = fitted(p_null=0.0)
+    for links, (_, target) in zip(model.align(method="forward"), PAIRS, strict=True):
+        assert [j for _, j in sorted(links, key=lambda link: link[1])] == list(
+            range(len(target.split()))
+        )
+
+
+def test_a_small_prior_wants_few_translations() -> None:
+    few, many_ = (fitted(prior=prior).forward_ for prior in (0.0001, 3.0))
+    bits = [way.core_.table.entropy(way.raw_params_["translation"]) for way in (few, many_)]
+    assert bits[0] < 0.7 * bits[1]
+
+
+def test_what_is_told_of_a_run() -> None:
+    seen: list[Any] = []
+    model = sc.GibbsAligner(sweeps=5, random_state=9).fit(PAIRS, on_step=seen.append)
+    assert model.verdict_ == Verdict.SAMPLED
+    assert [state.step for state in seen] == [5]
+    assert np.isfinite(model.trace_.objective).all()
+    assert "seed 9" in model.signature_
+    assert "sweeps=5" in model.signature_
+
+
+def test_what_it_does_not_take() -> None:
+    with pytest.raises(LearnerError, match="init"):
+        sc.GibbsAligner().fit(PAIRS, init="uniform")
+    with pytest.raises(LearnerError, match="development"):
+        sc.GibbsAligner().fit(PAIRS, development=PAIRS[:3])
+    with pytest.raises(TypeError):
+        sc.GibbsAligner(learner=sc.EM())  # type: ignore[call-arg]
+
+
+def test_the_first_of_several_known_links_holds() -> None:
+    links: list[Any] = [None] * len(PAIRS)
+    n = next(n for n, (source, _) in enumerate(PAIRS) if len(source.split()) == 4)
+    links[n] = [(3, 1), (0, 1)]
+    model = sc.GibbsAligner().fit(PAIRS, links=links)
+    matrix = model.forward_.posteriors()[n]
+    assert matrix[:, 1].tolist() == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    back = model.backward_.posteriors()[n]
+    assert back[1, [0, 3]].tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_more_pairs_are_sampled_too() -> None:
+    model = fitted().partial_fit(PAIRS[:6])
+    assert len(model.align()) == 6
+    again = fitted().partial_fit(PAIRS[:6])
+    assert_alike(model.posteriors(), again.posteriors())
+    assert model.translations("S1", 1)[0][0] == "T1"
+
+
+def test_a_hard_entry_alone_in_its_row() -> None:
+    """Sums of priors leave no last bit behind."""
+    pairs = [("a", "x"), ("b c", "y z")] * 7
+    model = sc.GibbsAligner(prior=0.3, dictionary={"a": "x"}).fit(pairs)
+    assert model.translations("a") == [("x", 1.0)]
