@@ -139,5 +139,8 @@ class Tension(Family):
     def bound(self, free: Array, like: Array) -> Array:
         return np.clip(free, LOWEST, HIGHEST)
 
+    def sound(self, values: Array) -> bool:
+        return bool((values >= LOWEST).all())
+
     def alike(self, params: Array) -> bool | None:
         return None

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+import softcount as sc
 from softcount.models.language import LanguageModel
 from softcount.models.translate import Translator
 from tests import real
@@ -57,7 +58,26 @@ def model1(pairs: Pairs) -> PlainModel1:
 def spanish() -> Translator:
     pairs = real.parallel("collins_es_en/train.en.gz", "collins_es_en/train.es.gz", n=10_000)
     short = [pair for pair in pairs if len(pair[0]) + len(pair[1]) <= 40]
-    return Translator(model1(short), LanguageModel(3).fit([english for english, _ in pairs]))
+    channel = sc.IBM1(learner=sc.EM(max_iter=5, tol=0)).fit(short)
+    return Translator(channel, LanguageModel(3).fit([english for english, _ in pairs]))
+
+
+@pytest.mark.slow
+def test_the_channel_is_model_1() -> None:
+    """Against one that has every link written out."""
+    pairs = real.parallel("collins_es_en/train.en.gz", "collins_es_en/train.es.gz", n=400)
+    plain, ours = model1(pairs), sc.IBM1(learner=sc.EM(max_iter=5, tol=0)).fit(pairs)
+    assert ours.source_words_ == plain.source_words_
+    assert ours.target_words_ == plain.target_words_
+    np.testing.assert_allclose(ours.table().toarray(), plain.table().toarray(), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_both_directions_make_a_channel_too() -> None:
+    pairs = real.parallel("collins_es_en/train.en.gz", "collins_es_en/train.es.gz", n=3000)
+    language = LanguageModel(3).fit([english for english, _ in pairs])
+    translator = Translator(sc.Aligner().fit(pairs), language)
+    assert str(translator.translate("señor presidente")) == "mr president"
 
 
 @pytest.mark.slow

@@ -14,7 +14,9 @@ from softcount.errors import StoreError
 from softcount.fit import check_start
 from softcount.models.alignment.core import TABLE
 from softcount.models.alignment.growth import Past
+from softcount.models.alignment.hmm import JUMPS
 from softcount.models.alignment.lexicon import Lexicon, narrow
+from softcount.models.alignment.places import PLACES
 from softcount.models.files import TABLE as PREFIX
 from softcount.models.files import guarded, plain_settings, settings_of
 from softcount.models.stored import AGAIN, numbers, strings
@@ -93,18 +95,32 @@ def unpack(way: Any, stored: store.Stored, words: tuple[Vocabulary, Vocabulary])
     if way.often_.min(initial=0) < 0:
         raise StoreError("words are there less than never", AGAIN)
     way.guide()
-    sizes = whole(stored, "sizes", (2, None))
-    if sizes.min(initial=1) < 1 or sizes.max(initial=0) >= 1 << 31 or not sizes.shape[1]:
-        raise StoreError("the lengths of sentences make no sense", AGAIN)
-    core = way.made_core(way.made_table(), (sizes[0], sizes[1]))
+    core = way.made_core(way.made_table(), _sizes(stored))
     shapes = {name: family.param_shape for name, family in core.families.items()}
     given = {name: _table(stored, PREFIX + name, shape) for name, shape in shapes.items()}
     checked = check_start(core.families, given)
     for name, table in given.items():
         if not np.allclose(checked[name], table, 1e-6, 1e-9):
             raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
-    way.core_, way.raw_params_ = core, checked
+    way.core_ = core
+    way.raw_params_ = {
+        name: table.astype(checked[name].dtype, copy=False) for name, table in given.items()
+    }
     way._corpus, way._before = None, _past(stored, core.families)
+
+
+def _sizes(stored: store.Stored) -> tuple[Array, Array]:
+    """Lengths of sentences, if the file has the counts that belong to them."""
+    heights, widths = sizes = whole(stored, "sizes", (2, None))
+    good = sizes.shape[1] > 0 and sizes.min() > 0 and sizes.max() < 1 << 31
+    # before anything of the size that they claim is made
+    if good and PAST + PLACES in stored.arrays:
+        good = stored.arrays[PAST + PLACES].size == int(np.sum((heights + 1.0) * widths))
+    if good and PAST + JUMPS in stored.arrays:
+        good = stored.arrays[PAST + JUMPS].size > int(np.sum(np.unique(heights) + 1))
+    if not good:
+        raise StoreError("the lengths of sentences make no sense", AGAIN)
+    return heights, widths
 
 
 def _past(stored: store.Stored, families: Mapping[str, Any]) -> Past:

@@ -67,8 +67,9 @@ class HMMCore(AlignmentCore):
         prior: float = 1.0,
     ) -> None:
         super().__init__(name, table, null, sizes)
-        self.p_null, self.reach = p_null if null else 0.0, reach
-        self.jumps = JumpTable(reach, self.sizes[0], prior)
+        # plain numbers: for others, kernels would be compiled anew
+        self.p_null, self.reach = float(p_null) if null else 0.0, int(reach)
+        self.jumps = JumpTable(self.reach, self.sizes[0], prior)
         self.families[JUMPS] = self.jumps
 
     def tally(self, shard: Shard) -> Tally:

@@ -158,7 +158,7 @@ class DiagonalCore(PlacesCore):
         self, name: str, table: LargeTable, null: bool, sizes: Sizes, p_null: float
     ) -> None:
         super().__init__(name, table, null, sizes)
-        self.shapes, self.p_null = Shapes.of(*self.sizes), p_null if null else 0.0
+        self.shapes, self.p_null = Shapes.of(*self.sizes), float(p_null) if null else 0.0
         self.families[PLACES] = Tension(self.shapes)
 
     def cells(self, params: Params, shapes: Shapes) -> Array:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from softcount import store
-from softcount.errors import SoftcountError, StoreError
-from softcount.models.files import plain_settings
+from softcount.errors import StoreError
+from softcount.models.files import guarded, plain_settings
 from softcount.models.language.kneser_ney import usable
 from softcount.models.language.ngrams import NGrams
 from softcount.models.language.words import MARKS
@@ -28,15 +28,7 @@ def content(model: Any) -> store.Stored:
 
 def restore(cls: type[M], stored: store.Stored) -> M:
     """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
-    try:
-        return _restored(cls, stored)
-    except StoreError:
-        raise
-    except (SoftcountError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError(
-            f"the file does not describe a {cls.__name__}: {getattr(error, 'message', error)}",
-            AGAIN,
-        ) from error
+    return guarded(cls, lambda: _restored(cls, stored))
 
 
 def _restored(cls: type[M], stored: store.Stored) -> M:

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from softcount import store
-from softcount.errors import SoftcountError, StoreError
+from softcount.errors import StoreError
+from softcount.models.files import guarded
 from softcount.models.language import LanguageModel
 from softcount.models.language import files as language_files
 from softcount.models.stored import AGAIN, numbers, strings
@@ -49,15 +50,7 @@ def content(translator: Any) -> store.Stored:
 
 def restore(cls: type[T], stored: store.Stored) -> T:
     """A translator from a file: whatever is wrong with the file, the answer is a `StoreError`."""
-    try:
-        return _restored(cls, stored)
-    except StoreError:
-        raise
-    except (SoftcountError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError(
-            f"the file does not describe a {cls.__name__}: {getattr(error, 'message', error)}",
-            AGAIN,
-        ) from error
+    return guarded(cls, lambda: _restored(cls, stored))
 
 
 def _restored(cls: Callable[..., T], stored: store.Stored) -> T:
