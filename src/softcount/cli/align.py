@@ -15,7 +15,6 @@ from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
 from softcount.cli.pairs import PairFiles
-from softcount.cli.targets import check_target
 
 LEARNING_OPTIONS = (
     *(
@@ -109,8 +108,8 @@ def align(
         learner = _learner(learner, variational)
         choice = Choice.given(model, both, no_agree, reverse, symmetrize is not None)
     with readable_errors():
-        check_target(save, "--save")
-        wanted.check_targets()
+        inputs = {"the pairs": files.joint, "-s": files.source, "-t": files.target, "--load": load}
+        wanted.check_targets({**inputs, "--dictionary": dictionary, "--links": links}, save)
         if load is not None:
             _align_by(load, files, decoding, wanted, threads)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +13,7 @@ import typer
 
 from softcount.cli.align_knowledge import read_gold
 from softcount.cli.align_options import Method
-from softcount.cli.targets import check_target
+from softcount.cli.targets import check_target, refuse_overwriting
 from softcount.errors import DataError, SoftcountError
 
 if TYPE_CHECKING:
@@ -133,13 +133,15 @@ class Wanted:
     shown: int | None = None
     gold: str | None = None
 
-    def check_targets(self) -> None:
+    def check_targets(self, inputs: Mapping[str, str | Path | None], save: Path | None) -> None:
+        """Complain of files that cannot be written, or must not be."""
         targets = {
-            **{"--output": self.output, "--dictionary-out": self.dictionary},
+            **{"--save": save, "--output": self.output, "--dictionary-out": self.dictionary},
             **{"--phrases": self.phrases, "--report": self.report},
         }
         for option, path in targets.items():
             check_target(path, option)
+        refuse_overwriting({**inputs, "--gold": self.gold}, targets)
 
     @property
     def of_all(self) -> bool:

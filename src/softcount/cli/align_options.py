@@ -80,7 +80,7 @@ Model = Annotated[
         metavar="NAME",
         parser=one_of(ModelName),
         help="ibm1, ibm2, diagonal or hmm, in one direction (target words come from source words). "
-        "gibbs: both directions sampled, with fertilities, for small corpora. If not given: hmm, "
+        "gibbs: both directions sampled, with fertilities. If not given: hmm, "
         "--both.",
     ),
 ]

@@ -11,14 +11,12 @@ import typer
 from softcount import store
 from softcount.cli.progress import Progress
 from softcount.errors import StoreError
-from softcount.models import mixture
-from softcount.models.mixture.base import Clusterer, Mixture
-from softcount.models.mixture.naive_bayes import CollapseWarning, NaiveBayes
-from softcount.models.mixture.words import WordMixture
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
     from softcount.models.alignment import Aligner
     from softcount.models.alignment.model import OneWay
+    from softcount.models.mixture.base import Clusterer, Mixture
+    from softcount.models.mixture.naive_bayes import NaiveBayes
     from softcount.models.senses import SenseInducer
     from softcount.models.topics.model import TopicModel
     from softcount.models.translate import Translator
@@ -29,7 +27,8 @@ ALIGN, TRANSLATE = "softcount align", "softcount translate"
 COMMANDS = {
     "SenseInducer": SENSES,
     **dict.fromkeys(("LDA", "PLSA"), TOPICS),
-    **dict.fromkeys(("Aligner", "IBM1", "IBM2", "Diagonal", "HMMAligner"), ALIGN),
+    **dict.fromkeys(("Aligner", "GibbsAligner"), ALIGN),
+    **dict.fromkeys(("IBM1", "IBM2", "Diagonal", "HMMAligner"), ALIGN),
     "Translator": TRANSLATE,
 }
 """Which command uses models of which kind; of mixtures see `_command_for`."""
@@ -37,6 +36,8 @@ COMMANDS = {
 
 def is_of_words(model: Mixture) -> bool:
     """Whether its items are documents, and not points."""
+    from softcount.models.mixture.words import WordMixture
+
     return isinstance(model, WordMixture)
 
 
@@ -44,6 +45,8 @@ def learn(
     model: Any, items: Any, y: Any = None, against_collapse: str = "", **options: Any
 ) -> None:
     """Fit a model, with a line of progress; what it warns of is said in words of the command."""
+    from softcount.models.mixture import CollapseWarning
+
     progress = Progress(len(items))
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -56,6 +59,8 @@ def learn(
 
 
 def _say(warning: warnings.WarningMessage, against_collapse: str) -> None:
+    from softcount.models.mixture import CollapseWarning
+
     text = str(warning.message)
     if issubclass(warning.category, CollapseWarning):  # its advice is for users of Python
         text = f"{text.partition(' Try ')[0]}\n  hint: {against_collapse}"
@@ -64,6 +69,8 @@ def _say(warning: warnings.WarningMessage, against_collapse: str) -> None:
 
 def load_clusterer(path: Path) -> Clusterer:
     """The model in a file, if it sorts into classes."""
+    from softcount.models import mixture
+
     stored = _stored(path, CLUSTER)
     model: Clusterer = getattr(mixture, stored.kind).restore(stored)
     return model
@@ -71,6 +78,8 @@ def load_clusterer(path: Path) -> Clusterer:
 
 def load_classifier(path: Path) -> NaiveBayes:
     """The model in a file, if it gives labels."""
+    from softcount.models import mixture
+
     stored = _stored(path, CLASSIFY)
     model: NaiveBayes = getattr(mixture, stored.kind).restore(stored)
     return model
@@ -124,6 +133,11 @@ def _stored(path: Path, command: str) -> store.Stored:
 
 def _command_for(kind: str) -> str | None:
     """The command that uses models of this kind; None if there is none."""
+    if kind in COMMANDS:
+        return COMMANDS[kind]
+    from softcount.models import mixture
+    from softcount.models.mixture import NaiveBayes
+
     if kind not in mixture.__all__:
-        return COMMANDS.get(kind)
+        return None
     return CLASSIFY if issubclass(getattr(mixture, kind), NaiveBayes) else CLUSTER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from softcount.errors import SoftcountError
@@ -13,6 +14,25 @@ def check_target(path: Path | None, option: str) -> None:
     fault = _fault(path) if path is not None else ""
     if fault:
         raise SoftcountError(f"{option} {path}: {fault}", "choose another place")
+
+
+def refuse_overwriting(
+    inputs: Mapping[str, str | Path | None], targets: Mapping[str, Path | None]
+) -> None:
+    """Complain if a file would be written that is read, or written twice."""
+    places = {_place(path): option for option, path in inputs.items() if path is not None}
+    for option, path in targets.items():
+        if path is None or path.is_char_device():
+            continue
+        other = places.setdefault(_place(path), option)
+        if other != option:
+            raise SoftcountError(
+                f"{option} {path}: this is the file of {other}, too", "choose another place"
+            )
+
+
+def _place(path: str | Path) -> Path:
+    return Path(path).resolve()
 
 
 def _fault(path: Path) -> str:

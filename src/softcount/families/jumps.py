@@ -138,7 +138,24 @@ class JumpTable(Family):
             weights = new
             if moved <= STILL:
                 break
-        return weights
+        return weights if more else self._normal(self._continued(weights))
+
+    def _continued(self, weights: Array) -> Array:
+        """Widths that no sentence is long enough for are as likely as the next narrower one."""
+        new, middle, cut = weights.copy(), self.reach, self.n_widths
+        widths, places = np.arange(cut) - middle, np.arange(1, self.reach + 1)
+        possible = np.append(np.abs(widths) < self.longest, places <= self.longest)
+        for outward in (
+            range(middle + 1, cut),
+            range(middle - 1, -1, -1),
+            range(cut + 1, len(weights)),
+        ):
+            before = outward.start - outward.step
+            for d in outward:
+                if not possible[d]:
+                    new[d] = new[before]
+                before = d
+        return new
 
     def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         """As `maximise`: the posterior of the weights is taken to be a point."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,6 +128,9 @@ class LargeTable(SparseCategorical):
 
     def mean(self, counts: Counts, old: Array) -> Array:
         return self._each("mean", counts, old)
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        return super().average(draws).astype(self.dtype, copy=False)
 
     def log_prior(self, params: Array) -> float:
         if self.is_flat:

@@ -178,7 +178,7 @@ def test_settings_of_the_directions() -> None:
     for way in (aligner.forward_, aligner.backward_):
         assert way.p_null == 0.3
         assert way.smoothing == 0.02
-    with pytest.raises(TypeError, match="nonsense"):
+    with pytest.raises(sc.LearnerError, match="no setting 'nonsense'"):
         sc.Aligner(settings={"nonsense": 1}).fit(PAIRS)
     with pytest.raises(LearnerError, match="random"):
         sc.Aligner(init="random").fit(PAIRS)

@@ -9,7 +9,7 @@ import pytest
 
 import softcount as sc
 from softcount.corpus.bitext import bitext
-from softcount.errors import DataError
+from softcount.errors import DataError, LearnerError
 from softcount.models.alignment.symmetrise import symmetrise
 from tests.models.alignment.small import (
     AWKWARD,
@@ -128,8 +128,10 @@ def test_bad_thresholds_and_methods(name: str) -> None:
         with pytest.raises(DataError, match="threshold"):
             model.align(threshold=level)
     if name not in ONE_WAY:
-        with pytest.raises(DataError, match="nonsense"):
+        with pytest.raises(LearnerError, match="nonsense"):
             model.align(method="nonsense")
+        with pytest.raises(LearnerError, match="threshold"):
+            model.align(method="union", threshold=0.9)
 
 
 METHODS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")

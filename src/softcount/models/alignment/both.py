@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, get_args
 
 import numpy as np
 
@@ -30,18 +30,24 @@ from softcount.models.alignment.growth import Grown, Past, grown, past_of
 from softcount.models.alignment.model import OneWay
 from softcount.models.alignment.reading import Words
 from softcount.models.alignment.shards import Block
-from softcount.models.alignment.symmetrise import symmetrise_all
+from softcount.models.alignment.symmetrise import Method, symmetrise_all
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
 from softcount.models.settings import check_number, check_whole
-from softcount.types import Array, Fit, How
+from softcount.types import Array, Fit, How, Params
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
 
-MODELS = {"ibm1": IBM1, "ibm2": IBM2, "diagonal": Diagonal, "hmm": HMMAligner}
+MODELS: dict[str, Any] = {
+    "ibm1": IBM1,
+    "ibm2": IBM2,
+    "diagonal": Diagonal,
+    "hmm": HMMAligner,
+}
 MEANS = ("product", "soft-union")
 """Ways to join the posteriors of both directions; all others symmetrise best alignments."""
+METHODS = (*MEANS, "forward", "backward", *get_args(Method))
 
 
 class Aligner(Aligning, StoredAligner, Learnable):
@@ -50,7 +56,7 @@ class Aligner(Aligning, StoredAligner, Learnable):
     ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
     ``agree``      False: each direction learns for itself
     ``warm_up``    so many steps of Model 1 come first, in agreement as well
-    ``threshold``  links that are at least so probable, by the geometric mean of both directions
+    ``threshold``  links that are more probable than this, by the geometric mean of both directions
     ``settings``   more settings of the directions' models, such as {"p_null": 0.1}
 
     For the other settings see `IBM1`. A dictionary works both ways.
@@ -124,13 +130,27 @@ class Aligner(Aligning, StoredAligner, Learnable):
         told = Dictionary.of(self.dictionary)
         return self._one_way(self.dictionary), self._one_way(told.flipped().plain())
 
+    def _own_settings(self) -> dict[str, Any]:
+        """Settings that the model of a direction has and this one has not."""
+        given = self.settings if self.settings is not None else {}
+        if not isinstance(given, Mapping):
+            raise LearnerError(f"settings={shown(given)}", 'write {"p_null": 0.2}')
+        known = set(MODELS[self.model]._get_param_names()) - set(self._get_param_names())
+        strange = sorted(str(name) for name in given if name not in known)
+        if strange:
+            raise LearnerError(
+                f"settings: {self.model} has no setting {strange[0]!r} of its own",
+                f"choose among {', '.join(sorted(known))}",
+            )
+        return dict(given)
+
     def _one_way(self, dictionary: Any) -> OneWay:
         """A direction's own estimator."""
         if self.model not in MODELS:
             raise LearnerError(
                 f"model={shown(self.model)} is unknown", f"choose one of {', '.join(MODELS)}"
             )
-        given = dict(self.settings or {})
+        given = self._own_settings()
         shared = (
             "smoothing",
             "stem",
@@ -237,13 +257,17 @@ class Aligner(Aligning, StoredAligner, Learnable):
             way.forgetting()
         self.keep(AgreementCore(self._name, forward.core, backward.core, self.agree), corpus, found)
 
+    def _believable(self) -> Params:
+        """Parameters by which all pairs learned from are possible."""
+        return self.raw_params_
+
     def pasts(self) -> tuple[Past, Past]:
         """Expected counts of all pairs that either direction has seen."""
         ways = (self.forward_, self.backward_)
         if self._corpus is None:
             return ways[0].past(), ways[1].past()
         (shard,) = self._corpus.shards()
-        counts = self.core_.expect(self.raw_params_, shard, How()).counts
+        counts = self.core_.expect(self._believable(), shard, How()).counts
         forward, backward = (past_of(one_way(counts, name)) for name in (FORWARD, BACKWARD))
         before = ways[0]._before, ways[1]._before
         return (
@@ -306,6 +330,10 @@ class Aligner(Aligning, StoredAligner, Learnable):
     ) -> tuple[FlatLinks, Array]:
         """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
         by = method or self.usual_method
+        if by not in METHODS:
+            raise LearnerError(f"method={shown(by)} is unknown", f"choose {', '.join(METHODS)}")
+        if threshold is not None and by not in MEANS:
+            raise LearnerError(f"a threshold is for {' and '.join(MEANS)}, not for {by}")
         if by not in MEANS:
             return self.chosen(pairs, lambda shard: self._best(shard, by, probabilities))
         level = checked_level(self.threshold if threshold is None else threshold)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,12 +213,13 @@ def sampled(
     sweeps: int = 8,
     kept: int = 2,
     seed: int = 0,
+    stopped: Callable[[], bool] | None = None,
     **settings: Any,
 ) -> Sampled:
     """Marginal probabilities of all links, from the last ``kept`` sweeps of several chains.
 
     A chain soon gets stuck, each in another place: many short ones see more than a long one.
-    ``settings`` are those of `CollapsedAligner`.
+    ``settings`` are those of `CollapsedAligner`; when ``stopped`` says so the rest is left undone.
 
     >>> from softcount.corpus.bitext import bitext
     >>> from softcount.models.alignment.shards import Pairs
@@ -240,6 +241,8 @@ def sampled(
         first, *streams = chain.generate_state(sweeps + 1, np.uint64).tolist()
         aligner = CollapsedAligner(pairs, seed=first, **settings)
         for n, stream in enumerate(streams):
+            if stopped is not None and stopped():
+                break
             aligner.sweep(stream, into=links if n >= sweeps - kept else None)
         for name, values in aligner.means().items():
             means[name] = means.get(name, 0.0) + values / chains

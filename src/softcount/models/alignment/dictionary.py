@@ -35,6 +35,8 @@ class Dictionary:
             found = cls({str(word): _read(word, known) for word, known in given.items()})
         else:
             found = cls(_from_pairs(given))
+        if "" in found.entries or any("" in known for known in found.entries.values()):
+            raise LearnerError("the dictionary has an empty word", FORMS)
         return found._lowered() if lowercase else found
 
     def _lowered(self) -> Dictionary:
@@ -66,6 +68,13 @@ class Dictionary:
         self, sources: Mapping[str, int], targets: Mapping[str, int]
     ) -> tuple[Array, Array, Array]:
         """Source and target words as numbers, and the weights (NaN: none)."""
+        unknown = [word for word in self.words[0] if word not in sources]
+        unknown += [word for word in self.words[1] if word not in targets]
+        if unknown:
+            raise LearnerError(
+                f"the dictionary has the word {shown(unknown[0])}, which is new to the model",
+                "fit it, or partial_fit",
+            )
         each = [
             (sources[source], targets[target], np.nan if weight is None else weight)
             for source, known in self.entries.items()
@@ -138,6 +147,10 @@ def guidance(
     """
     sources, targets, weights = entries
     where = lexicon.find(sources, targets)
+    if (where < 0).any():
+        raise LearnerError(
+            "the dictionary has entries that the model was not made with", "fit it, or partial_fit"
+        )
     if strength is not None:
         counts = np.zeros(len(lexicon))
         counts[where] = strength * np.where(np.isnan(weights), 1.0, weights)

@@ -134,7 +134,7 @@ def _past(stored: store.Stored, families: Mapping[str, Any]) -> Past:
 def _table(stored: store.Stored, name: str, shape: tuple[int, ...]) -> Array:
     given = stored.arrays[name]
     checked = numbers(stored, name, shape)
-    return given if given.dtype == np.float32 else checked
+    return given if name == PREFIX + TABLE and given.dtype == np.float32 else checked
 
 
 def _lexicon(stored: store.Stored, n_sources: int, n_targets: int) -> Lexicon:

@@ -1,9 +1,10 @@
-"""The aligner for small corpora: sampled links, with jumps and fertilities."""
+"""An aligner whose links are sampled, with jumps and fertilities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -24,7 +25,7 @@ from softcount.models.alignment.estimators import HMMAligner, check_share
 from softcount.models.alignment.growth import Grown
 from softcount.models.alignment.hmm import JUMPS
 from softcount.models.alignment.known import Known
-from softcount.models.alignment.shards import Block, Pairs, Shard
+from softcount.models.alignment.shards import UNSEEN, Block, Pairs, Shard
 from softcount.models.learnable import FitOptions
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Fit, Params, State, Trace
@@ -77,7 +78,7 @@ class SampledHMM(HMMAligner):
 
 
 class GibbsAligner(Aligner):
-    """Links drawn one by one, given all others: for small corpora.
+    """Links drawn one by one, given all others.
 
     A hidden Markov model with fertilities, all parameters integrated out (in the manner of Östling
     & Tiedemann 2016), both directions, several short chains: probabilities of links are the means
@@ -188,13 +189,18 @@ class GibbsAligner(Aligner):
         both = (corpus.forward, corpus.backward)
         indexed = [_indexed(pairs) for pairs in both]
         found: dict[int, Sampled] = {}
+        stop = Event()
 
         def work(way: int) -> None:
             settings = {"alpha": priors[way], "null": self.p_null, "table": tables[way]}
             runs = {"chains": self.chains, "sweeps": self.sweeps, "kept": self.kept}
-            found[way] = sampled(indexed[way], seed=seeds[way], **runs, **settings)
+            seed = seeds[way]
+            found[way] = sampled(indexed[way], seed=seed, stopped=stop.is_set, **runs, **settings)
 
-        in_turn(work, 2, min(self.threads, 2))
+        try:
+            in_turn(work, 2, min(self.threads, 2))
+        finally:  # after Ctrl-C no thread goes on
+            stop.set()
         params = {
             name + table: values
             for number, (name, way) in enumerate(self._named())
@@ -220,6 +226,10 @@ class GibbsAligner(Aligner):
         dials = f"chains={self.chains}, sweeps={self.sweeps}, kept={self.kept}, prior={self.prior}"
         line = f"softcount {__version__} · GibbsAligner({dials}) · seed {self._seed()}"
         return Fit(params, trace, (trace,), line)
+
+    def _believable(self) -> Params:
+        # a chain may take what the dictionary rules out where nothing else is left
+        return {name: np.maximum(values, UNSEEN) for name, values in self.raw_params_.items()}
 
     def _learn_more(self, forward: Grown, backward: Grown) -> None:
         core = AgreementCore(self._name, forward.core, backward.core, self.agree)

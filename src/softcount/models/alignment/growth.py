@@ -13,9 +13,10 @@ from softcount.errors import DataError
 from softcount.families.past import WithPast
 from softcount.families.rows import row_sums
 from softcount.models.alignment.core import TABLE, AlignmentCore
+from softcount.models.alignment.dictionary import Dictionary
 from softcount.models.alignment.known import Known, known_links
 from softcount.models.alignment.lexicon import Lexicon
-from softcount.models.alignment.reading import new_pairs
+from softcount.models.alignment.reading import Words, new_pairs
 from softcount.models.alignment.shards import Pairs
 from softcount.types import Array, Counts
 
@@ -68,11 +69,17 @@ class Grown:
 
 def grown(way: Any, data: Any, links: Sequence[Any] | Known | None, past: Past) -> Grown:
     """A fitted direction with the words and the lengths of more pairs; its words are replaced."""
-    text = new_pairs(data, way.words_, way.lowercase)
+    told = Dictionary.of(way.dictionary or {}, way.lowercase)
+    text = new_pairs(data, _with_words(way.words_, told), way.lowercase)
     old: Lexicon = way.lexicon_
     n_sources = len(text.source.words)
     rows = np.append(np.arange(old.n_sources), n_sources)
-    more = np.repeat(rows, np.diff(old.indptr)), old.targets.astype(np.int64)
+    numbers = (Vocabulary(side.words).numbers for side in (text.source, text.target))
+    sources, targets, _ = told.numbered(*numbers)
+    more = (
+        np.concatenate([np.repeat(rows, np.diff(old.indptr)), sources]),
+        np.concatenate([old.targets.astype(np.int64), targets]),
+    )
     corpus = Pairs(text, way.null, known_links(links, text), more)
     if not len(corpus):
         raise DataError(NOTHING, "look at the pairs")
@@ -92,6 +99,15 @@ def grown(way: Any, data: Any, links: Sequence[Any] | Known | None, past: Past) 
     table = way.guidance_.start(_with_room(values, seen, lexicon), lexicon.indptr)
     start = {TABLE: table.astype(way.dtype), **params}
     return Grown(core, corpus, start, Past(seen, others))
+
+
+def _with_words(words: Words, told: Dictionary) -> Words:
+    """A model's words, and those of its dictionary that are new."""
+    source, target = (
+        Vocabulary([*old.words, *(word for word in new if word not in old.numbers)])
+        for old, new in zip(words, told.words, strict=True)
+    )
+    return source, target
 
 
 def _sizes(before: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Array, Array]:

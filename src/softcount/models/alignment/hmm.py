@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.errors import LearnerError
 from softcount.families.jumps import JumpTable, Rows, bins
 from softcount.families.large import LargeTable
 from softcount.kernels import chain, chain_paths, jump_sums, link_columns
@@ -146,6 +147,11 @@ class HMMCore(AlignmentCore):
         self, old: Any, params: Params, counts: Mapping[str, Array]
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         before, seen = old.jumps, counts[JUMPS]
+        if old.reach != self.reach:
+            raise LearnerError(
+                f"max_jump was {old.reach} when the model was fitted, and is {self.reach} now",
+                "set it back, or fit again",
+            )
         own = self.jumps.zeros()
         own[: before.n_weights] = seen[: before.n_weights]
         lengths = before.rows.lengths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,8 @@ def known_links(given: Sequence[Any] | Known | None, pairs: Bitext) -> Known | N
     """
     if given is None or isinstance(given, Known):
         return given
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise DataError(f"the links are {shown(given)}", "give one list of (i, j) a pair")
     if len(given) != len(pairs):
         raise DataError(
             f"there are links for {len(given)} pairs, and {len(pairs)} pairs",
@@ -63,13 +66,12 @@ def known_links(given: Sequence[Any] | Known | None, pairs: Bitext) -> Known | N
     return Known(indptr.astype(np.int64), flat[:, 0].copy(), flat[:, 1].copy())
 
 
-def _checked(links: Iterable[Any] | None, name: str, l: int, m: int) -> list[tuple[int, int]]:
+def _checked(links: Any, name: str, l: int, m: int) -> list[tuple[int, int]]:
+    if links is not None and (not isinstance(links, Iterable) or isinstance(links, str | bytes)):
+        raise DataError(f"{name} has the links {shown(links)}", "give a list of (i, j), or None")
     found = set()
-    for link in links or ():
-        try:
-            i, j = (int(place) for place in link)
-        except (TypeError, ValueError):
-            raise DataError(f"{name} has the link {shown(link)}", "a link is (i, j)") from None
+    for link in () if links is None else links:
+        i, j = _places(link, name)
         if not (0 <= i < l and 0 <= j < m):
             raise DataError(
                 f"{name} has the link ({i}, {j}), but {l} source and {m} target words",
@@ -77,3 +79,11 @@ def _checked(links: Iterable[Any] | None, name: str, l: int, m: int) -> list[tup
             )
         found.add((i, j))
     return sorted(found, key=lambda link: (link[1], link[0]))
+
+
+def _places(link: Any, name: str) -> tuple[int, int]:
+    try:
+        i, j = (index(place) for place in link)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} has the link {shown(link)}", "a link is (i, j)") from None
+    return i, j

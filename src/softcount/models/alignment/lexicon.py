@@ -84,7 +84,8 @@ class Lexicon:
         """This lexicon with more entries, and with more words."""
         rows = np.concatenate([self.rows(), sources])
         rows[: len(self)][self.rows() == self.n_sources] = n_sources  # the empty word stays last
-        both = np.unique(rows * n_targets + np.concatenate([self.targets, targets]))
+        both = np.sort(rows * n_targets + np.concatenate([self.targets, targets]), kind="stable")
+        both = both[np.append(True, both[1:] != both[:-1])] if len(both) else both
         lengths = np.bincount(both // n_targets, minlength=n_sources + 1)
         return Lexicon(_borders(lengths), narrow(both % n_targets, n_targets), n_targets)
 

@@ -150,6 +150,9 @@ class OneWay(Aligning, StoredAligner, Tables, Learnable):
 
     def _check_settings(self) -> None:
         super()._check_settings()
+        for name in ("null", "lowercase"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise LearnerError(f"{name}={shown(getattr(self, name))}", "True or False")
         check_number("smoothing", self.smoothing, "0: none; 0.01 is a little")
         check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")
         if self.stem is not None:
