@@ -83,7 +83,7 @@ class Tension(Family):
         """Newton's method; where it would leave what brackets the best λ, it halves that."""
         wanted, often = self._read(counts)
         low, high, tension = LOWEST, HIGHEST, float(old[0])
-        if self._moments(often, tension)[2] == 0.0:
+        if self._moments(often, LOWEST)[2] == 0.0:
             return old  # nothing was counted, or there is nowhere else to be
         for _ in range(STEPS):
             _, mean, variance = self._moments(often, tension)
