@@ -39,18 +39,16 @@ def _widen(
     """Count the least box and those that reach over words without links beside it."""
     n, left, right, start, end = box
     begin = left
-    while begin >= first and right - begin < max_length:
+    while begin > first and high[begin - 1] < 0 and right - begin + 1 < max_length:
+        begin -= 1
+    while begin <= left:
         stop = right
-        while stop < last and stop - begin < max_length:
+        while stop < last and stop - begin < max_length and (stop == right or high[stop] < 0):
             if count < len(out):
                 out[count] = (n, begin, stop + 1, start, end + 1)
             count += 1
             stop += 1
-            if stop < last and high[stop] >= 0:
-                break
-        begin -= 1
-        if begin >= first and high[begin] >= 0:
-            break
+        begin += 1
     return count
 
 
