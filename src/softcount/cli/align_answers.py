@@ -19,8 +19,8 @@ from softcount.errors import DataError, SoftcountError
 if TYPE_CHECKING:
     from softcount.corpus.bitext import Bitext
     from softcount.corpus.links import FlatLinks, Link, Links
-    from softcount.models.alignment import Aligner
     from softcount.models.alignment.model import OneWay
+    from softcount.models.alignment.two_ways import TwoWays
     from softcount.types import Array
 
 
@@ -36,11 +36,11 @@ class Decoding:
     threshold: float | None = None
     probs: bool = False
 
-    def demand_fits(self, aligner: Aligner | OneWay, where: str) -> None:
+    def demand_fits(self, aligner: TwoWays | OneWay, where: str) -> None:
         """Complain if the aligner cannot be asked so."""
-        from softcount.models.alignment import Aligner
+        from softcount.models.alignment.two_ways import TwoWays
 
-        kind, both = type(aligner).__name__, isinstance(aligner, Aligner)
+        kind, both = type(aligner).__name__, isinstance(aligner, TwoWays)
         if both and self.reverse:
             raise DataError(f"{where} has both directions, while -r is for one", "leave out -r")
         if self.method is not None and not both:
@@ -49,7 +49,7 @@ class Decoding:
                 "learn both directions: softcount align --both --save …",
             )
 
-    def links(self, aligner: Aligner | OneWay, pairs: Bitext | None) -> tuple[FlatLinks, Array]:
+    def links(self, aligner: TwoWays | OneWay, pairs: Bitext | None) -> tuple[FlatLinks, Array]:
         """(source, target) links of pairs (None: those learned from); probabilities if asked."""
         asked: dict[str, Any] = {"probabilities": self.probs, "threshold": self.threshold}
         if self.method is not None:
@@ -157,7 +157,7 @@ class Wanted:
 
     def write(
         self,
-        aligner: Aligner | OneWay,
+        aligner: TwoWays | OneWay,
         decoding: Decoding,
         pairs: Bitext | None,
         gold: Sequence[Links] | None,
@@ -183,7 +183,7 @@ class Wanted:
         if gold is not None:
             _print_scores(links, gold)
 
-    def write_dictionary(self, aligner: Aligner | OneWay, reverse: bool) -> None:
+    def write_dictionary(self, aligner: TwoWays | OneWay, reverse: bool) -> None:
         """Source word, target word and probability, the most probable of each word first."""
         if self.dictionary is None:
             return
@@ -193,7 +193,7 @@ class Wanted:
                 file.write(f"{pair[0]}\t{pair[1]}\t{p:.6g}\n")
 
 
-def _entries(aligner: Aligner | OneWay, least: float) -> Iterator[tuple[str, str, float]]:
+def _entries(aligner: TwoWays | OneWay, least: float) -> Iterator[tuple[str, str, float]]:
     """What words become: those of the forward direction, the empty word left out."""
     import numpy as np
 
@@ -215,7 +215,7 @@ def _write_phrases(path: Path, pairs: Bitext, links: FlatLinks, longest: int) ->
 
 def _write_report(
     path: Path,
-    aligner: Aligner | OneWay,
+    aligner: TwoWays | OneWay,
     pairs: Bitext,
     gold: Sequence[Links] | None,
     reverse: bool,

@@ -15,8 +15,8 @@ from softcount.cli.learner_names import LearnerName, learner_called
 if TYPE_CHECKING:
     from softcount.corpus.bitext import Bitext
     from softcount.learners import Learner
-    from softcount.models.alignment import Aligner
     from softcount.models.alignment.model import OneWay
+    from softcount.models.alignment.two_ways import TwoWays
     from softcount.types import State
 
 WITH_PRIOR = (LearnerName.VARIATIONAL_BAYES, LearnerName.STOCHASTIC_VB, LearnerName.GIBBS)
@@ -66,7 +66,7 @@ class Choice:
             raise typer.BadParameter("-r is for one direction alone: say which model, as in -m hmm")
         return cls(model or ModelName.HMM, two, not no_agree, reverse)
 
-    def made(self, settings: Mapping[str, Any], own: Mapping[str, Any]) -> Aligner | OneWay:
+    def made(self, settings: Mapping[str, Any], own: Mapping[str, Any]) -> TwoWays | OneWay:
         """The aligner; ``own`` are settings that not all models have, None where not given."""
         from softcount.models import alignment
 
@@ -135,7 +135,7 @@ def prior_for(name: LearnerName | None, smoothing: float | None) -> dict[str, fl
 
 
 def learn(
-    aligner: Aligner | OneWay,
+    aligner: TwoWays | OneWay,
     pairs: Bitext,
     links: Sequence[Any] | None = None,
     *,

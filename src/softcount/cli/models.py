@@ -13,8 +13,8 @@ from softcount.cli.progress import Progress
 from softcount.errors import StoreError
 
 if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
-    from softcount.models.alignment import Aligner
     from softcount.models.alignment.model import OneWay
+    from softcount.models.alignment.two_ways import TwoWays
     from softcount.models.mixture.base import Clusterer, Mixture
     from softcount.models.mixture.naive_bayes import NaiveBayes
     from softcount.models.senses import SenseInducer
@@ -101,14 +101,14 @@ def load_topics(path: Path, command: str = TOPICS) -> TopicModel:
     return model
 
 
-def load_aligner(path: Path, threads: int | None) -> Aligner | OneWay:
+def load_aligner(path: Path, threads: int | None) -> TwoWays | OneWay:
     """The model in a file, if it aligns words."""
     from softcount.engines import Local
     from softcount.models import alignment
 
     stored = _stored(path, ALIGN)
     kind = getattr(alignment, stored.kind)
-    model: Aligner | OneWay = kind.restore(stored, engine=Local(threads))
+    model: TwoWays | OneWay = kind.restore(stored, engine=Local(threads))
     return model
 
 

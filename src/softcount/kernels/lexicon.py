@@ -52,6 +52,14 @@ def occurrences(tokens: Array, borders: Array, n_words: int) -> tuple[Array, Arr
 
 
 @njit
+def within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
+    """The places of a row's word that are in the pairs ``lower`` to ``upper``: from, to."""
+    begin = indptr[row]
+    own = pairs[begin : indptr[row + 1]]
+    return begin + np.searchsorted(own, lower), begin + np.searchsorted(own, upper)
+
+
+@njit
 def links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
     """How many links the words before each row have; one more for all of them."""
     before = np.zeros(len(indptr), np.int64)

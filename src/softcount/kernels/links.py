@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from softcount.kernels.jit import njit
+from softcount.kernels.lexicon import within
 from softcount.types import Array
 
 
@@ -38,13 +39,12 @@ def gather(
     open_row = np.zeros(n_words, table.dtype)
     origin = offsets[lower]
     for row in range(first, last):
-        own = pairs[occurs[row] : occurs[row + 1]]
-        begin, end = np.searchsorted(own, lower), np.searchsorted(own, upper)
+        begin, end = within(occurs, pairs, row, lower, upper)
         if begin == end:
             continue
         for k in range(rows[row], rows[row + 1]):
             open_row[targets[k]] = table[k]
-        for o in range(occurs[row] + begin, occurs[row] + end):
+        for o in range(begin, end):
             p = pairs[o]
             start, m = borders[p], borders[p + 1] - borders[p]
             at = offsets[p] - origin + places[o] * m
@@ -74,11 +74,10 @@ def scatter(
     mass = np.zeros(n_words)
     origin = offsets[lower]
     for row in range(first, last):
-        own = pairs[occurs[row] : occurs[row + 1]]
-        begin, end = np.searchsorted(own, lower), np.searchsorted(own, upper)
+        begin, end = within(occurs, pairs, row, lower, upper)
         if begin == end:
             continue
-        for o in range(occurs[row] + begin, occurs[row] + end):
+        for o in range(begin, end):
             p = pairs[o]
             start, m = borders[p], borders[p + 1] - borders[p]
             at = offsets[p] - origin + places[o] * m

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from softcount.kernels.jit import njit
+from softcount.kernels.lexicon import within
 from softcount.types import Array
 
 
@@ -35,9 +36,7 @@ def denominators(
     open_row = np.empty(n_words, table.dtype)
     sums[borders[first] : borders[last]] = 0.0
     for row in range(len(occurs) - 1):
-        begin, end = occurs[row], occurs[row + 1]
-        own = pairs[begin:end]
-        begin, end = begin + np.searchsorted(own, first), begin + np.searchsorted(own, last)
+        begin, end = within(occurs, pairs, row, first, last)
         if begin == end:
             continue
         for k in range(rows[row], rows[row + 1]):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from softcount.families.base import Family
 from softcount.kernels import agreement as kernels
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.core import TABLE, AlignmentCore
+from softcount.models.alignment.core import TABLE, AlignmentCore, Reading
 from softcount.models.alignment.shards import Block, Pairs, Shard
 from softcount.types import Array, How, Params, Stats
 
@@ -79,27 +79,17 @@ class AgreementCore:
         """Counts of both directions, and the sum of their log-likelihoods."""
         if not self.agree:
             return self._apart(params, shard, how)
-        own = [one_way(params, way) for way, _ in self.ways]
-        cores = [core for _, core in self.ways]
-        tables = [side.own(mine[TABLE]) for side, mine in zip(shard, own, strict=True)]
-        tallies = [core.tally(side) for core, side in zip(cores, shard, strict=True)]
-        counts = [core.counts(side, how) for core, side in zip(cores, shard, strict=True)]
+        forward, backward = (
+            Reading(core, one_way(params, way), side, how)
+            for (way, core), side in zip(self.ways, shard, strict=True)
+        )
         for blocks in shard.blocks():
-            links = [b.gather(table, how.threads) for b, table in zip(blocks, tables, strict=True)]
-            for core, mine, block, own_links, tally in zip(
-                cores, own, blocks, links, tallies, strict=True
-            ):
-                core.infer(mine, block, own_links, how, tally)
-            if how.score_only:
-                continue
-            together(kernels.agree, blocks, links, how.threads)
-            for block, own_links, sums in zip(blocks, links, counts, strict=True):
-                block.scatter(own_links, sums, how.threads)
-        found = [
-            core.tallied(side, tally, sums, how)
-            for core, side, tally, sums in zip(cores, shard, tallies, counts, strict=True)
-        ]
-        return self._added(found)
+            links = forward.posteriors(blocks[0]), backward.posteriors(blocks[1])
+            if not how.score_only:
+                together(kernels.agree, blocks, links, how.threads)
+            forward.count(blocks[0], links[0])
+            backward.count(blocks[1], links[1])
+        return self._added([forward.stats(), backward.stats()])
 
     def _apart(self, params: Params, shard: TwoWay, how: How) -> Stats:
         each = zip(self.ways, shard, strict=True)

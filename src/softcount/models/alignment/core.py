@@ -78,20 +78,12 @@ class AlignmentCore:
         """Where an E-step begins."""
         return Tally(np.zeros(len(shard)), np.zeros(len(shard)))
 
-    def counts(self, shard: Shard, how: How) -> Array:
-        """Counts of the shard's entries before anything is counted."""
-        return np.zeros(0 if how.score_only else len(shard.lexicon))
-
     def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
         """Counts and log-likelihood of a shard."""
-        table, counts = shard.own(params[TABLE]), self.counts(shard, how)
-        tally = self.tally(shard)
+        reading = Reading(self, params, shard, how)
         for block in shard.blocks():
-            links = block.gather(table, how.threads)
-            self.infer(params, block, links, how, tally)
-            if not how.score_only:
-                block.scatter(links, counts, how.threads)
-        return self.tallied(shard, tally, counts, how)
+            reading.count(block, reading.posteriors(block))
+        return reading.stats()
 
     def tallied(self, shard: Shard, tally: Tally, counts: Any, how: How) -> Stats:
         """What was found, if every pair is possible."""
@@ -103,12 +95,12 @@ class AlignmentCore:
             found = {TABLE: shard.whole(counts, self.table.n_entries), **tally.counts}
         return Stats(found, logs, attained, float(len(shard)), tokens)
 
-    def logs(self, params: Params, shard: Shard) -> Array:
+    def logs(self, params: Params, shard: Shard, threads: int = 1) -> Array:
         """log p(f | e) of every pair."""
-        table, tally, how = shard.own(params[TABLE]), self.tally(shard), How(score_only=True)
+        reading = Reading(self, params, shard, How(threads=threads, score_only=True))
         for block in shard.blocks():
-            self.infer(params, block, block.gather(table), how, tally)
-        return tally.logs
+            reading.posteriors(block)
+        return reading.tally.logs
 
     def adopt(
         self, old: AlignmentCore, params: Params, counts: Mapping[str, Array]
@@ -128,6 +120,31 @@ class AlignmentCore:
             )
         shapes = {name: family.param_shape for name, family in self.families.items()}
         return {name: shaped(name, given[name], shape) for name, shape in shapes.items()}
+
+
+class Reading:
+    """One E-step of a core over a shard, a block at a time."""
+
+    def __init__(self, core: AlignmentCore, params: Params, shard: Shard, how: How) -> None:
+        self.core, self.params, self.shard, self.how = core, params, shard, how
+        self.tally = core.tally(shard)
+        self._table = shard.own(params[TABLE])
+        self._counts = np.zeros(0 if how.score_only else len(shard.lexicon))
+
+    def posteriors(self, block: Block) -> Array:
+        """What the core makes of a block's links."""
+        links = block.gather(self._table, self.how.threads)
+        self.core.infer(self.params, block, links, self.how, self.tally)
+        return links
+
+    def count(self, block: Block, links: Array) -> None:
+        """Add a block's links to the counts of translations, if they are wanted."""
+        if not self.how.score_only:
+            block.scatter(links, self._counts, self.how.threads)
+
+    def stats(self) -> Stats:
+        """What was found, if every pair is possible."""
+        return self.core.tallied(self.shard, self.tally, self._counts, self.how)
 
 
 def fill_columns(block: Block, links: Array, how: How) -> tuple[Array, Array]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,6 @@ from softcount.models.alignment.places import PLACES, DiagonalCore, Model2Core
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
-
 
 def check_share(name: str, value: Any) -> None:
     """Complain unless ``value`` is at least 0 and below 1."""
@@ -27,6 +24,7 @@ def check_share(name: str, value: Any) -> None:
         raise LearnerError(f"{name}={shown(value)}: must be below 1", "0.1 is usual")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IBM1(OneWay):
     """IBM Model 1: every source word is as likely as any other to be a target word's origin.
 
@@ -53,39 +51,11 @@ class IBM1(OneWay):
     [[(0, 0), (1, 1)]]
     """
 
-    def __init__(
-        self,
-        *,
-        null: bool = True,
-        smoothing: float = 0.0,
-        stem: int | None = None,
-        stem_strength: float = 5.0,
-        dictionary: Any = None,
-        dictionary_strength: float | None = None,
-        lowercase: bool = False,
-        dtype: str = "float64",
-        init: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.null = null
-        self.smoothing = smoothing
-        self.stem = stem
-        self.stem_strength = stem_strength
-        self.dictionary = dictionary
-        self.dictionary_strength = dictionary_strength
-        self.lowercase = lowercase
-        self.dtype = dtype
-        self.init = init
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
         return Model1Core("IBM1", table, self.null, sizes)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IBM2(OneWay):
     """IBM Model 2: places have a table d(i | j, l, m) of their own (Brown et al. 1993).
 
@@ -98,41 +68,13 @@ class IBM2(OneWay):
     [[(0, 0), (1, 1)]]
     """
 
-    def __init__(
-        self,
-        *,
-        null: bool = True,
-        smoothing: float = 0.0,
-        stem: int | None = None,
-        stem_strength: float = 5.0,
-        warm_up: int = 5,
-        dictionary: Any = None,
-        dictionary_strength: float | None = None,
-        lowercase: bool = False,
-        dtype: str = "float64",
-        init: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.null = null
-        self.smoothing = smoothing
-        self.stem = stem
-        self.stem_strength = stem_strength
-        self.warm_up = warm_up
-        self.dictionary = dictionary
-        self.dictionary_strength = dictionary_strength
-        self.lowercase = lowercase
-        self.dtype = dtype
-        self.init = init
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
+    warm_up: int = 5
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
         return Model2Core("IBM2", table, self.null, sizes)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Diagonal(OneWay):
     """Model 2 with one number for all places: how near they are to the diagonal.
 
@@ -149,40 +91,9 @@ class Diagonal(OneWay):
     [[(0, 0), (1, 1)]]
     """
 
-    def __init__(
-        self,
-        *,
-        null: bool = True,
-        p_null: float = 0.08,
-        tension: float = 4.0,
-        smoothing: float = 0.0,
-        stem: int | None = None,
-        stem_strength: float = 5.0,
-        warm_up: int = 0,
-        dictionary: Any = None,
-        dictionary_strength: float | None = None,
-        lowercase: bool = False,
-        dtype: str = "float64",
-        init: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.null = null
-        self.p_null = p_null
-        self.tension = tension
-        self.smoothing = smoothing
-        self.stem = stem
-        self.stem_strength = stem_strength
-        self.warm_up = warm_up
-        self.dictionary = dictionary
-        self.dictionary_strength = dictionary_strength
-        self.lowercase = lowercase
-        self.dtype = dtype
-        self.init = init
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
+    p_null: float = 0.08
+    tension: float = 4.0
+    warm_up: int = 0
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
         return DiagonalCore("Diagonal", table, self.null, sizes, self.p_null)
@@ -196,6 +107,7 @@ class Diagonal(OneWay):
         return {PLACES: np.array([float(self.tension)])}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HMMAligner(OneWay):
     """The hidden Markov model: a place depends on the one before it by the width of the jump.
 
@@ -213,40 +125,9 @@ class HMMAligner(OneWay):
     [[(0, 0), (1, 1)]]
     """
 
-    def __init__(
-        self,
-        *,
-        null: bool = True,
-        p_null: float = 0.1,
-        max_jump: int = 20,
-        smoothing: float = 0.0,
-        stem: int | None = None,
-        stem_strength: float = 5.0,
-        warm_up: int = 5,
-        dictionary: Any = None,
-        dictionary_strength: float | None = None,
-        lowercase: bool = False,
-        dtype: str = "float64",
-        init: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.null = null
-        self.p_null = p_null
-        self.max_jump = max_jump
-        self.smoothing = smoothing
-        self.stem = stem
-        self.stem_strength = stem_strength
-        self.warm_up = warm_up
-        self.dictionary = dictionary
-        self.dictionary_strength = dictionary_strength
-        self.lowercase = lowercase
-        self.dtype = dtype
-        self.init = init
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
+    p_null: float = 0.1
+    max_jump: int = 20
+    warm_up: int = 5
 
     def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
         return HMMCore("HMMAligner", table, self.null, self.p_null, self.max_jump, sizes)

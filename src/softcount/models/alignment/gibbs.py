@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from softcount._version import __version__
-from softcount.errors import LearnerError
+from softcount.errors import LearnerError, shown
 from softcount.kernels.pool import in_turn
 from softcount.models.alignment.agreement import (
     BACKWARD,
@@ -18,21 +18,19 @@ from softcount.models.alignment.agreement import (
     AgreementCore,
     TwoWayPairs,
 )
-from softcount.models.alignment.both import Aligner
 from softcount.models.alignment.collapsed import WIDEST, IndexedPairs, Sampled, sampled
 from softcount.models.alignment.core import TABLE, best_columns
 from softcount.models.alignment.estimators import HMMAligner, check_share
 from softcount.models.alignment.growth import Grown
 from softcount.models.alignment.hmm import JUMPS
 from softcount.models.alignment.known import Known
+from softcount.models.alignment.options import Knowledge
 from softcount.models.alignment.shards import UNSEEN, Block, Pairs, Shard
+from softcount.models.alignment.two_ways import TwoWays
 from softcount.models.learnable import FitOptions
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array, Fit, Params, State, Trace
 from softcount.verdict import Verdict
-
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
 
 LEAST = 1e-10
 """The prior of translations that the dictionary rules out."""
@@ -77,7 +75,19 @@ class SampledHMM(HMMAligner):
         return self.marginals_ is not None and own is not None and shard is own.everything
 
 
-class GibbsAligner(Aligner):
+class Sampling(TwoWays):
+    """Both directions, which do not learn from each other, and by no learner but a sampler."""
+
+    usual_method = "soft-union"
+    agree = False
+    init = None
+    learner = None
+    forward_: SampledHMM
+    backward_: SampledHMM
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GibbsAligner(Knowledge, Sampling):
     """Links drawn one by one, given all others.
 
     A hidden Markov model with fertilities, all parameters integrated out (in the manner of Östling
@@ -98,42 +108,13 @@ class GibbsAligner(Aligner):
     [[(0, 0), (1, 1)]]
     """
 
-    usual_method: ClassVar[str] = "soft-union"
-    forward_: SampledHMM
-    backward_: SampledHMM
-    model = "gibbs"
-    agree = False
-    init = None
-    learner = None
-
-    def __init__(
-        self,
-        *,
-        prior: float = 0.001,
-        p_null: float = 0.2,
-        chains: int = 4,
-        sweeps: int = 8,
-        kept: int = 2,
-        threshold: float = 0.5,
-        warm_up: int = 4,
-        dictionary: Any = None,
-        dictionary_strength: float | None = None,
-        lowercase: bool = False,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.prior = prior
-        self.p_null = p_null
-        self.chains = chains
-        self.sweeps = sweeps
-        self.kept = kept
-        self.threshold = threshold
-        self.warm_up = warm_up
-        self.dictionary = dictionary
-        self.dictionary_strength = dictionary_strength
-        self.lowercase = lowercase
-        self.engine = engine
-        self.random_state = random_state
+    prior: float = 0.001
+    p_null: float = 0.2
+    chains: int = 4
+    sweeps: int = 8
+    kept: int = 2
+    threshold: float = 0.5
+    warm_up: int = 4
 
     @property
     def _name(self) -> str:
@@ -163,13 +144,20 @@ class GibbsAligner(Aligner):
         self, core: AgreementCore, corpus: TwoWayPairs, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
         self._check_settings()
-        if init is not None or options.get("development") is not None:
-            raise LearnerError("a GibbsAligner takes neither init nor development data")
-        ways = (self.forward_, self.backward_)
-        both = (corpus.forward, corpus.backward)
-        tables = [way._warmed_up(pairs) for way, pairs in zip(ways, both, strict=True)]
-        priors = [self._prior(way) for way in ways]
+        if options.get("development") is not None:
+            raise LearnerError("a GibbsAligner takes no development data: it has one run")
+        tables = self.start_values(core, corpus, init)
+        priors = [self._prior(way) for way in (self.forward_, self.backward_)]
         return self._sample(core, corpus, tables, priors, options)
+
+    def start_values(
+        self, core: AgreementCore, corpus: TwoWayPairs, init: Any
+    ) -> tuple[Array, Array]:
+        """Model 1's tables of both directions, to draw the first links with."""
+        if init is not None:
+            raise LearnerError(f"init={shown(init)}: a GibbsAligner begins with Model 1")
+        forward, backward = self.forward_, self.backward_
+        return forward._warmed_up(corpus.forward), backward._warmed_up(corpus.backward)
 
     def _prior(self, way: Any) -> Array | float:
         """One number, or one an entry if a dictionary says something."""

@@ -34,15 +34,15 @@ class Past:
     table: Array
     others: Mapping[str, Array]
 
-    def __add__(self, other: Past) -> Past:
-        both = {name: self.others[name] + other.others[name] for name in self.others}
-        return Past(self.table + other.table, both)
 
-
-def past_of(counts: Mapping[str, Counts]) -> Past:
-    """An E-step's counts."""
+def past_of(counts: Mapping[str, Counts], before: Past | None) -> Past:
+    """An E-step's counts, and what was counted before."""
     others = {name: np.asarray(value) for name, value in counts.items() if name != TABLE}
-    return Past(np.asarray(counts[TABLE], dtype=np.float64), others)
+    table = np.asarray(counts[TABLE], dtype=np.float64)
+    if before is None:
+        return Past(table, others)
+    both = {name: before.others[name] + value for name, value in others.items()}
+    return Past(before.table + table, both)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,39 +16,31 @@ from softcount.errors import DataError, LearnerError, shown
 from softcount.families.large import LargeTable
 from softcount.families.stems import Stems, StemTable
 from softcount.fit import fit
-from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core, Sizes
+from softcount.models.alignment.core import TABLE, AlignmentCore, Model1Core, Reading, Sizes
 from softcount.models.alignment.decoding import HALF, Aligning, Found, above, checked_level
 from softcount.models.alignment.dictionary import Dictionary, Guidance, guidance
 from softcount.models.alignment.files import StoredAligner, pack, unpack
 from softcount.models.alignment.growth import NOTHING, Past, grown, past_of
 from softcount.models.alignment.known import Known, known_links
 from softcount.models.alignment.lexicon import Lexicon
+from softcount.models.alignment.options import OneWayOptions
 from softcount.models.alignment.reading import Words, chunks, new_pairs
 from softcount.models.alignment.shards import Block, Pairs, Shard
 from softcount.models.alignment.tables import Tables
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
 from softcount.models.settings import check_number, check_whole
-from softcount.types import Array, Counts, How, Params
+from softcount.types import Array, How, Params
 
 PRECISIONS = ("float64", "float32")
-SOFT = How()
 
 
-class OneWay(Aligning, StoredAligner, Tables, Learnable):
+class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
     """An aligner that makes target sentences of source sentences.
 
     After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
     """
 
-    null: bool
-    smoothing: float
-    dictionary: Any
-    dictionary_strength: float | None
-    lowercase: bool
-    dtype: str
     warm_up: int = 0
-    stem: int | None = None
-    stem_strength: float = 5.0
     often_: Array
     core_: AlignmentCore
     lexicon_: Lexicon
@@ -207,11 +199,8 @@ class OneWay(Aligning, StoredAligner, Tables, Learnable):
         if self._corpus is None:
             assert self._before is not None
             return self._before
-        now = past_of(self._seen(self._corpus))
-        return now if self._before is None else self._before + now
-
-    def _seen(self, corpus: Pairs) -> Mapping[str, Counts]:
-        return self.core_.expect(self.raw_params_, corpus.everything, SOFT).counts
+        now = self.core_.expect(self.raw_params_, self._corpus.everything, How()).counts
+        return past_of(now, self._before)
 
     def partial_fit(self, pairs: Any, y: Any = None, *, links: Sequence[Any] | None = None) -> Self:
         """Learn from more pairs; see `fit` for ``links``.
@@ -280,19 +269,17 @@ class OneWay(Aligning, StoredAligner, Tables, Learnable):
     def beliefs(
         self, shard: Shard, blocks: Iterable[Block] | None = None
     ) -> Iterator[tuple[Block, Array]]:
-        table, tally = shard.own(self.raw_params_[TABLE]), self.core_.tally(shard)
         how = How(threads=self.threads, score_only=True)
+        reading = Reading(self.core_, self.raw_params_, shard, how)
         for block in blocks or shard.blocks():
-            links = block.gather(table, how.threads)
-            self.core_.infer(self.raw_params_, block, links, how, tally)
-            yield block, links
+            yield block, reading.posteriors(block)
 
     def score_samples(self, pairs: Any = None) -> Array:
         """log p(target | source) of each pair; 0 for one with an empty side."""
         text, shards = self.shards(pairs)
         logs = np.zeros(len(text))
         for shard in shards:
-            logs[shard.numbers] = self.core_.logs(self.raw_params_, shard)
+            logs[shard.numbers] = self.core_.logs(self.raw_params_, shard, self.threads)
         return logs
 
     def score(self, pairs: Any, y: Any = None) -> float:
