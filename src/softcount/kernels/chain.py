@@ -18,19 +18,26 @@ empty word with certainty. Neither changes anything.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.kernels.jit import njit
-from softcount.kernels.lane_products import SIDE, blend, meet_shifted
+from softcount.kernels.lane_products import SIDE, blend, blend_two, meet_shifted
 from softcount.kernels.lanes import WIDTH
 from softcount.types import Array
 
-MOST = 1e100
-"""Places that next to nothing leads to may promise more than numbers can hold."""
-LEAST = np.finfo(np.float64).tiny
-"""A word below this chance counts as impossible: 1 / chance would be no number."""
+
+@njit
+def most(numbers: Array) -> Any:
+    """Places that next to nothing leads to may promise more than numbers can hold: no more."""
+    return numbers.dtype.type(1e28 if numbers.itemsize == 4 else 1e100)
+
+
+@njit
+def least(numbers: Array) -> Any:
+    """A word below this chance counts as impossible: 1 / chance would be no number."""
+    return np.finfo(numbers.dtype).tiny
 
 
 class Jumps(NamedTuple):
@@ -58,6 +65,7 @@ class Room(NamedTuple):
     next: Array
     z: Array
     left: Array
+    first: Array
     scales: Array
     here: Array
     there: Array
@@ -65,9 +73,18 @@ class Room(NamedTuple):
 
 @njit
 def space(
-    first: int, last: int, groups: Array, members: Array, sources: Array, targets: Array
+    first: int,
+    last: int,
+    groups: Array,
+    members: Array,
+    sources: Array,
+    targets: Array,
+    links: Array,
 ) -> Array:
-    """Memory that is enough for each of the groups ``first`` to ``last``, one after the other."""
+    """Memory that is enough for each of the groups ``first`` to ``last``, one after the other.
+
+    Its numbers are of the same kind as the links.
+    """
     most = 0
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
@@ -76,8 +93,8 @@ def space(
             l = max(l, sources[p + 1] - sources[p])
             m = max(m, targets[p + 1] - targets[p])
         lanes = -(-len(own) // WIDTH) * WIDTH
-        most = max(most, ((3 * m + 7) * (l + 1) + 2 * SIDE + m) * lanes)
-    return np.empty(most)
+        most = max(most, ((3 * m + 8) * (l + 1) + 2 * SIDE + m) * lanes)
+    return np.empty(most, links.dtype)
 
 
 @njit
@@ -99,9 +116,10 @@ def room(memory: Array, l: int, m: int, lanes: int) -> Room:
         _part(memory, at + n, n, lanes),
         _part(memory, at + 2 * n, n, lanes),
         _part(memory, at + 3 * n, n, lanes),
-        _part(memory, at + 4 * n, m, lanes),
-        _part(memory, at + 4 * n + m, l + SIDE, lanes),
-        _part(memory, at + 5 * n + m + SIDE - 1, l + SIDE, lanes),
+        _part(memory, at + 4 * n, n, lanes),
+        _part(memory, at + 5 * n, m, lanes),
+        _part(memory, at + 5 * n + m, l + SIDE, lanes),
+        _part(memory, at + 6 * n + m + SIDE - 1, l + SIDE, lanes),
     )
 
 
@@ -172,11 +190,22 @@ def summed(own: Array, sizes: Array, jumps: Jumps, at: Room, logs: Array, left: 
 
 
 @njit
+def slide(
+    into: Array, at: int, weights: Array, middle: int, rows: Array, first: int, n: int
+) -> None:
+    """``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
+    for k in range(0, n - 1, 2):
+        blend_two(into, at + k, weights, middle - k, rows, first, n)
+    if n % 2:
+        blend(into, at + n - 1, weights, middle - n + 1, rows, first, n)
+
+
+@njit
 def forward(jumps: Jumps, at: Room) -> None:
     """γ of all words, Σ_h γ(h) A(h, ·) of all words in ``pred``, and c_j (0: impossible)."""
     n, lanes = at.z.shape
     emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
-    inverse = np.empty(lanes)
+    inverse, nothing = np.empty(lanes, emit.dtype), least(emit)
     gamma[:n] = 0.0
     gamma[0] = 1.0
     for j in range(len(scales)):
@@ -187,8 +216,8 @@ def forward(jumps: Jumps, at: Room) -> None:
         for b in range(lanes):
             gamma[new, b] = gamma[now, b] * emit[now, b]
             scales[j, b] = gamma[new, b]
+        slide(pred, now + 1, jumps.back, jumps.middle, scaled, 1, n - 1)
         for k in range(1, n):
-            blend(pred, now + k, jumps.back, jumps.middle - k + 1, scaled, 1, n - 1)
             first = jumps.start[k]
             for b in range(lanes):
                 pred[now + k, b] += first * scaled[0, b]
@@ -196,7 +225,7 @@ def forward(jumps: Jumps, at: Room) -> None:
                 gamma[new + k, b] = both
                 scales[j, b] += both
         for b in range(lanes):
-            scales[j, b] = scales[j, b] if scales[j, b] >= LEAST else 0.0
+            scales[j, b] = scales[j, b] if scales[j, b] >= nothing else 0.0
             inverse[b] = 1.0 / scales[j, b] if scales[j, b] > 0.0 else 1.0
         for k in range(n):
             for b in range(lanes):
@@ -208,7 +237,7 @@ def backward(jumps: Jumps, at: Room) -> None:
     """Posteriors in ``pred``, E β / c in ``emit``, γ z in ``gamma``, expected jumps in ``left``."""
     n, lanes = at.z.shape
     emit, pred, gamma, beta, later = at.emit, at.pred, at.gamma, at.beta, at.next
-    inverse = np.empty(lanes)
+    inverse, much, one = np.empty(lanes, emit.dtype), most(emit), emit.dtype.type(1.0)
     beta[:] = 1.0
     for j in range(len(at.scales) - 1, -1, -1):
         now = j * n
@@ -218,36 +247,36 @@ def backward(jumps: Jumps, at: Room) -> None:
             pred[now, b] = gamma[now, b] * beta[0, b] * emit[now, b]
         for k in range(1, n):
             for b in range(lanes):
-                emit[now + k, b] = min(emit[now + k, b] * inverse[b] * beta[k, b], MOST)
-                pred[now + k, b] = min(pred[now + k, b] * emit[now + k, b], 1.0)
+                emit[now + k, b] = min(emit[now + k, b] * inverse[b] * beta[k, b], much)
+                pred[now + k, b] = min(pred[now + k, b] * emit[now + k, b], one)
                 pred[now, b] += gamma[now + k, b] * beta[k, b] * emit[now, b]
+        for b in range(lanes):
+            pred[now, b] = min(pred[now, b], one)
         blend(later, 0, jumps.start, 1, emit, now + 1, n - 1)
-        for k in range(1, n):
-            blend(later, k, jumps.ahead, jumps.middle - k + 1, emit, now + 1, n - 1)
+        slide(later, 1, jumps.ahead, jumps.middle, emit, now + 1, n - 1)
         for k in range(n):
             for b in range(lanes):
                 jumped = at.z[k, b] * later[k, b]
                 at.left[k, b] += gamma[now + k, b] * jumped
                 gamma[now + k, b] *= at.z[k, b]
-                beta[k, b] = min(beta[k, b] * emit[now, b] + jumped, MOST)
+                beta[k, b] = min(beta[k, b] * emit[now, b] + jumped, much)
 
 
 @njit
 def count_jumps(jumps: Jumps, at: Room, widths: Array, starts: Array) -> None:
     """Add the expected jumps, by width and from the start by place; after `backward`."""
     n, lanes = at.z.shape
-    l, here, there, met = n - 1, at.here, at.there, np.empty(SIDE)
+    l, here, there, met = n - 1, at.here, at.there, np.empty(SIDE, at.here.dtype)
     here[l:] = 0.0
     there[l:] = 0.0
+    at.first[:] = 0.0
     for j in range(len(at.scales)):
         now = j * n
         for k in range(1, n):
-            from_start = 0.0
             for b in range(lanes):
                 here[k - 1, b] = at.gamma[now + k, b]
                 there[k - 1, b] = at.emit[now + k, b]
-                from_start += at.gamma[now, b] * at.emit[now + k, b]
-            starts[k] += from_start * jumps.start[k]
+                at.first[k, b] += at.gamma[now, b] * at.emit[now + k, b]
         for d in range(0, l, SIDE):
             meet_shifted(here, there, d, l - d, met)
             for q in range(min(SIDE, l - d)):
@@ -256,6 +285,8 @@ def count_jumps(jumps: Jumps, at: Room, widths: Array, starts: Array) -> None:
             meet_shifted(there, here, d, l - d, met)
             for q in range(min(SIDE, l - d)):
                 widths[jumps.middle - d - q] += met[q] * jumps.ahead[jumps.middle - d - q]
+    for k in range(1, n):
+        starts[k] += at.first[k].sum() * jumps.start[k]
 
 
 @njit
@@ -302,7 +333,7 @@ def chains(
     width), ``starts`` (by first place) and ``left`` (by length and place of departure), if they are
     to be counted.
     """
-    memory = space(first, last, groups, members, sources, targets)
+    memory = space(first, last, groups, members, sources, targets, links)
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
         sizes = measured(own, sources, targets)

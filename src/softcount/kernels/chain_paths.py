@@ -95,7 +95,7 @@ def best(
     logs: Array,
 ) -> None:
     """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
-    memory = space(first, last, groups, members, sources, targets)
+    memory = space(first, last, groups, members, sources, targets, links)
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
         sizes = measured(own, sources, targets)

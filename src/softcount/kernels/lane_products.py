@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from llvmlite import ir
@@ -27,10 +28,12 @@ Join = Callable[[Any, Any, Any, Any], Any]
 
 SIDE = 4
 """So many rows are met at once."""
+REGISTERS = 8
+"""So many sums go side by side: enough to hide the adder's latency, few enough for registers."""
 
 
-def _over_rows(into: Any, weights: Any, rows: Any, join: Join) -> Any:
-    """``into[i] = join_k weights[w + k] · rows[first + k]``, block by block of lanes."""
+def _over_rows(into: Any, weights: Any, rows: Any, join: Join, height: int) -> Any:
+    """``into[i + r] = join_k weights[w − r + k] · rows[first + k]`` for r < height."""
     signature = types.void(into, types.intp, weights, types.intp, rows, types.intp, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -38,25 +41,33 @@ def _over_rows(into: Any, weights: Any, rows: Any, join: Join) -> Any:
         source = Matrix(context, builder, signature.args[4], args[4])
         scales = context.make_array(signature.args[2])(context, builder, args[2])
         scale = builder.gep(scales.data, [args[3]])
-        here, there = target.row(args[1]), source.row(args[5])
+        there = source.row(args[5])
         nothing = ir.Constant(target.vector, [0.0] * WIDTH)
+        apart = 2 if isinstance(target.vector.element, ir.DoubleType) else 1
 
         def block(begin: Any, count: int) -> None:
-            sums = [cgutils.alloca_once(builder, target.vector) for _ in range(count)]
-            for one in sums:
+            sums = [
+                [cgutils.alloca_once(builder, target.vector) for _ in range(count)]
+                for _ in range(height)
+            ]
+            for one in chain(*sums):
                 builder.store(nothing, one)
             with cgutils.for_range_slice(builder, const(0), args[6], const(1)) as (k, _):
-                factor = splat(builder, builder.load(builder.gep(scale, [k])))
                 row = builder.add(builder.mul(k, source.vectors), begin)
-                for lane, one in enumerate(sums):
-                    place = builder.gep(there, [builder.add(row, const(lane))])
-                    value = builder.load(place, align=4)
-                    builder.store(join(builder, factor, value, builder.load(one)), one)
-            for lane, one in enumerate(sums):
-                place = builder.gep(here, [builder.add(begin, const(lane))])
-                builder.store(builder.load(one), place, align=4)
+                places = [builder.add(row, const(lane)) for lane in range(count)]
+                values = [builder.load(builder.gep(there, [at]), align=4) for at in places]
+                for r, own in enumerate(sums):
+                    at = builder.sub(k, const(r))
+                    factor = splat(builder, builder.load(builder.gep(scale, [at])))
+                    for value, one in zip(values, own, strict=True):
+                        builder.store(join(builder, factor, value, builder.load(one)), one)
+            for r, own in enumerate(sums):
+                here = target.row(builder.add(args[1], const(r)))
+                for lane, one in enumerate(own):
+                    place = builder.gep(here, [builder.add(begin, const(lane))])
+                    builder.store(builder.load(one), place, align=4)
 
-        in_blocks(builder, target.vectors, block)
+        in_blocks(builder, target.vectors, block, REGISTERS // (height * apart))
         return context.get_dummy_value()
 
     return signature, code
@@ -71,7 +82,15 @@ def blend(
     typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
 ) -> Any:
     """``into[i] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step rounded once."""
-    return _over_rows(into, weights, rows, fused)
+    return _over_rows(into, weights, rows, fused, 1)
+
+
+@intrinsic
+def blend_two(
+    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
+) -> Any:
+    """`blend` for row i, and for row i + 1 with the weights from w − 1 on."""
+    return _over_rows(into, weights, rows, fused, 2)
 
 
 @intrinsic
@@ -79,7 +98,7 @@ def best_of(
     typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
 ) -> Any:
     """``into[i] = max_k weights[w + k] · rows[first + k]`` for k < n, and 0."""
-    return _over_rows(into, weights, rows, _largest)
+    return _over_rows(into, weights, rows, _largest, 1)
 
 
 @intrinsic

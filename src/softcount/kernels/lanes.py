@@ -87,13 +87,15 @@ class Matrix:
         return self.builder.gep(self.base, [self.builder.mul(index, self.vectors)])
 
 
-def in_blocks(builder: Any, vectors: Any, block: Callable[[Any, int], None]) -> None:
-    """Cover a row's vectors by blocks of `_UNROLL` and one block of what is left."""
-    whole = builder.mul(builder.udiv(vectors, const(_UNROLL)), const(_UNROLL))
-    with cgutils.for_range_slice(builder, const(0), whole, const(_UNROLL)) as (first, _):
-        block(first, _UNROLL)
+def in_blocks(
+    builder: Any, vectors: Any, block: Callable[[Any, int], None], size: int = _UNROLL
+) -> None:
+    """Cover a row's vectors by blocks of ``size`` and one block of what is left."""
+    whole = builder.mul(builder.udiv(vectors, const(size)), const(size))
+    with cgutils.for_range_slice(builder, const(0), whole, const(size)) as (first, _):
+        block(first, size)
     left = builder.sub(vectors, whole)
-    for count in range(1, _UNROLL):
+    for count in range(1, size):
         with builder.if_then(builder.icmp_unsigned("==", left, const(count))):
             block(whole, count)
 

@@ -9,9 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from softcount.kernels.jit import njit
+from softcount.kernels.jit import inline, njit
 from softcount.kernels.lexicon import within
+from softcount.kernels.prefetch import AHEAD, prefetch
 from softcount.types import Array
+
+
+@inline
+def matrix_row(
+    o: int, pairs: Array, places: Array, borders: Array, offsets: Array
+) -> tuple[int, int, int]:
+    """Occurrence o of a word: the first target word beside it, how many there are, their links."""
+    p = pairs[o]
+    start, m = borders[p], borders[p + 1] - borders[p]
+    return start, m, offsets[p] + places[o] * m
 
 
 @njit
@@ -45,11 +56,9 @@ def gather(
         for k in range(rows[row], rows[row + 1]):
             open_row[targets[k]] = table[k]
         for o in range(begin, end):
-            p = pairs[o]
-            start, m = borders[p], borders[p + 1] - borders[p]
-            at = offsets[p] - origin + places[o] * m
+            start, m, at = matrix_row(o, pairs, places, borders, offsets)
             for j in range(m):
-                links[at + j] = open_row[tokens[start + j]]
+                links[at - origin + j] = open_row[tokens[start + j]]
 
 
 @njit
@@ -78,11 +87,13 @@ def scatter(
         if begin == end:
             continue
         for o in range(begin, end):
-            p = pairs[o]
-            start, m = borders[p], borders[p + 1] - borders[p]
-            at = offsets[p] - origin + places[o] * m
+            if o + AHEAD < end:
+                start, m, at = matrix_row(o + AHEAD, pairs, places, borders, offsets)
+                prefetch(tokens, start, m)
+                prefetch(links, at - origin, m)
+            start, m, at = matrix_row(o, pairs, places, borders, offsets)
             for j in range(m):
-                mass[tokens[start + j]] += links[at + j]
+                mass[tokens[start + j]] += links[at - origin + j]
         for k in range(rows[row], rows[row + 1]):
             counts[k] += mass[targets[k]]
             mass[targets[k]] = 0.0

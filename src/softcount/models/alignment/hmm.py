@@ -78,8 +78,13 @@ class HMMCore(AlignmentCore):
         tally.counts[JUMPS] = self.jumps.zeros()
         return tally
 
-    def chain(self, params: Params, lengths: Array, temper: float = 1.0) -> chain.Jumps:
-        """What the kernels need to know of jumps in sentences of these lengths."""
+    def chain(
+        self, params: Params, lengths: Array, links: Array, temper: float = 1.0
+    ) -> chain.Jumps:
+        """What the kernels need to know of jumps in sentences of these lengths.
+
+        It comes in numbers of the same kind as the links.
+        """
         rows = Rows.of(lengths)
         longest = int(rows.lengths.max(initial=1))
         widths, starts = bins(self.reach, longest)
@@ -91,13 +96,14 @@ class HMMCore(AlignmentCore):
         begins = np.zeros(longest + 1, np.int64)
         begins[rows.lengths] = rows.begins[:-1]
         ahead, start, z = ahead**temper, np.append(start, 0.0) ** temper, z**temper
-        p0 = self.p_null**temper
+        ahead, start, z = (numbers.astype(links.dtype) for numbers in (ahead, start, z))
+        p0 = links.dtype.type(self.p_null**temper)
         return chain.Jumps(ahead, ahead[::-1].copy(), start, longest, z, begins, p0)
 
     def infer(self, params: Params, block: Block, links: Array, how: How, tally: Tally) -> None:
         heights, _ = block.sizes
         cut = slice(*block.span)
-        jumps = self.chain(params, heights)
+        jumps = self.chain(params, heights, links)
         counts = None if how.score_only else Moves(jumps)
         if how.fill == "soft" and how.temper == 1.0:
             tally.logs[cut] = _soft(block, jumps, links, how.threads, counts)
@@ -113,7 +119,7 @@ class HMMCore(AlignmentCore):
     ) -> Array:
         """Tempered posteriors, best paths or drawn ones; gives the score."""
         heights, widths = block.sizes
-        jumps = self.chain(params, heights, 1.0 if how.fill == "hard" else how.temper)
+        jumps = self.chain(params, heights, links, 1.0 if how.fill == "hard" else how.temper)
         samples = how.samples if how.fill == "sample" else 1
         begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths) * samples])
         paths = np.zeros(begins[-1], np.int32)
@@ -140,7 +146,7 @@ class HMMCore(AlignmentCore):
 
     def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
         begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(block.sizes[1])])
-        jumps = self.chain(params, block.sizes[0])
+        jumps = self.chain(params, block.sizes[0], links)
         _best(block, jumps, links, threads, np.zeros(begins[-1], np.int32), begins)
 
     def adopt(

@@ -17,7 +17,7 @@ from softcount.models.alignment.known import Known
 from softcount.models.alignment.lexicon import Lexicon, Places, lexicon_of, places_of
 from softcount.types import Array, Counts, SparseCounts
 
-BLOCK = 1 << 24
+BLOCK = 1 << 23
 """So many links are written down at a time, and at least one pair's."""
 
 UNSEEN = 1e-9
