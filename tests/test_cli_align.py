@@ -164,6 +164,13 @@ def test_lowercase_is_part_of_the_model(tmp_path: Path) -> None:
     assert new == done("align", "--load", kept, "--probs", stdin="a house ||| ein haus\n").stdout
 
 
+def test_a_blank_line_is_a_pair_of_nothing(tmp_path: Path) -> None:
+    kept, blank = tmp_path / "kept", TINY.replace("\n", "\n\n \n")
+    wanted = done("align", "--save", kept, stdin=TINY).stdout.replace("\n", "\n\n\n")
+    assert done("align", stdin=blank).stdout == wanted
+    assert done("align", "--load", kept, stdin=blank).stdout == wanted
+
+
 # what cannot be
 @pytest.mark.parametrize(
     ("raw", "message"),
@@ -171,7 +178,6 @@ def test_lowercase_is_part_of_the_model(tmp_path: Path) -> None:
         (b"", "no pairs in standard input"),
         (b" ||| \n|||\n", "every pair has an empty side"),
         (b"a ||| b\na\tb\n", "standard input:2 has no |||"),
-        (b"a ||| b\n\nc ||| d\n", "standard input:2 has no |||"),
         (b"a ||| b ||| c\n", "standard input:1 has ||| 2 times"),
         (b"a ||| b\nc \xff ||| d\n", "standard input:2 is not UTF-8 text"),
         (b"a ||| b\na\x00 ||| d\n", "standard input:2 has a NUL byte in it"),

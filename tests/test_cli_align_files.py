@@ -123,6 +123,7 @@ def test_gold_of_the_first_pairs(corpus: Path, tmp_path: Path) -> None:
         ((), ()),
         (("-d", "-v"), ()),
         (("-m", "hmm", "-r"), ("-r",)),
+        (("-m", "hmm", "-r"), ()),  # the file knows
         (("--symmetrize", "union"), ("--symmetrize", "union")),
         (("-m", "ibm1", "--threshold", ".1"), ("--threshold", ".1")),
     ],
@@ -192,7 +193,7 @@ def test_a_fault_in_new_text_keeps_the_lines_before_it(tmp_path: Path) -> None:
     result = run("align", "--load", kept, long)
     assert result.exit_code == 1
     assert f"{long}:30001 has no |||" in result.stderr
-    assert set(result.stdout.split("\n")) == {"0-0 1-1", ""}
+    assert result.stdout == "0-0 1-1\n" * 30_000
 
 
 # what else is written

@@ -94,7 +94,7 @@ def test_saved_classifier(texts: Path, labelled: Path, tmp_path: Path) -> None:
     assert again.stdout == done("classify", "--train", labelled, texts).stdout
     wrong = run("cluster", "--load", kept, texts)
     assert wrong.exit_code == 1
-    assert "holds a NaiveBayes" in wrong.stderr
+    assert "a model of kind NaiveBayes" in wrong.stderr
     assert f"try softcount classify --load {kept}" in wrong.stderr
 
 

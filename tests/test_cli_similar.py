@@ -148,7 +148,7 @@ def test_long_documents_fit_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 def test_models_of_other_kinds(texts: Path, tmp_path: Path) -> None:
     other = tmp_path / "classes.softcount"
     done("cluster", texts, "-k", "2", "--save", other)
-    message = f"{other} holds a MultinomialMixture, which softcount similar cannot use"
+    message = f"{other} has a model of kind MultinomialMixture, which softcount similar cannot use"
     refused("similar", other, "dog", message=message)
 
 

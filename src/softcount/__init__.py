@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from softcount.models.story import StoryModel, story, table
     from softcount.models.topics import LDA, PLSA
     from softcount.models.translate import Translator
+    from softcount.show.alignment import alignment_report
+    from softcount.show.alignment_text import alignment_view
     from softcount.show.over_time import topics_over_time
     from softcount.show.topics import topic_report
     from softcount.store import load
@@ -126,6 +128,8 @@ _HOME = {
     "softcount.models.story": ("StoryModel", "story", "table"),
     "softcount.models.topics": ("LDA", "PLSA"),
     "softcount.show.over_time": ("topics_over_time",),
+    "softcount.show.alignment": ("alignment_report",),
+    "softcount.show.alignment_text": ("alignment_view",),
     "softcount.show.topics": ("topic_report",),
     "softcount.learners": (
         "EM",
@@ -246,6 +250,8 @@ __all__ = [
     "Verdict",
     "__version__",
     "agreement",
+    "alignment_report",
+    "alignment_view",
     "anneal",
     "bitext",
     "check_model",

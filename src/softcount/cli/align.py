@@ -129,6 +129,7 @@ def align(
         pairs = files.read()
         told, right = read_known(links, pairs, reverse), wanted.check_pairs(pairs)
         learn(aligner, pairs.flipped() if reverse else pairs, told, verbose=verbose)
+        aligner.turned_ = reverse
         try:
             if save is not None:
                 aligner.save(save)
@@ -165,7 +166,7 @@ def _align_by(
     from softcount.cli.models import load_aligner
 
     aligner = load_aligner(model, threads)
-    decoding.demand_fits(aligner, str(model))
+    decoding = decoding.fitting(aligner, str(model))
     if wanted.of_all or files.joint is None:
         pairs = files.read()
         wanted.write(aligner, decoding, pairs, wanted.check_pairs(pairs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, overload
@@ -36,18 +36,21 @@ class Decoding:
     threshold: float | None = None
     probs: bool = False
 
-    def demand_fits(self, aligner: TwoWays | OneWay, where: str) -> None:
-        """Complain if the aligner cannot be asked so."""
+    def fitting(self, aligner: TwoWays | OneWay, where: str) -> Decoding:
+        """As an aligner from a file was learned; complains if it cannot be asked so."""
         from softcount.models.alignment.two_ways import TwoWays
 
         kind, both = type(aligner).__name__, isinstance(aligner, TwoWays)
         if both and self.reverse:
             raise DataError(f"{where} has both directions, while -r is for one", "leave out -r")
+        if self.reverse and not aligner.turned_:
+            raise DataError(f"{where} was learned without -r", "leave out -r")
         if self.method is not None and not both:
             raise DataError(
                 f"{where} has one direction alone ({kind}): there is nothing to symmetrise",
                 "learn both directions: softcount align --both --save …",
             )
+        return replace(self, reverse=aligner.turned_)
 
     def links(self, aligner: TwoWays | OneWay, pairs: Bitext | None) -> tuple[FlatLinks, Array]:
         """(source, target) links of pairs (None: those learned from); probabilities if asked."""

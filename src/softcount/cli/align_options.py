@@ -97,7 +97,7 @@ Reverse = Annotated[
         "-r",
         "--reverse",
         help="The other direction alone: source words come from target words. Links are still "
-        "source-target. A model learned so is loaded with -r again.",
+        "source-target. A model that was learned so remembers it.",
     ),
 ]
 Learner = Annotated[

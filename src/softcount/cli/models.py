@@ -125,7 +125,7 @@ def _stored(path: Path, command: str) -> store.Stored:
     theirs = _command_for(stored.kind)
     if theirs != (TOPICS if command == SIMILAR else command):
         raise StoreError(
-            f"{path} holds a {stored.kind}, which {command} cannot use",
+            f"{path} has a model of kind {stored.kind}, which {command} cannot use",
             f"try {theirs} --load {path}" if theirs else "use it in Python: softcount.load",
         )
     return stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -70,13 +70,22 @@ class PairFiles:
         raise DataError(f"no pairs in {STDIN}", "give one at least")
 
     def stream(self) -> Iterator[Bitext]:
-        """The pairs of one file as they come, those that are there together."""
+        """The pairs of one file as they come, those that are there together.
+
+        Whatever is wrong with a line, those before it come first.
+        """
         from softcount.corpus.bitext import stream_pairs
 
         assert self.joint is not None
         before = 0
         for lines in arriving(self.joint):
-            yield from stream_pairs(lines, len(lines), origin=self.called, before=before)
+            where: dict[str, Any] = {"origin": self.called, "before": before}
+            try:
+                pairs = next(stream_pairs(lines, len(lines), **where))
+            except DataError:
+                yield from stream_pairs(lines, 1, **where)
+                raise
+            yield pairs
             before += len(lines)
 
 

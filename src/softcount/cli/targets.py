@@ -36,6 +36,8 @@ def _place(path: str | Path) -> Path:
 
 
 def _fault(path: Path) -> str:
+    if str(path) == "-":
+        return "this cannot go to standard output"
     folder = path.resolve().parent
     if path.exists() and not path.is_file():
         return "there is a folder or a device of that name"

@@ -174,13 +174,13 @@ def halves(
     right: Array,
     right_ends: Array,
 ) -> tuple[int, int]:
-    """What is left and right of the ``bar`` of each line.
+    """What is left and right of the ``bar`` of each line; a blank line has two empty sides.
 
     Returns the first line that has not just one, and how many it has; −1, 1 if there is none such.
     """
     t, n_left, n_right = 0, 0, 0
     for line in range(len(ends)):
-        bars = 0
+        bars, blank = 0, t == ends[line]
         while t < ends[line]:
             if tokens[t] == bar:
                 bars += 1
@@ -191,7 +191,7 @@ def halves(
                 left[n_left] = tokens[t]
                 n_left += 1
             t += 1
-        if bars != 1:
+        if bars != 1 and not blank:
             return line, bars
         left_ends[line], right_ends[line] = n_left, n_right
     return -1, 1

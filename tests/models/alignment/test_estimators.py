@@ -166,9 +166,11 @@ def test_nothing_before_fit(name: str) -> None:
         lambda: model.posteriors(PAIRS),
         lambda: model.trace_,
         lambda: model.save("nowhere"),
+        lambda: model.score_samples(PAIRS),
+        lambda: model.score(PAIRS),
     ]
     if name in ONE_WAY:
-        asked += [lambda: model.score_samples(PAIRS), lambda: model.perplexity(PAIRS)]
+        asked.append(lambda: model.perplexity(PAIRS))
     for ask in asked:
         with pytest.raises(NotFittedError, match="call fit first"):
             ask()
@@ -192,6 +194,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"p_null": -0.1}, "p_null"),
     ({"tension": -1.0}, "tension"),
     ({"max_jump": 0}, "max_jump"),
+    ({"max_jump": 10**9}, "max_jump"),
     ({"threshold": 1.0}, "threshold"),
     ({"threshold": "half"}, "threshold"),
     ({"model": "ibm7"}, "ibm1"),
@@ -298,6 +301,17 @@ def test_watching_and_held_out_pairs(name: str) -> None:
     assert max(seen) == 9
     model.fit(PAIRS, on_step=lambda state: state.step == 2)
     assert model.n_iter_ == 2
+
+
+def test_scores_of_both_directions() -> None:
+    """The sum of what either says; and so says the trace."""
+    model = sc.Aligner().fit(PAIRS)
+    there, back = model.forward_.score_samples(), model.backward_.score_samples()
+    np.testing.assert_allclose(model.score_samples(), there + back)
+    np.testing.assert_allclose(model.score_samples(list(PAIRS)), there + back)
+    assert model.score(PAIRS) == pytest.approx(np.mean(there + back))
+    assert model.score_samples().sum() == pytest.approx(model.trace_[-1].log_likelihood)
+    assert model.n_iter_ == 5
 
 
 def test_stop_by_perplexity() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import LearnerError
+from softcount.models.alignment import gibbs
 from softcount.verdict import Verdict
 from tests.models.alignment.small import PAIRS, assert_alike, assert_same, many, tables
 
@@ -139,6 +142,41 @@ def test_more_pairs_are_sampled_too() -> None:
     again = fitted().partial_fit(PAIRS[:6])
     assert_alike(model.posteriors(), again.posteriors())
     assert model.translations("S1", 1)[0][0] == "T1"
+
+
+@pytest.mark.parametrize("settings", [{"p_null": 0.0}, {"dictionary": {"S1": "T9", "S2": "T2"}}])
+def test_it_can_always_be_saved_and_go_on(settings: dict[str, Any], tmp_path: Path) -> None:
+    """Though a chain may have taken links that the tables rule out."""
+    model = fitted(**settings)
+    model.save(tmp_path / "kept")
+    again = sc.load(tmp_path / "kept")
+    assert_alike(model.posteriors(list(PAIRS)), again.posteriors(list(PAIRS)))
+    for one in (model, again):
+        one.partial_fit(PAIRS[:6])
+    assert_same(tables(model), tables(again))
+    if "dictionary" in settings:
+        assert model.translations("S1", 9)[0] == ("T9", 1.0)
+
+
+def test_ctrl_c_ends_all_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The direction that is still being drawn is told to stop, and nothing is left half done."""
+    ended: list[bool] = []
+
+    def interrupted(pairs: Any, *, stopped: Any, **_: Any) -> Any:
+        if not ended:
+            ended.append(stopped())
+            raise KeyboardInterrupt
+        ended.append(stopped())
+        raise AssertionError("no chain begins after that")
+
+    monkeypatch.setattr(gibbs, "sampled", interrupted)
+    model, stops = sc.GibbsAligner(engine=sc.Local(threads=1)), []
+    monkeypatch.setattr(gibbs, "Event", lambda: stops.append(Event()) or stops[-1])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(PAIRS)
+    assert ended == [False]
+    assert stops[0].is_set()
+    assert not hasattr(model, "forward_")
 
 
 def test_a_hard_entry_alone_in_its_row() -> None:

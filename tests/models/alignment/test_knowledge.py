@@ -37,6 +37,16 @@ DICTIONARY = {
 }
 
 
+@every
+def test_a_dictionary_that_comes_later(name: str) -> None:
+    model = MODELS[name]().fit(PAIRS)
+    model.dictionary = {"S1": "T9", "S12": "T9"}
+    model.partial_fit(PAIRS)
+    there, *back = directions(model)
+    assert row(there, "S1") == {"T9": 1.0}
+    assert not back or set(row(back[0], "T9")) <= {"S1", "S12"}
+
+
 def row(way: Any, word: str) -> dict[str, float]:
     """All that a word may become."""
     return {f: p for f, p in way.translations(word, 99) if p > 0.0}

@@ -97,7 +97,7 @@ def test_a_file_of_another_kind_says_which_command_reads_it(file: Path, tmp_path
     CliRunner().invoke(app, ["cluster", str(file), "-k", "2", "--save", str(model)])
     result = senses("--load", model, file)
     assert result.exit_code == 1
-    assert "holds a MultinomialMixture" in result.stderr
+    assert "a model of kind MultinomialMixture" in result.stderr
     assert f"try softcount cluster --load {model}" in result.stderr
 
 

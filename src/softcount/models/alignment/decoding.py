@@ -90,6 +90,14 @@ class Aligning:
     def beliefs(self, shard: Any) -> Iterator[tuple[Block, Array]]:
         """Posteriors of a shard's links, block by block."""
 
+    @abstractmethod
+    def score_samples(self, pairs: Any = None) -> Array:
+        """The log-likelihood of each pair."""
+
+    def score(self, pairs: Any, y: Any = None) -> float:
+        """The mean log-likelihood of a pair, as `score_samples` has it."""
+        return float(self.score_samples(pairs).mean())
+
     def chosen(
         self, pairs: Any, choose: Callable[[Any], Iterator[Found]]
     ) -> tuple[FlatLinks, Array]:

@@ -107,6 +107,10 @@ class Diagonal(OneWay):
         return {PLACES: np.array([float(self.tension)])}
 
 
+WIDEST = 10_000
+"""No sentence has jumps as wide as this."""
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class HMMAligner(OneWay):
     """The hidden Markov model: a place depends on the one before it by the width of the jump.
@@ -136,3 +140,5 @@ class HMMAligner(OneWay):
         super()._check_settings()
         check_share("p_null", self.p_null)
         check_whole("max_jump", self.max_jump)
+        if self.max_jump > WIDEST:
+            raise LearnerError(f"max_jump={self.max_jump} is too wide", f"{WIDEST} at most")

@@ -27,13 +27,19 @@ PAST = "past."
 
 
 class StoredAligner:
-    """What all aligners that can be saved share (a mixin)."""
+    """What all aligners that can be saved share (a mixin).
+
+    ``turned_``  a note for programs, kept in files: the pairs learned from had source and target
+                 exchanged
+    """
+
+    turned_ = False
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
         self._require_fit()  # type: ignore[attr-defined]
         arrays, words = self.packed()
-        meta = {"settings": plain_settings(self), "words": words}
+        meta = {"settings": plain_settings(self), "words": words, "turned": self.turned_}
         store.write(path, type(self).__name__, arrays, meta, self.signature_)  # type: ignore[attr-defined]
 
     @classmethod
@@ -49,6 +55,7 @@ class StoredAligner:
         def made() -> Any:
             model: Any = cls(**settings)
             model.signature_ = stored.signature
+            model.turned_ = bool(stored.meta.get("turned", False))
             source, target = stored.meta["words"]
             model.unpack(stored, (_vocabulary(source), _vocabulary(target)))
             return model

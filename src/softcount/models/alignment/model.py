@@ -282,10 +282,6 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
             logs[shard.numbers] = self.core_.logs(self.raw_params_, shard, self.threads)
         return logs
 
-    def score(self, pairs: Any, y: Any = None) -> float:
-        """The mean log p(target | source) of a pair."""
-        return float(self.score_samples(pairs).mean())
-
     def perplexity(self, pairs: Any) -> float:
         """exp of the negative log-likelihood a target word."""
         text, _ = self.shards(pairs)

@@ -119,7 +119,7 @@ class TwoWays(Aligning, StoredAligner, Learnable):
         for (way, pairs), (name, own) in zip(ways, core.ways, strict=True):
             way.core_, way.raw_params_ = own, one_way(found.params, name)
             way.signature_, way._corpus, way._before = found.signature, pairs, None
-        self._corpus = corpus
+        self._corpus, self.n_iter_ = corpus, found.trace[-1].step
 
     def partial_fit(self, pairs: Any, y: Any = None, *, links: Sequence[Any] | None = None) -> Self:
         """Learn from more pairs; see `IBM1.partial_fit`."""
@@ -127,6 +127,8 @@ class TwoWays(Aligning, StoredAligner, Learnable):
             return self.fit(pairs, links=links)
         with all_or_nothing(self), all_or_nothing(self.forward_), all_or_nothing(self.backward_):
             self._check_settings()
+            for way, as_set in zip((self.forward_, self.backward_), self._directions(), strict=True):
+                way.set_params(**as_set.get_params())  # settings may have changed
             forward_past, backward_past = self.pasts()
             forward = grown(self.forward_, pairs, links, forward_past)
             there = forward.corpus
@@ -238,6 +240,12 @@ class TwoWays(Aligning, StoredAligner, Learnable):
         for (block, links), (other, back) in zip(forward, backward, strict=True):
             together(kernels.join, (block, other), (links, back), self.threads, geometric)
             yield block, links
+
+    def score_samples(self, pairs: Any = None) -> Array:
+        """log p(target | source) + log p(source | target) of each pair; 0 if a side is empty."""
+        text, _ = self.shards(pairs)
+        turned = None if self._is_own(text) else text.flipped()
+        return self.forward_.score_samples(text) + self.backward_.score_samples(turned)
 
     # files
     def packed(self) -> tuple[dict[str, Array], list[list[str]]]:
