@@ -126,15 +126,14 @@ def small_table() -> dict[str, dict[str, float]]:
 
 
 def dictionary(known: Gold, most: int = 500) -> dict[str, list[str]]:
-    """The pairs of words that are linked most often, one translation a word, often enough."""
+    """The pairs of words that are linked most often; a word may have several translations."""
     often: Counter[Pair] = Counter()
     for (source, target), links in zip(known.pairs, known.links, strict=True):
         e, f = source.split(), target.split()
         often.update((e[i], f[j]) for i, j in links.sure)
     entries: dict[str, list[str]] = {}
-    for (source, target), _ in often.most_common():
-        if source not in entries and len(entries) < most:
-            entries[source] = [target]
+    for (source, target), _ in often.most_common(most):
+        entries.setdefault(source, []).append(target)
     return entries
 
 

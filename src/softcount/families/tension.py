@@ -14,6 +14,13 @@ LOWEST, HIGHEST = 0.0, 100.0
 STEPS, STILL = 50, 1e-12
 
 
+def different(l: Array, m: Array) -> tuple[Array, Array]:
+    """Every pair of lengths once, in order."""
+    longest = int(m.max(initial=0)) + 1
+    heights, widths = np.divmod(np.unique(l.astype(np.int64) * longest + m), longest)
+    return heights, widths
+
+
 class Shapes(NamedTuple):
     """Different pairs of lengths (l, m), and where the (l + 1) × m cells of each begin."""
 
@@ -23,8 +30,7 @@ class Shapes(NamedTuple):
 
     @classmethod
     def of(cls, l: Array, m: Array) -> Shapes:
-        different = np.unique(np.stack([l, m], axis=1).astype(np.int64), axis=0)
-        heights, widths = (np.ascontiguousarray(column) for column in different.T)
+        heights, widths = different(l, m)
         cells = np.concatenate([[0], np.cumsum((heights + 1) * widths)])
         return cls(heights, widths, cells)
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import softcount as sc
 from softcount.errors import ImpossibleItem
 from softcount.types import How
 from tests.models.alignment.cases import KINDS, Case, core_of, matrices, random_params
+from tests.models.alignment.small import MODELS
 
 every_model = pytest.mark.parametrize("kind", KINDS)
 HOWS = (
@@ -155,6 +157,18 @@ def test_impossible_pairs_are_named(kind: str, how: How) -> None:
 
 def _where(corpus: Any, number: int) -> int:
     return next(i for i, shard in enumerate(corpus.shards(1, 0)) if number in shard.numbers)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_word_repeated_a_million_times(name: str) -> None:
+    """Half of them in one pair beside a few others."""
+    pairs = sc.bitext([("a a", "x x"), ("b a", "y x"), ("b", "y")])
+    again = pairs.select(np.repeat([0, 1, 2], [500_000, 3, 2]))
+    model = MODELS[name]().fit(again)
+    assert model.align(["a ||| x"]) == [[(0, 0)]]
+    assert model.translations("a")[0] == ("x", pytest.approx(1.0, abs=1e-3))
+    assert model.translations("b")[0][0] == "y"
+    assert np.isfinite(model.score_samples(["a a ||| x x"])).all()
 
 
 @pytest.mark.parametrize("null", [True, False])

@@ -14,6 +14,7 @@ from softcount.errors import StartError
 from softcount.families.base import Family
 from softcount.families.large import LargeTable, LateCounts
 from softcount.families.stems import StemTable
+from softcount.families.tension import different
 from softcount.kernels import link_columns, model1
 from softcount.kernels.pool import over_rows
 from softcount.models.alignment.shards import Block, Shard
@@ -39,12 +40,6 @@ Sizes = tuple[Array, Array]
 """Source and target lengths."""
 
 
-def different(sizes: Sizes) -> Sizes:
-    """Every pair of lengths once, in order."""
-    heights, widths = np.unique(np.stack(sizes, axis=1).astype(np.int64), axis=0).T
-    return np.ascontiguousarray(heights), np.ascontiguousarray(widths)
-
-
 class AlignmentCore:
     """p(f | e) = Σ_a Π_j t(f_j | e_{a_j}) p(a | l, m): models differ in p(a | l, m) alone.
 
@@ -62,7 +57,7 @@ class AlignmentCore:
 
     def __init__(self, name: str, table: LargeTable, null: bool, sizes: Sizes) -> None:
         self.name, self.table, self.null = name, table, null
-        self.sizes = different(sizes)
+        self.sizes = different(*sizes)
         self.climbs = not isinstance(table, StemTable)
         self.families: dict[str, Family] = {TABLE: table}
 

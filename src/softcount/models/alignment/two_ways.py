@@ -127,7 +127,9 @@ class TwoWays(Aligning, StoredAligner, Learnable):
             return self.fit(pairs, links=links)
         with all_or_nothing(self), all_or_nothing(self.forward_), all_or_nothing(self.backward_):
             self._check_settings()
-            for way, as_set in zip((self.forward_, self.backward_), self._directions(), strict=True):
+            for way, as_set in zip(
+                (self.forward_, self.backward_), self._directions(), strict=True
+            ):
                 way.set_params(**as_set.get_params())  # settings may have changed
             forward_past, backward_past = self.pasts()
             forward = grown(self.forward_, pairs, links, forward_past)
