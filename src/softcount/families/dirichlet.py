@@ -298,7 +298,7 @@ class DirichletRows(Family):
         return self._softmax(np.where(np.isfinite(logs), logs, -np.inf), like)
 
     def change(self, old: Array, new: Array) -> float:
-        return largest_change(np.asarray(old).reshape(-1), np.asarray(new).reshape(-1))
+        return largest_change(*(np.ascontiguousarray(one).reshape(-1) for one in (old, new)))
 
     def alike(self, params: Array) -> bool | None:
         rows = np.flatnonzero(~self.held_rows & (self.support >= 2))

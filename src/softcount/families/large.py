@@ -106,7 +106,8 @@ class LargeTable(SparseCategorical):
         new = np.empty(self.shape, self.dtype)
         for block in self.blocks:
             own = _counts_of(counts, block)
-            new[block.entries] = getattr(block.family, word)(own, old[block.entries], *more)
+            before = np.ascontiguousarray(old[block.entries])
+            new[block.entries] = getattr(block.family, word)(own, before, *more)
         return new
 
     def _sum(self, word: str, counts: Counts, params: Array) -> float:
@@ -170,14 +171,20 @@ class LargeTable(SparseCategorical):
         return made
 
     # geometry
+    def change(self, old: Array, new: Array) -> float:
+        each = [b.family.change(old[b.entries], new[b.entries]) for b in self.blocks]
+        return float(np.max(each, initial=0.0))
+
     def alike(self, params: Array) -> bool | None:
         rows = np.flatnonzero(~self.held_rows & (self.support >= 2))
         if len(rows) < 2:
             return None
-        return bool(rows_match(np.asarray(params), self.outcomes, self.indptr, rows, 1e-9))
+        return bool(
+            rows_match(np.ascontiguousarray(params), self.outcomes, self.indptr, rows, 1e-9)
+        )
 
     def entropy(self, params: Array) -> float:
-        return float(mean_entropy(np.asarray(params), self.indptr))
+        return float(mean_entropy(np.ascontiguousarray(params), self.indptr))
 
     def running(self) -> Running:
         return LazyRunning(self)

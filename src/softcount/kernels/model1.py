@@ -13,9 +13,18 @@ import math
 
 import numpy as np
 
-from softcount.kernels.jit import njit
+from softcount.kernels.jit import inline, njit
 from softcount.kernels.lexicon import within
+from softcount.kernels.prefetch import AHEAD, prefetch
 from softcount.types import Array
+
+
+@inline
+def _ask_for(p: int, borders: Array, tokens: Array, numbers: Array) -> None:
+    """The target words of pair p, and a number of each."""
+    first, count = borders[p], borders[p + 1] - borders[p]
+    prefetch(tokens, first, count)
+    prefetch(numbers, first, count)
 
 
 @njit
@@ -42,6 +51,8 @@ def denominators(
         for k in range(rows[row], rows[row + 1]):
             open_row[targets[k]] = table[k]
         for o in range(begin, end):
+            if o + AHEAD < end:
+                _ask_for(pairs[o + AHEAD], borders, tokens, sums)
             p = pairs[o]
             for t in range(borders[p], borders[p + 1]):
                 sums[t] += open_row[tokens[t]]
@@ -86,7 +97,10 @@ def counts(
     """
     mass = np.zeros(n_words)
     for row in range(origin + first, origin + last):
-        for o in range(occurs[row], occurs[row + 1]):
+        begin, end = occurs[row], occurs[row + 1]
+        for o in range(begin, end):
+            if o + AHEAD < end:
+                _ask_for(pairs[o + AHEAD], borders, tokens, shares)
             p = pairs[o]
             for t in range(borders[p], borders[p + 1]):
                 mass[tokens[t]] += shares[t]

@@ -14,7 +14,7 @@ from softcount.models.alignment.core import Model1Core
 from softcount.models.alignment.hmm import HMMCore
 from softcount.models.alignment.known import known_links
 from softcount.models.alignment.places import DiagonalCore, Model2Core
-from softcount.models.alignment.shards import Pairs
+from softcount.models.alignment.shards import Pairs, Room
 from softcount.types import How
 from tests.oracles import alignments as oracle
 
@@ -103,7 +103,7 @@ def matrices(core: Any, params: Any, shard: Any, how: How) -> list[np.ndarray]:
     """What an E-step makes of the links of every pair, (l + 1, m); the empty word is last."""
     found, tally, table = [], core.tally(shard), shard.own(params["translation"])
     for block in shard.blocks():
-        links = block.gather(table)
+        links = block.gather(table, Room(table.dtype))
         core.infer(params, block, links, how, tally)
         found.extend(block.matrices(links))
     return found

@@ -17,7 +17,7 @@ from softcount.families.stems import StemTable
 from softcount.families.tension import different
 from softcount.kernels import link_columns, model1
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.shards import Block, Shard
+from softcount.models.alignment.shards import Block, Room, Shard
 from softcount.models.possible import demand_possible
 from softcount.models.settings import shaped
 from softcount.types import Array, Counts, How, Params, Stats
@@ -124,11 +124,12 @@ class Reading:
         self.core, self.params, self.shard, self.how = core, params, shard, how
         self.tally = core.tally(shard)
         self._table = shard.own(params[TABLE])
+        self._room = Room(self._table.dtype)
         self._counts = np.zeros(0 if how.score_only else len(shard.lexicon))
 
     def posteriors(self, block: Block) -> Array:
-        """What the core makes of a block's links."""
-        links = block.gather(self._table, self.how.threads)
+        """What the core makes of a block's links: it stays until the next block is asked for."""
+        links = block.gather(self._table, self._room, self.how.threads)
         self.core.infer(self.params, block, links, self.how, self.tally)
         return links
 

@@ -29,6 +29,11 @@ class Found:
     links: FlatLinks
     values: Array
 
+    @property
+    def bare(self) -> Found:
+        """Without probabilities."""
+        return replace(self, values=np.zeros(0, self.values.dtype))
+
     def valued(self, block: Block, posteriors: Array) -> Found:
         """With probabilities from posteriors of the block's links."""
         pair, widths = self.links.pair, block.sizes[1]

@@ -25,7 +25,7 @@ from softcount.models.alignment.known import Known, known_links
 from softcount.models.alignment.lexicon import Lexicon
 from softcount.models.alignment.options import OneWayOptions
 from softcount.models.alignment.reading import Words, chunks, new_pairs
-from softcount.models.alignment.shards import Block, Pairs, Shard
+from softcount.models.alignment.shards import Block, Pairs, Room, Shard
 from softcount.models.alignment.tables import Tables
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
 from softcount.models.settings import check_number, check_whole
@@ -174,10 +174,10 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         return {name: family.uniform() for name, family in core.families.items() if name != TABLE}
 
     def _even(self) -> Array:
-        """All translations as likely as all others."""
-        lexicon = self.lexicon_
-        table = np.full(len(lexicon), 1.0 / max(lexicon.n_targets, 1), self.dtype)
-        return self.guidance_.start(table, lexicon.indptr)
+        """All translations as likely as all others: one number, which takes no memory."""
+        lexicon, kind = self.lexicon_, np.dtype(self.dtype).type
+        share = np.nextafter(kind(1.0 / max(lexicon.n_targets, 1)), kind(0))  # no row above one
+        return self.guidance_.start(np.broadcast_to(share, len(lexicon)), lexicon.indptr)
 
     def _guided(self, params: Params) -> Params:
         table = self.guidance_.start(params[TABLE], self.lexicon_.indptr)
@@ -254,15 +254,19 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         believed = self.beliefs(shard) if probabilities else None
         for block, links in self.decisions(shard):
             found = above(block, links, HALF)
-            yield found if believed is None else found.valued(block, next(believed)[1])
+            yield found.bare if believed is None else found.valued(block, next(believed)[1])
 
     def decisions(
         self, shard: Shard, blocks: Iterable[Block] | None = None
     ) -> Iterator[tuple[Block, Array]]:
-        """1 for the links of best alignments and 0 for others, block by block."""
+        """1 for the links of best alignments and 0 for others, block by block.
+
+        They stay until the next block is asked for; so does what `beliefs` gives.
+        """
         table, threads = shard.own(self.raw_params_[TABLE]), self.threads
+        room = Room(table.dtype)
         for block in blocks or shard.blocks():
-            links = block.gather(table, threads)
+            links = block.gather(table, room, threads)
             self.core_.best(self.raw_params_, block, links, threads)
             yield block, links
 

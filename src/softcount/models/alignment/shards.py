@@ -62,7 +62,7 @@ class Shard:
     def own(self, table: Any) -> Array:
         """The shard's part of a table of translations."""
         if self.entries is None:
-            return np.asarray(table)
+            return np.ascontiguousarray(table)  # at the start, one number for all
         values: Array = np.asarray(table[np.maximum(self.entries, 0)])
         if not self.new:
             return values
@@ -91,6 +91,21 @@ class Shard:
     def _text(self) -> tuple[Any, ...]:
         side = self.target
         return (*self.places, side.tokens, side.indptr, self.offsets, self.lexicon.n_targets)
+
+
+class Room:
+    """Memory for the links of one block after the other; fresh memory each time is slow."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._memory = np.empty(0, dtype)
+
+    def of(self, size: int) -> Array:
+        """So many zeros; what was there before is gone."""
+        if len(self._memory) < size:
+            self._memory = np.empty(size, self._memory.dtype)
+        room: Array = self._memory[:size]
+        room[:] = 0.0
+        return room
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +144,9 @@ class Block:
         """The pairs' numbers in the corpus."""
         return self.shard.numbers[self.first : self.last]
 
-    def gather(self, table: Array, threads: int = 1) -> Array:
+    def gather(self, table: Array, room: Room, threads: int = 1) -> Array:
         """t(f_j | e_i) of all links; those that are known to be wrong are 0."""
-        shard = self.shard
-        links = np.zeros(self.offsets[-1], table.dtype)
+        shard, links = self.shard, room.of(int(self.offsets[-1]))
         lexicon = (shard.lexicon.indptr, shard.lexicon.targets, table)
         where = shard.places.indptr
         over_rows(kernels.gather, where, threads, *self.span, *lexicon, *shard._text, links)
