@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount import samples
-from softcount.corpus import bitext as reading
+from softcount.corpus import lines as reading
 from softcount.corpus.bitext import Bitext, Side, bitext, read_bitext, stream_pairs
 from softcount.corpus.numbering import Cutter, Vocabulary
 from softcount.errors import DataError
@@ -267,12 +267,18 @@ def test_empty_lines_of_two_files_are_pairs(tmp_path: Path) -> None:
     assert as_words(read_bitext(source, target)) == [(["x"], []), ([], []), ([], ["y"])]
 
 
+def test_a_blank_line_is_a_pair_of_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "pairs"
+    path.write_bytes(b"a ||| b\n\n \nc ||| d\n")
+    found = read_bitext(path)
+    assert [found.pair(n) for n in range(4)] == [(["a"], ["b"]), ([], []), ([], []), (["c"], ["d"])]
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"", "no pairs in .*bad"),
         (b"\xef\xbb\xbf", "no pairs in .*bad"),
-        (b"a ||| b\n\nc ||| d\n", r"bad:2 has no \|\|\|"),
         (b"a ||| b\nc ||| d ||| e ||| f", r"bad:2 has \|\|\| 3 times"),
         (b"a ||| b\nc|||d\n", r"bad:2 has no \|\|\|"),
         (b"a ||| b\na ||| b\na ||| caf\xe9 b\n", "bad:3 is not UTF-8 text: b'caf.xe9'"),

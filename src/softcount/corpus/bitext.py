@@ -8,29 +8,21 @@ is written a line a pair matches what was read.
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import BufferedIOBase
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from softcount.corpus.numbering import Cutter, Growing, Name, Numbered, Vocabulary, number_lists
+from softcount.corpus.lines import MARK, add_lines, add_sentences, blocks, pieces
+from softcount.corpus.numbering import Cutter, Growing, Name, Numbered, Vocabulary
 from softcount.errors import DataError, shown
 from softcount.kernels import tokens as kernel
 from softcount.types import Array
 
 BARS = "|||"
-PIECE = 1 << 20
-"""So many bytes of a file are in memory at a time, or a few more: a line is never cut."""
-BLOCK = 1 << 12
-"""So many sentences of Python data become bytes at a time."""
-MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
-"""How files may begin: a byte order mark, which is dropped; packed ones (UTF-8 never does so)."""
 FORMS = 'give (source, target) tuples of texts or lists of words, or texts "source ||| target"'
 
 Like = tuple[Vocabulary | Sequence[str], Vocabulary | Sequence[str]]
@@ -163,13 +155,13 @@ def bitext(
     if targets is not None:
         others = _listed(targets)
     elif all(isinstance(item, str) for item in items):
-        sides.read_joint(_blocks(items), "")
+        sides.read_joint(blocks(items), "")
         return sides.bitext("")
     else:
         _demand_pairs(items)
         items, others = [item[0] for item in items], [item[1] for item in items]
     for sentences, side in ((items, sides.source), (others, sides.target)):
-        _add_sentences(sentences, side)
+        add_sentences(sentences, side, _names("", 0))
     return sides.bitext("")
 
 
@@ -190,36 +182,6 @@ def _demand_pairs(items: list[Any]) -> None:
             raise DataError(f"pair {n} is {shown(item)}", FORMS)
 
 
-def _add_sentences(sentences: list[Any], side: Growing) -> None:
-    """All texts, or all lists of words."""
-    kind = str if sentences and isinstance(sentences[0], str) else (list, tuple)
-    for n, sentence in enumerate(sentences):
-        if not isinstance(sentence, kind):
-            hint = "decode it first, for example text.decode('utf-8')"
-            raise DataError(
-                f"pair {n} has the sentence {shown(sentence)}",
-                hint if isinstance(sentence, bytes) else "give texts only, or lists of words only",
-            )
-    if kind is str:
-        _read_side(_blocks(sentences), side, "")
-    else:
-        side.add(number_lists(sentences, _names("", 0)))
-
-
-def _blocks(texts: list[str]) -> Iterator[bytes]:
-    """Texts as lines of UTF-8."""
-    for first in range(0, len(texts), BLOCK):
-        yield _lines(texts[first : first + BLOCK])
-
-
-def _lines(texts: list[str]) -> bytes:
-    joint = "\n".join(texts)
-    if joint.count("\n") >= len(texts):
-        joint = "\n".join(text.replace("\n", " ") for text in texts)
-    # half a character gets through here and is found, with its place, when words are decoded
-    return joint.encode("utf-8", "surrogatepass") + b"\n"
-
-
 def _encoded(pairs: Bitext, sides: _Sides) -> Bitext:
     """A bitext with other numbers for its words."""
     for old, new in ((pairs.source, sides.source), (pairs.target, sides.target)):
@@ -234,11 +196,11 @@ class _Sides:
         known = [Vocabulary.of(words) for words in like or ((), ())]
         self.source, self.target = (Growing(words, lowercase) for words in known)
 
-    def read_joint(self, pieces: Iterable[bytes], origin: str, before: int = 0) -> None:
+    def read_joint(self, some: Iterable[bytes], origin: str, before: int = 0) -> None:
         """Lines "source ||| target"; so many came before them."""
         cutter = Cutter()
         bars = cutter.cut(BARS.encode(), str).tokens[0]
-        for piece in pieces:
+        for piece in some:
             name = _names(origin, before + len(self.source))
             lines = cutter.cut(piece, name)
             left, right = np.empty_like(lines.tokens), np.empty_like(lines.tokens)
@@ -264,12 +226,6 @@ class _Sides:
         return pairs
 
 
-def _read_side(pieces: Iterable[bytes], side: Growing, origin: str) -> None:
-    cutter = Cutter()
-    for piece in pieces:
-        side.add(cutter.cut(piece, _names(origin, len(side))))
-
-
 # files
 def read_bitext(
     path: str | os.PathLike[str],
@@ -286,44 +242,17 @@ def read_bitext(
     sides = _Sides(lowercase, like)
     origin = os.fspath(path)
     if target_path is None:
-        sides.read_joint(_pieces(origin), origin)
+        sides.read_joint(pieces(origin), origin)
         return sides.bitext(origin)
     other = os.fspath(target_path)
-    _read_side(_pieces(origin), sides.source, origin)
-    _read_side(_pieces(other), sides.target, other)
+    add_lines(pieces(origin), sides.source, _names(origin, 0))
+    add_lines(pieces(other), sides.target, _names(other, 0))
     if len(sides.source) != len(sides.target):
         raise DataError(
             f"{origin} has {len(sides.source)} lines and {other} has {len(sides.target)}",
             "line n of one file must be the translation of line n of the other",
         )
     return sides.bitext(origin)
-
-
-def _pieces(path: str) -> Iterator[bytes]:
-    """Whole lines of a file, about `PIECE` bytes at a time."""
-    try:
-        with open(path, "rb") as file:
-            packed = file.peek(2)[:2] == GZIP
-            with gzip.GzipFile(fileobj=file) if packed else file as plain:
-                yield from _whole_lines(plain)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be unpacked: {error}", "is the file complete?") from error
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror}", "check the name and your rights"
-        ) from error
-
-
-def _whole_lines(file: BufferedIOBase) -> Iterator[bytes]:
-    held = [file.read(len(MARK)).removeprefix(MARK)]
-    while piece := file.read(PIECE):
-        end = piece.rfind(b"\n") + 1
-        if end:
-            yield b"".join([*held, piece[:end]])
-            held.clear()
-        held.append(piece[end:])
-    if rest := b"".join(held):
-        yield rest
 
 
 # streams

@@ -155,7 +155,7 @@ def number_lists(sentences: Sequence[Sequence[str]], name: Name) -> Numbered:
         ends.append(len(tokens))
     found = Numbered(np.asarray(tokens), _int64(ends), list(numbers))
     for number, word in enumerate(found.words):
-        if not _is_sound(word):
+        if not is_sound(word):
             raise DataError(
                 f"{name(found.line_of(number))} has {shown(word)} among its words", WORDS
             )
@@ -170,7 +170,8 @@ def _int64(values: array[int]) -> Array:
 WORDS = "words are strings of one letter at least, without NUL and half characters"
 
 
-def _is_sound(word: Any) -> bool:
+def is_sound(word: Any) -> bool:
+    """Whether this can be a word: see `WORDS`."""
     if not isinstance(word, str) or not word or "\0" in word:
         return False
     return word.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in word)

@@ -1,0 +1,158 @@
+"""Sentences of one language: read from files and from Python data, as numbers of words.
+
+A text is cut where ``str.split`` would cut it; lists of words stay as they are, white space in a
+word or not. Lines end at \\n only; \\r\\n does no harm. An empty sentence is kept, so that what is
+written a line a sentence matches what was read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.bitext import Side
+from softcount.corpus.lines import add_lines, add_sentences, pieces
+from softcount.corpus.numbering import Growing, Name, Numbered, Vocabulary
+from softcount.errors import DataError, shown
+from softcount.types import Array
+
+Like = Vocabulary | Sequence[str]
+"""Words that have their numbers already."""
+
+FORMS = "give a list of sentences: texts, or lists of words"
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sentences, and where they came from.
+
+    ``side``     the words and the sentences as numbers of words
+    ``origin``   the file that the sentences were read from, if there is one
+    ``numbers``  the number that each sentence (its line, if it is from a file) had there, from 0;
+                 None: they are all here
+
+    >>> some = sequences(["the dog barks", "", "the cat sleeps"])
+    >>> len(some), some.lengths.tolist(), some.sentence(2)
+    (3, [3, 0, 3], ['the', 'cat', 'sleeps'])
+    >>> some.words, some.tokens.tolist(), some.name(2)
+    (['the', 'dog', 'barks', 'cat', 'sleeps'], [0, 1, 2, 0, 3, 4], 'sentence 2')
+    """
+
+    side: Side
+    origin: str = ""
+    numbers: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    @property
+    def words(self) -> list[str]:
+        """Each different word, in order of first appearance, known ones first."""
+        return self.side.words
+
+    @property
+    def tokens(self) -> Array:
+        """Numbers of words, one sentence after the other (int32)."""
+        return self.side.tokens
+
+    @property
+    def indptr(self) -> Array:
+        """Sentence n is ``tokens[indptr[n]:indptr[n + 1]]`` (int64)."""
+        return self.side.indptr
+
+    @property
+    def lengths(self) -> Array:
+        """How many words each sentence has."""
+        return self.side.lengths
+
+    def sentence(self, n: int) -> list[str]:
+        """The words of a sentence."""
+        return self.side.sentence(n)
+
+    def name(self, n: int) -> str:
+        """What messages call a sentence: "sentence 17", or "news.txt:18" if it is from there."""
+        return called(self.origin, n if self.numbers is None else int(self.numbers[n]))
+
+    def select(self, numbers: Any) -> Sequences:
+        """These sentences, in this order; words and names stay as they are.
+
+        >>> sequences(["a b", "c"]).select([1]).name(0)
+        'sentence 1'
+        """
+        chosen = np.arange(len(self))[numbers]
+        kept = chosen if self.numbers is None else self.numbers[chosen]
+        return Sequences(self.side.select(chosen), self.origin, kept)
+
+
+def sequences(data: Any, *, like: Like | None = None, lowercase: bool = False) -> Sequences:
+    """Sentences as Python has them.
+
+    ``data``       texts, which are cut at white space; or lists of words, which are not; or
+                   Sequences
+    ``like``       words that have numbers: they keep them, and words that are not among them get
+                   the numbers that follow
+    ``lowercase``  words in lower case
+
+    >>> new = sequences([["A", "dog"], []], like=["the", "dog"], lowercase=True)
+    >>> new.words, new.tokens.tolist(), new.indptr.tolist()
+    (['the', 'dog', 'a'], [2, 1], [0, 2, 2])
+    """
+    if isinstance(data, Sequences) and like is None and not lowercase:
+        return data
+    growing = Growing(Vocabulary.of(like or ()), lowercase)
+    if isinstance(data, Sequences):
+        growing.add(Numbered(data.tokens, data.indptr[1:], data.words))
+        return Sequences(grown(growing), data.origin, data.numbers)
+    add_sentences(listed(data), growing, naming(""), "is")
+    return _some(growing, "")
+
+
+def read_sequences(
+    path: str | os.PathLike[str], *, like: Like | None = None, lowercase: bool = False
+) -> Sequences:
+    """Sentences from a file, one a line: UTF-8, packed by gzip or not.
+
+    A blank line is an empty sentence. ``like`` and ``lowercase`` are those of `sequences`. Files
+    are read a piece at a time: what stays in memory is four bytes a word and the vocabulary.
+    """
+    origin = os.fspath(path)
+    growing = Growing(Vocabulary.of(like or ()), lowercase)
+    add_lines(pieces(origin), growing, naming(origin))
+    return _some(growing, origin)
+
+
+def called(origin: str, number: int) -> str:
+    """What messages call a sentence, or the line of a file, counted from 0."""
+    return f"{origin}:{number + 1}" if origin else f"sentence {number}"
+
+
+def naming(origin: str) -> Name:
+    """What messages call each of the sentences from there."""
+    return lambda number: called(origin, number)
+
+
+def listed(data: Any) -> list[Any]:
+    """Sentences as a list; one text is not many sentences."""
+    if isinstance(data, str | bytes):
+        raise DataError(
+            f"the data are one text: {shown(data)}",
+            "give a list of sentences; for the name of a file, there is read_sequences",
+        )
+    if not isinstance(data, Iterable):
+        raise DataError(f"the data are {shown(data)}", FORMS)
+    return list(data)
+
+
+def grown(growing: Growing) -> Side:
+    """What was gathered, as it is now."""
+    return Side(growing.words, growing.tokens, growing.indptr)
+
+
+def _some(growing: Growing, origin: str) -> Sequences:
+    if not len(growing):
+        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
+    return Sequences(grown(growing), origin)

@@ -1,0 +1,239 @@
+"""Sentences whose words have tags: all of them, some, or none.
+
+In a text each word has its tag behind it, "the/DT dog/NN" or "the_DT dog_NN"; the last separator
+of a token counts if there is something on both sides of it, else the token is a word without a tag.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.bitext import Side
+from softcount.corpus.lines import add_lines, blocks, pieces
+from softcount.corpus.numbering import Growing, Name, Numbered, Vocabulary, is_sound
+from softcount.corpus.sequences import Like, Sequences, grown, listed, naming, sequences
+from softcount.errors import DataError, shown
+from softcount.types import Array
+
+UNKNOWN = -1
+PAIRS = 'give lists of (word, tag) tuples, or texts "word/TAG word/TAG"'
+TAGS = "give names of tags (strings of one letter at least), or all as numbers; None: not known"
+MOST_STATES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Tagged:
+    """Sentences and the tags of their words.
+
+    ``sequences``  the sentences
+    ``tags``       numbers of tags beside their tokens, one sentence after the other (int32);
+                   −1: not known
+    ``names``      each different tag, in order of first appearance, known ones first
+
+    >>> some = tagged([[("the", "DT"), ("dog", None)], [("the", "DT"), ("cat", "NN")]])
+    >>> len(some), some.tags.tolist(), some.names
+    (2, [0, -1, 0, 1], ['DT', 'NN'])
+    >>> some.sentence(0)
+    [('the', 'DT'), ('dog', None)]
+    """
+
+    sequences: Sequences
+    tags: Array
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def tags_of(self, n: int) -> list[str | None]:
+        """The tags of a sentence."""
+        first, last = self.sequences.indptr[n : n + 2]
+        return [None if t < 0 else self.names[t] for t in self.tags[first:last].tolist()]
+
+    def sentence(self, n: int) -> list[tuple[str, str | None]]:
+        """The words of a sentence with their tags."""
+        return list(zip(self.sequences.sentence(n), self.tags_of(n), strict=True))
+
+    def select(self, numbers: Any) -> Tagged:
+        """These sentences, in this order; words, tags and names stay as they are."""
+        chosen = np.arange(len(self))[numbers]
+        tags = Side(self.names, self.tags, self.sequences.indptr).select(chosen).tokens
+        return Tagged(self.sequences.select(chosen), tags, self.names)
+
+    def dictionary(self) -> dict[str, list[str]]:
+        """The tags that each word has here, the most frequent first.
+
+        >>> tagged(["can/MD fish/VB", "a can/NN", "can/NN"]).dictionary()
+        {'can': ['NN', 'MD'], 'fish': ['VB']}
+        """
+        words = self.sequences.words
+        pairs = Counter(zip(self.sequences.tokens.tolist(), self.tags.tolist(), strict=True))
+        found: dict[str, list[str]] = {words[w]: [] for w, tag in pairs if tag >= 0}
+        for (w, tag), _ in pairs.most_common():
+            if tag >= 0:
+                found[words[w]].append(self.names[tag])
+        return found
+
+
+def tagged(
+    data: Any,
+    tags: Any = None,
+    *,
+    like: Like | None = None,
+    names: Sequence[str] = (),
+    lowercase: bool = False,
+    separator: str = "/",
+) -> Tagged:
+    """Tagged sentences as Python has them.
+
+    ``data``       lists of (word, tag) tuples; or texts "word/TAG word/TAG"; or a Tagged
+    ``tags``       if they are given, ``data`` are sentences as `sequences` takes them, and these
+                   their tags: a list for each sentence, or None if nothing is known of it. A tag
+                   is a name, None, or the number of one (of ``names``, if they are given; −1: not
+                   known)
+    ``like``       words that have numbers: they keep them
+    ``names``      tags that have numbers: they keep them
+    ``lowercase``  words in lower case
+    ``separator``  what stands between a word and its tag in a text
+
+    >>> tagged(["the dog", "a cat", "it"], [["DT", None], None, ["PR"]]).tags.tolist()
+    [0, -1, -1, -1, 1]
+    >>> tagged(["1/2/CD cup/NN of tea_NN"]).sentence(0)
+    [('1/2', 'CD'), ('cup', 'NN'), ('of', None), ('tea_NN', None)]
+    """
+    if tags is not None:
+        some = sequences(data, like=like, lowercase=lowercase)
+        return Tagged(some, *_numbered(_parallel(listed(tags), some), names, some.name))
+    if isinstance(data, Tagged):
+        some = sequences(data.sequences, like=like, lowercase=lowercase)
+        return Tagged(some, *_renumbered(data.tags, data.names, names))
+    items = listed(data)
+    if items and all(isinstance(item, str) for item in items):
+        return _cut(blocks(items), "", like, names, lowercase, separator)
+    _demand_pairs(items)
+    some = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
+    return Tagged(some, *_numbered([[tag for _, tag in item] for item in items], names, some.name))
+
+
+def read_tagged(
+    path: str | os.PathLike[str],
+    *,
+    like: Like | None = None,
+    names: Sequence[str] = (),
+    lowercase: bool = False,
+    separator: str = "/",
+) -> Tagged:
+    """Tagged sentences from a file of lines "word/TAG word/TAG": UTF-8, packed by gzip or not.
+
+    A blank line is an empty sentence; the rest is as for `tagged`.
+    """
+    origin = os.fspath(path)
+    return _cut(pieces(origin), origin, like, names, lowercase, separator)
+
+
+# texts
+def _cut(
+    some: Iterable[bytes],
+    origin: str,
+    like: Like | None,
+    known: Sequence[str],
+    lowercase: bool,
+    separator: str,
+) -> Tagged:
+    """Words and tags from pieces of text: each different token is taken apart once."""
+    if not separator or any(letter.isspace() for letter in separator):
+        raise DataError(
+            f"the separator is {shown(separator)}", "give what is between word and tag, as / or _"
+        )
+    raw = Growing(Vocabulary(()))
+    add_lines(some, raw, naming(origin))
+    if not len(raw):
+        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
+    parts = [_parts(token, separator) for token in raw.words]
+    growing = Growing(Vocabulary.of(like or ()), lowercase)
+    growing.add(Numbered(raw.tokens, raw.indptr[1:], [word for word, _ in parts]))
+    numbers = dict(Vocabulary.of(known).numbers)
+    tag_of = [UNKNOWN if t is None else numbers.setdefault(t, len(numbers)) for _, t in parts]
+    return Tagged(
+        Sequences(grown(growing), origin), np.array(tag_of, np.int32)[raw.tokens], list(numbers)
+    )
+
+
+def _parts(token: str, separator: str) -> tuple[str, str | None]:
+    word, _, tag = token.rpartition(separator)
+    return (word, tag) if word and tag else (token, None)
+
+
+# Python data
+def _demand_pairs(items: list[Any]) -> None:
+    for n, item in enumerate(items):
+        if not isinstance(item, list | tuple):
+            raise DataError(f"sentence {n} is {shown(item)}", PAIRS)
+        for pair in item:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise DataError(f"sentence {n} has {shown(pair)} in it", PAIRS)
+
+
+def _parallel(given: list[Any], some: Sequences) -> list[list[Any]]:
+    """A list of tags for each sentence, as long as it."""
+    if len(given) != len(some):
+        raise DataError(
+            f"there are {len(some)} sentences and tags for {len(given)}",
+            "give a list of tags for each sentence; None: nothing is known of it",
+        )
+    found: list[list[Any]] = []
+    for n, (tags, length) in enumerate(zip(given, some.lengths.tolist(), strict=True)):
+        if not isinstance(tags, list | tuple | np.ndarray | None):
+            raise DataError(f"{some.name(n)} has the tags {shown(tags)}", "give a list of tags")
+        if tags is not None and len(tags) != length:
+            raise DataError(
+                f"{some.name(n)} has {length} words and {len(tags)} tags",
+                "give one tag a word; None where it is not known",
+            )
+        found.append([None] * length if tags is None else list(tags))
+    return found
+
+
+def _numbered(given: list[list[Any]], known: Sequence[str], name: Name) -> tuple[Array, list[str]]:
+    """Names of tags, or numbers of tags, as numbers; and the names."""
+    kinds = {type(tag) for tags in given for tag in tags} - {type(None)}
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return _as_states(given, known, name)
+    numbers = dict(Vocabulary.of(known).numbers)
+    for n, tags in enumerate(given):
+        for tag in tags:
+            if tag is None or (isinstance(tag, str) and tag in numbers):
+                continue
+            if not is_sound(tag):
+                raise DataError(f"{name(n)} has the tag {shown(tag)}", TAGS)
+            numbers[str(tag)] = len(numbers)
+    flat = [UNKNOWN if tag is None else numbers[tag] for tag in chain.from_iterable(given)]
+    return np.array(flat, np.int32), list(numbers)
+
+
+def _as_states(given: list[list[Any]], known: Sequence[str], name: Name) -> tuple[Array, list[str]]:
+    """Tags that are numbers already: their names are the known ones, or the numbers."""
+    most = (len(known) or MOST_STATES) - 1
+    for n, tags in enumerate(given):
+        for tag in tags:
+            if tag is not None and not UNKNOWN <= tag <= most:
+                raise DataError(
+                    f"{name(n)} has the tag {tag}",
+                    f"numbers of tags are from 0 to {most}; −1: not known",
+                )
+    flat = [UNKNOWN if tag is None else int(tag) for tag in chain.from_iterable(given)]
+    every = list(known) or [str(state) for state in range(max(flat, default=-1) + 1)]
+    return np.array(flat, np.int32), every
+
+
+def _renumbered(tags: Array, old: Sequence[str], known: Sequence[str]) -> tuple[Array, list[str]]:
+    """The same tags with other numbers: known ones first."""
+    numbers = dict(Vocabulary.of(known).numbers)
+    new = [numbers.setdefault(name, len(numbers)) for name in old]
+    return np.array([*new, UNKNOWN], np.int32)[tags], list(numbers)
