@@ -1,5 +1,5 @@
 """Evaluation: found classes beside gold ones, unseen data, number of classes, topics, rankings,
-word alignments."""
+word alignments, tags."""
 
 from softcount.evaluate.alignment import AlignmentScores, aer, align_scores
 from softcount.evaluate.clustering import (
@@ -14,6 +14,7 @@ from softcount.evaluate.clustering import (
     purity,
     v_measure,
 )
+from softcount.evaluate.confusions import Confusion, confusion
 from softcount.evaluate.likelihood import (
     HeldOut,
     document_completion,
@@ -23,6 +24,13 @@ from softcount.evaluate.likelihood import (
 )
 from softcount.evaluate.retrieval import average_precision, mean_average_precision
 from softcount.evaluate.selection import Selection, select
+from softcount.evaluate.tagging import (
+    InductionScores,
+    TagScores,
+    induction_scores,
+    mapping,
+    tag_scores,
+)
 from softcount.evaluate.topics import (
     Coherence,
     Completion,
@@ -38,8 +46,11 @@ __all__ = [
     "AlignmentScores",
     "Coherence",
     "Completion",
+    "Confusion",
     "HeldOut",
+    "InductionScores",
     "Selection",
+    "TagScores",
     "adjusted_rand",
     "aer",
     "agreement",
@@ -47,11 +58,14 @@ __all__ = [
     "average_precision",
     "completion",
     "completion_perplexity",
+    "confusion",
     "diversity",
     "document_completion",
     "held_out",
+    "induction_scores",
     "many_to_one",
     "many_to_one_map",
+    "mapping",
     "matching",
     "mean_average_precision",
     "nmi",
@@ -61,6 +75,7 @@ __all__ = [
     "purity",
     "select",
     "split",
+    "tag_scores",
     "umass",
     "v_measure",
 ]

@@ -245,18 +245,19 @@ def _pair(found: Labels, gold: Labels) -> _Pair:
         )
     if not theirs:
         raise DataError("there are no items to compare", "give one found and one gold class each")
-    kept = [i for i, label in enumerate(theirs) if not _is_unknown(label)]
+    kept = [i for i, label in enumerate(theirs) if not is_unknown(label)]
     if not kept:
         raise DataError(
             f"the gold class of all {len(theirs)} items is unknown (−1 or None)",
             "at least one item must have a known gold class",
         )
-    found_numbers, found_names = _numbered([ours[i] for i in kept], "found")
-    gold_numbers, gold_names = _numbered([theirs[i] for i in kept], "gold")
+    found_numbers, found_names = numbered([ours[i] for i in kept], "found")
+    gold_numbers, gold_names = numbered([theirs[i] for i in kept], "gold")
     return _Pair(found_numbers, gold_numbers, found_names, gold_names, len(theirs) - len(kept))
 
 
-def _is_unknown(label: Hashable) -> bool:
+def is_unknown(label: Hashable) -> bool:
+    """Whether a gold label says that nobody knows: −1 or None."""
     return label is None or (isinstance(label, int | float | np.number) and label == -1)
 
 
@@ -272,22 +273,32 @@ def _listed(labels: Any, side: str) -> list[Hashable]:
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
-def _numbered(labels: list[Hashable], side: str) -> tuple[Array, list[Hashable]]:
-    numbers: dict[Hashable, int] = {}
-    for label in labels:
-        if isinstance(label, float | np.floating) and label != label:
-            raise DataError(
-                f"a {side} class is NaN, which is not even equal to itself",
-                "an unknown gold class is −1 or None",
-            )
-        try:
-            numbers.setdefault(label, len(numbers))
-        except TypeError:
-            raise DataError(
-                f"a {side} class is {shown(label)}, which cannot be the name of a class",
-                "use a number, a string, or a tuple",
-            ) from None
-    return np.array([numbers[label] for label in labels], dtype=np.int64), list(numbers)
+def numbered(labels: list[Hashable], side: str) -> tuple[Array, list[Hashable]]:
+    """Labels as numbers, and their names, in the order in which they first occur."""
+    try:
+        names = list(dict.fromkeys(labels))
+    except TypeError:
+        bad = next(label for label in labels if not _is_name(label))
+        raise DataError(
+            f"a {side} class is {shown(bad)}, which cannot be the name of a class",
+            "use a number, a string, or a tuple",
+        ) from None
+    if any(isinstance(name, float | np.floating) and name != name for name in names):
+        raise DataError(
+            f"a {side} class is NaN, which is not even equal to itself",
+            "an unknown gold class is −1 or None",
+        )
+    number = {name: n for n, name in enumerate(names)}
+    return np.array([number[label] for label in labels], dtype=np.int64), names
+
+
+def _is_name(label: object) -> bool:
+    """Whether it can be a key; a tuple of lists, for one, cannot, though tuples can."""
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
 
 
 def _share_of_largest(counts: Array) -> float:
