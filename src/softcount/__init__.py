@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         SoftKMeans,
     )
     from softcount.models.senses import Sense, SenseInducer
+    from softcount.models.sequences import HMM
     from softcount.models.story import StoryModel, story, table
     from softcount.models.topics import LDA, PLSA
     from softcount.models.translate import Translator
@@ -125,6 +126,7 @@ _HOME = {
         "SoftKMeans",
     ),
     "softcount.models.senses": ("Sense", "SenseInducer"),
+    "softcount.models.sequences": ("HMM",),
     "softcount.models.story": ("StoryModel", "story", "table"),
     "softcount.models.topics": ("LDA", "PLSA"),
     "softcount.show.over_time": ("topics_over_time",),
@@ -187,6 +189,7 @@ _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "EM",
+    "HMM",
     "IBM1",
     "IBM2",
     "LDA",

@@ -32,6 +32,7 @@ FORMAT = "softcount"
 FORMAT_VERSION = 1
 
 LOADERS = {
+    "HMM": "softcount.models.sequences:HMM",
     "LanguageModel": "softcount.models.language:LanguageModel",
     "SenseInducer": "softcount.models.senses:SenseInducer",
     "Translator": "softcount.models.translate:Translator",

@@ -28,10 +28,9 @@ from softcount.kernels.alignment_state import (
     State,
     Text,
     drawn,
-    lean,
-    merged,
     width,
 )
+from softcount.kernels.jit import lean, merged
 from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.kernels.collapsed import log_rising
-from softcount.kernels.jit import F, inline, njit
+from softcount.kernels.jit import inline, merged, njit
 from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
 
@@ -22,16 +22,6 @@ FREE = -2
 
 NULL = -1
 """It comes from the empty word."""
-
-
-def lean(function: F) -> F:
-    """Compiled without a check of each division: with it, references to arrays are counted too."""
-    return njit(function, error_model="numpy")
-
-
-def merged(function: F) -> F:
-    """As `lean`, and made a part of its callers."""
-    return njit(function, error_model="numpy", forceinline=True)
 
 
 class Text(NamedTuple):

@@ -1,0 +1,77 @@
+"""What states emit: words, by a table or by features of words; or vectors."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from softcount.families import Categorical, Gaussian, LogLinear
+from softcount.families.base import Family
+from softcount.models.mixture.items import Points
+from softcount.models.sequences.shards import Shard
+from softcount.types import Array
+
+TABLE = "emissions"
+UNSEEN = 1e-9
+"""p(word | state) of words that were never seen, if the model says nothing else of them."""
+
+
+class Emitting(Protocol):
+    """p(token | state)."""
+
+    @property
+    def family(self) -> Family:
+        """The distributions."""
+
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
+        """Rows of p(token | state), the row of each token, and logs to be added (None: zero)."""
+
+    def counts(self, shard: Shard, shares: Array) -> Array:
+        """Sufficient statistics of the sums of posteriors of each row."""
+
+
+class Words:
+    """A word is a number; row w of the likelihoods is p(w | state), the last one of unseen words.
+
+    ``unseen``  p(unseen word | state); None: alike in all states
+    """
+
+    def __init__(self, family: Categorical | LogLinear, shape: tuple[int, int]) -> None:
+        self.family, self.shape = family, shape
+        self.unseen: Array | None = None
+
+    def table(self, params: Array) -> Array:
+        """p(word | state), (states, words)."""
+        if isinstance(self.family, LogLinear):
+            return self.family.table(params).reshape(self.shape)
+        return params
+
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
+        n_states, n_words = self.shape
+        rows = np.empty((n_words + 1, n_states))
+        rows[:-1] = self.table(params).T
+        rows[-1] = UNSEEN if self.unseen is None else self.unseen
+        return rows, shard.observed, None
+
+    def counts(self, shard: Shard, shares: Array) -> Array:
+        by_state = np.ascontiguousarray(shares[:-1].T)
+        return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
+
+
+class Vectors:
+    """Each token is a vector, scattered about the centre of its state."""
+
+    def __init__(self, family: Gaussian) -> None:
+        self.family = family
+
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
+        points = Points(shard.observed)
+        logs = self.family.log_density(params, points.x, points.outer(self.family.form))
+        peaks = logs.max(axis=1, initial=-np.inf)
+        peaks = np.where(np.isfinite(peaks), peaks, 0.0)
+        return np.exp(logs - peaks[:, None]), np.arange(len(logs)), peaks
+
+    def counts(self, shard: Shard, shares: Array) -> Any:
+        points = Points(shard.observed)
+        return self.family.statistics(points.x, shares, points.outer(self.family.form))

@@ -1,0 +1,253 @@
+"""Hidden Markov models of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+
+from softcount import store
+from softcount.corpus.numbering import Vocabulary
+from softcount.errors import DataError, LearnerError, StoreError
+from softcount.models import files
+from softcount.models.learnable import FitOptions, all_or_nothing
+from softcount.models.sequences.core import MOVES, START, HMMCore
+from softcount.models.sequences.emissions import TABLE, Words
+from softcount.models.sequences.knowledge import TagKnowledge, Told
+from softcount.models.sequences.model import MarkovModel
+from softcount.models.sequences.shards import Sentences, Shard
+from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
+from softcount.models.settings import check_whole
+from softcount.models.stored import AGAIN, strings
+from softcount.types import Array
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+
+@dataclass(eq=False, repr=False)
+class HMM(files.Stored, MarkovModel):
+    """A hidden Markov model of words: every word has a hidden state, which depends on those before.
+
+    p(w, z) = p(z_1) Π p(z_i | z_{i−1}) Π p(w_i | z_i) p(end | z_n).
+
+    ``n_states``    how many states; None: as many as there are tags
+    ``order``       1: a state depends on the one before; 2: on the two before
+    ``stop``        whether sentences end with some probability, or just end
+    ``smoothing``   added to all counts, and to the prior of learners that have one; a mapping tells
+                    "transitions" (and starts) from "emissions"
+    ``dictionary``  the tags that words may have: a mapping from words to tags
+    ``open_tags``   what words that are not in the dictionary may have; None: any tag
+    ``zero``        table → where its entries are zero for good
+    ``frozen``      tables (or rows, table → which) that stay as they begin
+    ``tied``        table → a number for each row: rows with the same number are one
+    ``lowercase``   words in lower case
+    ``dtype``       "float32": less exact E-steps, in half the time
+    ``init``        "random", or tables as ``params_`` has them
+
+    After `fit`: ``words_``, ``states_`` (names, if tags were given), ``params_``, ``trace_``.
+
+    >>> sentences = ["the dog barks", "a cat sleeps", "the cat barks", "a dog sleeps"]
+    >>> model = HMM(3, random_state=1).fit(sentences)
+    >>> first, second = model.predict(["the dog sleeps", "a cat barks"])
+    >>> first == second, len(set(first))
+    (True, 3)
+    """
+
+    n_states: int | None = None
+    _: KW_ONLY
+    order: int = 1
+    stop: bool = True
+    smoothing: float | Mapping[str, float] = 0.0
+    dictionary: Any = None
+    open_tags: Any = None
+    zero: Mapping[str, Any] | None = None
+    frozen: Any = None
+    tied: Mapping[str, Any] | None = None
+    lowercase: bool = False
+    dtype: str = "float64"
+    init: Any = None
+    learner: Learner | None = None
+    engine: Engine | None = None
+    random_state: Any = 0
+
+    # learning
+    def fit(  # type: ignore[override]  # tags come with the sentences
+        self,
+        sentences: Any,
+        tags: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from sentences.
+
+        ``sentences``      lists of words, texts (cut at white space), `Sequences` or `Tagged`
+        ``tags``           what is known: for each sentence None, or for each word a tag, None (or
+                           −1) where it is unknown, or a set of tags that it may have
+        ``sample_weight``  how often each sentence counts
+
+        For the other options see `softcount.models.learnable.FitOptions`.
+        """
+        with all_or_nothing(self):
+            core, corpus = self.bind(sentences, tags, sample_weight)
+            return self.learn(core, corpus, init, **options)
+
+    def bind(
+        self, sentences: Any, tags: Any = None, sample_weight: Any = None
+    ) -> tuple[HMMCore, Sentences]:
+        """The core and the corpus."""
+        self._check_settings()
+        told = Told.of(sentences, tags, None, self.lowercase)
+        text = told.text.sequences
+        if not len(text.tokens):
+            raise DataError("there is not a single word in the sentences", "look at the data")
+        self.knowledge_ = TagKnowledge.of(
+            told.names, self.n_states, self.dictionary, self.open_tags
+        )
+        self.vocabulary_ = Vocabulary(text.words)
+        self.often_ = np.bincount(text.tokens, minlength=len(text.words))
+        self.n_features_in_ = len(text.words)
+        return self.made_core(), self._corpus(told, sample_weight)
+
+    def made_core(self) -> HMMCore:
+        """The core for as many states and words."""
+        k, v = self.knowledge_.n_states, len(self.vocabulary_.words)
+        rows = Rows.given(self.zero, self.frozen, self.tied)
+        moves, emissions = smoothings(self.smoothing)
+        maximises = self.learner is None or self.learner.m == "maximise"
+        if not maximises and min(moves, emissions) == 0.0:
+            raise LearnerError(
+                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
+            )
+        chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
+        family = rows.table(TABLE, (k, v), emissions + maximises)
+        emission = Words(family, (k, v))
+        return HMMCore("HMM", chain, emission, k, self.order, self.stop, self.dtype)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.n_states is not None:
+            check_whole("n_states", self.n_states)
+
+    def _corpus(self, told: Told, sample_weight: Any = None) -> Sentences:
+        text = told.text.sequences
+        sets, states = self.knowledge_.sets(told)
+        known = len(self.vocabulary_.words)
+        words = np.minimum(text.tokens, known).astype(np.int32)
+        weights = _weights(sample_weight, len(text))
+        shard = Shard(np.arange(len(text)), words, text.indptr, sets, states, weights)
+        return Sentences(shard, text.name)
+
+    def read(self, sentences: Any, tags: Any = None) -> Sentences:
+        return self._corpus(Told.of(sentences, tags, self.vocabulary_, self.lowercase))
+
+    def remember(self, corpus: Sentences) -> None:
+        super().remember(corpus)
+        self._see_rare_words()
+
+    def _see_rare_words(self) -> None:
+        """Words seen once speak for those never seen.
+
+        p(unseen | k) = n₁/n p(k | seen once) / p(k): the share of words seen once is what unseen
+        ones may expect (Good 1953), dealt out to states as these words are.
+        """
+        once = np.flatnonzero(self.often_ == 1)
+        if self.order == 2 or not len(once):
+            return
+        table = self._emissions()
+        share = visits(self.raw_params_[START], self.raw_params_[MOVES], len(table))
+        joint = table[:, once] * share[:, None]
+        joint /= np.maximum(joint.sum(axis=0), 1e-300)
+        of_state = (joint.sum(axis=1) + 1.0 / len(share)) / (len(once) + 1.0)
+        rate = len(once) / self.often_.sum()
+        self._words.unseen = rate * of_state / np.maximum(share, 1e-12)
+
+    @property
+    def _words(self) -> Words:
+        emission = self.core_.emission
+        assert isinstance(emission, Words)
+        return emission
+
+    def _emissions(self) -> Array:
+        """p(word | state), (states, words)."""
+        return self._words.table(self.raw_params_[TABLE])
+
+    # names
+    @property
+    def words_(self) -> list[str]:
+        """The words learned from."""
+        self._require_fit()
+        return list(self.vocabulary_.words)
+
+    @property
+    def states_(self) -> list[Any]:
+        """The states: names of tags, as far as there are any, then numbers."""
+        self._require_fit()
+        names = list(self.knowledge_.names)
+        return [*names, *range(len(names), self.knowledge_.n_states)]
+
+    def named(self, states: Array) -> list[Any]:
+        names = self.knowledge_.names
+        numbers = states.tolist()
+        return [names[k] if k < len(names) else k for k in numbers] if names else numbers
+
+    def top_words(self, n: int = 10) -> list[list[str]]:
+        """The most probable words of each state."""
+        self._require_fit()
+        table = self._emissions()
+        order = np.argsort(-table, axis=1, kind="stable")[:, :n]
+        return [[self.vocabulary_.words[w] for w in row] for row in order.tolist()]
+
+    def generate(
+        self, n: int = 1, random_state: Any = 0, *, length: int | None = None
+    ) -> list[list[tuple[str, Any]]]:
+        """New sentences of (word, state); of this length, if the model cannot end by itself."""
+        self._require_fit()
+        self._demand_length(length)
+        rng = np.random.default_rng(random_state)
+        table = self._emissions()
+        made = []
+        for _ in range(n):
+            states = np.array(self._drawn_states(length, rng))
+            words = [rng.choice(len(row), p=row / row.sum()) for row in table[states]]
+            texts = [self.vocabulary_.words[w] for w in words]
+            made.append(list(zip(texts, self.named(states), strict=True)))
+        return made
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        facts = {"words": list(self.vocabulary_.words), "tags": list(self.knowledge_.names)}
+        return {"often": self.often_}, {**facts, "n_states": self.knowledge_.n_states}
+
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
+        n = self.n_features_in_
+        words, tags = stored.meta["words"], stored.meta["tags"]
+        strings(words, n, "words")
+        strings(tags, len(tags), "tags")
+        k = stored.meta["n_states"]
+        if not isinstance(k, int) or stored.arrays[files.TABLE + TABLE].shape != (k, n):
+            raise StoreError("the tables do not fit the states and words", AGAIN)
+        self._check_settings()
+        self.vocabulary_ = Vocabulary(words)
+        known = TagKnowledge.of(tags, k, self.dictionary, self.open_tags)
+        if list(known.names) != tags:
+            raise StoreError("the tags and the dictionary do not fit together", AGAIN)
+        self.knowledge_, self.often_ = known, np.asarray(stored.arrays["often"])
+        return self.made_core()
+
+
+def _weights(given: Any, n: int) -> Array:
+    if given is None:
+        return np.ones(n)
+    weights = np.asarray(given, dtype=float)
+    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise DataError(
+            f"sample_weight has the shape {weights.shape}, or strange values",
+            f"give {n} numbers, none of them negative",
+        )
+    return weights

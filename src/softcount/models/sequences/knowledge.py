@@ -1,0 +1,161 @@
+"""What is known of states beforehand: tags of some words, sets of tags, a dictionary of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.sequences import Like, Sequences, sequences
+from softcount.corpus.tag_dictionary import tag_dictionary
+from softcount.corpus.tagged import UNKNOWN, Tagged, tagged
+from softcount.errors import DataError, shown
+from softcount.models.sequences.shards import StateSets
+from softcount.types import Array
+
+CHOICES = (set, frozenset, list, tuple)
+"""What a set of tags may be given as."""
+
+
+class Sets:
+    """Different sets of states, each with a number; number 0 has all states."""
+
+    def __init__(self, n_states: int) -> None:
+        self.n_states = n_states
+        self._numbers: dict[tuple[int, ...], int] = {tuple(range(n_states)): 0}
+
+    def number(self, states: Iterable[int]) -> int:
+        """The number of a set."""
+        return self._numbers.setdefault(tuple(sorted(set(states))), len(self._numbers))
+
+    def made(self) -> StateSets:
+        """All of them."""
+        allowed = np.zeros((len(self._numbers), self.n_states), np.bool_)
+        for states, number in self._numbers.items():
+            allowed[number, list(states)] = True
+        return StateSets(allowed)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Tags as users give them: those that are sure, and sets of those that are possible.
+
+    ``choices``  token → names of the tags that it may have
+    """
+
+    text: Tagged
+    choices: Mapping[int, Collection[str]]
+
+    @classmethod
+    def of(cls, data: Any, tags: Any, like: Like | None, lowercase: bool) -> Told:
+        """Sentences with what is known of their tags."""
+        if isinstance(data, Tagged) and tags is None:
+            return cls(tagged(data, like=like, lowercase=lowercase), {})
+        if tags is None:
+            text = sequences(data, like=like, lowercase=lowercase)
+            return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
+        plain, choices = _parted(tags)
+        known = tagged(data, plain, like=like, lowercase=lowercase)
+        indptr = known.sequences.indptr
+        return cls(known, {int(indptr[n]) + i: some for (n, i), some in choices.items()})
+
+    @property
+    def names(self) -> set[str]:
+        """All tags that are spoken of."""
+        return set(self.text.names).union(*self.choices.values())
+
+
+def _parted(tags: Any) -> tuple[list[Any], dict[tuple[int, int], Collection[str]]]:
+    """Tags with None in place of sets, and the sets by sentence and word."""
+    plain: list[Any] = []
+    choices: dict[tuple[int, int], Collection[str]] = {}
+    for n, sentence in enumerate(tags):
+        if sentence is None or isinstance(sentence, str):
+            plain.append(sentence)
+            continue
+        own = list(sentence)
+        for i, tag in enumerate(own):
+            if isinstance(tag, CHOICES):
+                if not tag:
+                    raise DataError(
+                        f"word {i} of sentence {n} may have no tag at all",
+                        "give the tags that it may have; None: any",
+                    )
+                choices[n, i], own[i] = frozenset(map(str, tag)), None
+        plain.append(own)
+    return plain, choices
+
+
+@dataclass(frozen=True, eq=False)
+class TagKnowledge:
+    """Names of states, and which of them words may have.
+
+    ``names``       names of the first states; the others have none
+    ``dictionary``  word → tags; None: any word may have any
+    ``open_tags``   what words may have that are not in the dictionary; None: any
+    """
+
+    names: Sequence[str]
+    n_states: int
+    dictionary: Mapping[str, Sequence[str]] | None = None
+    open_tags: Sequence[str] | None = None
+
+    @classmethod
+    def of(
+        cls, told: Iterable[str], n_states: int | None, dictionary: Any, open_tags: Any
+    ) -> TagKnowledge:
+        """From the tags that are spoken of, in order of their names."""
+        given = None if dictionary is None else tag_dictionary(dictionary)
+        spoken = {*told, *(open_tags or ())}
+        if given is not None:
+            spoken.update(*given.values())
+        names = sorted(spoken)
+        needed = len(names)
+        if names and all(name.isdecimal() for name in names):  # states are called by their numbers
+            names, needed = [], max(map(int, names)) + 1
+        if n_states is None and not needed:
+            raise DataError("how many states?", "give n_states, or tags, or a dictionary of tags")
+        if n_states is not None and n_states < needed:
+            raise DataError(
+                f"there are {needed} tags, but n_states={n_states}",
+                "leave n_states out, or give at least as many",
+            )
+        return cls(names, n_states or needed, given, None if not open_tags else list(open_tags))
+
+    def sets(self, told: Told) -> tuple[Array, StateSets]:
+        """The set of each token, and all sets."""
+        sets, text = Sets(self.n_states), told.text
+        found = self._by_words(text.sequences, sets)
+        if text.names:
+            single = np.array([sets.number([self.number(name)]) for name in text.names], np.int32)
+            found = np.where(text.tags >= 0, single[np.maximum(text.tags, 0)], found)
+        for token, some in told.choices.items():
+            found[token] = sets.number(self.number(name) for name in some)
+        return found.astype(np.int32), sets.made()
+
+    def _by_words(self, text: Sequences, sets: Sets) -> Array:
+        if self.dictionary is None:
+            return np.zeros(len(text.tokens), np.int32)
+        others = 0 if self.open_tags is None else sets.number(map(self.number, self.open_tags))
+        of_word = np.full(max(len(text.words), 1), others, np.int32)
+        for w, word in enumerate(text.words):
+            tags = self.dictionary.get(word)
+            if tags is not None:
+                of_word[w] = sets.number(map(self.number, tags))
+        chosen: Array = of_word[text.tokens]
+        return chosen
+
+    def number(self, name: str) -> int:
+        """The state of a tag."""
+        if not self.names and name.isdecimal() and int(name) < self.n_states:
+            return int(name)
+        if name not in self._numbers:
+            raise DataError(f"there is no tag {shown(name)}", f"tags are {shown(list(self.names))}")
+        return self._numbers[name]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}

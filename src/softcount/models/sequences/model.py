@@ -1,0 +1,166 @@
+"""What hidden Markov models offer once they have learned, whatever their states emit."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError, LearnerError, shown
+from softcount.kernels import listed, packs
+from softcount.kernels.pool import usable_cpus
+from softcount.models.learnable import Learnable
+from softcount.models.sequences import passes
+from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.shards import Sentences, Shard
+from softcount.models.settings import check_whole
+from softcount.types import Array, How
+
+DECODERS = ("viterbi", "posterior")
+
+
+class MarkovModel(Learnable):
+    """A hidden Markov model as an estimator; a subclass says how sentences are read."""
+
+    core_: HMMCore
+    dtype: str
+    order: int
+    n_iter_: int
+
+    # what subclasses say
+    @abstractmethod
+    def read(self, sentences: Any, tags: Any = None) -> Sentences:
+        """New sentences, and what is known of their states."""
+
+    @abstractmethod
+    def named(self, states: Array) -> list[Any]:
+        """States as users call them."""
+
+    def bind_more(self, core: HMMCore, data: Any) -> Sentences:
+        return self.read(data)
+
+    def remember(self, corpus: Sentences) -> None:
+        self.n_iter_ = len(self.fit_.trace) - 1
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_whole("order", self.order, 1, "1 or 2")
+        if self.order > 2:
+            raise LearnerError(f"order={self.order}", "1 or 2")
+        if self.dtype not in ("float64", "float32"):
+            raise LearnerError(f"dtype={shown(self.dtype)} is unknown", "float64 or float32")
+
+    # what was learned
+    @property
+    def params_(self) -> dict[str, Array]:
+        """The learned tables, by name; they may be given back as ``init``."""
+        self._require_fit()
+        return {name: np.array(table) for name, table in self.raw_params_.items()}
+
+    @property
+    def threads(self) -> int:
+        """How many threads may be used: the engine's, if it says."""
+        threads = getattr(self.engine, "threads", None)
+        return usable_cpus() if threads is None else int(threads)
+
+    # what it says of sentences
+    def _ready(self, sentences: Any, tags: Any = None) -> tuple[Shard, Any, listed.Moves]:
+        self._require_fit()
+        shard = self.read(sentences, tags).everything
+        return shard, self.core_.emitted(self.raw_params_, shard), self._moves()
+
+    def _moves(self) -> listed.Moves:
+        return self.core_.moves(self.raw_params_)
+
+    def predict(self, sentences: Any, *, tags: Any = None, method: str = "viterbi") -> list[Any]:
+        """The states of each sentence.
+
+        ``tags``    what is known of them already; see `HMM.fit`
+        ``method``  "viterbi": the best sequence; "posterior": each word's own best state
+        """
+        if method not in DECODERS:
+            raise LearnerError(f"method={shown(method)} is unknown", f"choose {DECODERS}")
+        shard, (emitted, _), moves = self._ready(sentences, tags)
+        if method == "posterior":
+            states = self._shares(shard, emitted, moves).argmax(axis=1)
+        else:
+            (states,), _ = passes.best(shard, moves, emitted, self.threads)
+        return [self.named(one) for one in np.split(states, shard.indptr[1:-1])]
+
+    def _shares(self, shard: Shard, emitted: packs.Emitted, moves: listed.Moves) -> Array:
+        everywhere = np.arange(shard.n_tokens)
+        even = passes.posteriors(
+            shard, moves, emitted, self.core_.dtype, self.threads, into=everywhere
+        )
+        return even.shares
+
+    def predict_proba(self, sentences: Any, *, tags: Any = None) -> list[Array]:
+        """p(state | sentence) of each word, an array (words, states) for each sentence."""
+        shard, (emitted, _), moves = self._ready(sentences, tags)
+        return np.split(self._shares(shard, emitted, moves), shard.indptr[1:-1])
+
+    def posterior_sample(
+        self, sentences: Any, n: int = 1, random_state: int = 0, *, tags: Any = None
+    ) -> list[list[Any]]:
+        """n sequences of states for each sentence, drawn from their posterior."""
+        check_whole("n", n)
+        shard, (emitted, _), moves = self._ready(sentences, tags)
+        paths, _ = passes.drawn(shard, moves, emitted, random_state, n, self.threads)
+        cut = np.split(paths, shard.indptr[1:-1], axis=1)
+        return [[self.named(path) for path in some] for some in cut]
+
+    def score_samples(self, sentences: Any, *, tags: Any = None) -> Array:
+        """log p of each sentence (and its tags, if some are given); −inf if it cannot be."""
+        shard, (emitted, added), moves = self._ready(sentences, tags)
+        found = passes.logs(shard, moves, emitted, self.core_.dtype, self.threads)
+        logs: Array = found + added
+        return logs
+
+    def score(self, sentences: Any, y: Any = None) -> float:
+        """The mean log p of a sentence."""
+        return float(self.score_samples(sentences).mean())
+
+    def perplexity(self, sentences: Any) -> float:
+        """exp of the negative log-likelihood a word."""
+        self._require_fit()
+        corpus = self.read(sentences)
+        logs = self.score_samples(sentences)
+        return float(np.exp(-logs.sum() / max(corpus.everything.n_tokens, 1)))
+
+    # new sentences
+    def _drawn_states(self, length: int | None, rng: np.random.Generator) -> list[int]:
+        """Hidden states of a new sentence: until it ends, or so many."""
+        moves, k = self._moves(), self.core_.n_states
+        states = [int(rng.choice(k, p=moves.start / moves.start.sum()))]
+        while length is None or len(states) < length:
+            row = states[-1]
+            if self.order == 2:
+                row += k * (states[-2] if len(states) > 1 else k)
+            chances = np.append(moves.table[row], moves.stop[row] if length is None else 0.0)
+            following = int(rng.choice(k + 1, p=chances / chances.sum()))
+            if following == k:
+                break
+            states.append(following)
+        return states
+
+    def _demand_length(self, length: int | None) -> None:
+        if length is None and not self.core_.stop:
+            raise DataError("without a stop distribution sentences never end", "give length")
+        if length is not None:
+            check_whole("length", length)
+
+    def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
+        if isinstance(init, Mapping):
+            return core.params(init)
+        if init is None or (isinstance(init, str) and init == "random"):
+            return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
+        raise LearnerError(f"init={shown(init)} is not known here", "'random', or tables")
+
+    def expected(self, sentences: Any, *, tags: Any = None) -> dict[str, Any]:
+        """Expected counts of all tables: what an E-step finds."""
+        self._require_fit()
+        shard = self.read(sentences, tags).everything
+        how = How(threads=self.threads)
+        return dict(self.core_.expect(self.raw_params_, shard, how).counts)

@@ -1,0 +1,131 @@
+"""Sentences as the E-steps of hidden Markov models see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.cut import parts
+from softcount.kernels.listed import Lists
+from softcount.kernels.packs import Packs, packed
+from softcount.types import Array
+
+LANES, ROWS = 128, 1 << 13
+"""A pack has so many sentences, and so many tokens unless one has more."""
+SPARSE = 4.0
+"""Lists of states are gone through if they have so many times fewer moves than whole matrices."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateSets:
+    """Sets of states that tokens may be in; set 0 has all of them.
+
+    ``allowed``  (sets, states): whether a state is in a set
+    """
+
+    allowed: Array
+
+    @classmethod
+    def all_of(cls, n_states: int) -> StateSets:
+        """No set but that of all states."""
+        return cls(np.ones((1, n_states), np.bool_))
+
+    @property
+    def n_states(self) -> int:
+        return int(self.allowed.shape[1])
+
+    @cached_property
+    def sizes(self) -> Array:
+        """How many states each set has."""
+        sizes: Array = self.allowed.sum(axis=1)
+        return sizes
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The states of each set."""
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
+        return Lists(indptr, np.nonzero(self.allowed)[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some sentences, and what is known of their states.
+
+    ``numbers``   the sentences' numbers in the corpus
+    ``observed``  numbers of words (tokens,), or vectors (tokens, dimensions)
+    ``indptr``    sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]``
+    ``sets``      which set of states each token may be in
+    ``weights``   how often each sentence counts
+    """
+
+    numbers: Array
+    observed: Array
+    indptr: Array
+    sets: Array
+    states: StateSets
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.indptr[-1])
+
+    @cached_property
+    def packs(self) -> Packs:
+        """The sentences, packed."""
+        return packed(self.indptr, LANES, ROWS)
+
+    @cached_property
+    def is_sparse(self) -> bool:
+        """Whether tokens may be in few states."""
+        sizes = self.states.sizes[self.sets].astype(float)
+        moves = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
+        return SPARSE * moves < self.n_tokens * self.states.n_states**2
+
+    @cached_property
+    def token_weights(self) -> Array:
+        """The weight of each token's sentence."""
+        return np.repeat(self.weights, np.diff(self.indptr))
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """The corpus of a hidden Markov model: one shard of all sentences, or mini-batches.
+
+    ``name_of``  what messages call a sentence
+    """
+
+    everything: Shard
+    name_of: Any = None
+
+    def __len__(self) -> int:
+        return len(self.everything)
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+        if batch_size is None:
+            return [self.everything]
+        return [self.select(some) for some in parts(len(self), len(self), batch_size, seed)]
+
+    def select(self, numbers: Array) -> Shard:
+        """Some of the sentences."""
+        whole = self.everything
+        lengths = np.diff(whole.indptr)[numbers]
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        tokens = np.arange(indptr[-1]) + np.repeat(whole.indptr[numbers] - indptr[:-1], lengths)
+        return Shard(
+            whole.numbers[numbers],
+            whole.observed[tokens],
+            indptr,
+            whole.sets[tokens],
+            whole.states,
+            whole.weights[numbers],
+        )
+
+    def name(self, number: int) -> str:
+        return f"sentence {number}" if self.name_of is None else str(self.name_of(number))

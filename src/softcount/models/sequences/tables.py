@@ -1,0 +1,96 @@
+"""The families of hidden Markov models, with what is known of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import LearnerError, shown
+from softcount.families import Categorical
+from softcount.models.sequences.core import MOVES, SECOND, START
+from softcount.models.sequences.emissions import TABLE
+from softcount.models.settings import check_number
+from softcount.types import Array
+
+NAMES = (START, SECOND, MOVES, TABLE)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which entries are zero for good, which rows stay as they are, which are one.
+
+    ``zero``    table → where its entries are zero
+    ``frozen``  names of tables that stay as they begin; or table → which rows
+    ``tied``    table → a number for each row: rows of the same number are one
+    """
+
+    zero: Mapping[str, Any]
+    frozen: Mapping[str, Any]
+    tied: Mapping[str, Any]
+
+    @classmethod
+    def given(cls, zero: Any, frozen: Any, tied: Any) -> Rows:
+        if frozen is not None and not isinstance(frozen, Mapping):
+            frozen = dict.fromkeys([frozen] if isinstance(frozen, str) else frozen, True)
+        for title, some in (("zero", zero), ("frozen", frozen), ("tied", tied)):
+            strange = set(some or ()) - set(NAMES)
+            if strange:
+                raise LearnerError(
+                    f"{title} speaks of a table {shown(sorted(strange)[0])}",
+                    f"tables are {', '.join(NAMES)}",
+                )
+        return cls(zero or {}, frozen or {}, tied or {})
+
+    def table(self, name: str, shape: tuple[int, int], prior: float) -> Categorical:
+        """A family."""
+        zero, frozen, tied = (some.get(name) for some in (self.zero, self.frozen, self.tied))
+        mask = None if zero is None else ~np.asarray(zero, np.bool_)
+        if mask is not None and mask.shape != shape:
+            raise LearnerError(
+                f"zero[{name!r}] has the shape {mask.shape}, the table {shape}",
+                "give one truth value for each entry",
+            )
+        held = None if frozen is None else np.broadcast_to(np.asarray(frozen, np.bool_), shape[0])
+        return Categorical(shape, prior, mask, held, tied)
+
+
+def chain_families(
+    rows: Rows, n_states: int, order: int, stop: bool, prior: float
+) -> dict[str, Categorical]:
+    """Start and moves."""
+    outcomes = n_states + stop
+    families = {START: rows.table(START, (1, n_states), prior)}
+    if order == 2:
+        families[SECOND] = rows.table(SECOND, (n_states, outcomes), prior)
+    families[MOVES] = rows.table(MOVES, (n_states**order, outcomes), prior)
+    return families
+
+
+def smoothings(given: float | Mapping[str, float]) -> tuple[float, float]:
+    """What is added to counts of moves (and starts), and to counts of emissions."""
+    if not isinstance(given, Mapping):
+        check_number("smoothing", given, "0: none; 0.1 is a little")
+        return float(given), float(given)
+    strange = set(given) - {MOVES, TABLE}
+    if strange:
+        raise LearnerError(
+            f"smoothing speaks of {shown(sorted(strange)[0])}", f"give {MOVES} and {TABLE}"
+        )
+    for name, number in given.items():
+        check_number(f"smoothing[{name!r}]", number)
+    return float(given.get(MOVES, 0.0)), float(given.get(TABLE, 0.0))
+
+
+def visits(start: Array, moves: Array, n_states: int) -> Array:
+    """The share of each state among tokens, by the tables of order 1; ends are moves[:, K:]."""
+    square = moves[:, :n_states]
+    ends = 1.0 - square.sum(axis=1)
+    again = square + np.maximum(ends, 1e-3)[:, None] * start.reshape(1, -1)
+    share = np.full(n_states, 1.0 / n_states)
+    for _ in range(200):
+        share = share @ again
+        share /= share.sum()
+    return share
