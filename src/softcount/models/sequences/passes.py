@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels import few_states, listed, packs
+from softcount.kernels import few_states, listed, listed_paths, packs
 from softcount.kernels.blas import single_threaded
 from softcount.kernels.pool import in_turn
 from softcount.models.sequences.shards import Shard
@@ -143,7 +143,7 @@ def drawn(
     text = (shard.indptr, moves, emitted, shard.states.lists, shard.numbers, np.uint64(stream))
 
     def work(first: int, last: int) -> None:
-        listed.draw(first, last, *text, found, paths)
+        listed_paths.draw(first, last, *text, found, paths)
 
     _in_pieces(work, shard, len(moves.start), threads)
     return paths, found
@@ -157,7 +157,7 @@ def best(
     text = (shard.indptr, moves, emitted, shard.states.lists)
 
     def work(first: int, last: int) -> None:
-        listed.best(first, last, *text, found, paths[0])
+        listed_paths.best(first, last, *text, found, paths[0])
 
     _in_pieces(work, shard, len(moves.start), threads)
     return paths, found
@@ -174,5 +174,5 @@ def counted(
     """What paths add up to."""
     tally = _tally(moves, len(emitted.table), emitted.rows, found)
     n_states = len(moves.start)
-    listed.count_paths(paths, shard.indptr, shard.weights, n_states, moves.order, tally)
+    listed_paths.count_paths(paths, shard.indptr, shard.weights, n_states, moves.order, tally)
     return tally
