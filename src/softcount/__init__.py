@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from softcount.models.senses import Sense, SenseInducer
     from softcount.models.sequences import HMM
+    from softcount.models.sequences.vectors import GaussianHMM
     from softcount.models.story import StoryModel, story, table
     from softcount.models.topics import LDA, PLSA
     from softcount.models.translate import Translator
@@ -127,6 +128,7 @@ _HOME = {
     ),
     "softcount.models.senses": ("Sense", "SenseInducer"),
     "softcount.models.sequences": ("HMM",),
+    "softcount.models.sequences.vectors": ("GaussianHMM",),
     "softcount.models.story": ("StoryModel", "story", "table"),
     "softcount.models.topics": ("LDA", "PLSA"),
     "softcount.show.over_time": ("topics_over_time",),
@@ -208,6 +210,7 @@ __all__ = [
     "DirichletProcessMixture",
     "Fit",
     "Gaussian",
+    "GaussianHMM",
     "GaussianMixture",
     "Gibbs",
     "GibbsAligner",

@@ -84,7 +84,7 @@ class HMMCore:
         weights = shard.weights[counted]
         attained = logs if how.fill == "sample" else tally.logs / how.temper
         return Stats(
-            {} if how.score_only else self._counts(shard, tally),
+            {} if how.score_only else self.counts(shard, tally),
             float(weights @ (logs + added)[counted]),
             float(weights @ (attained + added)[counted]),
             float(weights.sum()),
@@ -107,7 +107,8 @@ class HMMCore:
             paths, logs = passes.drawn(shard, moves, emitted, *drawn)
         return passes.counted(shard, moves, emitted, paths, logs)
 
-    def _counts(self, shard: Shard, tally: packs.Tally) -> dict[str, Counts]:
+    def counts(self, shard: Shard, tally: packs.Tally) -> dict[str, Counts]:
+        """What a tally says, as the families want it."""
         rows = tally.moves
         if self.stop:
             rows = np.concatenate([rows, tally.stop[:, None]], axis=1)

@@ -1,14 +1,13 @@
-"""What states emit: words, by a table or by features of words; or vectors."""
+"""What states emit: words, by a table or by features of words."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from softcount.families import Categorical, Gaussian, LogLinear
+from softcount.families import Categorical, LogLinear
 from softcount.families.base import Family
-from softcount.models.mixture.items import Points
 from softcount.models.sequences.shards import Shard
 from softcount.types import Array
 
@@ -57,21 +56,3 @@ class Words:
     def counts(self, shard: Shard, shares: Array) -> Array:
         by_state = np.ascontiguousarray(shares[:-1].T)
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
-
-
-class Vectors:
-    """Each token is a vector, scattered about the centre of its state."""
-
-    def __init__(self, family: Gaussian) -> None:
-        self.family = family
-
-    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
-        points = Points(shard.observed)
-        logs = self.family.log_density(params, points.x, points.outer(self.family.form))
-        peaks = logs.max(axis=1, initial=-np.inf)
-        peaks = np.where(np.isfinite(peaks), peaks, 0.0)
-        return np.exp(logs - peaks[:, None]), np.arange(len(logs)), peaks
-
-    def counts(self, shard: Shard, shares: Array) -> Any:
-        points = Points(shard.observed)
-        return self.family.statistics(points.x, shares, points.outer(self.family.form))

@@ -17,7 +17,7 @@ from softcount.models.sequences.core import MOVES, START, HMMCore
 from softcount.models.sequences.emissions import TABLE, Words
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
-from softcount.models.sequences.shards import Sentences, Shard
+from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
 from softcount.models.settings import check_whole
 from softcount.models.stored import AGAIN, strings
@@ -26,6 +26,10 @@ from softcount.types import Array
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
+
+
+MANY = 1e6
+"""Counts of a row of a table that is taken for what it is."""
 
 
 @dataclass(eq=False, repr=False)
@@ -46,7 +50,8 @@ class HMM(files.Stored, MarkovModel):
     ``tied``        table → a number for each row: rows with the same number are one
     ``lowercase``   words in lower case
     ``dtype``       "float32": less exact E-steps, in half the time
-    ``init``        "random", or tables as ``params_`` has them
+    ``init``        "random"; "spectral": from moments of neighbouring words (order 1); or tables
+                    as ``params_`` has them
 
     After `fit`: ``words_``, ``states_`` (names, if tags were given), ``params_``, ``trace_``.
 
@@ -139,7 +144,7 @@ class HMM(files.Stored, MarkovModel):
         sets, states = self.knowledge_.sets(told)
         known = len(self.vocabulary_.words)
         words = np.minimum(text.tokens, known).astype(np.int32)
-        weights = _weights(sample_weight, len(text))
+        weights = sentence_weights(sample_weight, len(text))
         shard = Shard(np.arange(len(text)), words, text.indptr, sets, states, weights)
         return Sentences(shard, text.name)
 
@@ -177,6 +182,13 @@ class HMM(files.Stored, MarkovModel):
         """p(word | state), (states, words)."""
         return self._words.table(self.raw_params_[TABLE])
 
+    def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
+        if not isinstance(init, str) or init != "spectral":
+            return super().start_values(core, corpus, init)
+        if self.order == 2:
+            raise LearnerError("there is no spectral start of order 2", "let init be random")
+        return lambda rng: _spectral(core, corpus.everything, rng)
+
     # names
     @property
     def words_(self) -> list[str]:
@@ -192,9 +204,7 @@ class HMM(files.Stored, MarkovModel):
         return [*names, *range(len(names), self.knowledge_.n_states)]
 
     def named(self, states: Array) -> list[Any]:
-        names = self.knowledge_.names
-        numbers = states.tolist()
-        return [names[k] if k < len(names) else k for k in numbers] if names else numbers
+        return self.knowledge_.called(states)
 
     def top_words(self, n: int = 10) -> list[list[str]]:
         """The most probable words of each state."""
@@ -241,13 +251,17 @@ class HMM(files.Stored, MarkovModel):
         return self.made_core()
 
 
-def _weights(given: Any, n: int) -> Array:
-    if given is None:
-        return np.ones(n)
-    weights = np.asarray(given, dtype=float)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise DataError(
-            f"sample_weight has the shape {weights.shape}, or strange values",
-            f"give {n} numbers, none of them negative",
-        )
-    return weights
+def _spectral(core: HMMCore, shard: Shard, rng: np.random.Generator) -> dict[str, Array]:
+    """Tables from moments; what families rule out is left out."""
+    from softcount.models.sequences.moments import spectral_start
+
+    size = (core.emission.family.param_shape[1], core.n_states)
+    found = spectral_start(shard.observed, shard.indptr, *size, rng, shard.weights)
+    moves = found["transitions"]
+    if core.stop:
+        moves = np.hstack([moves * (1.0 - found["stop"])[:, None], found["stop"][:, None]])
+    tables = {START: found["start"][None], MOVES: moves, TABLE: found["emissions"]}
+    return {
+        name: family.mean(MANY * tables[name], family.uniform())
+        for name, family in core.families.items()
+    }

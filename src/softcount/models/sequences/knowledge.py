@@ -148,6 +148,11 @@ class TagKnowledge:
         chosen: Array = of_word[text.tokens]
         return chosen
 
+    def called(self, states: Array) -> list[Any]:
+        """States by name, as far as they have one."""
+        numbers, names = states.tolist(), self.names
+        return [names[k] if k < len(names) else k for k in numbers] if names else numbers
+
     def number(self, name: str) -> int:
         """The state of a tag."""
         if not self.names and name.isdecimal() and int(name) < self.n_states:

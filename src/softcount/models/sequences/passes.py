@@ -94,8 +94,10 @@ def _add(total: packs.Tally, more: packs.Tally) -> None:
 
 def _pieces(sizes: Array, n_states: int) -> Array:
     """Where pieces of about equal size begin, and the end."""
+    if not len(sizes):
+        return np.zeros(2, np.int64)  # one piece with nothing in it
     ends = np.cumsum(sizes)
-    n = PIECES if len(ends) and ends[-1] * n_states >= MANY else 1
+    n = PIECES if ends[-1] * n_states >= MANY else 1
     wanted = np.linspace(0, ends[-1], n + 1)[1:-1] if n > 1 else np.zeros(0)
     return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(sizes)]]))
 

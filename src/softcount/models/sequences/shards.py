@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from softcount.corpus.cut import parts
+from softcount.errors import DataError
 from softcount.kernels.listed import Lists
 from softcount.kernels.packs import Packs, packed
 from softcount.types import Array
@@ -129,3 +130,16 @@ class Sentences:
 
     def name(self, number: int) -> str:
         return f"sentence {number}" if self.name_of is None else str(self.name_of(number))
+
+
+def sentence_weights(given: Any, n: int) -> Array:
+    """How often each of n sentences counts; None: once."""
+    if given is None:
+        return np.ones(n)
+    weights = np.asarray(given, dtype=float)
+    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise DataError(
+            f"sample_weight has the shape {weights.shape}, or strange values",
+            f"give {n} numbers, none of them negative",
+        )
+    return weights

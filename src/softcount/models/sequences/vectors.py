@@ -1,0 +1,285 @@
+"""Hidden Markov models of vectors: every state scatters them about a centre of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+
+from softcount import store
+from softcount.errors import DataError, LearnerError, StoreError
+from softcount.families import Gaussian
+from softcount.families.gaussian import NIW
+from softcount.kernels.listed_paths import count_paths
+from softcount.kernels.packs import Tally
+from softcount.models import files
+from softcount.models.learnable import FitOptions, all_or_nothing
+from softcount.models.mixture import GaussianMixture
+from softcount.models.mixture.items import Points
+from softcount.models.mixture.lloyd import cluster
+from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.emissions import TABLE
+from softcount.models.sequences.knowledge import TagKnowledge, Told
+from softcount.models.sequences.model import MarkovModel
+from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
+from softcount.models.sequences.tables import Rows, chain_families, smoothings
+from softcount.models.settings import check_whole
+from softcount.models.stored import AGAIN, numbers, strings
+from softcount.types import Array
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+LARGEST = 1e150
+"""No coordinate may be larger: sums of its square would overflow."""
+
+
+class Vectors:
+    """Each token is a vector, scattered about the centre of its state."""
+
+    def __init__(self, family: Gaussian) -> None:
+        self.family = family
+
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
+        points = Points(shard.observed)
+        logs = self.family.log_density(params, points.x, points.outer(self.family.form))
+        peaks = logs.max(axis=1, initial=-np.inf)
+        peaks = np.where(np.isfinite(peaks), peaks, 0.0)
+        return np.exp(logs - peaks[:, None]), np.arange(len(logs)), peaks
+
+    def counts(self, shard: Shard, shares: Array) -> Array:
+        points = Points(shard.observed)
+        return self.family.statistics(points.x, shares, points.outer(self.family.form))
+
+
+@dataclass(eq=False, repr=False)
+class GaussianHMM(files.Stored, MarkovModel):
+    """A hidden Markov model of vectors: p(x_i | z_i = k) = N(x_i; μ_k, Σ_k).
+
+    ``n_states``    how many states; None: as many as there are tags
+    ``covariance``  "full", "tied", "diag" or "spherical"
+    ``floor``       the least variance, as a share of the data's
+    ``prior``       an `NIW`, for learners with priors; None: a weak one on the scale of the data
+    ``smoothing``   added to counts of starts and transitions
+    ``init``        "kmeans", or tables as ``params_`` has them
+
+    For the other settings see `HMM`; transitions and starts are its, too.
+
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.normal([[0.0]] * 5 + [[9.0]] * 5) for _ in range(4)]
+    >>> model = GaussianHMM(2).fit(walks)
+    >>> sorted(model.means_[:, 0].round().tolist()), model.predict(walks)[0][4:6]
+    ([-0.0, 9.0], [1, 0])
+    """
+
+    n_states: int | None = None
+    _: KW_ONLY
+    covariance: str = "full"
+    floor: float = 1e-6
+    prior: NIW | None = None
+    order: int = 1
+    stop: bool = True
+    smoothing: float = 0.0
+    zero: Mapping[str, Any] | None = None
+    frozen: Any = None
+    tied: Mapping[str, Any] | None = None
+    dtype: str = "float64"
+    init: Any = None
+    learner: Learner | None = None
+    engine: Engine | None = None
+    random_state: Any = 0
+
+    # learning
+    def fit(  # type: ignore[override]  # tags come with the sequences
+        self,
+        sequences: Any,
+        tags: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from sequences of vectors: arrays (length, dimensions); for the rest see `HMM`."""
+        with all_or_nothing(self):
+            core, corpus = self.bind(sequences, tags, sample_weight)
+            return self.learn(core, corpus, init, **options)
+
+    def bind(
+        self, sequences: Any, tags: Any = None, sample_weight: Any = None
+    ) -> tuple[HMMCore, Sentences]:
+        """The core and the corpus."""
+        self._check_settings()
+        points, indptr = _points(sequences)
+        if not len(points):
+            raise DataError("there is not a single vector in the sequences", "look at the data")
+        weights = sentence_weights(sample_weight, len(indptr) - 1)
+        of_tokens = np.repeat(weights, np.diff(indptr))
+        told = _told(indptr, tags)
+        self.knowledge_ = TagKnowledge.of(told.names, self.n_states, None, None)
+        self.n_features_in_ = points.shape[1]
+        self.offset_ = np.average(points, axis=0, weights=of_tokens if of_tokens.any() else None)
+        family = self._gaussian(points - self.offset_, of_tokens)
+        return self.made_core(family), self._corpus(points, indptr, told, weights)
+
+    def _gaussian(self, points: Array, weights: Array | None) -> Gaussian:
+        if self.covariance not in ("full", "tied", "diag", "spherical"):
+            raise LearnerError(
+                f"covariance={self.covariance!r} is unknown", "full, tied, diag or spherical"
+            )
+        k: Any = self.knowledge_.n_states
+        like = GaussianMixture(
+            k,
+            covariance=self.covariance,  # type: ignore[arg-type]
+            floor=self.floor,
+            prior=self.prior,
+            learner=self.learner,
+        )
+        return like.gaussian(Points(points), weights)
+
+    def made_core(self, family: Gaussian) -> HMMCore:
+        """The core for such emissions."""
+        k = self.knowledge_.n_states
+        maximises = self.learner is None or self.learner.m == "maximise"
+        moves, _ = smoothings(self.smoothing)
+        if not maximises and moves == 0.0:
+            raise LearnerError(
+                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
+            )
+        rows = Rows.given(self.zero, self.frozen, self.tied)
+        chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
+        kind = (k, self.order, self.stop, self.dtype)
+        return HMMCore("GaussianHMM", chain, Vectors(family), *kind)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.n_states is not None:
+            check_whole("n_states", self.n_states)
+
+    def _corpus(self, points: Array, indptr: Array, told: Told, weights: Array) -> Sentences:
+        sets, states = self.knowledge_.sets(told)
+        shifted = points - self.offset_
+        shard = Shard(np.arange(len(weights)), shifted, indptr, sets, states, weights)
+        return Sentences(shard, lambda n: f"sequence {n}")
+
+    def read(self, sentences: Any, tags: Any = None) -> Sentences:
+        points, indptr = _points(sentences, self.n_features_in_)
+        return self._corpus(points, indptr, _told(indptr, tags), np.ones(len(indptr) - 1))
+
+    def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
+        if isinstance(init, Mapping):
+            return core.params(init)
+        if init is None or (isinstance(init, str) and init == "kmeans"):
+            return lambda rng: _clustered(core, corpus.everything, rng)
+        return super().start_values(core, corpus, init)
+
+    # what was learned
+    @property
+    def means_(self) -> Array:
+        """The centre of each state, (states, dimensions)."""
+        self._require_fit()
+        means: Array = self._family.means(self.raw_params_[TABLE]) + self.offset_
+        return means
+
+    @property
+    def covariances_(self) -> Array:
+        """full, tied (states, D, D); diag (states, D); spherical (states,)"""
+        self._require_fit()
+        return self._family.covariances(self.raw_params_[TABLE])
+
+    @property
+    def _family(self) -> Gaussian:
+        family = self.core_.emission.family
+        assert isinstance(family, Gaussian)
+        return family
+
+    def named(self, states: Array) -> list[Any]:
+        return self.knowledge_.called(states)
+
+    def generate(
+        self, n: int = 1, random_state: Any = 0, *, length: int | None = None
+    ) -> list[tuple[Array, list[Any]]]:
+        """New sequences, each with its states."""
+        self._require_fit()
+        self._demand_length(length)
+        rng = np.random.default_rng(random_state)
+        family, table = self._family, self.raw_params_[TABLE]
+        made = []
+        for _ in range(n):
+            states = np.array(self._drawn_states(length, rng))
+            noise = rng.standard_normal((len(states), family.n_dims))
+            spread = family.form.whitened(noise, family.precisions(table)[states])
+            made.append((self.means_[states] + spread, self.named(states)))
+        return made
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        facts = {"tags": list(self.knowledge_.names), "n_states": self.knowledge_.n_states}
+        return {"offset": self.offset_}, facts
+
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
+        tags, k = stored.meta["tags"], stored.meta["n_states"]
+        strings(tags, len(tags), "tags")
+        if not isinstance(k, int) or len(stored.arrays[files.TABLE + TABLE]) != k:
+            raise StoreError("the tables do not fit the states", AGAIN)
+        self._check_settings()
+        self.knowledge_ = TagKnowledge.of(tags, k, None, None)
+        self.offset_ = numbers(stored, "offset", (self.n_features_in_,))
+        return self.made_core(self._gaussian(np.zeros((0, self.n_features_in_)), None))
+
+
+def _told(indptr: Array, tags: Any) -> Told:
+    """Tags of tokens that have no words."""
+    return Told.of([["·"] * n for n in np.diff(indptr).tolist()], tags, None, False)
+
+
+def _points(sequences: Any, n_dims: int | None = None) -> tuple[Array, Array]:
+    """All vectors, one sequence after the other, and where sequences begin."""
+    parts = [_part(n, given) for n, given in enumerate(sequences)]
+    full = [part for part in parts if len(part)]
+    if n_dims is None and not full:
+        raise DataError("there is not a single vector in the sequences", "look at the data")
+    wanted = full[0].shape[1] if n_dims is None else n_dims
+    for n, part in enumerate(parts):
+        if len(part) and part.shape[1] != wanted:
+            raise DataError(
+                f"sequence {n} has {part.shape[1]} dimensions, not {wanted}",
+                "give vectors of one length",
+            )
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    points = np.concatenate([np.zeros((0, wanted)), *full])
+    return points, np.concatenate([np.zeros(1, np.int64), ends])
+
+
+def _part(n: int, given: Any) -> Array:
+    try:
+        part = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"sequence {n} is not numbers", "give arrays (length, dims)") from None
+    if part.size and (part.ndim != 2 or not np.abs(part).max() <= LARGEST):
+        raise DataError(
+            f"sequence {n} has the shape {part.shape}, or a value that is no number",
+            "give arrays (length, dimensions) of finite numbers",
+        )
+    return part if part.size else np.zeros((0, 0))
+
+
+def _clustered(core: HMMCore, shard: Shard, rng: np.random.Generator) -> dict[str, Array]:
+    """Tables of states that are clusters of vectors, as far as these may have them."""
+    k = core.n_states
+    labels = cluster(shard.observed, k, shard.token_weights, rng)
+    allowed = shard.states.allowed[shard.sets]
+    first = allowed.argmax(axis=1)
+    labels = np.where(allowed[np.arange(len(labels)), labels], labels, first)
+    rows = k**core.order + (k if core.order == 2 else 0)
+    into = np.arange(len(labels))
+    sums = (np.zeros(k), np.zeros((rows, k)), np.zeros(rows))
+    tally = Tally(np.zeros((len(labels), k)), into, np.zeros(len(shard)), *sums)
+    count_paths(labels[None].astype(np.int32), shard.indptr, shard.weights, k, core.order, tally)
+    counts = core.counts(shard, tally)
+    families = dict(core.families)
+    emissions = families.pop(TABLE)
+    start = {n: f.mean(counts[n], f.uniform()) for n, f in families.items()}  # all is possible
+    return {**start, TABLE: emissions.maximise(counts[TABLE], emissions.uniform(), rng)}
