@@ -32,6 +32,7 @@ from softcount.families.rows import (
     normalise,
     row_sums,
     rows_alike,
+    shares,
     sum_of_logs,
 )
 from softcount.types import Array, Counts, SparseCounts
@@ -202,7 +203,16 @@ class DirichletRows(Family):
 
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         self.require_mode()
+        if isinstance(self.alpha, float) and not self._has_exceptions:
+            flat = np.asarray(counts, dtype=np.float64).reshape(-1)
+            made = shares(flat, self.alpha - 1.0, self.indptr, self._inside(old))
+            return made.reshape(self.shape)
         return self._settle(self._pooled(counts) + (self.alpha - 1.0), old)
+
+    @property
+    def _has_exceptions(self) -> bool:
+        """Whether some rows are tied or held, or some entries fixed at zero."""
+        return not (self.ties is None and self.mask is None and self.held is None)
 
     def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         mass = self._pooled(counts) + self.alpha

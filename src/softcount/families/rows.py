@@ -44,6 +44,21 @@ def normalise(mass: Array, indptr: Array, old: Array) -> Array:
 
 
 @njit
+def shares(counts: Array, more: float, indptr: Array, old: Array) -> Array:
+    """`normalise` of counts, none below 0, with ``more`` added to each, at one go."""
+    out = np.empty(len(counts))
+    for row in range(len(indptr) - 1):
+        start, end = indptr[row], indptr[row + 1]
+        total = 0.0
+        for entry in range(start, end):
+            out[entry] = max(counts[entry], 0.0) + more
+            total += out[entry]
+        for entry in range(start, end):
+            out[entry] = out[entry] / total if total > 0.0 else old[entry]
+    return out
+
+
+@njit
 def sum_of_logs(values: Array) -> float:
     """Σ log v, by the logs of products: a multiplication takes less time than a logarithm."""
     total, product = 0.0, 1.0

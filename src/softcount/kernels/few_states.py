@@ -13,10 +13,13 @@ import numpy as np
 from softcount.kernels.jit import lean, merged
 from softcount.kernels.listed import Lists, Moves, most_cells
 from softcount.kernels.packs import Emitted, Tally
+from softcount.kernels.prefetch import AHEAD, ask
 from softcount.types import Array
 
-SMALL, LARGE = 1e-200, 1e200
-"""Products of chances are made logarithms before they leave these bounds."""
+SMALL, LARGE = 1e-150, 1e150
+"""Products of chances are made logarithms before they leave the square of these bounds."""
+TINY = float(np.finfo(np.float64).tiny)
+"""What is smaller counts as impossible: its inverse is no number."""
 
 
 @merged
@@ -36,6 +39,12 @@ def _reached(
     return total
 
 
+@merged
+def _ask_for(t: int, table: Array, rows: Array, sets: Array, indptr: Array, states: Array) -> None:
+    """Token t's row of a table, where its first state is."""
+    ask(table, rows[t] * table.shape[1] + states[indptr[sets[t]]])
+
+
 @lean
 def _forward(
     first: int,
@@ -48,32 +57,40 @@ def _forward(
     indptr: Array,
     states: Array,
     alpha: Array,
+    emit: Array,
     begins: Array,
     scales: Array,
 ) -> float:
-    """α of a sentence's tokens, from ``begins`` on; gives log p, −inf if that cannot be."""
+    """α and emissions of a sentence's tokens, from ``begins`` on; gives log p, −inf: impossible."""
     logs, product, begin = 0.0, 1.0, 0
     low = high = 0
     for i in range(n):
         chosen, row = sets[first + i], rows[first + i]
         own, end, total = indptr[chosen], indptr[chosen + 1], 0.0
+        if i + AHEAD < n:
+            _ask_for(first + i + AHEAD, emissions, rows, sets, indptr, states)
         for v in range(own, end):
             state = states[v]
             if i == 0:
                 chance = start[state]
             else:
                 chance = _reached(state, low, high, states, alpha, begins[i - 1], table)
-            chance *= emissions[row, state]
+            emit[begin + v - own] = emissions[row, state]
+            chance *= emit[begin + v - own]
             alpha[begin + v - own] = chance
             total += chance
-        if not total >= SMALL / LARGE:
+        if not total >= TINY:
             return -np.inf
+        inverse = 1.0 / total
         for v in range(begin, begin + end - own):
-            alpha[v] /= total
+            alpha[v] *= inverse
         scales[i], begins[i] = total, begin
         begin += end - own
         low, high = own, end
-        product *= total
+        if total < SMALL or total > LARGE:
+            logs += math.log(total)
+        else:
+            product *= total
         if product < SMALL or product > LARGE:
             logs, product = logs + math.log(product), 1.0
     return logs + math.log(product)
@@ -86,12 +103,11 @@ def _backward(
     factor: float,
     table: Array,
     stop: Array,
-    emissions: Array,
-    rows: Array,
     sets: Array,
     indptr: Array,
     states: Array,
     alpha: Array,
+    emit: Array,
     begins: Array,
     scales: Array,
     beta: Array,
@@ -108,11 +124,13 @@ def _backward(
         beta[v - own] = stop[states[v]] * factor
         ends[states[v]] += alpha[begins[n - 1] + v - own] * beta[v - own]
     for i in range(n - 1, -1, -1):
-        row, target, begin = rows[first + i], into[first + i], begins[i]
+        target, begin, inverse = into[first + i], begins[i], 1.0 / scales[i]
+        if i >= AHEAD:
+            _ask_for(first + i - AHEAD, shares, into, sets, indptr, states)
         for v in range(own, end):
             share = alpha[begin + v - own] * beta[v - own]
             shares[target, states[v]] += share
-            later[v - own] = emissions[row, states[v]] * beta[v - own] / scales[i]
+            later[v - own] = emit[begin + v - own] * beta[v - own] * inverse
             if i == 0:
                 starts[states[v]] += share
         if i == 0:
@@ -144,14 +162,15 @@ def gone_through(
     k = len(moves.start)
     alpha, begins, scales = np.empty(most), np.empty(longest, np.int64), np.empty(longest)
     beta, later = np.empty(k), np.empty(k)
-    text = (emitted.table, emitted.rows, emitted.sets, lists.indptr, lists.states)
-    room = (alpha, begins, scales)
+    text = (emitted.sets, lists.indptr, lists.states)
+    room = (alpha, np.empty(most), begins, scales)
     sums = (tally.shares, tally.into, tally.start, tally.moves, tally.stop)
     for s in range(first, last):
         begin, n = indptr[s], indptr[s + 1] - indptr[s]
         if n == 0:
             continue
-        tally.logs[s] = _forward(begin, n, moves.start, moves.table, *text, *room)
+        rows = (emitted.table, emitted.rows)
+        tally.logs[s] = _forward(begin, n, moves.start, moves.table, *rows, *text, *room)
         if tally.logs[s] == -np.inf:
             continue
         chosen, total = emitted.sets[begin + n - 1], 0.0

@@ -321,6 +321,19 @@ def _segments(begins: Array, most: int) -> Array:
 
 
 @njit
+def _largest(first: int, last: int, packs: Packs, most: int) -> tuple[int, int]:
+    """The most rows of a segment, and the most sentences of a pack."""
+    rows = lanes = 0
+    for p in range(first, last):
+        begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
+        cuts = _segments(begins, most)
+        for s in range(len(cuts) - 1):
+            rows = max(rows, begins[cuts[s + 1]] - begins[cuts[s]])
+        lanes = max(lanes, packs.sentences[p + 1] - packs.sentences[p])
+    return rows, lanes
+
+
+@njit
 def gone_through(
     first: int,
     last: int,
@@ -338,15 +351,12 @@ def gone_through(
     """
     met = np.empty_like(chain.moves)
     nothing = np.empty((0, len(chain.start)), chain.start.dtype)
+    at = _room(*_largest(first, last, packs, most), chain.moves)
     for p in range(first, last):
         begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
         order = packs.order[packs.sentences[p] : packs.sentences[p + 1]]
         cuts = _segments(begins, most)
         n_segments, lanes = len(cuts) - 1, len(order)
-        longest = 0
-        for s in range(n_segments):
-            longest = max(longest, begins[cuts[s + 1]] - begins[cuts[s]])
-        at = _room(longest, lanes, chain.moves)
         kept = np.empty((n_segments * lanes, len(chain.start)), chain.start.dtype)
         for s in range(n_segments):
             own, ahead = _segment(begins, cuts, s)

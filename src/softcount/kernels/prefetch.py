@@ -23,8 +23,8 @@ _BYTE = ir.IntType(8).as_pointer()
 
 
 @typed_intrinsic
-def _ask(typing: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]``; it need not be there at all."""
+def ask(typing: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of an array's number ``index``; there need not be any."""
     signature = types.void(array, types.intp)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -43,4 +43,4 @@ def _ask(typing: Any, array: Any, index: Any) -> Any:
 def prefetch(array: Array, first: int, count: int) -> None:
     """Ask for ``array[first : first + count]``."""
     for at in range(first, first + count, _LINE // array.itemsize):
-        _ask(array, at)
+        ask(array, at)

@@ -232,7 +232,13 @@ class HMM(files.Stored, MarkovModel):
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
         facts = {"words": list(self.vocabulary_.words), "tags": list(self.knowledge_.names)}
-        return {"often": self.often_}, {**facts, "n_states": self.knowledge_.n_states}
+        return {"often": self.often_}, {**facts, "n_states": int(self.knowledge_.n_states)}
+
+    @classmethod
+    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+        model = super().restore(stored, **given)
+        model._see_rare_words()
+        return model
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
         n = self.n_features_in_

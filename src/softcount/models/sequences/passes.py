@@ -13,8 +13,9 @@ from softcount.kernels.pool import in_turn
 from softcount.models.sequences.shards import Shard
 from softcount.types import Array
 
-MANY, PIECES = 1 << 22, 4
-"""From so many posteriors on, work is shared out among so many, whatever the threads."""
+MANY, PIECES = 1 << 18, 4
+"""From so many tokens on, work is shared out among so many, whatever the threads: each has counts
+of its own, which are added up in one order."""
 SEGMENT = 1 << 22
 """A matrix has at most so many numbers: longer sentences are gone through in segments."""
 
@@ -92,12 +93,12 @@ def _add(total: packs.Tally, more: packs.Tally) -> None:
         into += getattr(more, name)
 
 
-def _pieces(sizes: Array, n_states: int) -> Array:
+def _pieces(sizes: Array) -> Array:
     """Where pieces of about equal size begin, and the end."""
     if not len(sizes):
         return np.zeros(2, np.int64)  # one piece with nothing in it
     ends = np.cumsum(sizes)
-    n = PIECES if ends[-1] * n_states >= MANY else 1
+    n = PIECES if ends[-1] >= MANY else 1
     wanted = np.linspace(0, ends[-1], n + 1)[1:-1] if n > 1 else np.zeros(0)
     return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(sizes)]]))
 
@@ -117,7 +118,7 @@ def _packed(
 
     own = shard.packs
     rows = np.diff(own.begins[np.append(own.positions[:-1], -1)]) if len(own.begins) else []
-    return work, _pieces(np.asarray(rows), len(start))
+    return work, _pieces(np.asarray(rows))
 
 
 def _listed(
@@ -129,7 +130,7 @@ def _listed(
         text = (shard.indptr, moves, emitted, shard.states.lists, shard.weights)
         kernel(first, last, *text, tally, counting)
 
-    return work, _pieces(np.diff(shard.indptr), len(moves.start))
+    return work, _pieces(np.diff(shard.indptr))
 
 
 def drawn(
@@ -147,7 +148,7 @@ def drawn(
     def work(first: int, last: int) -> None:
         listed_paths.draw(first, last, *text, found, paths)
 
-    _in_pieces(work, shard, len(moves.start), threads)
+    _in_pieces(work, shard, threads)
     return paths, found
 
 
@@ -161,12 +162,12 @@ def best(
     def work(first: int, last: int) -> None:
         listed_paths.best(first, last, *text, found, paths[0])
 
-    _in_pieces(work, shard, len(moves.start), threads)
+    _in_pieces(work, shard, threads)
     return paths, found
 
 
-def _in_pieces(work: Callable[[int, int], None], shard: Shard, n_states: int, threads: int) -> None:
-    bounds = _pieces(np.diff(shard.indptr), n_states)
+def _in_pieces(work: Callable[[int, int], None], shard: Shard, threads: int) -> None:
+    bounds = _pieces(np.diff(shard.indptr))
     in_turn(lambda piece: work(bounds[piece], bounds[piece + 1]), len(bounds) - 1, threads)
 
 

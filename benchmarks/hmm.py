@@ -1,0 +1,204 @@
+"""Hidden Markov models: CPU seconds an EM iteration beside hmmlearn, in one run and one thread.
+
+Sentences are simulated from a hidden Markov model (words by a power law, some 24 of them each):
+
+    (a)  45 states, 10,000 words, 100,000 tokens
+    (b)  100 states, 50,000 words, 1,000,000 tokens
+
+hmmlearn's `CategoricalHMM(implementation="scaling")` begins at the same parameters. An iteration
+is an E-step and an M-step. Also: a dictionary of tags (some two a word), the share of the
+machine's peak (that of one large matrix product) that the E-step reaches, one sentence of a
+million tokens, and the collapsed sampler.
+
+    python benchmarks/hmm.py [--json] [--fast]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import softcount as sc
+from softcount.corpus.bitext import Side
+from softcount.corpus.sequences import Sequences
+from softcount.kernels.blas import single_threaded
+
+ONE = sc.Local(threads=1)
+LENGTH = 24
+
+
+class Size(NamedTuple):
+    """How large a simulation is."""
+
+    states: int
+    words: int
+    tokens: int
+
+
+SIZES = {"a": Size(45, 10_000, 100_000), "b": Size(100, 50_000, 1_000_000)}
+
+
+class Simulated(NamedTuple):
+    """Sentences, and parameters near those that made them."""
+
+    text: Sequences
+    start: np.ndarray
+    moves: np.ndarray
+    emissions: np.ndarray
+    states: np.ndarray
+
+
+def simulated(size: Size, seed: int = 0) -> Simulated:
+    rng = np.random.default_rng(seed)
+    k, v, n = size
+    zipf = 1.0 / np.arange(1, v + 1)
+    emissions = rng.gamma(0.1, size=(k, v)) * zipf + 1e-9
+    emissions /= emissions.sum(axis=1, keepdims=True)
+    moves = rng.dirichlet(np.full(k, 0.3), k) * 0.9 + 0.1 / k
+    start = rng.dirichlet(np.ones(k))
+    lengths = rng.integers(LENGTH // 2, LENGTH * 3 // 2, n * 2 // LENGTH)
+    lengths = lengths[: np.searchsorted(np.cumsum(lengths), n) + 1]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    states, tokens = drawn(rng, indptr, start, moves, emissions)
+    words = [f"w{w}" for w in range(v)]
+    return Simulated(Sequences(Side(words, tokens, indptr)), start, moves, emissions, states)
+
+
+def drawn(
+    rng: np.random.Generator, indptr: np.ndarray, start: Any, moves: Any, emissions: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """States and words, position by position over all sentences."""
+    lengths, sums = np.diff(indptr), np.cumsum(moves, axis=1)
+    states = np.zeros(indptr[-1], np.int64)
+    now = rng.choice(len(start), len(lengths), p=start)
+    for i in range(lengths.max()):
+        there = np.flatnonzero(lengths > i)
+        if i:
+            chance = rng.random(len(there))[:, None]
+            now[there] = np.minimum((chance > sums[now[there]]).sum(axis=1), len(start) - 1)
+        states[indptr[there] + i] = now[there]
+    tokens = np.empty(len(states), np.int32)
+    for k in range(len(start)):
+        own = np.flatnonzero(states == k)
+        tokens[own] = rng.choice(emissions.shape[1], len(own), p=emissions[k])
+    return states, tokens
+
+
+def cpu(work: Callable[[], Any]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def ours(data: Simulated, steps: int = 3, **settings: Any) -> float:
+    """The cheapest of some EM iterations."""
+    ticks: list[float] = []
+    learner = sc.EM(max_iter=steps, tol=0)
+    k = len(data.start)
+    model = sc.HMM(None if "dictionary" in settings else k, stop=False, learner=learner, engine=ONE)
+    model.set_params(**settings)
+    start = {
+        "start": data.start[None],
+        "transitions": data.moves,
+        "emissions": data.emissions * 0.9 + 0.1 / data.emissions.shape[1],
+    }
+    model.fit(data.text, init=start, on_step=lambda _, to=ticks: to.append(time.process_time()))
+    return float(np.min(np.diff(ticks)))
+
+
+def hmmlearn(data: Simulated) -> float:
+    """An EM iteration of hmmlearn."""
+    from hmmlearn.hmm import CategoricalHMM
+
+    model = CategoricalHMM(
+        len(data.start), implementation="scaling", n_iter=1, tol=0, init_params=""
+    )
+    model.n_features = data.emissions.shape[1]
+    model.startprob_, model.transmat_ = data.start, data.moves
+    model.emissionprob_ = data.emissions * 0.9 + 0.1 / data.emissions.shape[1]
+    return cpu(lambda: model.fit(data.text.tokens[:, None], data.text.lengths))
+
+
+def dictionary(data: Simulated) -> dict[str, list[str]]:
+    """The states that made each word, and one more for every other word."""
+    rng = np.random.default_rng(1)
+    pairs = set(zip(data.text.tokens.tolist(), data.states.tolist(), strict=True))
+    often: dict[int, list[int]] = {}
+    for w, k in sorted(pairs):
+        often.setdefault(w, []).append(k)
+    return {
+        f"w{w}": [str(k) for k in {*tags[:2], *rng.integers(len(data.start), size=w % 2).tolist()}]
+        for w, tags in often.items()
+    }
+
+
+def peak(dtype: str) -> float:
+    """GFLOP/s of a large matrix product."""
+    n = 768
+    a = np.ones((n, n), dtype)
+    with single_threaded():
+        return 2 * n**3 / min(cpu(lambda: a @ a) for _ in range(8)) / 1e9
+
+
+def measure(size: Size, peers: bool) -> dict[str, float]:
+    data = simulated(size)
+    k, n = size.states, len(data.text.tokens)
+    figures: dict[str, float] = {"tokens": float(n)}
+    for dtype in ("float64", "float32"):
+        seconds = ours(data, dtype=dtype)
+        figures[f"{dtype}, ms an iteration"] = 1e3 * seconds
+        reached = 6 * n * k**2 / seconds / 1e9
+        figures[f"{dtype}, share of peak, whole iteration"] = reached / peak(dtype)
+    if peers:
+        theirs = hmmlearn(data)
+        figures["hmmlearn, ms an iteration"] = 1e3 * theirs
+        for dtype in ("float64", "float32"):
+            mine = figures[f"{dtype}, ms an iteration"]
+            figures[f"{dtype}, times faster than hmmlearn"] = 1e3 * theirs / mine
+    told = ours(data, dictionary=dictionary(data))
+    figures["dictionary, ms an iteration"] = 1e3 * told
+    figures["dictionary, times faster than float64"] = figures["float64, ms an iteration"] / (
+        1e3 * told
+    )
+    return figures
+
+
+def one_long_sentence(n: int = 1_000_000) -> dict[str, float]:
+    data = simulated(Size(45, 10_000, n))
+    text = data.text.side
+    whole = Sequences(Side(text.words, text.tokens, np.array([0, len(text.tokens)])))
+    seconds = ours(data._replace(text=whole), steps=1)
+    return {"one sentence of a million tokens, 45 states, s an iteration": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--fast", action="store_true", help="(a) alone")
+    options = parser.parse_args()
+    peers = find_spec("hmmlearn") is not None
+    if not peers:
+        print("not installed, left out: hmmlearn", file=sys.stderr)
+    figures = {}
+    for name, size in SIZES.items():
+        if name == "a" or not options.fast:
+            for title, value in measure(size, peers).items():
+                figures[f"({name}) {title}"] = value
+    if not options.fast:
+        figures |= one_long_sentence()
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for title, value in figures.items():
+        print(f"{title:62} {value:,.4g}")
+
+
+if __name__ == "__main__":
+    main()
