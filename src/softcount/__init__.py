@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from softcount.show.alignment import alignment_report
     from softcount.show.alignment_text import alignment_view
     from softcount.show.over_time import topics_over_time
+    from softcount.show.sequences import tagging_report
     from softcount.show.topics import topic_report
     from softcount.store import load
     from softcount.theory import decompose
@@ -134,6 +135,7 @@ _HOME = {
     "softcount.show.over_time": ("topics_over_time",),
     "softcount.show.alignment": ("alignment_report",),
     "softcount.show.alignment_text": ("alignment_view",),
+    "softcount.show.sequences": ("tagging_report",),
     "softcount.show.topics": ("topic_report",),
     "softcount.learners": (
         "EM",
@@ -271,6 +273,7 @@ __all__ = [
     "story",
     "symmetrise",
     "table",
+    "tagging_report",
     "topic_report",
     "topics_over_time",
 ]

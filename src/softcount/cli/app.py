@@ -17,6 +17,7 @@ from softcount.cli import (
     senses,
     similar,
     story,
+    tag,
     topics,
     translate,
 )
@@ -37,6 +38,7 @@ app.command("similar")(similar.similar)
 app.command("senses")(senses.senses)
 app.command("align")(align.align)
 app.command("translate")(translate.translate)
+app.command("tag")(tag.tag)
 app.command("story")(story.story)
 app.add_typer(corpus.group, name="corpus")
 app.command("demo")(demo.demo)
@@ -67,5 +69,6 @@ def softcount(
     softcount cluster documents.txt -k 20 --html classes.html
     softcount topics documents.txt -k 50 --html topics.html
     softcount align -i corpus.fr-en > links.txt
+    softcount tag sentences.txt -k 45 > states.txt
     softcount story examples/coins.py tosses.txt --chars
     """

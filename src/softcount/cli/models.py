@@ -18,18 +18,21 @@ if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
     from softcount.models.mixture.base import Clusterer, Mixture
     from softcount.models.mixture.naive_bayes import NaiveBayes
     from softcount.models.senses import SenseInducer
+    from softcount.models.sequences import HMM
     from softcount.models.topics.model import TopicModel
     from softcount.models.translate import Translator
 
 CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
 TOPICS, SIMILAR = "softcount topics", "softcount similar"
 ALIGN, TRANSLATE = "softcount align", "softcount translate"
+TAG = "softcount tag"
 COMMANDS = {
     "SenseInducer": SENSES,
     **dict.fromkeys(("LDA", "PLSA"), TOPICS),
     **dict.fromkeys(("Aligner", "GibbsAligner"), ALIGN),
     **dict.fromkeys(("IBM1", "IBM2", "Diagonal", "HMMAligner"), ALIGN),
     "Translator": TRANSLATE,
+    "HMM": TAG,
 }
 """Which command uses models of which kind; of mixtures see `_command_for`."""
 
@@ -117,6 +120,14 @@ def load_translator(path: Path) -> Translator:
     from softcount.models.translate import Translator
 
     return Translator.restore(_stored(path, TRANSLATE))
+
+
+def load_tagger(path: Path, threads: int | None) -> HMM:
+    """The model in a file, if it tags words."""
+    from softcount.engines import Local
+    from softcount.models.sequences import HMM
+
+    return HMM.restore(_stored(path, TAG), engine=Local(threads))
 
 
 def _stored(path: Path, command: str) -> store.Stored:

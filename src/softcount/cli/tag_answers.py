@@ -1,0 +1,218 @@
+"""What ``softcount tag`` prints: sentences with their states, and an overview of these."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from softcount.cli.answers import few_named
+from softcount.cli.tag_options import Decoder
+from softcount.cli.tag_text import TagText
+from softcount.errors import DataError
+
+if TYPE_CHECKING:
+    from softcount.corpus.tagged import Tagged
+    from softcount.models.sequences import HMM
+
+NOTHING = "_"
+"""In place of states that nobody knows."""
+PROBABILITY, STATE = "Prob", "State"
+"""Keys in MISC."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """States of sentences.
+
+    ``states``  those of each sentence; None: no sequence of states could have produced it
+    ``shares``  how probable each of them is, if that is wanted
+    """
+
+    text: TagText
+    states: Sequence[Sequence[Any] | None]
+    shares: Sequence[Sequence[float] | None] | None = None
+
+    @property
+    def impossible(self) -> list[int]:
+        """The lines of sentences that cannot be."""
+        return [self.text.line(n) for n, states in enumerate(self.states) if states is None]
+
+    def remark(self) -> str:
+        """A sentence on these; empty if there are none."""
+        lines = self.impossible
+        if not lines:
+            return ""
+        return (
+            f"{few_named(lines)} cannot come about: no sequence of states has such words. "
+            "They get no states; a model that is learned with --smoothing allows them"
+        )
+
+    def filled(self) -> list[list[Any]]:
+        """States of every word, None where there are none."""
+        lengths = self.text.sequences.lengths.tolist()
+        return [
+            [None] * length if states is None else list(states)
+            for states, length in zip(self.states, lengths, strict=True)
+        ]
+
+
+def answered(model: HMM, text: TagText, decoder: Decoder, proba: bool) -> Answers:
+    """What a model says of sentences."""
+    import numpy as np
+
+    sentences = text.sequences
+    possible = np.isfinite(model.score_samples(sentences)).tolist()
+    found = model.predict(sentences, method=decoder.value)
+    states = [some if may else None for some, may in zip(found, possible, strict=True)]
+    if not proba:
+        return Answers(text, states)
+    number = {name: k for k, name in enumerate(model.states_)}
+    shares = [
+        None
+        if some is None
+        else [min(1.0, float(row[number[name]])) for row, name in zip(p, some, strict=True)]
+        for p, some in zip(model.predict_proba(sentences), states, strict=True)
+    ]
+    return Answers(text, states, shares)
+
+
+@dataclass(frozen=True)
+class Style:
+    """How sentences are printed.
+
+    ``alone``   states without words
+    ``column``  where CoNLL-U has them; None: where they belong
+    """
+
+    separator: str = "/"
+    alone: bool = False
+    column: str | None = None
+    as_json: bool = False
+
+    @property
+    def has_words(self) -> bool:
+        """Whether words and states stand together."""
+        return not (self.alone or self.as_json)
+
+    def text(self, answers: Answers) -> str:
+        """All sentences."""
+        if self.as_json:
+            return _lines(map(_object, _sentences(answers)))
+        file = answers.text.conllu
+        if self.alone or file is None:
+            return _lines(map(self._line, _sentences(answers)))
+        states = answers.filled()
+        text = file.text(states, self.column or _column(answers))
+        if answers.shares is None:
+            return text
+        figures = [None if some is None else [f"{p:.4g}" for p in some] for some in answers.shares]
+        return replace(file, lines=text.split("\n")).text(figures, PROBABILITY)
+
+    def _line(self, sentence: Sentence) -> str:
+        if sentence.states is None:
+            return " ".join(NOTHING if self.alone else word for word in sentence.words)
+        told = list(map(str, sentence.states))
+        if sentence.shares is not None:
+            told = [f"{state}:{p:.4g}" for state, p in zip(told, sentence.shares, strict=True)]
+        if self.alone:
+            return " ".join(told)
+        pairs = zip(sentence.words, told, strict=True)
+        return " ".join(f"{word}{self.separator}{state}" for word, state in pairs)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence with its states."""
+
+    line: int
+    words: Sequence[str]
+    states: Sequence[Any] | None
+    shares: Sequence[float] | None
+
+
+def _sentences(answers: Answers) -> Iterator[Sentence]:
+    text = answers.text
+    for n, states in enumerate(answers.states):
+        shares = None if answers.shares is None else answers.shares[n]
+        yield Sentence(text.line(n), text.sequences.sentence(n), states, shares)
+
+
+def _object(sentence: Sentence) -> str:
+    states = None if sentence.states is None else list(sentence.states)
+    one: dict[str, Any] = {"line": sentence.line, "words": list(sentence.words), "states": states}
+    if sentence.shares is not None:
+        one["probabilities"] = list(sentence.shares)
+    return json.dumps(one, ensure_ascii=False)
+
+
+def _lines(lines: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _column(answers: Answers) -> str:
+    """Names are tags of words; numbers are not."""
+    named = any(isinstance(state, str) for states in answers.states for state in states or ())
+    return "upos" if named else STATE
+
+
+def print_text(text: str) -> None:
+    """Sentences on stdout: as they are, whatever the system thinks of lines' ends and letters."""
+    out = typer.get_binary_stream("stdout")
+    out.write(text.encode())
+    out.flush()  # here, where a closed pipe is no fault
+
+
+# beside gold tags
+def demand_same(gold: Tagged, text: TagText, path: str) -> None:
+    """Complain if gold tags are of other sentences."""
+    given, read = gold.sequences, text.sequences
+    if len(given) != len(read):
+        raise DataError(
+            f"--gold {path}: {len(given):,} sentences, while there are {len(read):,}",
+            "give the same sentences in the same order",
+        )
+    for n, (ours, theirs) in enumerate(zip(read.lengths, given.lengths, strict=True)):
+        if ours != theirs:
+            raise DataError(
+                f"--gold {given.name(n)}: {theirs} words, while {read.name(n)} has {ours}",
+                "give the same sentences in the same order",
+            )
+
+
+def scored(answers: Answers, gold: Tagged, model: HMM, *, unseen: bool) -> Any:
+    """How well states agree with gold tags: by their names, or whatever they are called.
+
+    ``unseen``  whether the sentences were not learned from, so that words may be unknown
+    """
+    from softcount.evaluate import induction_scores, tag_scores
+
+    right = [gold.tags_of(n) for n in range(len(gold))]
+    found = [[NOTHING if s is None else s for s in states] for states in answers.filled()]
+    if not set(gold.names) & {name for name in model.states_ if isinstance(name, str)}:
+        return induction_scores(found, right)
+    if not unseen:
+        return tag_scores(found, right)
+    some = answers.text.sequences
+    words = [some.sentence(n) for n in range(len(some))]
+    if model.lowercase:
+        words = [[word.lower() for word in sentence] for sentence in words]
+    return tag_scores(found, right, known_words=model.words_, words=words)
+
+
+def print_overview(shown: Any, *, summary: bool, as_json: bool) -> None:
+    """A table if someone is watching, else tab-separated values; or JSON."""
+    stream = sys.stdout if summary else sys.stderr
+    if summary and as_json:
+        stream.write(json.dumps(shown.as_json(), ensure_ascii=False, indent=1) + "\n")
+    elif stream.isatty():
+        from rich.console import Console
+
+        shown.show(Console(file=stream, highlight=False))
+    else:
+        stream.write(shown.as_tsv())
+    stream.flush()
