@@ -77,6 +77,8 @@ def _plain(value: Any) -> Any:
     """A setting as JSON can say it."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bui":
+        value = value.tolist()
     if isinstance(value, set | frozenset):
         value = sorted(value, key=str)
     if isinstance(value, list | tuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount import store
 from softcount.corpus.numbering import Vocabulary
+from softcount.corpus.tagged import Tagged
 from softcount.errors import DataError, LearnerError, StoreError
 from softcount.models import files
 from softcount.models.learnable import FitOptions, all_or_nothing
@@ -20,7 +21,7 @@ from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
 from softcount.models.settings import check_whole
-from softcount.models.stored import AGAIN, strings
+from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 
 if TYPE_CHECKING:
@@ -111,13 +112,15 @@ class HMM(files.Stored, MarkovModel):
         text = told.text.sequences
         if not len(text.tokens):
             raise DataError("there is not a single word in the sentences", "look at the data")
-        self.knowledge_ = TagKnowledge.of(
-            told.names, self.n_states, self.dictionary, self.open_tags
-        )
+        self.knowledge_ = self._known(told.names, self.n_states)
         self.vocabulary_ = Vocabulary(text.words)
         self.often_ = np.bincount(text.tokens, minlength=len(text.words))
         self.n_features_in_ = len(text.words)
         return self.made_core(), self._corpus(told, sample_weight)
+
+    def _known(self, tags: Iterable[str], n_states: int | None) -> TagKnowledge:
+        given = (self.dictionary, self.open_tags, self.lowercase)
+        return TagKnowledge.of(tags, n_states, *given)
 
     def made_core(self) -> HMMCore:
         """The core for as many states and words."""
@@ -149,6 +152,8 @@ class HMM(files.Stored, MarkovModel):
         return Sentences(shard, text.name)
 
     def read(self, sentences: Any, tags: Any = None) -> Sentences:
+        if isinstance(sentences, Tagged):  # right answers are not for whoever is asked
+            sentences = sentences.sequences
         return self._corpus(Told.of(sentences, tags, self.vocabulary_, self.lowercase))
 
     def remember(self, corpus: Sentences) -> None:
@@ -169,8 +174,9 @@ class HMM(files.Stored, MarkovModel):
         joint = table[:, once] * share[:, None]
         joint /= np.maximum(joint.sum(axis=0), 1e-300)
         of_state = (joint.sum(axis=1) + 1.0 / len(share)) / (len(once) + 1.0)
-        rate = len(once) / self.often_.sum()
-        self._words.unseen = rate * of_state / np.maximum(share, 1e-12)
+        n = float(self.often_.sum())
+        unseen = len(once) / n * of_state / np.maximum(share, 1.0 / n)
+        self._words.unseen = np.minimum(unseen, 1.0)
 
     @property
     def _words(self) -> Words:
@@ -217,9 +223,7 @@ class HMM(files.Stored, MarkovModel):
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None
     ) -> list[list[tuple[str, Any]]]:
         """New sentences of (word, state); of this length, if the model cannot end by itself."""
-        self._require_fit()
-        self._demand_length(length)
-        rng = np.random.default_rng(random_state)
+        rng = self._asked(n, length, random_state)
         table = self._emissions()
         made = []
         for _ in range(n):
@@ -250,10 +254,13 @@ class HMM(files.Stored, MarkovModel):
             raise StoreError("the tables do not fit the states and words", AGAIN)
         self._check_settings()
         self.vocabulary_ = Vocabulary(words)
-        known = TagKnowledge.of(tags, k, self.dictionary, self.open_tags)
+        known = self._known(tags, k)
         if list(known.names) != tags:
             raise StoreError("the tags and the dictionary do not fit together", AGAIN)
-        self.knowledge_, self.often_ = known, np.asarray(stored.arrays["often"])
+        often = numbers(stored, "often", (n,))
+        if "" in words or len(set(words)) != n or often.min() < 1 or (often % 1).any():
+            raise StoreError("the words, or how often they are there, make no sense", AGAIN)
+        self.knowledge_, self.often_ = known, often.astype(np.int64)
         return self.made_core()
 
 

@@ -16,6 +16,7 @@ from softcount.errors import DataError, shown
 from softcount.models.sequences.shards import StateSets
 from softcount.types import Array
 
+TAGS = "give for each word a tag, a set of tags that it may have, or None: any"
 CHOICES = (set, frozenset, list, tuple)
 """What a set of tags may be given as."""
 
@@ -72,21 +73,28 @@ def _parted(tags: Any) -> tuple[list[Any], dict[tuple[int, int], Collection[str]
     """Tags with None in place of sets, and the sets by sentence and word."""
     plain: list[Any] = []
     choices: dict[tuple[int, int], Collection[str]] = {}
+    if not isinstance(tags, Iterable):
+        raise DataError(f"tags={shown(tags)}", TAGS)
     for n, sentence in enumerate(tags):
-        if sentence is None or isinstance(sentence, str):
-            plain.append(sentence)
+        if sentence is None or not isinstance(sentence, Iterable) or isinstance(sentence, str):
+            plain.append(sentence)  # nothing, or what `tagged` complains of
             continue
         own = list(sentence)
         for i, tag in enumerate(own):
             if isinstance(tag, CHOICES):
-                if not tag:
-                    raise DataError(
-                        f"word {i} of sentence {n} may have no tag at all",
-                        "give the tags that it may have; None: any",
-                    )
-                choices[n, i], own[i] = frozenset(map(str, tag)), None
+                choices[n, i], own[i] = _choice(tag, f"word {i} of sentence {n}"), None
         plain.append(own)
     return plain, choices
+
+
+def _choice(tags: Collection[Any], where: str) -> frozenset[str]:
+    """The names of a set of tags."""
+    if not tags:
+        raise DataError(f"{where} may have no tag at all", TAGS)
+    for tag in tags:
+        if not isinstance(tag, str | int | np.integer) or str(tag) in ("", "-1"):
+            raise DataError(f"{where} may have the tag {shown(tag)}", TAGS)
+    return frozenset(map(str, tags))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +113,24 @@ class TagKnowledge:
 
     @classmethod
     def of(
-        cls, told: Iterable[str], n_states: int | None, dictionary: Any, open_tags: Any
+        cls,
+        told: Iterable[str],
+        n_states: int | None,
+        dictionary: Any = None,
+        open_tags: Any = None,
+        lowercase: bool = False,
     ) -> TagKnowledge:
         """From the tags that are spoken of, in order of their names."""
         given = None if dictionary is None else tag_dictionary(dictionary)
+        if given is not None and lowercase:
+            given = _lowered(given)
+        open_tags = [open_tags] if isinstance(open_tags, str) else open_tags
         spoken = {*told, *(open_tags or ())}
         if given is not None:
             spoken.update(*given.values())
         names = sorted(spoken)
         needed = len(names)
-        if names and all(name.isdecimal() for name in names):  # states are called by their numbers
+        if names and all(map(_is_number, names)):  # states are called by their numbers
             names, needed = [], max(map(int, names)) + 1
         if n_states is None and not needed:
             raise DataError("how many states?", "give n_states, or tags, or a dictionary of tags")
@@ -130,7 +146,9 @@ class TagKnowledge:
         sets, text = Sets(self.n_states), told.text
         found = self._by_words(text.sequences, sets)
         if text.names:
-            single = np.array([sets.number([self.number(name)]) for name in text.names], np.int32)
+            single = np.zeros(len(text.names), np.int32)
+            for tag in np.unique(text.tags[text.tags >= 0]).tolist():
+                single[tag] = sets.number([self.number(text.names[tag])])
             found = np.where(text.tags >= 0, single[np.maximum(text.tags, 0)], found)
         for token, some in told.choices.items():
             found[token] = sets.number(self.number(name) for name in some)
@@ -155,7 +173,7 @@ class TagKnowledge:
 
     def number(self, name: str) -> int:
         """The state of a tag."""
-        if not self.names and name.isdecimal() and int(name) < self.n_states:
+        if not self.names and _is_number(name) and int(name) < self.n_states:
             return int(name)
         if name not in self._numbers:
             raise DataError(f"there is no tag {shown(name)}", f"tags are {shown(list(self.names))}")
@@ -164,3 +182,17 @@ class TagKnowledge:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.names)}
+
+
+def _is_number(name: str) -> bool:
+    """Whether a tag is the number of a state."""
+    plain = name.isascii() and name.isdecimal() and len(name) < 7
+    return plain and str(int(name)) == name
+
+
+def _lowered(dictionary: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The tags of words in lower case, whatever case they came in."""
+    tags: dict[str, dict[str, None]] = {}
+    for word, some in dictionary.items():
+        tags.setdefault(word.lower(), {}).update(dict.fromkeys(some))
+    return {word: list(some) for word, some in tags.items()}

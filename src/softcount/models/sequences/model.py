@@ -27,6 +27,7 @@ class MarkovModel(Learnable):
     core_: HMMCore
     dtype: str
     order: int
+    stop: bool
     n_iter_: int
 
     # what subclasses say
@@ -49,6 +50,8 @@ class MarkovModel(Learnable):
         check_whole("order", self.order, 1, "1 or 2")
         if self.order > 2:
             raise LearnerError(f"order={self.order}", "1 or 2")
+        if not isinstance(self.stop, bool | np.bool_):
+            raise LearnerError(f"stop={shown(self.stop)}", "True or False")
         if self.dtype not in ("float64", "float32"):
             raise LearnerError(f"dtype={shown(self.dtype)} is unknown", "float64 or float32")
 
@@ -102,12 +105,13 @@ class MarkovModel(Learnable):
         return np.split(self._shares(shard, emitted, moves), shard.indptr[1:-1])
 
     def posterior_sample(
-        self, sentences: Any, n: int = 1, random_state: int = 0, *, tags: Any = None
+        self, sentences: Any, n: int = 1, random_state: Any = 0, *, tags: Any = None
     ) -> list[list[Any]]:
         """n sequences of states for each sentence, drawn from their posterior."""
         check_whole("n", n)
         shard, (emitted, _), moves = self._ready(sentences, tags)
-        paths, _ = passes.drawn(shard, moves, emitted, random_state, n, self.threads)
+        stream = int(_rng(random_state).integers(2**63))
+        paths, _ = passes.drawn(shard, moves, emitted, stream, n, self.threads)
         cut = np.split(paths, shard.indptr[1:-1], axis=1)
         return [[self.named(path) for path in some] for some in cut]
 
@@ -139,17 +143,23 @@ class MarkovModel(Learnable):
             if self.order == 2:
                 row += k * (states[-2] if len(states) > 1 else k)
             chances = np.append(moves.table[row], moves.stop[row] if length is None else 0.0)
+            if not chances.any():
+                raise DataError("the model comes to an end before that", f"length < {length}")
             following = int(rng.choice(k + 1, p=chances / chances.sum()))
             if following == k:
                 break
             states.append(following)
         return states
 
-    def _demand_length(self, length: int | None) -> None:
+    def _asked(self, n: int, length: int | None, random_state: Any) -> np.random.Generator:
+        """Random numbers for new sentences, if such can be made."""
+        self._require_fit()
+        check_whole("n", n, 0)
         if length is None and not self.core_.stop:
             raise DataError("without a stop distribution sentences never end", "give length")
         if length is not None:
             check_whole("length", length)
+        return _rng(random_state)
 
     def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
         if isinstance(init, Mapping):
@@ -164,3 +174,10 @@ class MarkovModel(Learnable):
         shard = self.read(sentences, tags).everything
         how = How(threads=self.threads)
         return dict(self.core_.expect(self.raw_params_, shard, how).counts)
+
+
+def _rng(random_state: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise LearnerError(f"random_state={shown(random_state)}", "a whole number from 0") from None

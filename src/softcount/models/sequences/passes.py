@@ -39,8 +39,15 @@ def posteriors(
     rows = emitted.rows if into is None else into
     size = len(emitted.table) if into is None else len(into)
     tally = _run(shard, moves, emitted, dtype, threads, True, (size, rows))
+    if _fell_short(tally.logs, dtype):
+        tally = _run(shard, moves, emitted, np.float64, threads, True, (size, rows))
     tally.moves[...] *= moves.table
     return tally
+
+
+def _fell_short(found: Array, dtype: Any) -> bool:
+    """Whether what seems impossible may be too small for so few bits."""
+    return np.dtype(dtype).itemsize < 8 and bool(np.isneginf(found).any())
 
 
 def logs(
@@ -52,7 +59,10 @@ def logs(
 ) -> Array:
     """log p of each sentence."""
     nowhere = (0, emitted.rows)
-    return _run(shard, moves, emitted, dtype, threads, False, nowhere).logs
+    found = _run(shard, moves, emitted, dtype, threads, False, nowhere).logs
+    if _fell_short(found, dtype):
+        found = _run(shard, moves, emitted, np.float64, threads, False, nowhere).logs
+    return found
 
 
 def _run(

@@ -136,7 +136,10 @@ def sentence_weights(given: Any, n: int) -> Array:
     """How often each of n sentences counts; None: once."""
     if given is None:
         return np.ones(n)
-    weights = np.asarray(given, dtype=float)
+    try:
+        weights = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
         raise DataError(
             f"sample_weight has the shape {weights.shape}, or strange values",

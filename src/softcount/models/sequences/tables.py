@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +33,13 @@ class Rows:
 
     @classmethod
     def given(cls, zero: Any, frozen: Any, tied: Any) -> Rows:
-        if frozen is not None and not isinstance(frozen, Mapping):
-            frozen = dict.fromkeys([frozen] if isinstance(frozen, str) else frozen, True)
+        if isinstance(frozen, str):
+            frozen = [frozen]
+        if isinstance(frozen, Collection) and not isinstance(frozen, Mapping):
+            frozen = dict.fromkeys(frozen, True)
         for title, some in (("zero", zero), ("frozen", frozen), ("tied", tied)):
+            if some is not None and not isinstance(some, Mapping):
+                raise LearnerError(f"{title}={shown(some)}", "give a mapping from tables to rows")
             strange = set(some or ()) - set(NAMES)
             if strange:
                 raise LearnerError(
@@ -47,20 +51,30 @@ class Rows:
     def table(self, name: str, shape: tuple[int, int], prior: float) -> Categorical:
         """A family."""
         zero, frozen, tied = (some.get(name) for some in (self.zero, self.frozen, self.tied))
-        mask = None if zero is None else ~np.asarray(zero, np.bool_)
-        if mask is not None and mask.shape != shape:
-            raise LearnerError(
-                f"zero[{name!r}] has the shape {mask.shape}, the table {shape}",
-                "give one truth value for each entry",
-            )
-        held = None if frozen is None else np.broadcast_to(np.asarray(frozen, np.bool_), shape[0])
+        mask = None if zero is None else ~_truths(f"zero[{name!r}]", zero, shape)
+        if frozen is True:
+            frozen = np.ones(shape[0], np.bool_)
+        held = None if frozen is None else _truths(f"frozen[{name!r}]", frozen, shape[:1])
         return Categorical(shape, prior, mask, held, tied)
+
+
+def _truths(title: str, given: Any, shape: tuple[int, ...]) -> Array:
+    """Truth values of a shape, if they are."""
+    try:
+        values = np.asarray(given)
+    except ValueError:
+        values = np.empty(0)  # ragged
+    if values.shape != shape or values.dtype.kind not in "bui":
+        raise LearnerError(f"{title} has not the shape {shape}", "give truth values")
+    return values.astype(np.bool_)
 
 
 def chain_families(
     rows: Rows, n_states: int, order: int, stop: bool, prior: float
 ) -> dict[str, Categorical]:
     """Start and moves."""
+    if order == 1 and SECOND in {*rows.zero, *rows.frozen, *rows.tied}:
+        raise LearnerError(f"there is no table {SECOND!r} of order 1", "leave it out, or order=2")
     outcomes = n_states + stop
     families = {START: rows.table(START, (1, n_states), prior)}
     if order == 2:

@@ -118,7 +118,7 @@ class GaussianHMM(files.Stored, MarkovModel):
         weights = sentence_weights(sample_weight, len(indptr) - 1)
         of_tokens = np.repeat(weights, np.diff(indptr))
         told = _told(indptr, tags)
-        self.knowledge_ = TagKnowledge.of(told.names, self.n_states, None, None)
+        self.knowledge_ = TagKnowledge.of(told.names, self.n_states)
         self.n_features_in_ = points.shape[1]
         self.offset_ = np.average(points, axis=0, weights=of_tokens if of_tokens.any() else None)
         family = self._gaussian(points - self.offset_, of_tokens)
@@ -202,9 +202,7 @@ class GaussianHMM(files.Stored, MarkovModel):
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None
     ) -> list[tuple[Array, list[Any]]]:
         """New sequences, each with its states."""
-        self._require_fit()
-        self._demand_length(length)
-        rng = np.random.default_rng(random_state)
+        rng = self._asked(n, length, random_state)
         family, table = self._family, self.raw_params_[TABLE]
         made = []
         for _ in range(n):
@@ -225,7 +223,7 @@ class GaussianHMM(files.Stored, MarkovModel):
         if not isinstance(k, int) or len(stored.arrays[files.TABLE + TABLE]) != k:
             raise StoreError("the tables do not fit the states", AGAIN)
         self._check_settings()
-        self.knowledge_ = TagKnowledge.of(tags, k, None, None)
+        self.knowledge_ = TagKnowledge.of(tags, k)
         self.offset_ = numbers(stored, "offset", (self.n_features_in_,))
         return self.made_core(self._gaussian(np.zeros((0, self.n_features_in_)), None))
 
