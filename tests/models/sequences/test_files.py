@@ -220,6 +220,7 @@ def test_arrays_that_are_none(name: str, good: store.Stored, tmp_path: Path) -> 
     else:
         changes["fractions"] = array(name, lambda often: often + 0.5)
         changes["never seen"] = array(name, np.zeros_like)
+        del changes["of bytes"]  # the same numbers
     bad = tmp_path / "bad"
     assert [what for what, change in changes.items() if not refused(good, change, bad)] == []
 
