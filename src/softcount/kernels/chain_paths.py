@@ -13,7 +13,7 @@ import numpy as np
 from softcount.kernels.chain import Jumps, Room, loaded, measured, space
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.lane_products import best_of
-from softcount.kernels.random import item_stream, uniform
+from softcount.kernels.random import chosen, item_stream, uniform
 from softcount.types import Array
 
 
@@ -137,7 +137,7 @@ def _drawn_path(
 ) -> None:
     """A path drawn from its posterior, from the last word back to the first."""
     weights = np.empty(l + 1)
-    k = _chosen(gamma[m], stream)
+    k = chosen(gamma[m], stream)
     for j in range(m - 1, -1, -1):
         stayed = gamma[j, k] * jumps.p0 * links[l * m + j]
         total = stayed
@@ -150,19 +150,7 @@ def _drawn_path(
             path[j] = 0
         else:
             path[j] = k
-            k = _chosen(weights, stream)
-
-
-@njit
-def _chosen(weights: Array, stream: Array) -> int:
-    left, chosen = uniform(stream, 0) * weights.sum(), 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            chosen = k
-            left -= weights[k]
-            if left < 0.0:
-                break
-    return chosen
+            k = chosen(weights, stream)
 
 
 @njit

@@ -21,7 +21,7 @@ from softcount.kernels.listed import (
     states_of,
 )
 from softcount.kernels.packs import Emitted, Tally
-from softcount.kernels.random import item_stream, uniform
+from softcount.kernels.random import chosen, item_stream
 from softcount.types import Array
 
 
@@ -62,18 +62,6 @@ def draw(
 
 
 @njit
-def _chosen(weights: Array, stream: Array) -> int:
-    left, chosen = uniform(stream, 0) * weights.sum(), 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            chosen = k
-            left -= weights[k]
-            if left < 0.0:
-                break
-    return chosen
-
-
-@njit
 def _drawn(
     sentence: Sentence,
     emitted: Emitted,
@@ -85,7 +73,7 @@ def _drawn(
 ) -> None:
     """One path, from the last token back to the first."""
     offsets, n = sentence.offsets, sentence.n
-    cell = _chosen(alpha[offsets[n - 1] : offsets[n]], stream)
+    cell = chosen(alpha[offsets[n - 1] : offsets[n]], stream)
     for i in range(n - 1, -1, -1):
         here = states_of(sentence, i, emitted, lists)
         path[i] = here[cell % len(here)]
@@ -96,7 +84,7 @@ def _drawn(
                 row, base = origin(i - 1, c, sentence, emitted, lists, moves, len(here))
                 if base <= cell < base + len(here):
                     weights[c] = before[c] * moves.table[row, here[cell - base]]
-            cell = _chosen(weights, stream)
+            cell = chosen(weights, stream)
 
 
 @njit

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels.jit import inline
+from softcount.kernels.jit import inline, njit
+from softcount.types import Array
 
 
 @inline
@@ -33,3 +34,16 @@ def item_stream(seed: Any, item: Any) -> Any:
     """The start of an item's own stream: it depends on the seed and the item's number alone."""
     mixed = mix(np.uint64(item) + np.uint64(0x9E3779B97F4A7C15))
     return mix(np.uint64(seed) ^ mixed)
+
+
+@njit
+def chosen(weights: Array, stream: Array) -> int:
+    """A number drawn in proportion to its weight, by stream 0."""
+    left, drawn = uniform(stream, 0) * weights.sum(), 0
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
+            drawn = k
+            left -= weights[k]
+            if left < 0.0:
+                break
+    return drawn

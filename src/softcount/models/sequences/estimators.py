@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,21 +13,14 @@ from softcount.corpus.numbering import Vocabulary
 from softcount.corpus.tagged import Tagged
 from softcount.errors import DataError, LearnerError, StoreError
 from softcount.models import files
-from softcount.models.learnable import FitOptions, all_or_nothing
 from softcount.models.sequences.core import MOVES, START, HMMCore
 from softcount.models.sequences.emissions import TABLE, Words
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
-from softcount.models.settings import check_whole
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
-
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
-
 
 MANY = 1e6
 """Counts of a row of a table that is taken for what it is."""
@@ -63,46 +56,12 @@ class HMM(files.Stored, MarkovModel):
     (True, 3)
     """
 
-    n_states: int | None = None
     _: KW_ONLY
-    order: int = 1
-    stop: bool = True
-    smoothing: float | Mapping[str, float] = 0.0
     dictionary: Any = None
     open_tags: Any = None
-    zero: Mapping[str, Any] | None = None
-    frozen: Any = None
-    tied: Mapping[str, Any] | None = None
     lowercase: bool = False
-    dtype: str = "float64"
-    init: Any = None
-    learner: Learner | None = None
-    engine: Engine | None = None
-    random_state: Any = 0
 
     # learning
-    def fit(  # type: ignore[override]  # tags come with the sentences
-        self,
-        sentences: Any,
-        tags: Any = None,
-        sample_weight: Any = None,
-        *,
-        init: Any = None,
-        **options: Unpack[FitOptions],
-    ) -> Self:
-        """Learn from sentences.
-
-        ``sentences``      lists of words, texts (cut at white space), `Sequences` or `Tagged`
-        ``tags``           what is known: for each sentence None, or for each word a tag, None (or
-                           −1) where it is unknown, or a set of tags that it may have
-        ``sample_weight``  how often each sentence counts
-
-        For the other options see `softcount.models.learnable.FitOptions`.
-        """
-        with all_or_nothing(self):
-            core, corpus = self.bind(sentences, tags, sample_weight)
-            return self.learn(core, corpus, init, **options)
-
     def bind(
         self, sentences: Any, tags: Any = None, sample_weight: Any = None
     ) -> tuple[HMMCore, Sentences]:
@@ -127,20 +86,11 @@ class HMM(files.Stored, MarkovModel):
         k, v = self.knowledge_.n_states, len(self.vocabulary_.words)
         rows = Rows.given(self.zero, self.frozen, self.tied)
         moves, emissions = smoothings(self.smoothing)
-        maximises = self.learner is None or self.learner.m == "maximise"
-        if not maximises and min(moves, emissions) == 0.0:
-            raise LearnerError(
-                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
-            )
+        maximises = self._demand_prior(min(moves, emissions))
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
         family = rows.table(TABLE, (k, v), emissions + maximises)
         emission = Words(family, (k, v))
         return HMMCore("HMM", chain, emission, k, self.order, self.stop, self.dtype)
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.n_states is not None:
-            check_whole("n_states", self.n_states)
 
     def _corpus(self, told: Told, sample_weight: Any = None) -> Sentences:
         text = told.text.sequences

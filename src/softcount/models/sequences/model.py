@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from softcount.errors import DataError, LearnerError, shown
 from softcount.kernels import listed, packs
 from softcount.kernels.pool import usable_cpus
-from softcount.models.learnable import Learnable
+from softcount.models.learnable import FitOptions, Learnable, all_or_nothing
 from softcount.models.sequences import passes
 from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.options import ChainOptions
 from softcount.models.sequences.shards import Sentences, Shard
 from softcount.models.settings import check_whole
 from softcount.types import Array, How
@@ -21,13 +22,10 @@ from softcount.types import Array, How
 DECODERS = ("viterbi", "posterior")
 
 
-class MarkovModel(Learnable):
+class MarkovModel(ChainOptions, Learnable):
     """A hidden Markov model as an estimator; a subclass says how sentences are read."""
 
     core_: HMMCore
-    dtype: str
-    order: int
-    stop: bool
     n_iter_: int
 
     # what subclasses say
@@ -39,6 +37,44 @@ class MarkovModel(Learnable):
     def named(self, states: Array) -> list[Any]:
         """States as users call them."""
 
+    @abstractmethod
+    def bind(
+        self, sentences: Any, tags: Any = None, sample_weight: Any = None
+    ) -> tuple[HMMCore, Sentences]:
+        """The core and the corpus."""
+
+    # learning
+    def fit(  # type: ignore[override]  # tags come with the sentences
+        self,
+        sentences: Any,
+        tags: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from sentences.
+
+        ``sentences``      lists of words, texts (cut at white space), `Sequences` or `Tagged`
+        ``tags``           what is known: for each sentence None, or for each word a tag, None (or
+                           −1) where it is unknown, or a set of tags that it may have
+        ``sample_weight``  how often each sentence counts
+
+        For the other options see `softcount.models.learnable.FitOptions`.
+        """
+        with all_or_nothing(self):
+            core, corpus = self.bind(sentences, tags, sample_weight)
+            return self.learn(core, corpus, init, **options)
+
+    def _demand_prior(self, smoothing: float) -> bool:
+        """Whether the learner looks for a mode; others need a prior."""
+        maximises = self.learner is None or self.learner.m == "maximise"
+        if not maximises and smoothing == 0.0:
+            raise LearnerError(
+                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
+            )
+        return maximises
+
     def bind_more(self, core: HMMCore, data: Any) -> Sentences:
         return self.read(data)
 
@@ -47,6 +83,8 @@ class MarkovModel(Learnable):
 
     def _check_settings(self) -> None:
         super()._check_settings()
+        if self.n_states is not None:
+            check_whole("n_states", self.n_states)
         check_whole("order", self.order, 1, "1 or 2")
         if self.order > 2:
             raise LearnerError(f"order={self.order}", "1 or 2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from softcount.families.gaussian import NIW
 from softcount.kernels.listed_paths import count_paths
 from softcount.kernels.packs import Tally
 from softcount.models import files
-from softcount.models.learnable import FitOptions, all_or_nothing
 from softcount.models.mixture import GaussianMixture
 from softcount.models.mixture.items import Points
 from softcount.models.mixture.lloyd import cluster
@@ -25,13 +24,8 @@ from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings
-from softcount.models.settings import check_whole
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
-
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
 
 LARGEST = 1e150
 """No coordinate may be larger: sums of its square would overflow."""
@@ -66,7 +60,8 @@ class GaussianHMM(files.Stored, MarkovModel):
     ``smoothing``   added to counts of starts and transitions
     ``init``        "kmeans", or tables as ``params_`` has them
 
-    For the other settings see `HMM`; transitions and starts are its, too.
+    For the other settings see `HMM`; transitions and starts are its, too. Sequences are arrays
+    (length, dimensions).
 
     >>> rng = np.random.default_rng(0)
     >>> walks = [rng.normal([[0.0]] * 5 + [[9.0]] * 5) for _ in range(4)]
@@ -75,38 +70,12 @@ class GaussianHMM(files.Stored, MarkovModel):
     ([-0.0, 9.0], [1, 0])
     """
 
-    n_states: int | None = None
     _: KW_ONLY
     covariance: str = "full"
     floor: float = 1e-6
     prior: NIW | None = None
-    order: int = 1
-    stop: bool = True
-    smoothing: float = 0.0
-    zero: Mapping[str, Any] | None = None
-    frozen: Any = None
-    tied: Mapping[str, Any] | None = None
-    dtype: str = "float64"
-    init: Any = None
-    learner: Learner | None = None
-    engine: Engine | None = None
-    random_state: Any = 0
 
     # learning
-    def fit(  # type: ignore[override]  # tags come with the sequences
-        self,
-        sequences: Any,
-        tags: Any = None,
-        sample_weight: Any = None,
-        *,
-        init: Any = None,
-        **options: Unpack[FitOptions],
-    ) -> Self:
-        """Learn from sequences of vectors: arrays (length, dimensions); for the rest see `HMM`."""
-        with all_or_nothing(self):
-            core, corpus = self.bind(sequences, tags, sample_weight)
-            return self.learn(core, corpus, init, **options)
-
     def bind(
         self, sequences: Any, tags: Any = None, sample_weight: Any = None
     ) -> tuple[HMMCore, Sentences]:
@@ -142,21 +111,12 @@ class GaussianHMM(files.Stored, MarkovModel):
     def made_core(self, family: Gaussian) -> HMMCore:
         """The core for such emissions."""
         k = self.knowledge_.n_states
-        maximises = self.learner is None or self.learner.m == "maximise"
         moves, _ = smoothings(self.smoothing)
-        if not maximises and moves == 0.0:
-            raise LearnerError(
-                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
-            )
+        maximises = self._demand_prior(moves)
         rows = Rows.given(self.zero, self.frozen, self.tied)
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
         kind = (k, self.order, self.stop, self.dtype)
         return HMMCore("GaussianHMM", chain, Vectors(family), *kind)
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.n_states is not None:
-            check_whole("n_states", self.n_states)
 
     def _corpus(self, points: Array, indptr: Array, told: Told, weights: Array) -> Sentences:
         sets, states = self.knowledge_.sets(told)
