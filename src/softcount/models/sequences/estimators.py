@@ -117,10 +117,10 @@ class HMM(files.Stored, MarkovModel):
         ones may expect (Good 1953), dealt out to states as these words are.
         """
         once = np.flatnonzero(self.often_ == 1)
-        if self.order == 2 or not len(once):
+        if not len(once):
             return
         table = self._emissions()
-        share = visits(self.raw_params_[START], self.raw_params_[MOVES], len(table))
+        share = visits(self.raw_params_, len(table), self.order)
         joint = table[:, once] * share[:, None]
         joint /= np.maximum(joint.sum(axis=0), 1e-300)
         of_state = (joint.sum(axis=1) + 1.0 / len(share)) / (len(once) + 1.0)

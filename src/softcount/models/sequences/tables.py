@@ -13,9 +13,11 @@ from softcount.families import Categorical
 from softcount.models.sequences.core import MOVES, SECOND, START
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.settings import check_number
-from softcount.types import Array
+from softcount.types import Array, Params
 
 NAMES = (START, SECOND, MOVES, TABLE)
+LONG = 200
+"""Sentences are not looked at beyond so many tokens."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,18 @@ def smoothings(given: float | Mapping[str, float]) -> tuple[float, float]:
     return float(given.get(MOVES, 0.0)), float(given.get(TABLE, 0.0))
 
 
-def visits(start: Array, moves: Array, n_states: int) -> Array:
-    """The share of each state among tokens, by the tables of order 1; ends are moves[:, K:]."""
-    square = moves[:, :n_states]
-    ends = 1.0 - square.sum(axis=1)
-    again = square + np.maximum(ends, 1e-3)[:, None] * start.reshape(1, -1)
-    share = np.full(n_states, 1.0 / n_states)
-    for _ in range(200):
-        share = share @ again
-        share /= share.sum()
-    return share
+def visits(params: Params, n_states: int, order: int) -> Array:
+    """The share of each state among tokens, in sentences as the tables make them."""
+    start = np.asarray(params[START]).reshape(-1)
+    moves = np.asarray(params[MOVES])[:, :n_states].reshape(*[n_states] * order, n_states)
+    share = start.copy()
+    here = start if order == 1 else start[:, None] * np.asarray(params[SECOND])[:, :n_states]
+    for _ in range(LONG):
+        if order == 1:
+            here = here @ moves
+            share += here
+        else:
+            share += here.sum(axis=0)
+            here = np.einsum("tu,tuv->uv", here, moves)
+    total: Array = share / share.sum()
+    return total

@@ -1,0 +1,214 @@
+"""Parts of speech from raw text, from a dictionary, and from few tagged sentences.
+
+English (UD EWT, 17 tags, lower case) and the Wall Street Journal sample (45 tags):
+
+    induction    many-to-one and V-measure of hidden states, means over starts: EM (random and
+                 spectral starts), variational Bayes, Gibbs and collapsed Gibbs with sparse priors,
+                 and hmmlearn's EM from the same random starts
+    dictionary   tagging new text after EM with a dictionary from the training part
+    curve        accuracy with 10, 100 and 1,000 tagged sentences, alone and beside untagged ones
+
+    python benchmarks/pos_induction.py [--json] [--starts N] [--only PART]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import softcount as sc
+from softcount.corpus.conllu import read_conllu
+from softcount.corpus.tagged import Tagged, tagged
+from softcount.evaluate import induction_scores, tag_scores
+
+FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
+SPARSE = {"transitions": 0.1, "emissions": 0.01}
+TAGGED = (10, 100, 1000)
+
+
+class Corpus(NamedTuple):
+    """Tagged sentences to learn from, and to be asked about."""
+
+    train: Tagged
+    test: Tagged
+
+
+def found(pattern: str) -> Path:
+    """The file of a corpus."""
+    paths = sorted(FOLDER.glob(pattern))
+    if not paths:
+        raise SystemExit(f"this study needs {pattern} in ../shared/data")
+    return paths[0]
+
+
+def ewt() -> Corpus:
+    parts = (read_conllu(found(f"ud/*ewt*{part}*.conllu*")) for part in ("train", "dev"))
+    return Corpus(*(part.tagged(lowercase=True) for part in parts))
+
+
+def wsj() -> Corpus:
+    """Words and tags of the trees' leaves, traces left out; every tenth sentence is for testing."""
+    trees = gzip.decompress(found("wsj_sample/*.mrg.gz").read_bytes()).decode("utf-8")
+    leaves = [re.findall(r"\(([^\s()]+) ([^\s()]+)\)", tree) for tree in trees.splitlines()]
+    pairs = [[(word, tag) for tag, word in one if tag != "-NONE-"] for one in leaves]
+    train = [one for n, one in enumerate(pairs) if n % 10]
+    return Corpus(*(tagged(some, lowercase=True) for some in (train, pairs[::10])))
+
+
+def gold(text: Tagged) -> list[list[Any]]:
+    return [text.tags_of(n) for n in range(len(text))]
+
+
+def tell(name: str) -> None:
+    print(name, "…", file=sys.stderr, flush=True)
+
+
+def learners() -> dict[str, dict[str, Any]]:
+    """Settings of each way to learn."""
+    return {
+        "EM, random": {"learner": sc.EM(max_iter=100)},
+        "EM, spectral": {"learner": sc.EM(max_iter=100), "init": "spectral"},
+        "VB": {"learner": sc.VariationalBayes(max_iter=100), "smoothing": SPARSE},
+        "VB, spectral": {
+            "learner": sc.VariationalBayes(max_iter=100),
+            "smoothing": SPARSE,
+            "init": "spectral",
+        },
+        "Gibbs": {"learner": sc.Gibbs(max_iter=300, n_chains=1), "smoothing": SPARSE},
+        "collapsed Gibbs": {"learner": sc.CollapsedGibbs(max_iter=300), "smoothing": SPARSE},
+    }
+
+
+def scored(states: Any, right: list[list[Any]]) -> tuple[float, float]:
+    scores = induction_scores(states, right)
+    return scores.many_to_one, scores.v_measure
+
+
+def induction(corpus: Corpus, n_states: int, starts: int) -> dict[str, dict[str, float]]:
+    """Means over starts."""
+    text, right = corpus.train.sequences, gold(corpus.train)
+    table = {}
+    for name, settings in learners().items():
+        tell(name)
+        figures = []
+        for seed in range(starts):
+            model = sc.HMM(n_states, random_state=seed, **settings).fit(text)
+            figures.append(scored(model.predict(text), right))
+        table[name] = averaged(np.array(figures))
+    if find_spec("hmmlearn"):
+        tell("hmmlearn")
+        table["hmmlearn, EM"] = averaged(
+            np.array([scored(peer(corpus.train, n_states, seed), right) for seed in range(starts)])
+        )
+    return table
+
+
+def averaged(figures: np.ndarray) -> dict[str, float]:
+    means, spread = figures.mean(axis=0), figures.std(axis=0)
+    return {"many-to-one": means[0], "±": spread[0], "V": means[1], "± ": spread[1]}
+
+
+def peer(text: Tagged, n_states: int, seed: int) -> list[list[int]]:
+    """hmmlearn's EM from where ours begins, 100 steps."""
+    from hmmlearn.hmm import CategoricalHMM
+
+    begun = sc.HMM(n_states, stop=False, random_state=seed, learner=sc.EM(max_iter=1, tol=0))
+    begun.fit(text.sequences, keep_params=True)
+    start = begun.trace_.params[0]
+    model = CategoricalHMM(n_states, implementation="scaling", n_iter=100, tol=0.0, init_params="")
+    model.n_features = len(text.sequences.words)
+    model.startprob_, model.transmat_ = start["start"][0], start["transitions"]
+    model.emissionprob_ = start["emissions"]
+    full = text.sequences.lengths > 0
+    flat, lengths = text.sequences.tokens[:, None], text.sequences.lengths[full]
+    states = model.fit(flat, lengths).predict(flat, lengths)
+    return [one.tolist() for one in np.split(states, text.sequences.indptr[1:-1])]
+
+
+def accuracy(model: Any, corpus: Corpus) -> dict[str, float]:
+    test = corpus.test.sequences
+    words = [test.sentence(n) for n in range(len(test))]
+    scores = tag_scores(model.predict(test), gold(corpus.test), set(model.words_), words)
+    return {
+        "accuracy": scores.accuracy,
+        "known": scores.known_accuracy or 0.0,
+        "unknown": scores.unknown_accuracy or 0.0,
+    }
+
+
+def with_dictionary(corpus: Corpus) -> dict[str, dict[str, float]]:
+    """EM on the words of the training part, with the tags that each word has there."""
+    words = corpus.train.dictionary()
+    ways: dict[str, Callable[[], Any]] = {
+        "dictionary, EM": lambda: sc.HMM(dictionary=words, smoothing=0.01).fit(
+            corpus.train.sequences
+        ),
+        "dictionary, VB": lambda: sc.HMM(
+            dictionary=words, smoothing=SPARSE, learner=sc.VariationalBayes()
+        ).fit(corpus.train.sequences),
+        "all tags": lambda: sc.HMM(smoothing=0.01).fit(corpus.train),
+        "all tags, order 2": lambda: sc.HMM(smoothing=0.01, order=2).fit(corpus.train),
+    }
+    table = {}
+    for name, made in ways.items():
+        tell(name)
+        table[name] = accuracy(made(), corpus)
+    return table
+
+
+def curve(corpus: Corpus) -> dict[str, dict[str, float]]:
+    """A few tagged sentences, alone and beside all others untagged."""
+    order = np.random.default_rng(0).permutation(len(corpus.train))
+    table = {}
+    for n in TAGGED:
+        tell(f"{n} tagged sentences")
+        some = corpus.train.select(order[:n])
+        alone = sc.HMM(smoothing=0.1).fit(some)
+        rest = corpus.train.select(order)
+        tags = [rest.tags_of(m) if m < n else None for m in range(len(rest))]
+        both = sc.HMM(smoothing=0.1, learner=sc.EM(max_iter=10)).fit(rest.sequences, tags)
+        table[f"{n} tagged, alone"] = accuracy(alone, corpus)
+        table[f"{n} tagged, and the others untagged"] = accuracy(both, corpus)
+    return table
+
+
+def show(title: str, table: dict[str, dict[str, float]]) -> None:
+    columns = list(next(iter(table.values())))
+    print(f"\n| {title} | {' | '.join(columns)} |")
+    print("|---" * (len(columns) + 1) + "|")
+    for row, figures in table.items():
+        print(f"| {row} | {' | '.join(f'{figures[name]:.3f}' for name in columns)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--only", choices=["induction", "dictionary", "curve"])
+    options = parser.parse_args()
+    tables = {}
+    for name, corpus, n_states in (("EWT", ewt(), 17), ("WSJ", wsj(), 45)):
+        if options.only in (None, "induction"):
+            tables[f"{name}, {n_states} states"] = induction(corpus, n_states, options.starts)
+        if options.only in (None, "dictionary"):
+            tables[f"{name}, new text"] = with_dictionary(corpus)
+        if options.only in (None, "curve"):
+            tables[f"{name}, few tags"] = curve(corpus)
+    if options.json:
+        print(json.dumps(tables))
+        return
+    for title, table in tables.items():
+        show(title, table)
+
+
+if __name__ == "__main__":
+    main()
