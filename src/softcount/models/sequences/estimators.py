@@ -13,7 +13,8 @@ from softcount.corpus.numbering import Vocabulary
 from softcount.corpus.tagged import Tagged
 from softcount.errors import DataError, LearnerError, StoreError
 from softcount.models import files
-from softcount.models.sequences.core import MOVES, START, HMMCore
+from softcount.models.sequences import starts
+from softcount.models.sequences.core import HMMCore
 from softcount.models.sequences.emissions import TABLE, Words
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
@@ -21,9 +22,6 @@ from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
-
-MANY = 1e6
-"""Counts of a row of a table that is taken for what it is."""
 
 
 @dataclass(eq=False, repr=False)
@@ -45,7 +43,8 @@ class HMM(files.Stored, MarkovModel):
     ``lowercase``   words in lower case
     ``dtype``       "float32": less exact E-steps, in half the time
     ``init``        "random"; "spectral": from moments of neighbouring words (order 1); or tables
-                    as ``params_`` has them
+                    as ``params_`` has them. If tags or a dictionary say something, what they say is
+                    the start, else it is random
 
     After `fit`: ``words_``, ``states_`` (names, if tags were given), ``params_``, ``trace_``.
 
@@ -139,11 +138,13 @@ class HMM(files.Stored, MarkovModel):
         return self._words.table(self.raw_params_[TABLE])
 
     def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
+        if init is None and corpus.everything.sets.any():
+            return lambda rng: starts.informed(core, corpus, self.often_, rng)
         if not isinstance(init, str) or init != "spectral":
             return super().start_values(core, corpus, init)
         if self.order == 2:
             raise LearnerError("there is no spectral start of order 2", "let init be random")
-        return lambda rng: _spectral(core, corpus.everything, rng)
+        return lambda rng: starts.spectral(core, corpus.everything, rng)
 
     # names
     @property
@@ -212,19 +213,3 @@ class HMM(files.Stored, MarkovModel):
             raise StoreError("the words, or how often they are there, make no sense", AGAIN)
         self.knowledge_, self.often_ = known, often.astype(np.int64)
         return self.made_core()
-
-
-def _spectral(core: HMMCore, shard: Shard, rng: np.random.Generator) -> dict[str, Array]:
-    """Tables from moments; what families rule out is left out."""
-    from softcount.models.sequences.moments import spectral_start
-
-    size = (core.emission.family.param_shape[1], core.n_states)
-    found = spectral_start(shard.observed, shard.indptr, *size, rng, shard.weights)
-    moves = found["transitions"]
-    if core.stop:
-        moves = np.hstack([moves * (1.0 - found["stop"])[:, None], found["stop"][:, None]])
-    tables = {START: found["start"][None], MOVES: moves, TABLE: found["emissions"]}
-    return {
-        name: family.mean(MANY * tables[name], family.uniform())
-        for name, family in core.families.items()
-    }
