@@ -46,6 +46,11 @@ def words(tmp_path: Path) -> Path:
         ),
         (("-k", "2", "--no-stop", "--smoothing", ".5"), HMM(2, stop=False, smoothing=0.5)),
         (
+            ("-k", "2", "--features", "--max-iter", "4"),
+            HMM(2, emissions="features", learner=sc.EM(max_iter=4)),
+        ),
+        (("-k", "2", "--init", "spectral"), HMM(2, init="spectral")),
+        (
             ("-k", "2", "--lowercase", "--precision", "single"),
             HMM(2, lowercase=True, dtype="float32"),
         ),

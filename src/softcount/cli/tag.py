@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LEARNING_OPTIONS = (
     *("k", "dictionary", "open_tags", "tagged", "order", "no_stop", "smoothing", "learner"),
+    *("features", "init"),
     *("max_iter", "n_init", "precision", "lowercase", "seed", "save"),
 )
 
@@ -41,6 +42,8 @@ def tag(
     lowercase: o.Lowercase = False,
     order: o.Order = 1,
     no_stop: o.NoStop = False,
+    features: o.Features = False,
+    init: o.Init = None,
     smoothing: o.Smoothing = None,
     learner: o.Learner = None,
     max_iter: options.MaxIter = None,
@@ -107,6 +110,8 @@ def tag(
             return
         settings: dict[str, Any] = {
             **{"order": order, "stop": not no_stop, "lowercase": lowercase},
+            "emissions": "features" if features else "table",
+            "init": None if init is None else init.value,
             "smoothing": tag_learning.prior_for(learner, smoothing),
             "dictionary": tag_learning.read_dictionary(dictionary, lowercase),
             "open_tags": tag_learning.open_tags(open_tags),

@@ -21,6 +21,13 @@ class Form(StrEnum):
     CONLLU = "conllu"
 
 
+class Start(StrEnum):
+    """What ``--init`` may say."""
+
+    RANDOM = "random"
+    SPECTRAL = "spectral"
+
+
 class Decoder(StrEnum):
     """What ``--decode`` may say."""
 
@@ -84,6 +91,22 @@ TaggedFile = Annotated[
 Order = Annotated[
     int,
     typer.Option(min=1, max=2, help="A state depends on so many states before it: 1 or 2."),
+]
+Features = Annotated[
+    bool,
+    typer.Option(
+        "--features",
+        help="Words by what they look like (endings, case, digits), also those never seen; slower.",
+    ),
+]
+Init = Annotated[
+    Start | None,
+    typer.Option(
+        metavar="NAME",
+        parser=one_of(Start),
+        help="Where to start: random, or spectral (from moments of neighbouring words). [else what "
+        "tags and dictionary say, or random]",
+    ),
 ]
 NoStop = Annotated[
     bool, typer.Option("--no-stop", help="Where sentences end says nothing of their states.")

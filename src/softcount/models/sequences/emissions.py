@@ -31,7 +31,7 @@ class Emitting(Protocol):
 
 
 class Words:
-    """A word is a number; row w of the likelihoods is p(w | state), the last one of unseen words.
+    """A word is a number; row w of the likelihoods is p(w | state), new words come last.
 
     ``unseen``  p(unseen word | state); None: alike in all states
     """
@@ -48,11 +48,11 @@ class Words:
 
     def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
         n_states, n_words = self.shape
-        rows = np.empty((n_words + 1, n_states))
-        rows[:-1] = self.table(params).T
-        rows[-1] = UNSEEN if self.unseen is None else self.unseen
+        rows = np.empty((n_words + len(shard.new_words), n_states))
+        rows[:n_words] = self.table(params).T
+        rows[n_words:] = UNSEEN if self.unseen is None else self.unseen
         return rows, shard.observed, None
 
     def counts(self, shard: Shard, shares: Array) -> Array:
-        by_state = np.ascontiguousarray(shares[:-1].T)
+        by_state = np.ascontiguousarray(shares[: self.shape[1]].T)
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state

@@ -11,17 +11,21 @@ import numpy as np
 from softcount import store
 from softcount.corpus.numbering import Vocabulary
 from softcount.corpus.tagged import Tagged
-from softcount.errors import DataError, LearnerError, StoreError
+from softcount.errors import DataError, LearnerError, StoreError, shown
 from softcount.models import files
 from softcount.models.sequences import starts
-from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.core import MOVES, HMMCore
 from softcount.models.sequences.emissions import TABLE, Words
+from softcount.models.sequences.features import FeatureWords, WordFeatures
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
+from softcount.models.settings import check_number
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
+
+EMISSIONS = ("table", "features")
 
 
 @dataclass(eq=False, repr=False)
@@ -40,6 +44,10 @@ class HMM(files.Stored, MarkovModel):
     ``zero``        table → where its entries are zero for good
     ``frozen``      tables (or rows, table → which) that stay as they begin
     ``tied``        table → a number for each row: rows with the same number are one
+    ``emissions``   "table": a probability for each word and state; words seen once speak for unseen
+                    ones. "features": by what words look like (endings, case, digits), also for
+                    unseen ones
+    ``l2``          how strongly the features' weights are drawn to zero
     ``lowercase``   words in lower case
     ``dtype``       "float32": less exact E-steps, in half the time
     ``init``        "random"; "spectral": from moments of neighbouring words (order 1); or tables
@@ -58,6 +66,8 @@ class HMM(files.Stored, MarkovModel):
     _: KW_ONLY
     dictionary: Any = None
     open_tags: Any = None
+    emissions: str = "table"
+    l2: float = 0.1
     lowercase: bool = False
 
     # learning
@@ -87,17 +97,29 @@ class HMM(files.Stored, MarkovModel):
         moves, emissions = smoothings(self.smoothing)
         maximises = self._demand_prior(min(moves, emissions))
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
-        family = rows.table(TABLE, (k, v), emissions + maximises)
-        emission = Words(family, (k, v))
+        if self.emissions == "features":
+            if TABLE in {*rows.zero, *rows.frozen, *rows.tied}:
+                raise LearnerError("weights of features cannot be fixed", "leave out emissions")
+            features = WordFeatures(self.vocabulary_.words, self.often_)
+            emission: Words = FeatureWords(features, k, v, self.l2)
+        else:
+            emission = Words(rows.table(TABLE, (k, v), emissions + maximises), (k, v))
         return HMMCore("HMM", chain, emission, k, self.order, self.stop, self.dtype)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.emissions not in EMISSIONS:
+            raise LearnerError(
+                f"emissions={shown(self.emissions)} is unknown", f"choose {', '.join(EMISSIONS)}"
+            )
+        check_number("l2", self.l2, "0.1 is usual")
 
     def _corpus(self, told: Told, sample_weight: Any = None) -> Sentences:
         text = told.text.sequences
         sets, states = self.knowledge_.sets(told)
-        known = len(self.vocabulary_.words)
-        words = np.minimum(text.tokens, known).astype(np.int32)
-        weights = sentence_weights(sample_weight, len(text))
-        shard = Shard(np.arange(len(text)), words, text.indptr, sets, states, weights)
+        new = text.words[len(self.vocabulary_.words) :]
+        known = (sets, states, sentence_weights(sample_weight, len(text)), new)
+        shard = Shard(np.arange(len(text)), text.tokens, text.indptr, *known)
         return Sentences(shard, text.name)
 
     def read(self, sentences: Any, tags: Any = None) -> Sentences:
@@ -116,7 +138,7 @@ class HMM(files.Stored, MarkovModel):
         ones may expect (Good 1953), dealt out to states as these words are.
         """
         once = np.flatnonzero(self.often_ == 1)
-        if not len(once):
+        if not len(once) or self.emissions == "features":
             return
         table = self._emissions()
         share = visits(self.raw_params_, len(table), self.order)
@@ -144,7 +166,7 @@ class HMM(files.Stored, MarkovModel):
             return super().start_values(core, corpus, init)
         if self.order == 2:
             raise LearnerError("there is no spectral start of order 2", "let init be random")
-        return lambda rng: starts.spectral(core, corpus.everything, rng)
+        return lambda rng: starts.spectral(core, corpus.everything, self.often_, rng)
 
     # names
     @property
@@ -201,9 +223,11 @@ class HMM(files.Stored, MarkovModel):
         strings(words, n, "words")
         strings(tags, len(tags), "tags")
         k = stored.meta["n_states"]
-        if not isinstance(k, int) or stored.arrays[files.TABLE + TABLE].shape != (k, n):
-            raise StoreError("the tables do not fit the states and words", AGAIN)
         self._check_settings()
+        table, moves = (stored.arrays[files.TABLE + name] for name in (TABLE, MOVES))
+        fits = table.size > k * n if self.emissions == "features" else table.shape == (k, n)
+        if not isinstance(k, int) or not fits or len(moves) != k**self.order:
+            raise StoreError("the tables do not fit the states and words", AGAIN)
         self.vocabulary_ = Vocabulary(words)
         known = self._known(tags, k)
         if list(known.names) != tags:

@@ -61,6 +61,7 @@ class Shard:
     ``indptr``    sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]``
     ``sets``      which set of states each token may be in
     ``weights``   how often each sentence counts
+    ``new_words`` words that are new to the model; their numbers come after those that are not
     """
 
     numbers: Array
@@ -69,6 +70,7 @@ class Shard:
     sets: Array
     states: StateSets
     weights: Array
+    new_words: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -126,6 +128,7 @@ class Sentences:
             whole.sets[tokens],
             whole.states,
             whole.weights[numbers],
+            whole.new_words,
         )
 
     def name(self, number: int) -> str:

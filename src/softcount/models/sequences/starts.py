@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softcount.families import LogLinear
 from softcount.models.sequences.core import MOVES, START, HMMCore
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.shards import Sentences, Shard
@@ -30,18 +31,21 @@ def informed(
     counts = core.expect(even, told, How()).counts
     tables = {}
     for name, given in counts.items():
-        seen = np.asarray(given, dtype=float).reshape(core.families[name].param_shape)
+        seen = np.asarray(given, dtype=float)
+        seen = seen.reshape(core.n_states, -1) if name == TABLE else seen
         usual = often if name == TABLE else np.ones(seen.shape[1])
         loose = (LOOSE * seen.sum(axis=1, keepdims=True) + 1.0) * (usual / usual.sum())
         tables[name] = (seen + loose) * rng.uniform(1.0 - JITTER, 1.0 + JITTER, seen.shape)
     return _proper(core, tables)
 
 
-def spectral(core: HMMCore, shard: Shard, rng: np.random.Generator) -> dict[str, Array]:
+def spectral(
+    core: HMMCore, shard: Shard, often: Array, rng: np.random.Generator
+) -> dict[str, Array]:
     """Tables from moments; what families rule out is left out."""
     from softcount.models.sequences.moments import spectral_start
 
-    size = (core.emission.family.param_shape[1], core.n_states)
+    size = (len(often), core.n_states)
     found = spectral_start(shard.observed, shard.indptr, *size, rng, shard.weights)
     moves = found["transitions"]
     if core.stop:
@@ -54,5 +58,8 @@ def _proper(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
     proper = {}
     for name, family in core.families.items():
         rows = tables[name] / tables[name].sum(axis=1, keepdims=True)
-        proper[name] = family.mean(MANY * rows, family.uniform())
+        if isinstance(family, LogLinear):
+            proper[name] = family.mean(tables[name].reshape(-1), family.uniform())
+        else:
+            proper[name] = family.mean(MANY * rows, family.uniform())
     return proper
