@@ -190,3 +190,14 @@ def test_bars_keep_the_likeliest_and_count_the_rest() -> None:
     one = bars("t", {"a": 0.1, "b": 0.6, "c": 0.3, "never": 0.0}, top=2)
     assert one.rows == [("b", 0.6), ("c", 0.3)]
     assert one.left_out == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(3.0 - 4e-16, 3.0), (1e-20, 3e-20), (0.0, 0.0), (-1e300, -1e300), (5e8, 5e8 + 1)],
+)
+def test_figures_that_hardly_differ_have_room(low: float, high: float) -> None:
+    found = svg.ticks(low, high)
+    assert found[0] <= low <= high <= found[-1]
+    assert found == sorted(set(found))
+    assert "NaN" not in svg.line_chart([svg.Series("", [low, high])], "")

@@ -50,20 +50,24 @@ class Series:
         return range(len(self.values)) if self.at is None else self.at
 
 
+SAME = 1e-9
+"""Figures that differ by no more than this share are the same in a picture."""
+
+
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round figures that cover low … high.
 
     >>> ticks(0, 9)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     """
-    if high <= low:
+    if high - low <= SAME * max(abs(low), abs(high)):
         pad = abs(low) * 0.1 or 1.0
         low, high = low - pad, high + pad
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
 
 
 def label(value: float, step: float) -> str:
