@@ -63,12 +63,8 @@ class Answers:
 
 def answered(model: HMM, text: TagText, decoder: Decoder, proba: bool) -> Answers:
     """What a model says of sentences."""
-    import numpy as np
-
     sentences = text.sequences
-    possible = np.isfinite(model.score_samples(sentences)).tolist()
-    found = model.predict(sentences, method=decoder.value)
-    states = [some if may else None for some, may in zip(found, possible, strict=True)]
+    states = model.predict(sentences, method=decoder.value)
     if not proba:
         return Answers(text, states)
     number = {name: k for k, name in enumerate(model.states_)}

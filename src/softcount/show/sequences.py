@@ -70,9 +70,7 @@ def tagging_report(
         return page_of(model, states_shown(model), title=title)
     text = sentences.sequences if isinstance(sentences, Tagged) else sentences
     text = text if isinstance(text, Sequences) else sequences(text)
-    found = model.predict(text, method=method)
-    possible = np.isfinite(model.score_samples(text)).tolist()
-    states = [some if may else None for some, may in zip(found, possible, strict=True)]
+    states = model.predict(text, method=method)
     words = [text.sentence(i) for i in range(len(text))]
     return page_of(model, states_shown(model, states), words, states, n, title=title)
 

@@ -167,3 +167,14 @@ def test_names_of_states_in_what_is_made(order: int) -> None:
     made_up = model.generate(20)
     assert {state for one in made_up for _, state in one} <= {"DT", "NN", "VB"}
     assert all(one[0][1] == "DT" for one in made_up)
+
+
+@pytest.mark.parametrize("method", ["viterbi", "posterior"])
+def test_a_sentence_that_cannot_be_has_no_states(method: str) -> None:
+    """The others have theirs."""
+    model = sc.HMM(dictionary={"a": ["A"], "b": ["B"]}, learner=sc.EM(max_iter=5))
+    model.fit(["a b", "a b a b"], init=None)
+    found = model.predict(["a b", "b a a", "", "a b a b"], method=method)
+    assert found == [["A", "B"], None, [], ["A", "B", "A", "B"]]
+    assert [len(one) for one in model.posterior_sample(["a b", "b a a"], 3)] == [3, 0]
+    assert not model.predict_proba(["b a a"])[0].any()

@@ -116,7 +116,7 @@ class MarkovModel(ChainOptions, Learnable):
         return self.core_.moves(self.raw_params_)
 
     def predict(self, sentences: Any, *, tags: Any = None, method: str = "viterbi") -> list[Any]:
-        """The states of each sentence.
+        """The states of each sentence; None if no states could have produced it.
 
         ``tags``    what is known of them already; see `HMM.fit`
         ``method``  "viterbi": the best sequence; "posterior": each word's own best state
@@ -125,33 +125,41 @@ class MarkovModel(ChainOptions, Learnable):
             raise LearnerError(f"method={shown(method)} is unknown", f"choose {DECODERS}")
         shard, (emitted, _), moves = self._ready(sentences, tags)
         if method == "posterior":
-            states = self._shares(shard, emitted, moves).argmax(axis=1)
+            tally = self._posteriors(shard, emitted, moves)
+            states, logs = tally.shares.argmax(axis=1), tally.logs
         else:
-            (states,), _ = passes.best(shard, moves, emitted, self.threads)
-        return [self.named(one) for one in np.split(states, shard.indptr[1:-1])]
+            (states,), logs = passes.best(shard, moves, emitted, self.threads)
+        possible = np.isfinite(logs).tolist()
+        each = zip(np.split(states, shard.indptr[1:-1]), possible, strict=True)
+        return [self.named(one) if may else None for one, may in each]
 
-    def _shares(self, shard: Shard, emitted: packs.Emitted, moves: listed.Moves) -> Array:
-        everywhere = np.arange(shard.n_tokens)
-        even = passes.posteriors(
-            shard, moves, emitted, self.core_.dtype, self.threads, into=everywhere
-        )
-        return even.shares
+    def _posteriors(self, shard: Shard, emitted: packs.Emitted, moves: listed.Moves) -> packs.Tally:
+        """Those of every token."""
+        kind = (self.core_.dtype, self.threads, np.arange(shard.n_tokens))
+        return passes.posteriors(shard, moves, emitted, *kind)
 
     def predict_proba(self, sentences: Any, *, tags: Any = None) -> list[Array]:
-        """p(state | sentence) of each word, an array (words, states) for each sentence."""
+        """p(state | sentence) of each word, an array (words, states) for each sentence.
+
+        Zeros, if no states could have produced the sentence.
+        """
         shard, (emitted, _), moves = self._ready(sentences, tags)
-        return np.split(self._shares(shard, emitted, moves), shard.indptr[1:-1])
+        return np.split(self._posteriors(shard, emitted, moves).shares, shard.indptr[1:-1])
 
     def posterior_sample(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, tags: Any = None
     ) -> list[list[Any]]:
-        """n sequences of states for each sentence, drawn from their posterior."""
+        """n sequences of states for each sentence, drawn from their posterior.
+
+        None at all, if no states could have produced the sentence.
+        """
         check_whole("n", n)
         shard, (emitted, _), moves = self._ready(sentences, tags)
         stream = int(_rng(random_state).integers(2**63))
-        paths, _ = passes.drawn(shard, moves, emitted, stream, n, self.threads)
+        paths, logs = passes.drawn(shard, moves, emitted, stream, n, self.threads)
         cut = np.split(paths, shard.indptr[1:-1], axis=1)
-        return [[self.named(path) for path in some] for some in cut]
+        each = zip(cut, np.isfinite(logs).tolist(), strict=True)
+        return [[self.named(path) for path in some] if may else [] for some, may in each]
 
     def score_samples(self, sentences: Any, *, tags: Any = None) -> Array:
         """log p of each sentence (and its tags, if some are given); −inf if it cannot be."""
