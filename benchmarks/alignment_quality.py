@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from _bitexts import SMALL, Gold, Pair, collins, hansards, hansards_gold, small
+from _tables import show
 
 import softcount as sc
 from softcount.corpus.links import Links
@@ -150,14 +151,6 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]
     return tables
 
 
-def show(title: str, table: dict[str, dict[str, float]]) -> None:
-    columns = list(next(iter(table.values())))
-    print(f"\n| {title} | {' | '.join(columns)} |")
-    print("|---" * (len(columns) + 1) + "|")
-    for row, figures in table.items():
-        print(f"| {row} | {' | '.join(f'{figures[name]:.1f}' for name in columns)} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -170,7 +163,7 @@ def main() -> None:
         print(json.dumps(tables))
         return
     for title, table in tables.items():
-        show(title, table)
+        show(title, table, 1)
 
 
 if __name__ == "__main__":

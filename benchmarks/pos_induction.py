@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from _tables import show
 
 import softcount as sc
 from softcount.corpus.conllu import read_conllu
@@ -181,14 +182,6 @@ def curve(corpus: Corpus) -> dict[str, dict[str, float]]:
     return table
 
 
-def show(title: str, table: dict[str, dict[str, float]]) -> None:
-    columns = list(next(iter(table.values())))
-    print(f"\n| {title} | {' | '.join(columns)} |")
-    print("|---" * (len(columns) + 1) + "|")
-    for row, figures in table.items():
-        print(f"| {row} | {' | '.join(f'{figures[name]:.3f}' for name in columns)} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -207,7 +200,7 @@ def main() -> None:
         print(json.dumps(tables))
         return
     for title, table in tables.items():
-        show(title, table)
+        show(title, table, 3)
 
 
 if __name__ == "__main__":
