@@ -200,7 +200,7 @@ def test_gold(text: Path, words: Path, tmp_path: Path) -> None:
     [
         ("a/D\n", "1 sentences, while there are 5"),
         ("a/D b/D c/D\nb/D\n\nx\ny\n", "gold:2: 1 words, while"),
-        ("\n".join(["a b c"] * 2 + ["", "a b c d", "a b c"]), "is unknown"),
+        ("\n".join(["a b c"] * 2 + ["", "a b c d", "a b c"]), "not a single word has a tag"),
     ],
 )
 def test_gold_of_something_else(text: Path, tmp_path: Path, gold: str, message: str) -> None:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from softcount.checks import check_model
     from softcount.corpus.archive import Archive
     from softcount.corpus.bitext import Bitext, bitext, read_bitext
+    from softcount.corpus.conllu import read_conllu
+    from softcount.corpus.sequences import read_sequences
+    from softcount.corpus.tag_dictionary import read_tag_dictionary
+    from softcount.corpus.tagged import read_tagged
     from softcount.engines import Local
     from softcount.errors import (
         DataError,
@@ -116,6 +120,10 @@ _HOME = {
         "bitext",
         "read_bitext",
     ),
+    "softcount.corpus.conllu": ("read_conllu",),
+    "softcount.corpus.sequences": ("read_sequences",),
+    "softcount.corpus.tag_dictionary": ("read_tag_dictionary",),
+    "softcount.corpus.tagged": ("read_tagged",),
     "softcount.models.mixture": (
         "CollapseWarning",
         "DirichletProcessGaussianMixture",
@@ -269,6 +277,10 @@ __all__ = [
     "phrase_table",
     "phrases",
     "read_bitext",
+    "read_conllu",
+    "read_sequences",
+    "read_tag_dictionary",
+    "read_tagged",
     "select",
     "story",
     "symmetrise",

@@ -14,8 +14,9 @@ from softcount.cli import options
 from softcount.cli import tag_options as o
 from softcount.cli.align_learning import DTYPES
 from softcount.cli.align_options import Precision
-from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
+from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
 from softcount.cli.guard import readable_errors
+from softcount.cli.learner_names import LearnerName
 from softcount.cli.targets import check_target, refuse_overwriting
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def tag(
     softcount tag --load tags.softcount new.txt --proba
     softcount tag --load tags.softcount test.conllu --gold test.conllu > tagged.conllu
     """
-    refuse_spectral(learner)
+    if learner is LearnerName.SPECTRAL:
+        raise typer.BadParameter("--learner spectral: to start from moments, say --init spectral")
     if load is not None:
         refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
     elif k is None and dictionary is None and tagged is None:
@@ -134,7 +136,7 @@ def _source(file: str | None, tagged: str | None, wanted: bool) -> str | None:
         if not wanted:
             raise typer.BadParameter("nothing to tag: give FILE, or --save")
         return None
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         raise typer.BadParameter("no sentences: give a file, or - to type them")
     return "-"
 
@@ -164,47 +166,57 @@ class _Job:
     ) -> tuple[HMM, TagText | None, Tagged | None]:
         """A model of the sentences, these, and their gold tags."""
         from softcount.cli import tag_learning
-        from softcount.cli.tag_text import read_tags, read_text
+        from softcount.cli.tag_notes import of_open_tags
+        from softcount.cli.tag_text import read_text
         from softcount.models.sequences import HMM
 
-        known = None
-        if tagged is not None:
-            known = read_tags(tagged, self.style.column, self.style.separator)
-        self._demand_printable(tag_learning.tags_of(settings["dictionary"], known))
+        known = None if tagged is None else self._tags("--tagged", tagged)
+        spoken = tag_learning.tags_of(settings["dictionary"], known)
+        self._say(of_open_tags(settings["open_tags"], spoken))
         text = None if self.file is None else read_text(self.file, self.form)
+        self._demand_printable(spoken, text)
         gold = self._gold(text)
         model = HMM(k, **settings)
         plain = None if text is None else text.sequences
         tag_learning.learn(model, tag_learning.Lessons(plain, known))
         return model, text, gold
 
-    def _demand_printable(self, names: Any) -> None:
+    def _demand_printable(self, names: Any, text: TagText | None) -> None:
         from softcount.cli.tag_learning import demand_printable
 
-        demand_printable(names if self.style.has_words else (), self.style.separator)
+        printed = names if text is not None and self.style.is_lines(text) else ()
+        demand_printable(printed, self.style.separator, self.style.alone)
 
     def _gold(self, text: TagText | None) -> Tagged | None:
         if self.gold is None or text is None:
             return None
         from softcount.cli.tag_answers import demand_same
-        from softcount.cli.tag_text import read_tags
 
-        gold = read_tags(self.gold, self.style.column, self.style.separator)
+        gold = self._tags("--gold", self.gold)
         demand_same(gold, text, self.gold)
         return gold
+
+    def _tags(self, option: str, path: str) -> Tagged:
+        from softcount.cli.tag_notes import demand_tags
+        from softcount.cli.tag_text import read_tags
+
+        known = read_tags(path, self.style.column, self.style.separator)
+        demand_tags(known, f"{option} {path}", self.style.separator)
+        return known
 
     def tag_by(self, model: HMM) -> None:
         """Tag by a model from a file: as sentences come, if nothing is wanted of all together."""
         from softcount.cli.tag_answers import answered, print_text
         from softcount.cli.tag_text import read_text, stream
 
-        self._demand_printable(model.states_)
         assert self.file is not None
         if self.summary or self.gold is not None or self.html is not None:
             whole = read_text(self.file, self.form)
+            self._demand_printable(model.states_, whole)
             self.finish(model, whole, self._gold(whole), unseen=True)
             return
         for text in stream(self.file, self.form):
+            self._demand_printable(model.states_, text)
             answers = answered(model, text, self.decoder, self.proba)
             print_text(self.style.text(answers))
             self._say(answers.remark())
@@ -217,16 +229,19 @@ class _Job:
         self, model: HMM, text: TagText | None, gold: Tagged | None, *, unseen: bool
     ) -> None:
         """Print and write all that is wanted."""
-        from softcount.cli import tag_answers
+        from softcount.cli import tag_answers, tag_notes
         from softcount.show.sequences_states import states_shown
 
-        answers = None
-        scores, notes = None, []
+        answers = scores = None
+        remarks: list[str] = []
         if text is not None:
             answers = tag_answers.answered(model, text, self.decoder, self.proba)
-            notes = [answers.remark()] if answers.remark() else []
+            remarks = [answers.remark(), tag_notes.of_dictionary(model, text)]
             if gold is not None:
-                scores = tag_answers.scored(answers, gold, model, unseen=unseen)
+                pair = tag_answers.beside(answers, gold, model)
+                scores = tag_answers.scored(pair, answers.text, model, unseen=unseen)
+                remarks.append(tag_notes.beside_gold(pair))
+        notes = [remark for remark in remarks if remark]
         shown = states_shown(model, None if answers is None else answers.states, notes, scores)
         watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
         if self.summary or not watched:

@@ -13,7 +13,7 @@ import typer
 from softcount.cli.answers import few_named
 from softcount.cli.tag_options import Decoder
 from softcount.cli.tag_text import TagText
-from softcount.errors import DataError
+from softcount.errors import DataError, SoftcountError, shown
 
 if TYPE_CHECKING:
     from softcount.corpus.tagged import Tagged
@@ -30,11 +30,13 @@ class Answers:
     """States of sentences.
 
     ``states``  those of each sentence; None: no sequence of states could have produced it
+    ``named``   whether states have names, some at least
     ``shares``  how probable each of them is, if that is wanted
     """
 
     text: TagText
     states: Sequence[Sequence[Any] | None]
+    named: bool
     shares: Sequence[Sequence[float] | None] | None = None
 
     @property
@@ -64,9 +66,12 @@ class Answers:
 def answered(model: HMM, text: TagText, decoder: Decoder, proba: bool) -> Answers:
     """What a model says of sentences."""
     sentences = text.sequences
+    named = any(isinstance(name, str) for name in model.states_)
+    if not len(text):  # the end of a CoNLL-U file may be a comment
+        return Answers(text, [], named)
     states = model.predict(sentences, method=decoder.value)
     if not proba:
-        return Answers(text, states)
+        return Answers(text, states, named)
     number = {name: k for k, name in enumerate(model.states_)}
     shares = [
         None
@@ -74,7 +79,7 @@ def answered(model: HMM, text: TagText, decoder: Decoder, proba: bool) -> Answer
         else [min(1.0, float(row[number[name]])) for row, name in zip(p, some, strict=True)]
         for p, some in zip(model.predict_proba(sentences), states, strict=True)
     ]
-    return Answers(text, states, shares)
+    return Answers(text, states, named, shares)
 
 
 @dataclass(frozen=True)
@@ -90,10 +95,9 @@ class Style:
     column: str | None = None
     as_json: bool = False
 
-    @property
-    def has_words(self) -> bool:
-        """Whether words and states stand together."""
-        return not (self.alone or self.as_json)
+    def is_lines(self, text: TagText) -> bool:
+        """Whether words or states of this text stand between spaces."""
+        return not self.as_json and (self.alone or text.conllu is None)
 
     def text(self, answers: Answers) -> str:
         """All sentences."""
@@ -103,7 +107,7 @@ class Style:
         if self.alone or file is None:
             return _lines(map(self._line, _sentences(answers)))
         states = answers.filled()
-        text = file.text(states, self.column or _column(answers))
+        text = file.text(states, self.column or ("upos" if answers.named else STATE))
         if answers.shares is None:
             return text
         figures = [None if some is None else [f"{p:.4g}" for p in some] for some in answers.shares]
@@ -150,17 +154,18 @@ def _lines(lines: Iterator[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _column(answers: Answers) -> str:
-    """Names are tags of words; numbers are not."""
-    named = any(isinstance(state, str) for states in answers.states for state in states or ())
-    return "upos" if named else STATE
-
-
 def print_text(text: str) -> None:
     """Sentences on stdout: as they are, whatever the system thinks of lines' ends and letters."""
     out = typer.get_binary_stream("stdout")
-    out.write(text.encode())
-    out.flush()  # here, where a closed pipe is no fault
+    try:
+        out.write(text.encode())
+        out.flush()  # here, where a closed pipe is no fault
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SoftcountError(
+            f"standard output cannot be written to: {error.strerror}", "is there room for it?"
+        ) from error
 
 
 # beside gold tags
@@ -178,26 +183,49 @@ def demand_same(gold: Tagged, text: TagText, path: str) -> None:
                 f"--gold {given.name(n)}: {theirs} words, while {read.name(n)} has {ours}",
                 "give the same sentences in the same order",
             )
+    for n in range(len(read)):
+        for word, other in zip(read.sentence(n), given.sentence(n), strict=True):
+            if word != other and word.lower() != other.lower():
+                raise DataError(
+                    f"--gold {given.name(n)} has {shown(other)}, where {read.name(n)} has "
+                    f"{shown(word)}",
+                    "give the same sentences in the same order",
+                )
 
 
-def scored(answers: Answers, gold: Tagged, model: HMM, *, unseen: bool) -> Any:
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """States and gold tags of the same words; ``named``: whether states are called as tags are."""
+
+    found: Sequence[Sequence[Any]]
+    gold: Sequence[Sequence[Any]]
+    named: bool
+
+
+def beside(answers: Answers, gold: Tagged, model: HMM) -> Beside:
+    """States and gold tags; those that cannot be told count as wrong."""
+    right = [gold.tags_of(n) for n in range(len(gold))]
+    found = [[NOTHING if s is None else s for s in states] for states in answers.filled()]
+    names = {name for name in model.states_ if isinstance(name, str)}
+    return Beside(found, right, bool(names.intersection(gold.names)))
+
+
+def scored(pair: Beside, text: TagText, model: HMM, *, unseen: bool) -> Any:
     """How well states agree with gold tags: by their names, or whatever they are called.
 
     ``unseen``  whether the sentences were not learned from, so that words may be unknown
     """
     from softcount.evaluate import induction_scores, tag_scores
 
-    right = [gold.tags_of(n) for n in range(len(gold))]
-    found = [[NOTHING if s is None else s for s in states] for states in answers.filled()]
-    if not set(gold.names) & {name for name in model.states_ if isinstance(name, str)}:
-        return induction_scores(found, right)
+    if not pair.named:
+        return induction_scores(pair.found, pair.gold)
     if not unseen:
-        return tag_scores(found, right)
-    some = answers.text.sequences
+        return tag_scores(pair.found, pair.gold)
+    some = text.sequences
     words = [some.sentence(n) for n in range(len(some))]
     if model.lowercase:
         words = [[word.lower() for word in sentence] for sentence in words]
-    return tag_scores(found, right, known_words=model.words_, words=words)
+    return tag_scores(pair.found, pair.gold, known_words=model.words_, words=words)
 
 
 def print_overview(shown: Any, *, summary: bool, as_json: bool) -> None:

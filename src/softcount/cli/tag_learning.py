@@ -125,15 +125,19 @@ def open_tags(text: str | None) -> list[str] | None:
     return tags
 
 
-def demand_printable(names: Iterable[Any], separator: str) -> None:
-    """Complain of tags that could not be told from the words they stand behind."""
+def demand_printable(names: Iterable[Any], separator: str, alone: bool) -> None:
+    """Complain of tags that could not be told from each other, or from words if these are there."""
     if not separator or any(letter.isspace() for letter in separator):
         raise DataError(
             f"--separator {shown(separator)} cannot stand between a word and its tag",
             "give something without spaces, as / or _",
         )
     for name in map(str, names):
-        if separator in name:
+        if any(letter.isspace() for letter in name):
+            raise DataError(
+                f"there is a tag {shown(name)}, with a space in it", "print it as --json"
+            )
+        if separator in name and not alone:
             raise DataError(
                 f"there is a tag {shown(name)}, with the separator {separator} in it",
                 "choose another --separator, or print --states alone",

@@ -1,14 +1,15 @@
-"""Sentences for ``softcount tag``: one a line or CoNLL-U, whole files and lines as they come."""
+"""Sentences for ``softcount tag``: one a line or CoNLL-U, whole files and as they come."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from softcount.cli.lines import arriving
 from softcount.cli.tag_options import Form
+from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.corpus.conllu import ConlluFile
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 STDIN = "standard input"
 MARK = b"\xef\xbb\xbf"
-TABS = 9
-"""A line of CoNLL-U has so many."""
+TABS = 5
+"""A line of CoNLL-U has nine; one with so many is a damaged one rather than plain text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,92 +46,76 @@ def shape(head: bytes) -> Form | None:
     """
     for line in head.removeprefix(MARK).split(b"\n"):
         if line.strip() and not line.startswith(b"#"):
-            words = line.count(b"\t") == TABS and line[:1].isdigit()
+            words = line.count(b"\t") >= TABS and line[:1].isdigit()
             return Form.CONLLU if words else Form.LINES
     return None
 
 
 def read_text(path: str, form: Form | None) -> TagText:
     """All sentences of a file."""
-    if path == "-":
-        return _from_stdin(sys.stdin.buffer.read(), form)
-    from softcount.corpus.conllu import read_conllu
-    from softcount.corpus.sequences import read_sequences
+    from softcount.corpus import conllu, sequences
+    from softcount.corpus.lines import unmarked
 
-    if _form_of(path, form) is Form.LINES:
-        return TagText(read_sequences(path))
-    file = read_conllu(path)
-    return TagText(file.sequences(), file)
+    form, some = _opened(path, form)
+    if form is Form.CONLLU:
+        return _of_conllu(conllu.from_pieces(some, _called(path)))
+    return TagText(sequences.from_pieces(unmarked(some), _called(path)))
 
 
 def stream(path: str, form: Form | None) -> Iterator[TagText]:
-    """Sentences a line as they come, those that are there together; CoNLL-U all at once."""
-    if path != "-" and _form_of(path, form) is Form.CONLLU:
-        yield read_text(path, Form.CONLLU)
+    """Sentences as they come, those that are there together."""
+    from softcount.corpus import conllu, sequences
+    from softcount.corpus.lines import unmarked
+
+    form, some = _opened(path, form)
+    if form is Form.CONLLU:
+        yield from map(_of_conllu, conllu.parts(some, _called(path)))
         return
-    before, held = 0, []
-    blocks = arriving(path)
-    for block in blocks:
-        held += block
-        form = form or shape(b"\n".join(held))
-        if form is Form.CONLLU:
-            lines = [*held, *(line for more in blocks for line in more), b""]
-            yield _from_stdin(b"\n".join(lines), form)
-            return
-        if form is Form.LINES:
-            yield _from_lines(held, STDIN if path == "-" else path, before)
-            before += len(held)
-            held = []
-    if held:
-        yield _from_lines(held, STDIN if path == "-" else path, before)
-
-
-def _form_of(path: str, form: Form | None) -> Form:
-    from softcount.corpus.lines import pieces
-
-    if form is not None:
-        return form
-    if path.removesuffix(".gz").endswith(".conllu"):
-        return Form.CONLLU
-    return shape(next(pieces(path), b"")) or Form.LINES
-
-
-def _from_stdin(raw: bytes, form: Form | None) -> TagText:
-    from softcount.corpus.conllu import read_conllu
-
-    lines = raw.split(b"\n")
-    if (form or shape(raw)) is Form.CONLLU:
-        file = replace(read_conllu(lines), origin=STDIN)
-        return TagText(file.sequences(), file)
-    return _from_lines(lines[:-1] if lines[-1] == b"" else lines, STDIN, 0)
-
-
-def _from_lines(lines: list[bytes], origin: str, before: int) -> TagText:
-    import numpy as np
-
-    from softcount.corpus.lines import decoded
-    from softcount.corpus.sequences import sequences
-
-    raw = b"\n".join(lines) if lines else b""
-    text = decoded(
-        raw if before else raw.removeprefix(MARK), lambda n: f"{origin}:{before + n + 1}"
-    )
-    some = sequences(text.split("\n") if lines else [])
-    return TagText(replace(some, origin=origin, numbers=np.arange(len(some)) + before))
+    before = 0
+    for piece in unmarked(some):
+        text = TagText(sequences.from_pieces([piece], _called(path), before))
+        yield text
+        before += len(text)
 
 
 def read_tags(path: str, column: str | None, separator: str) -> Tagged:
     """Sentences with tags, from lines word/TAG or from CoNLL-U."""
-    from softcount.corpus.conllu import read_conllu
-    from softcount.corpus.tagged import read_tagged, tagged
+    from softcount.corpus import conllu, tagged
+    from softcount.corpus.lines import unmarked
+
+    form, some = _opened(path, None)
+    if form is Form.CONLLU:
+        return conllu.from_pieces(some, _called(path)).tagged(column or "upos")
+    return tagged.from_pieces(unmarked(some), _called(path), separator=separator)
+
+
+def _opened(path: str, form: Form | None) -> tuple[Form, Iterator[bytes]]:
+    """What a file is, and its lines in pieces: it may be a pipe, which can be read but once."""
+    some = _pieces(path)
+    if form is None and path.removesuffix(".gz").endswith(".conllu"):
+        form = Form.CONLLU
+    head = b""
+    while form is None and (piece := next(some, b"")):
+        head += piece
+        form = shape(head)
+    return form or Form.LINES, chain([head] if head else [], some)
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    from softcount.corpus.lines import opened, whole_lines
 
     if path == "-":
-        text = _from_stdin(sys.stdin.buffer.read(), None)
-        if text.conllu is not None:
-            return text.conllu.tagged(column or "upos")
-        lines = [" ".join(text.sequences.sentence(n)) for n in range(len(text))]
-        read = tagged(lines, separator=separator)
-        return replace(read, sequences=replace(read.sequences, origin=STDIN))
-    if _form_of(path, None) is Form.CONLLU:
-        return read_conllu(path).tagged(column or "upos")
-    return read_tagged(path, separator=separator)
+        if sys.stdin is None:
+            raise DataError("standard input is closed", "give a file")
+        yield from whole_lines(sys.stdin.buffer)  # type: ignore[arg-type]  # it can read1
+        return
+    with opened(path) as file:
+        yield from whole_lines(file)
+
+
+def _called(path: str) -> str:
+    return STDIN if path == "-" else path
+
+
+def _of_conllu(file: ConlluFile) -> TagText:
+    return TagText(file.sequences(), file)

@@ -15,15 +15,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from softcount.corpus.lines import decoded, text_of
-from softcount.corpus.numbering import WORDS, Name, is_sound
-from softcount.corpus.sequences import Like, Sequences, sequences
+from softcount.corpus.lines import decoded, opened
+from softcount.corpus.numbering import WORDS, Growing, Name, Vocabulary, is_sound, number_lists
+from softcount.corpus.sequences import Like, Sequences, grown
 from softcount.corpus.tagged import Tagged, tagged
 from softcount.errors import DataError, shown
 from softcount.types import Array
@@ -44,6 +44,7 @@ class ConlluFile:
     ``places``  the line of each word, one sentence after the other (int64)
     ``indptr``  sentence n has the words ``places[indptr[n]:indptr[n + 1]]`` (int64)
     ``origin``  the name of the file, if there is one
+    ``before``  how many lines of the file come before these
 
     >>> row = "{}\\t{}\\t_\\t{}\\t_\\t_\\t_\\t_\\t_\\t_"
     >>> file = read_conllu(["# text = it rains", row.format(1, "it", "PRON"),
@@ -58,6 +59,7 @@ class ConlluFile:
     places: Array
     indptr: Array
     origin: str = ""
+    before: int = 0
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -76,10 +78,10 @@ class ConlluFile:
 
     def sequences(self, *, like: Like | None = None, lowercase: bool = False) -> Sequences:
         """The words, without tags; a sentence is called by the line of its first word."""
-        some = sequences(self.forms(), like=like, lowercase=lowercase)
-        if not self.origin:
-            return some
-        return replace(some, origin=self.origin, numbers=self.places[self.indptr[:-1]])
+        growing = Growing(Vocabulary.of(like or ()), lowercase)
+        growing.add(number_lists(self.forms(), str))
+        numbers = self.places[self.indptr[:-1]] + self.before if self.origin else None
+        return Sequences(grown(growing), self.origin, numbers)
 
     def tagged(
         self,
@@ -129,7 +131,7 @@ class ConlluFile:
             )
         flat: list[str | None] = []
         for n, some in enumerate(given):
-            name = _naming(self.origin)(int(self.places[self.indptr[n]]))
+            name = _naming(self.origin, self.before)(int(self.places[self.indptr[n]]))
             length = int(self.indptr[n + 1] - self.indptr[n])
             ready = [None] * length if some is None else [_written(t, index, name) for t in some]
             if len(ready) != length:
@@ -165,12 +167,48 @@ def read_conllu(source: str | os.PathLike[str] | Iterable[str | bytes]) -> Conll
     """
     if isinstance(source, str | os.PathLike):
         origin = os.fspath(source)
-        return _read(text_of(origin), origin)
+        with opened(origin) as file:
+            return from_pieces([file.read()], origin)
     raw = [_as_bytes(line, n) for n, line in enumerate(source, 1)]
     joint = b"\n".join(line.removesuffix(b"\n") for line in raw)
     if raw and raw[-1].endswith(b"\n"):
         joint += b"\n"
-    return _read(decoded(joint, _naming("")), "")
+    return from_pieces([joint], "")
+
+
+def from_pieces(some: Iterable[bytes], origin: str) -> ConlluFile:
+    """A CoNLL-U file from pieces of UTF-8, a byte order mark included."""
+    file = _read(b"".join(some), origin, 0)
+    if not len(file):
+        raise DataError(f"no sentences in {origin or 'the lines'}", "give one at least")
+    return file
+
+
+def parts(some: Iterable[bytes], origin: str) -> Iterator[ConlluFile]:
+    """Whole sentences as soon as they are there: together the parts are the file.
+
+    ``some``  whole lines of UTF-8. A part may have no sentence, but comments and blank lines alone
+    """
+    held: list[bytes] = []
+    before = 0
+    for piece in some:
+        end = _after_blank(piece)
+        held.append(piece[:end])
+        if end:
+            part = _read(b"".join(held), origin, before)
+            yield part
+            before += len(part.lines) - 1
+            held.clear()
+        held.append(piece[end:])
+    if rest := b"".join(held):
+        yield _read(rest, origin, before)
+
+
+def _after_blank(lines: bytes) -> int:
+    """Where the last blank line of whole lines ends; 0 if there is none."""
+    joint = b"\n" + lines
+    plain, with_return = joint.rfind(b"\n\n") + 1, joint.rfind(b"\n\r\n") + 2
+    return max(plain, with_return if with_return > 1 else 0)
 
 
 def _as_bytes(line: Any, number: int) -> bytes:
@@ -180,17 +218,18 @@ def _as_bytes(line: Any, number: int) -> bytes:
     return line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
 
 
-def _naming(origin: str) -> Name:
-    return lambda line: f"{origin}:{line + 1}" if origin else f"line {line + 1}"
+def _naming(origin: str, before: int) -> Name:
+    return lambda line: f"{origin}:{before + line + 1}" if origin else f"line {line + 1}"
 
 
-def _read(text: str, origin: str) -> ConlluFile:
-    lines = text.split("\n")
+def _read(raw: bytes, origin: str, before: int) -> ConlluFile:
+    name = _naming(origin, before)
+    lines = decoded(raw, name).split("\n")
     places: list[int] = []
     indptr = [0]
-    ids = _Ids(_naming(origin))
+    ids = _Ids(name)
     for place, line in enumerate([*lines, ""]):  # the end of the file ends a sentence too
-        body = _body(line.removeprefix("\ufeff") if place == 0 else line)
+        body = _body(line.removeprefix("\ufeff") if before + place == 0 else line)
         if not body:
             ids.end()
             if len(places) > indptr[-1]:
@@ -203,9 +242,8 @@ def _read(text: str, origin: str) -> ConlluFile:
                 if not is_sound(columns[FORM]):
                     raise DataError(f"{ids.name(place)} has the form {shown(columns[FORM])}", WORDS)
                 places.append(place)
-    if not places:
-        raise DataError(f"no sentences in {origin or 'the lines'}", "give one at least")
-    return ConlluFile(lines, np.array(places, np.int64), np.array(indptr, np.int64), origin)
+    where = (np.array(places, np.int64), np.array(indptr, np.int64))
+    return ConlluFile(lines, *where, origin, before)
 
 
 class _Ids:

@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase
+from io import BufferedIOBase, BufferedReader
 from typing import Any
 
 from softcount.corpus.numbering import Cutter, Growing, Name, number_lists
@@ -27,7 +27,8 @@ def opened(path: str) -> Iterator[BufferedIOBase]:
     try:
         with open(path, "rb") as file:
             packed = file.peek(2)[:2] == GZIP
-            with gzip.GzipFile(fileobj=file) if packed else file as plain:
+            # by itself gzip hands out little at a time
+            with BufferedReader(gzip.GzipFile(fileobj=file), PIECE) if packed else file as plain:
                 yield plain
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be unpacked: {error}", "is the file complete?") from error
@@ -40,15 +41,29 @@ def opened(path: str) -> Iterator[BufferedIOBase]:
 def pieces(path: str) -> Iterator[bytes]:
     """Whole lines of a file, about `PIECE` bytes at a time."""
     with opened(path) as file:
-        held = [file.read(len(MARK)).removeprefix(MARK)]
-        while piece := file.read(PIECE):
-            end = piece.rfind(b"\n") + 1
-            if end:
-                yield b"".join([*held, piece[:end]])
-                held.clear()
-            held.append(piece[end:])
-        if rest := b"".join(held):
-            yield rest
+        yield from unmarked(whole_lines(file))
+
+
+def whole_lines(file: BufferedIOBase) -> Iterator[bytes]:
+    """Lines as soon as they are there, about `PIECE` bytes at most; the last one need not end."""
+    held: list[bytes] = []
+    while piece := file.read1(PIECE):
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*held, piece[:end]])
+            held.clear()
+        held.append(piece[end:])
+    if rest := b"".join(held):
+        yield rest
+
+
+def unmarked(some: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of a file without its byte order mark."""
+    mark = MARK
+    for piece in some:
+        if text := piece.removeprefix(mark):
+            yield text
+        mark = b""
 
 
 def text_of(path: str) -> str:

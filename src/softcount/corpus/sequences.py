@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,9 +120,22 @@ def read_sequences(
     are read a piece at a time: what stays in memory is four bytes a word and the vocabulary.
     """
     origin = os.fspath(path)
+    return from_pieces(pieces(origin), origin, like=like, lowercase=lowercase)
+
+
+def from_pieces(
+    some: Iterable[bytes],
+    origin: str,
+    before: int = 0,
+    *,
+    like: Like | None = None,
+    lowercase: bool = False,
+) -> Sequences:
+    """Sentences from pieces of text, whole lines of UTF-8; so many lines were ``before`` them."""
     growing = Growing(Vocabulary.of(like or ()), lowercase)
-    add_lines(pieces(origin), growing, naming(origin))
-    return _some(growing, origin)
+    add_lines(some, growing, lambda n: called(origin, before + n))
+    made = _some(growing, origin)
+    return replace(made, numbers=np.arange(before, before + len(made))) if before else made
 
 
 def called(origin: str, number: int) -> str:

@@ -115,7 +115,9 @@ def tagged(
         return Tagged(some, *_renumbered(data.tags, data.names, names))
     items = listed(data)
     if items and all(isinstance(item, str) for item in items):
-        return _cut(blocks(items), "", like, names, lowercase, separator)
+        return from_pieces(
+            blocks(items), "", like=like, names=names, lowercase=lowercase, separator=separator
+        )
     _demand_pairs(items)
     some = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
     return Tagged(some, *_numbered([[tag for _, tag in item] for item in items], names, some.name))
@@ -134,17 +136,20 @@ def read_tagged(
     A blank line is an empty sentence; the rest is as for `tagged`.
     """
     origin = os.fspath(path)
-    return _cut(pieces(origin), origin, like, names, lowercase, separator)
+    return from_pieces(
+        pieces(origin), origin, like=like, names=names, lowercase=lowercase, separator=separator
+    )
 
 
 # texts
-def _cut(
+def from_pieces(
     some: Iterable[bytes],
     origin: str,
-    like: Like | None,
-    known: Sequence[str],
-    lowercase: bool,
-    separator: str,
+    *,
+    like: Like | None = None,
+    names: Sequence[str] = (),
+    lowercase: bool = False,
+    separator: str = "/",
 ) -> Tagged:
     """Words and tags from pieces of text: each different token is taken apart once."""
     if not separator or any(letter.isspace() for letter in separator):
@@ -158,7 +163,7 @@ def _cut(
     parts = [_parts(token, separator) for token in raw.words]
     growing = Growing(Vocabulary.of(like or ()), lowercase)
     growing.add(Numbered(raw.tokens, raw.indptr[1:], [word for word, _ in parts]))
-    numbers = dict(Vocabulary.of(known).numbers)
+    numbers = dict(Vocabulary.of(names).numbers)
     tag_of = [UNKNOWN if t is None else numbers.setdefault(t, len(numbers)) for _, t in parts]
     return Tagged(
         Sequences(grown(growing), origin), np.array(tag_of, np.int32)[raw.tokens], list(numbers)

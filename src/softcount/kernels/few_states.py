@@ -1,48 +1,67 @@
-"""Forward and backward of order 1 where tokens may be in few states: see `softcount.kernels.packs`.
+"""Forward and backward of order 1 where tokens may be in few states.
 
-The same as `softcount.kernels.listed.gone_through`, for order 1 alone, and several times faster:
-helpers take numbers and whole arrays, as views of arrays would have their references counted.
+Tokens of the same word that may be in the same states are of one *kind*: a kind has a cell for each
+of its states. So nothing is touched but what may be, and the same few numbers again and again.
+
+Chances are not scaled at each token, but when they have become small:
+
+    α_i = f_i (α_{i−1} A) ∘ E_i        β_{i−1} = f_i A (E_i ∘ β_i)        γ_i = α_i ∘ β_i
+
+f_i being mostly one. Helpers take numbers and whole arrays, as views of arrays would have their
+references counted.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from softcount.kernels.jit import lean, merged
-from softcount.kernels.listed import Lists, Moves, most_cells
-from softcount.kernels.packs import Emitted, Tally
-from softcount.kernels.prefetch import AHEAD, ask
+from softcount.kernels.listed import Moves
+from softcount.kernels.packs import Tally
 from softcount.types import Array
 
-SMALL, LARGE = 1e-150, 1e150
-"""Products of chances are made logarithms before they leave the square of these bounds."""
+SMALL = 1e-30
+"""Chances that add up to less are scaled."""
 TINY = float(np.finfo(np.float64).tiny)
 """What is smaller counts as impossible: its inverse is no number."""
 
 
+class Cells(NamedTuple):
+    """``kinds`` of tokens; kind g has the cells ``indptr[g]`` to ``indptr[g + 1]``.
+
+    ``states``, ``chances``  the state of a cell, and p(word | state)
+    """
+
+    kinds: Array
+    indptr: Array
+    states: Array
+    chances: Array
+
+
+@lean
+def _room(first: int, last: int, indptr: Array, cells: Cells) -> tuple[Array, Array, Array]:
+    """Room for α of a sentence, where its tokens' cells begin, and factors."""
+    longest = most = 0
+    for s in range(first, last):
+        number = 0
+        for t in range(indptr[s], indptr[s + 1]):
+            number += cells.indptr[cells.kinds[t] + 1] - cells.indptr[cells.kinds[t]]
+        longest, most = max(longest, indptr[s + 1] - indptr[s]), max(most, number)
+    return np.empty(most), np.empty(longest + 1, np.int64), np.empty(longest)
+
+
 @merged
 def _reached(
-    state: int,
-    first: int,
-    last: int,
-    states: Array,
-    alpha: Array,
-    begin: int,
-    table: Array,
+    state: int, low: int, high: int, states: Array, alpha: Array, begin: int, table: Array
 ) -> float:
-    """Σ_u α(u) A(u, state) over the states of the token before."""
+    """Σ_u α(u) A(u, state) over the cells of the token before."""
     total = 0.0
-    for u in range(first, last):
-        total += alpha[begin + u - first] * table[states[u], state]
+    for u in range(low, high):
+        total += alpha[begin + u - low] * table[states[u], state]
     return total
-
-
-@merged
-def _ask_for(t: int, table: Array, rows: Array, sets: Array, indptr: Array, states: Array) -> None:
-    """Token t's row of a table, where its first state is."""
-    ask(table, rows[t] * table.shape[1] + states[indptr[sets[t]]])
 
 
 @lean
@@ -51,98 +70,84 @@ def _forward(
     n: int,
     start: Array,
     table: Array,
-    emissions: Array,
-    rows: Array,
-    sets: Array,
+    kinds: Array,
     indptr: Array,
     states: Array,
+    chances: Array,
     alpha: Array,
-    emit: Array,
     begins: Array,
-    scales: Array,
+    factors: Array,
 ) -> float:
-    """α and emissions of a sentence's tokens, from ``begins`` on; gives log p, −inf: impossible."""
-    logs, product, begin = 0.0, 1.0, 0
+    """α of a sentence; gives Σ log 1 / f, −inf if it is impossible."""
+    logs, begin, back = 0.0, 0, 0
     low = high = 0
     for i in range(n):
-        chosen, row = sets[first + i], rows[first + i]
-        own, end, total = indptr[chosen], indptr[chosen + 1], 0.0
-        if i + AHEAD < n:
-            _ask_for(first + i + AHEAD, emissions, rows, sets, indptr, states)
+        own, end, total = indptr[kinds[first + i]], indptr[kinds[first + i] + 1], 0.0
+        begins[i] = begin
         for v in range(own, end):
-            state = states[v]
             if i == 0:
-                chance = start[state]
+                chance = start[states[v]] * chances[v]
             else:
-                chance = _reached(state, low, high, states, alpha, begins[i - 1], table)
-            emit[begin + v - own] = emissions[row, state]
-            chance *= emit[begin + v - own]
+                chance = _reached(states[v], low, high, states, alpha, back, table) * chances[v]
             alpha[begin + v - own] = chance
             total += chance
-        if not total >= TINY:
-            return -np.inf
-        inverse = 1.0 / total
-        for v in range(begin, begin + end - own):
-            alpha[v] *= inverse
-        scales[i], begins[i] = total, begin
-        begin += end - own
-        low, high = own, end
-        if total < SMALL or total > LARGE:
+        factors[i] = 1.0
+        if total < SMALL:
+            if not total >= TINY:
+                return -np.inf
+            factors[i] = 1.0 / total
             logs += math.log(total)
-        else:
-            product *= total
-        if product < SMALL or product > LARGE:
-            logs, product = logs + math.log(product), 1.0
-    return logs + math.log(product)
+            for v in range(begin, begin + end - own):
+                alpha[v] *= factors[i]
+        low, high, back = own, end, begin
+        begin += end - own
+    begins[n] = begin
+    return logs
 
 
 @lean
 def _backward(
     first: int,
     n: int,
-    factor: float,
+    scale: float,
     table: Array,
     stop: Array,
-    sets: Array,
+    kinds: Array,
     indptr: Array,
     states: Array,
+    chances: Array,
+    shares: Array,
     alpha: Array,
-    emit: Array,
     begins: Array,
-    scales: Array,
+    factors: Array,
     beta: Array,
     later: Array,
-    shares: Array,
-    into: Array,
     starts: Array,
     moved: Array,
     ends: Array,
 ) -> None:
     """Add posteriors and expected moves, still to be multiplied by the table, to the tally."""
-    own, end = indptr[sets[first + n - 1]], indptr[sets[first + n - 1] + 1]
+    own, end = indptr[kinds[first + n - 1]], indptr[kinds[first + n - 1] + 1]
     for v in range(own, end):
-        beta[v - own] = stop[states[v]] * factor
+        beta[v - own] = stop[states[v]] * scale
         ends[states[v]] += alpha[begins[n - 1] + v - own] * beta[v - own]
-    for i in range(n - 1, -1, -1):
-        target, begin, inverse = into[first + i], begins[i], 1.0 / scales[i]
-        if i >= AHEAD:
-            _ask_for(first + i - AHEAD, shares, into, sets, indptr, states)
+    for i in range(n - 1, 0, -1):
+        begin = begins[i]
         for v in range(own, end):
-            share = alpha[begin + v - own] * beta[v - own]
-            shares[target, states[v]] += share
-            later[v - own] = emit[begin + v - own] * beta[v - own] * inverse
-            if i == 0:
-                starts[states[v]] += share
-        if i == 0:
-            break
-        low, high = indptr[sets[first + i - 1]], indptr[sets[first + i - 1] + 1]
+            shares[v] += alpha[begin + v - own] * beta[v - own]
+            later[v - own] = chances[v] * beta[v - own] * factors[i]
+        low, high = indptr[kinds[first + i - 1]], indptr[kinds[first + i - 1] + 1]
+        begin = begins[i - 1]
         for u in range(low, high):
-            origin, weight, total = states[u], alpha[begins[i - 1] + u - low], 0.0
+            origin, weight, total = states[u], alpha[begin + u - low], 0.0
             for v in range(own, end):
                 total += table[origin, states[v]] * later[v - own]
                 moved[origin, states[v]] += weight * later[v - own]
             beta[u - low] = total
         own, end = low, high
+    for v in range(own, end):
+        shares[v] += alpha[v - own] * beta[v - own]
+        starts[states[v]] += alpha[v - own] * beta[v - own]
 
 
 @lean
@@ -151,33 +156,32 @@ def gone_through(
     last: int,
     indptr: Array,
     moves: Moves,
-    emitted: Emitted,
-    lists: Lists,
+    cells: Cells,
     weights: Array,
     tally: Tally,
     counting: bool,
 ) -> None:
-    """Sentences ``first`` to ``last``: log p of each and, if wanted, what is to be counted."""
-    longest, most = most_cells(first, last, 1, indptr, emitted, lists)
-    k = len(moves.start)
-    alpha, begins, scales = np.empty(most), np.empty(longest, np.int64), np.empty(longest)
-    beta, later = np.empty(k), np.empty(k)
-    text = (emitted.sets, lists.indptr, lists.states)
-    room = (alpha, np.empty(most), begins, scales)
-    sums = (tally.shares, tally.into, tally.start, tally.moves, tally.stop)
+    """Sentences ``first`` to ``last``: log p of each and, if wanted, what is to be counted.
+
+    ``tally.shares`` has a number for each cell.
+    """
+    room = _room(first, last, indptr, cells)
+    alpha, begins, _ = room
+    beta, later = np.empty(len(moves.start)), np.empty(len(moves.start))
+    text = (cells.kinds, cells.indptr, cells.states, cells.chances)
+    sums = (tally.start, tally.moves, tally.stop)
     for s in range(first, last):
         begin, n = indptr[s], indptr[s + 1] - indptr[s]
         if n == 0:
             continue
-        rows = (emitted.table, emitted.rows)
-        tally.logs[s] = _forward(begin, n, moves.start, moves.table, *rows, *text, *room)
+        tables = (moves.start, moves.table)
+        tally.logs[s] = _forward(begin, n, *tables, *text, *room)
         if tally.logs[s] == -np.inf:
             continue
-        chosen, total = emitted.sets[begin + n - 1], 0.0
-        for v in range(lists.indptr[chosen], lists.indptr[chosen + 1]):
-            at = begins[n - 1] + v - lists.indptr[chosen]
-            total += alpha[at] * moves.stop[lists.states[v]]
-        tally.logs[s] += math.log(total) if total > 0.0 else -np.inf
-        if counting and total > 0.0:
+        total, own = 0.0, cells.indptr[cells.kinds[begin + n - 1]]
+        for c in range(begins[n - 1], begins[n]):
+            total += alpha[c] * moves.stop[cells.states[own + c - begins[n - 1]]]
+        tally.logs[s] += math.log(total) if total >= TINY else -np.inf
+        if counting and total >= TINY:
             ends = (weights[s] / total, moves.table, moves.stop)
-            _backward(begin, n, *ends, *text, *room, beta, later, *sums)
+            _backward(begin, n, *ends, *text, tally.shares, *room, beta, later, *sums)

@@ -77,7 +77,7 @@ class Matrix:
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         array = context.make_array(kind)(context, builder, value)
-        columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
+        self.n_rows, columns = cgutils.unpack_tuple(builder, array.shape, 2)
         self.builder = builder
         self.vector = ir.VectorType(context.get_value_type(kind.dtype), WIDTH)
         self.vectors = builder.udiv(columns, const(WIDTH))

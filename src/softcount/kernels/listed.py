@@ -15,8 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.packs import Emitted, Tally
+from softcount.kernels.packs import Tally
 from softcount.types import Array
+
+
+class Emitted(NamedTuple):
+    """p(token | state) of token t: ``table[rows[t]]``; its states are those of set ``sets[t]``."""
+
+    table: Array
+    rows: Array
+    sets: Array
 
 
 class Lists(NamedTuple):

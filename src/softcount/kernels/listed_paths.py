@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount.kernels.jit import njit
 from softcount.kernels.listed import (
+    Emitted,
     Lists,
     Moves,
     Sentence,
@@ -20,7 +21,7 @@ from softcount.kernels.listed import (
     origin,
     states_of,
 )
-from softcount.kernels.packs import Emitted, Tally
+from softcount.kernels.packs import Tally
 from softcount.kernels.random import chosen, item_stream
 from softcount.types import Array
 

@@ -90,6 +90,12 @@ class Learnable:
     signature_: str
     """One line that makes the run citable."""
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of whatever is in its pipelines and searches."""
+        from sklearn.base import BaseEstimator  # whoever asks has it already
+
+        return BaseEstimator().__sklearn_tags__()
+
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """The names of its settings, as scikit-learn asks for them."""

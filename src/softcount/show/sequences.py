@@ -16,7 +16,7 @@ from softcount.corpus.tagged import Tagged
 from softcount.errors import DataError, shown
 from softcount.show.finding import Bars, bars
 from softcount.show.report import bar_table, document, ending, signed
-from softcount.show.sequences_graph import LEAST, MOST_MOVES, anchor, hue, transition_graph
+from softcount.show.sequences_graph import anchor, graph_note, hue, transition_graph
 from softcount.show.sequences_states import (
     WORDS,
     StateShown,
@@ -36,11 +36,6 @@ NEIGHBOURS = 3
 POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-)
-GRAPH = (
-    f"Each state with its {MOST_MOVES} likeliest moves, as far as they have a probability of "
-    f"{LEAST:g} at least; the wider an arrow, the more probable. The larger a circle, the more "
-    "words have the state. Colours are those of the sentences below."
 )
 SECOND = " States depend on the two before: what is shown are means over the first of them."
 
@@ -64,6 +59,11 @@ def tagging_report(
     >>> tagging_report(HMM(3).fit(text), text)[:15]
     '<!doctype html>'
     """
+    if not hasattr(model, "top_words"):
+        raise DataError(
+            f"there is no page about a {type(model).__name__}: its states have no words",
+            "give a fitted HMM",
+        )
     if n < 0:
         raise DataError(f"n={shown(n)} sentences cannot be shown", "give a number from 0 on")
     if sentences is None:
@@ -88,11 +88,12 @@ def page_of(
     start, table, ends = moves(model)
     k, v = len(model.states_), len(model.words_)
     tokens = sum(len(some or ()) for some in found)
-    known = f", {tokens:,} words of {len(sentences):,} sentences" if tokens else ""
+    n_sentences = f"{len(sentences):,} sentence{'s' * (len(sentences) != 1)}"
+    known = f", {tokens:,} words of {n_sentences}" if tokens else ""
     lead = f"{k:,} state{'s' * (k != 1)} over {v:,} different words{known}."
     notes = "".join(f'<p class="scale">{escape(note)}.</p>' for note in states.notes)
     graph = transition_graph(states.states, start, table, ends)
-    told = GRAPH + SECOND * (model.order == 2)
+    told = graph_note(k) + SECOND * (model.order == 2)
     body = (
         f'{notes}<h2>How states follow each other</h2><p class="scale">{escape(told)}</p>{graph}'
         f"{_states(states, start, table, ends)}"

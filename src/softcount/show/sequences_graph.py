@@ -18,6 +18,8 @@ SMALLEST_NODE, LARGEST_NODE = 9.0, 24.0
 WIDEST = 7.0
 MOST_MOVES, LEAST = 2, 0.1
 """A state shows so many of its moves, if they are as probable as this."""
+FEW, LEAST_OF_FEW = 5, 0.01
+"""Up to so many states show all moves that are as probable as this, with figures."""
 LABEL = 18
 """So many letters of words stand beside a state."""
 NEAR, FAR = 0.9, 0.3
@@ -33,6 +35,32 @@ class Node:
     share: float
     hue: int | None = None
     link: str = ""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The circle on which nodes stand."""
+
+    radius: float
+
+    @property
+    def middle(self) -> float:
+        """Both coordinates of its centre."""
+        return self.radius + MARGIN
+
+    @property
+    def reach(self) -> float:
+        """How far loops go; farther where there is room for their figures."""
+        return 34.0 if self.radius == RADIUS else 60.0
+
+    @classmethod
+    def of(cls, n_nodes: int) -> Ring:
+        """Large enough for so many nodes: a few do not stand miles apart.
+
+        >>> Ring.of(4).radius, Ring.of(50).radius == RADIUS
+        (168.0, True)
+        """
+        return cls(min(RADIUS, 72.0 + 24.0 * n_nodes))
 
 
 @dataclass(frozen=True)
@@ -58,6 +86,22 @@ def anchor(k: int) -> str:
     return f"state-{k}"
 
 
+def graph_note(n_states: int) -> str:
+    """What is to be seen."""
+    if n_states <= FEW:
+        shown = f"All moves with a probability of {LEAST_OF_FEW:g} at least, which stands beside"
+        shown += " their arrows; the wider an arrow, the more probable."
+    else:
+        shown = (
+            f"Each state with its {MOST_MOVES} likeliest moves, as far as they have a probability "
+            f"of {LEAST:g} at least; the wider an arrow, the more probable."
+        )
+    return (
+        f"{shown} The larger a circle, the more words have the state. Colours are those of the "
+        "sentences below."
+    )
+
+
 def transition_graph(states: Sequence[StateShown], start: Array, table: Array, ends: Array) -> str:
     """The picture, as an ``<svg>`` element.
 
@@ -65,19 +109,24 @@ def transition_graph(states: Sequence[StateShown], start: Array, table: Array, e
     ``start``   p(first state); ``table``  p(next state | state); ``ends``  p(end | state)
     """
     nodes, whole = _whole(states, start, table, ends)
-    moves = strongest(whole)
-    places = _places(_order(whole))
+    few = len(states) <= FEW
+    moves = strongest(whole, len(whole), LEAST_OF_FEW) if few else strongest(whole)
+    ring = Ring.of(len(nodes))
+    places = _places(_order(whole), ring)
     drawn = sorted(moves, key=lambda move: move.p)  # the likeliest on top
-    arrows = "".join(_arrow(move, nodes, places) for move in drawn)
-    circles = "".join(_circle(node, places[n]) for n, node in enumerate(nodes))
+    arrows = [_arrow(move, nodes, places, ring) for move in drawn]
+    figures = "".join(figure for _, figure in arrows) if few else ""
+    circles = "".join(_circle(node, places[n], ring) for n, node in enumerate(nodes))
     tip = (
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" '
         'markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
         '<path class="tip" d="M0 0L10 5L0 10Z"/></marker></defs>'
     )
+    side = 2 * ring.middle
     return (
-        f'<svg class="graph" viewBox="0 0 {SIDE:g} {SIDE:g}" role="group" '
-        f'aria-label="moves between states">{tip}{arrows}{circles}</svg>'
+        f'<svg class="graph" viewBox="0 0 {side:g} {side:g}" style="max-width:{side / 16:g}rem" '
+        f'role="group" aria-label="moves between states">{tip}'
+        f"{''.join(path for path, _ in arrows)}{circles}{figures}</svg>"
     )
 
 
@@ -102,18 +151,18 @@ def _whole(
     return [*nodes, Node("start", "", 0.0), Node("end", "", 0.0)], whole
 
 
-def strongest(whole: Array) -> list[Move]:
+def strongest(whole: Array, most: int = MOST_MOVES, least: float = LEAST) -> list[Move]:
     """The likeliest moves from each node.
 
     >>> strongest(np.array([[0.05, 0.95], [0.5, 0.5]]))
     [Move(origin=0, goal=1, p=0.95), Move(origin=1, goal=0, p=0.5), Move(origin=1, goal=1, p=0.5)]
     """
-    best = np.argsort(-whole, axis=1, kind="stable")[:, :MOST_MOVES]
+    best = np.argsort(-whole, axis=1, kind="stable")[:, :most]
     return [
         Move(i, j, float(whole[i, j]))
         for i, row in enumerate(best.tolist())
         for j in row
-        if whole[i, j] >= LEAST
+        if whole[i, j] >= least
     ]
 
 
@@ -128,14 +177,13 @@ def _order(whole: Array) -> list[int]:
     return [*order, end]
 
 
-def _places(order: Sequence[int]) -> dict[int, tuple[float, float]]:
+def _places(order: Sequence[int], ring: Ring) -> dict[int, tuple[float, float]]:
     """Points on the circle, clockwise; between start and end is the top."""
     step = 2 * math.pi / len(order)
-    middle = RADIUS + MARGIN
     return {
         n: (
-            middle + RADIUS * math.sin((i + 0.5) * step),
-            middle - RADIUS * math.cos((i + 0.5) * step),
+            ring.middle + ring.radius * math.sin((i + 0.5) * step),
+            ring.middle - ring.radius * math.cos((i + 0.5) * step),
         )
         for i, n in enumerate(order)
     }
@@ -146,47 +194,61 @@ def _size(node: Node) -> float:
     return max(SMALLEST_NODE, min(LARGEST_NODE, 60.0 * math.sqrt(node.share)))
 
 
-def _arrow(move: Move, nodes: Sequence[Node], places: dict[int, tuple[float, float]]) -> str:
+def _arrow(
+    move: Move, nodes: Sequence[Node], places: dict[int, tuple[float, float]], ring: Ring
+) -> tuple[str, str]:
+    """The arrow, and its figure."""
     origin, goal = nodes[move.origin], nodes[move.goal]
     ends = places[move.origin], places[move.goal]
-    path = _loop(ends[0], _size(origin)) if move.origin == move.goal else _curve(*ends, _size(goal))
+    if move.origin == move.goal:
+        path, (x, y) = _loop(ends[0], _size(origin), ring)
+    else:
+        path, (x, y) = _curve(*ends, _size(goal), ring)
     told = escape(f"{origin.name} → {goal.name}: {move.p:.2f}")
-    return (
+    arrow = (
         f'<path class="move" d="{path}" stroke-width="{max(0.8, WIDEST * move.p):.1f}" '
         f'opacity="{0.25 + 0.65 * move.p:.2f}" marker-end="url(#tip)"><title>{told}</title></path>'
     )
+    return arrow, f'<text class="figure" x="{x:.1f}" y="{y + 4:.1f}">{move.p:.2f}</text>'
 
 
-def _curve(origin: tuple[float, float], goal: tuple[float, float], size: float) -> str:
-    """An arc that bends towards the middle, and a little to the left: there and back are two."""
-    middle = RADIUS + MARGIN
+def _curve(
+    origin: tuple[float, float], goal: tuple[float, float], size: float, ring: Ring
+) -> tuple[str, tuple[float, float]]:
+    """An arc that bends towards the middle, and a little to the left: there and back are two.
+
+    With it comes the point half way.
+    """
+    middle = ring.middle
     (x0, y0), (x1, y1) = origin, goal
-    bend = NEAR - (NEAR - FAR) * math.hypot(x1 - x0, y1 - y0) / (2 * RADIUS)
+    bend = NEAR - (NEAR - FAR) * math.hypot(x1 - x0, y1 - y0) / (2 * ring.radius)
     bx = middle + bend * ((x0 + x1) / 2 - middle) - 0.12 * (y1 - y0)
     by = middle + bend * ((y0 + y1) / 2 - middle) + 0.12 * (x1 - x0)
     far = math.hypot(x1 - bx, y1 - by) or 1.0
     x1, y1 = x1 - (size + 2) * (x1 - bx) / far, y1 - (size + 2) * (y1 - by) / far
-    return f"M{x0:.1f} {y0:.1f}Q{bx:.1f} {by:.1f} {x1:.1f} {y1:.1f}"
+    half = ((x0 + 2 * bx + x1) / 4, (y0 + 2 * by + y1) / 4)
+    return f"M{x0:.1f} {y0:.1f}Q{bx:.1f} {by:.1f} {x1:.1f} {y1:.1f}", half
 
 
-def _loop(place: tuple[float, float], size: float) -> str:
-    """From a state to itself: a loop on the inner side, where no label is."""
-    middle = RADIUS + MARGIN
+def _loop(place: tuple[float, float], size: float, ring: Ring) -> tuple[str, tuple[float, float]]:
+    """From a state to itself: a loop on the inner side, where no label is; and its far point."""
     x, y = place
-    ux, uy = (middle - x) / RADIUS, (middle - y) / RADIUS
+    ux, uy = (ring.middle - x) / ring.radius, (ring.middle - y) / ring.radius
     ends = [(ux * 0.8 - s * uy * 0.6, uy * 0.8 + s * ux * 0.6) for s in (-1.0, 1.0)]
-    far = size + 34.0
+    far = size + ring.reach
     (ax, ay), (bx, by) = ends
-    return (
+    path = (
         f"M{x + size * ax:.1f} {y + size * ay:.1f}C{x + far * ax:.1f} {y + far * ay:.1f} "
         f"{x + far * bx:.1f} {y + far * by:.1f} {x + (size + 2) * bx:.1f} {y + (size + 2) * by:.1f}"
     )
+    depth = 0.8 * (size + 3 * far) / 4
+    return path, (x + depth * ux, y + depth * uy)
 
 
-def _circle(node: Node, place: tuple[float, float]) -> str:
+def _circle(node: Node, place: tuple[float, float], ring: Ring) -> str:
     """A node with its label, which points outwards and never stands on its head."""
     x, y = place
-    middle, size = RADIUS + MARGIN, _size(node)
+    middle, size = ring.middle, _size(node)
     turn = math.degrees(math.atan2(y - middle, x - middle))
     left = abs(turn) > 90.0
     at, side, turn = (-size - 6, "end", turn - 180.0) if left else (size + 6, "start", turn)

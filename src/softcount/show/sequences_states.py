@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcount.models.sequences.tables import smoothings, visits
 from softcount.show.snippets import SPACE, clean
 from softcount.types import Array, Fit
 
@@ -22,6 +23,8 @@ WORDS, IN_A_LINE = 10, 8
 LONGEST_WORD = 24
 SMALLEST = 1e-6
 """Words below this say nothing of a state."""
+LEAST_SEEN, SURELY_SEEN = 0.1, 0.5
+"""Nor do words that were in it less often: they are there because smoothing adds to all words."""
 
 
 @dataclass(frozen=True)
@@ -175,11 +178,27 @@ def _sizes(model: Any, states: Sequence[Sequence[Any] | None] | None) -> tuple[A
 
 def _top_words(model: Any) -> list[list[tuple[str, float]]]:
     table, words = model._emissions(), model.words_
+    least = _least(model, table)
     best = np.argsort(-table, axis=1, kind="stable")[:, :WORDS]
     return [
-        [(one_word(words[w]), float(row[w])) for w in some.tolist() if row[w] > SMALLEST]
-        for row, some in zip(table, best, strict=True)
+        [(one_word(words[w]), float(row[w])) for w in some.tolist() if row[w] > bound]
+        for row, some, bound in zip(table, best, least.tolist(), strict=True)
     ]
+
+
+def _least(model: Any, table: Array) -> Array:
+    """What a word must have in each state to be one of its words, and not of smoothing alone.
+
+    p(w | k) = (n_kw + α) / (n_k + α V); n_k is taken to be what the tables say in the long run.
+    """
+    least = np.full(len(table), SMALLEST)
+    added = smoothings(model.smoothing)[1]
+    if model.emissions == "features" or not added:
+        return least
+    tokens = visits(model.params_, len(table), model.order) * model.often_.sum()
+    seldom = min(max(LEAST_SEEN, added / 2.0), SURELY_SEEN) + added
+    bounds: Array = np.maximum(least, seldom / (tokens + added * table.shape[1]))
+    return bounds
 
 
 def one_word(word: str) -> str:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.errors import ImpossibleItem
-from softcount.kernels import few_states, listed
-from softcount.models.sequences import passes, shards
+from softcount.models.sequences import shards, ways
 from softcount.models.sequences.shards import Shard, StateSets
 from softcount.types import How
 from tests.oracles.sequences import Chain, Sentence, random_tables
@@ -110,16 +109,16 @@ def cases(draw: Any, order: int, most: int = 4, weighted: bool = True) -> Case:
 def working(way: str, segment: int = 1 << 22) -> Iterator[None]:
     """The E-steps of a kernel, whatever would have been chosen.
 
-    ``segment``  numbers of a matrix, as `passes.SEGMENT`
+    ``segment``  numbers of a matrix, as `ways.SEGMENT`
     """
     with ExitStack() as held:
         held.enter_context(patch.object(shards, "SPARSE", np.inf if "packs" in way else 0.0))
         if way == "small packs":
-            held.enter_context(patch.object(passes, "SEGMENT", segment))
+            held.enter_context(patch.object(ways, "SEGMENT", segment))
             held.enter_context(patch.object(shards, "LANES", 3))
-            held.enter_context(patch.object(passes, "MANY", 1))
+            held.enter_context(patch.object(ways, "MANY", 1))
         if way == "lists":
-            held.enter_context(patch.object(few_states, "gone_through", listed.gone_through))
+            held.enter_context(patch.object(ways, "FewStates", ways.Listed))
         yield
 
 

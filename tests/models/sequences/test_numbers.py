@@ -11,7 +11,7 @@ import pytest
 import softcount as sc
 from softcount.corpus.sequences import sequences
 from softcount.corpus.tagged import tagged
-from softcount.models.sequences import passes, shards
+from softcount.models.sequences import shards, ways
 from softcount.types import How
 from tests.models.sequences.text import LEARNERS, assert_same, made
 
@@ -19,7 +19,7 @@ from tests.models.sequences.text import LEARNERS, assert_same, made
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("learner", ["EM", "HardEM", "MonteCarloEM", "Gibbs"])
 def test_threads_change_no_bit(learner: str, order: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "MANY", 1)
+    monkeypatch.setattr(ways, "MANY", 1)
     monkeypatch.setattr(shards, "LANES", 8)
     text, _ = made(200, seed=4)
     found = []
@@ -45,7 +45,7 @@ def test_threads_change_no_bit_of_much_text(dtype: str) -> None:
     it = sc.HMM(k, smoothing=0.1, dtype=dtype, learner=sc.EM(max_iter=1, tol=0))
     model = it.fit(text[:30])
     shard = model.read(text).everything
-    assert shard.n_tokens * k >= passes.MANY
+    assert shard.n_tokens * k >= ways.MANY
     assert len(shard.packs.sentences) > 8
     found = [model.core_.expect(model.raw_params_, shard, How(threads=n)) for n in (1, 2, 4)]
     for stats in found[1:]:
@@ -66,7 +66,7 @@ def test_pieces_of_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
 
     whole = learned(1)
     assert whole.read(text).everything.is_sparse
-    monkeypatch.setattr(passes, "MANY", 1)
+    monkeypatch.setattr(ways, "MANY", 1)
     one, four = learned(1), learned(4)
     assert_same(one.params_, four.params_)
     for name, table in whole.params_.items():
@@ -181,7 +181,7 @@ def test_segments_change_nothing(counted: bool, monkeypatch: pytest.MonkeyPatch)
         return {"logs": model.score_samples(texts)}
 
     whole = found()
-    monkeypatch.setattr(passes, "SEGMENT", 6 * 97)
+    monkeypatch.setattr(ways, "SEGMENT", 6 * 97)
     for name, table in found().items():
         np.testing.assert_allclose(table, whole[name], rtol=1e-10, err_msg=name)
 
@@ -191,7 +191,7 @@ def test_segments_change_nothing(counted: bool, monkeypatch: pytest.MonkeyPatch)
 def test_a_million_words_in_one_sentence(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is finite, and posteriors of all words are never in memory at once."""
     k, n = 8, 10**6
-    monkeypatch.setattr(passes, "SEGMENT", 1 << 16)
+    monkeypatch.setattr(ways, "SEGMENT", 1 << 16)
     model = sc.HMM(k, dtype=dtype, smoothing=0.1, learner=sc.EM(max_iter=2)).fit([long_text(5000)])
     text = sequences([long_text(n)])
     _ = model.score_samples([long_text(50)]), model.expected([long_text(50)])  # compiled now

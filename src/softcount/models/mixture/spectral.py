@@ -137,7 +137,7 @@ def _values(tensor: Array, vectors: Array) -> Array:
 
 def _unit(rows: Array) -> Array:
     lengths: Array = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.maximum(lengths, 1e-300)
+    return rows / np.maximum(lengths, 1e-150)  # shorter ones have no direction: squares vanish
 
 
 def _unwhitened(white: Whitening, axes: Array) -> tuple[Array, Array]:

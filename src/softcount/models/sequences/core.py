@@ -59,14 +59,14 @@ class HMMCore:
         table = np.ascontiguousarray(rows[:, : self.n_states])
         return listed.Moves(start, table, np.ascontiguousarray(ends), self.order)
 
-    def emitted(self, params: Params, shard: Shard) -> tuple[packs.Emitted, Array]:
+    def emitted(self, params: Params, shard: Shard) -> tuple[listed.Emitted, Array]:
         """Likelihoods of tokens, and what is to be added to log p of each sentence."""
-        table, rows, logs = self.emission.likelihoods(np.asarray(params[TABLE]), shard)
+        table, logs = self.emission.likelihoods(np.asarray(params[TABLE]), shard)
         added = np.zeros(len(shard))
         if logs is not None:
             sums = np.concatenate([np.zeros(1), np.cumsum(logs)])
             added = sums[shard.indptr[1:]] - sums[shard.indptr[:-1]]
-        return packs.Emitted(table, rows, shard.sets, shard.states.allowed), added
+        return listed.Emitted(table, shard.rows, shard.sets), added
 
     # the E-step
     def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
@@ -92,7 +92,7 @@ class HMMCore:
         )
 
     def _filled(
-        self, shard: Shard, moves: listed.Moves, emitted: packs.Emitted, how: How
+        self, shard: Shard, moves: listed.Moves, emitted: listed.Emitted, how: How
     ) -> packs.Tally:
         """What hidden states add up to, posteriors, best paths or drawn ones."""
         if how.fill == "soft" and not how.score_only:

@@ -8,6 +8,7 @@ import numpy as np
 
 from softcount.families import Categorical, LogLinear
 from softcount.families.base import Family
+from softcount.kernels.packs import width
 from softcount.models.sequences.shards import Shard
 from softcount.types import Array
 
@@ -23,8 +24,8 @@ class Emitting(Protocol):
     def family(self) -> Family:
         """The distributions."""
 
-    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
-        """Rows of p(token | state), the row of each token, and logs to be added (None: zero)."""
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array | None]:
+        """Rows of p(token | state), padded, and logs to be added (None: zero)."""
 
     def counts(self, shard: Shard, shares: Array) -> Array:
         """Sufficient statistics of the sums of posteriors of each row."""
@@ -46,12 +47,12 @@ class Words:
             return self.family.table(params).reshape(self.shape)
         return params
 
-    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array | None]:
         n_states, n_words = self.shape
-        rows = np.empty((n_words + len(shard.new_words), n_states))
-        rows[:n_words] = self.table(params).T
-        rows[n_words:] = UNSEEN if self.unseen is None else self.unseen
-        return rows, shard.observed, None
+        rows = np.zeros((n_words + len(shard.new_words), width(n_states)))
+        rows[:n_words, :n_states] = self.table(params).T
+        rows[n_words:, :n_states] = UNSEEN if self.unseen is None else self.unseen
+        return rows, None
 
     def counts(self, shard: Shard, shares: Array) -> Array:
         by_state = np.ascontiguousarray(shares[: self.shape[1]].T)

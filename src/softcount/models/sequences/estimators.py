@@ -21,7 +21,7 @@ from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
 from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
-from softcount.models.settings import check_number
+from softcount.models.settings import check_number, check_whole
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 
@@ -93,6 +93,7 @@ class HMM(files.Stored, MarkovModel):
     def made_core(self) -> HMMCore:
         """The core for as many states and words."""
         k, v = self.knowledge_.n_states, len(self.vocabulary_.words)
+        self._demand_room(k)
         rows = Rows.given(self.zero, self.frozen, self.tied)
         moves, emissions = smoothings(self.smoothing)
         maximises = self._demand_prior(min(moves, emissions))
@@ -188,6 +189,7 @@ class HMM(files.Stored, MarkovModel):
     def top_words(self, n: int = 10) -> list[list[str]]:
         """The most probable words of each state."""
         self._require_fit()
+        check_whole("n", n)
         table = self._emissions()
         order = np.argsort(-table, axis=1, kind="stable")[:, :n]
         return [[self.vocabulary_.words[w] for w in row] for row in order.tolist()]

@@ -84,11 +84,12 @@ class FeatureWords(Words):
         borders = np.arange(n_states + 1) * n_words
         super().__init__(LogLinear(borders, every, l2), (n_states, n_words))
 
-    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
-        rows, tokens, logs = super().likelihoods(params, shard)
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array | None]:
+        n_states, n_words = self.shape
+        rows, logs = super().likelihoods(params, shard)
         if shard.new_words:
-            rows[self.shape[1] :] = self._new(params, shard.new_words)
-        return rows, tokens, logs
+            rows[n_words:, :n_states] = self._new(params, shard.new_words)
+        return rows, logs
 
     def _new(self, params: Array, words: Sequence[str]) -> Array:
         """p(word | state) of new words, (words, states)."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.corpus.numbering import is_sound
 from softcount.corpus.sequences import Like, Sequences, sequences
 from softcount.corpus.tag_dictionary import tag_dictionary
 from softcount.corpus.tagged import UNKNOWN, Tagged, tagged
@@ -124,8 +125,8 @@ class TagKnowledge:
         given = None if dictionary is None else tag_dictionary(dictionary)
         if given is not None and lowercase:
             given = _lowered(given)
-        open_tags = [open_tags] if isinstance(open_tags, str) else open_tags
-        spoken = {*told, *(open_tags or ())}
+        others = _open(open_tags)
+        spoken = {*told, *others}
         if given is not None:
             spoken.update(*given.values())
         names = sorted(spoken)
@@ -139,7 +140,7 @@ class TagKnowledge:
                 f"there are {needed} tags, but n_states={n_states}",
                 "leave n_states out, or give at least as many",
             )
-        return cls(names, n_states or needed, given, None if not open_tags else list(open_tags))
+        return cls(names, n_states or needed, given, others or None)
 
     def sets(self, told: Told) -> tuple[Array, StateSets]:
         """The set of each token, and all sets."""
@@ -188,6 +189,16 @@ def _is_number(name: str) -> bool:
     """Whether a tag is the number of a state."""
     plain = name.isascii() and name.isdecimal() and len(name) < 7
     return plain and str(int(name)) == name
+
+
+def _open(tags: Any) -> list[str]:
+    """What words may have that are not in the dictionary, checked."""
+    given = [tags] if isinstance(tags, str) else tags
+    every = list(given) if isinstance(given, Iterable) else [] if given is None else [given]
+    for tag in every:
+        if not is_sound(tag):
+            raise DataError(f"open_tags has {shown(tag)}", "give names of tags, or None: any")
+    return every
 
 
 def _lowered(dictionary: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -20,6 +20,8 @@ from softcount.models.settings import check_whole
 from softcount.types import Array, How
 
 DECODERS = ("viterbi", "posterior")
+MOST_MOVES = 1 << 28
+"""A table of moves has so many entries at most: 2 GB."""
 
 
 class MarkovModel(ChainOptions, Learnable):
@@ -27,6 +29,7 @@ class MarkovModel(ChainOptions, Learnable):
 
     core_: HMMCore
     n_iter_: int
+    starts = ("random", "spectral")
 
     # what subclasses say
     @abstractmethod
@@ -74,6 +77,14 @@ class MarkovModel(ChainOptions, Learnable):
                 f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
             )
         return maximises
+
+    def _demand_room(self, n_states: int) -> None:
+        """Complain of more states than any memory has room for."""
+        if n_states ** (self.order + 1) > MOST_MOVES:
+            raise LearnerError(
+                f"{n_states:,} states of order {self.order} have too many moves",
+                f"use {int((MOST_MOVES + 0.5) ** (1.0 / (self.order + 1))):,} states at most",
+            )
 
     def bind_more(self, core: HMMCore, data: Any) -> Sentences:
         return self.read(data)
@@ -133,10 +144,12 @@ class MarkovModel(ChainOptions, Learnable):
         each = zip(np.split(states, shard.indptr[1:-1]), possible, strict=True)
         return [self.named(one) if may else None for one, may in each]
 
-    def _posteriors(self, shard: Shard, emitted: packs.Emitted, moves: listed.Moves) -> packs.Tally:
+    def _posteriors(
+        self, shard: Shard, emitted: listed.Emitted, moves: listed.Moves
+    ) -> packs.Tally:
         """Those of every token."""
-        kind = (self.core_.dtype, self.threads, np.arange(shard.n_tokens))
-        return passes.posteriors(shard, moves, emitted, *kind)
+        kind = (self.core_.dtype, self.threads)
+        return passes.posteriors(shard, moves, emitted, *kind, of_tokens=True)
 
     def predict_proba(self, sentences: Any, *, tags: Any = None) -> list[Array]:
         """p(state | sentence) of each word, an array (words, states) for each sentence.
@@ -163,10 +176,13 @@ class MarkovModel(ChainOptions, Learnable):
 
     def score_samples(self, sentences: Any, *, tags: Any = None) -> Array:
         """log p of each sentence (and its tags, if some are given); −inf if it cannot be."""
+        return self._scored(sentences, tags)[0]
+
+    def _scored(self, sentences: Any, tags: Any = None) -> tuple[Array, int]:
+        """log p of each sentence, and how many words all of them have."""
         shard, (emitted, added), moves = self._ready(sentences, tags)
         found = passes.logs(shard, moves, emitted, self.core_.dtype, self.threads)
-        logs: Array = found + added
-        return logs
+        return found + added, shard.n_tokens
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """The mean log p of a sentence."""
@@ -174,10 +190,8 @@ class MarkovModel(ChainOptions, Learnable):
 
     def perplexity(self, sentences: Any) -> float:
         """exp of the negative log-likelihood a word."""
-        self._require_fit()
-        corpus = self.read(sentences)
-        logs = self.score_samples(sentences)
-        return float(np.exp(-logs.sum() / max(corpus.everything.n_tokens, 1)))
+        logs, n_tokens = self._scored(sentences)
+        return float(np.exp(-logs.sum() / max(n_tokens, 1)))
 
     # new sentences
     def _drawn_states(self, length: int | None, rng: np.random.Generator) -> list[int]:
@@ -212,7 +226,8 @@ class MarkovModel(ChainOptions, Learnable):
             return core.params(init)
         if init is None or (isinstance(init, str) and init == "random"):
             return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
-        raise LearnerError(f"init={shown(init)} is not known here", "'random', or tables")
+        hint = f"{', '.join(self.starts)}, or tables as params_ has them"
+        raise LearnerError(f"init={shown(init)} is not known here", hint)
 
     def expected(self, sentences: Any, *, tags: Any = None) -> dict[str, Any]:
         """Expected counts of all tables: what an E-step finds."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.corpus.cut import parts
 from softcount.errors import DataError
 from softcount.kernels.listed import Lists
-from softcount.kernels.packs import Packs, packed
+from softcount.kernels.packing import Packs, packed
 from softcount.types import Array
 
 LANES, ROWS = 128, 1 << 13
@@ -52,6 +52,49 @@ class StateSets:
         return Lists(indptr, np.nonzero(self.allowed)[1])
 
 
+class Cells(NamedTuple):
+    """The states of each kind: see `softcount.kernels.few_states`.
+
+    ``indptr``           kind g has the cells ``indptr[g]`` to ``indptr[g + 1]``
+    ``kinds``, ``rows``, ``states``  those of each cell
+    """
+
+    indptr: Array
+    kinds: Array
+    rows: Array
+    states: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Tokens of one kind have the same row of emissions, and may be in the same states.
+
+    ``of``              the kind of each token
+    ``rows``, ``sets``  the row and the set of each kind
+    """
+
+    of: Array
+    rows: Array
+    sets: Array
+    states: StateSets
+
+    @classmethod
+    def told_apart(cls, rows: Array, sets: Array, states: StateSets) -> Kinds:
+        n_sets = len(states.allowed)
+        pairs, of = np.unique(rows * n_sets + sets, return_inverse=True)
+        return cls(of, pairs // n_sets, pairs % n_sets, states)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """A cell for each state that tokens of a kind may be in."""
+        lists, sizes = self.states.lists, self.states.sizes[self.sets]
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        kinds = np.repeat(np.arange(len(sizes)), sizes)
+        within = np.arange(len(kinds)) - indptr[kinds]
+        states = lists.states[lists.indptr[self.sets[kinds]] + within]
+        return Cells(indptr, kinds, self.rows[kinds], states)
+
+
 @dataclass(frozen=True, eq=False)
 class Shard:
     """Some sentences, and what is known of their states.
@@ -78,6 +121,19 @@ class Shard:
     @property
     def n_tokens(self) -> int:
         return int(self.indptr[-1])
+
+    @cached_property
+    def rows(self) -> Array:
+        """Each token's row of emissions: its word's, or its own."""
+        if self.observed.ndim > 1:
+            return np.arange(self.n_tokens)
+        words: Array = self.observed.astype(np.int64)
+        return words
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """What kinds of tokens there are."""
+        return Kinds.told_apart(self.rows, self.sets, self.states)
 
     @cached_property
     def packs(self) -> Packs:

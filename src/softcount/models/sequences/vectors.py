@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from softcount import store
-from softcount.errors import DataError, LearnerError, StoreError
+from softcount.errors import DataError, LearnerError, StoreError, shown
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
 from softcount.kernels.listed_paths import count_paths
-from softcount.kernels.packs import Tally
+from softcount.kernels.packs import Tally, padded
 from softcount.models import files
 from softcount.models.mixture import GaussianMixture
 from softcount.models.mixture.items import Points
@@ -37,12 +37,12 @@ class Vectors:
     def __init__(self, family: Gaussian) -> None:
         self.family = family
 
-    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array, Array | None]:
+    def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array | None]:
         points = Points(shard.observed)
         logs = self.family.log_density(params, points.x, points.outer(self.family.form))
         peaks = logs.max(axis=1, initial=-np.inf)
         peaks = np.where(np.isfinite(peaks), peaks, 0.0)
-        return np.exp(logs - peaks[:, None]), np.arange(len(logs)), peaks
+        return padded(np.exp(logs - peaks[:, None]), np.float64), peaks
 
     def counts(self, shard: Shard, shares: Array) -> Array:
         points = Points(shard.observed)
@@ -74,6 +74,7 @@ class GaussianHMM(files.Stored, MarkovModel):
     covariance: str = "full"
     floor: float = 1e-6
     prior: NIW | None = None
+    starts = ("kmeans", "random")
 
     # learning
     def bind(
@@ -86,10 +87,12 @@ class GaussianHMM(files.Stored, MarkovModel):
             raise DataError("there is not a single vector in the sequences", "look at the data")
         weights = sentence_weights(sample_weight, len(indptr) - 1)
         of_tokens = np.repeat(weights, np.diff(indptr))
+        if not of_tokens.any():
+            raise DataError("no vector counts: all of them have the weight 0", "look at the data")
         told = _told(indptr, tags)
         self.knowledge_ = TagKnowledge.of(told.names, self.n_states)
         self.n_features_in_ = points.shape[1]
-        self.offset_ = np.average(points, axis=0, weights=of_tokens if of_tokens.any() else None)
+        self.offset_ = np.average(points, axis=0, weights=of_tokens)
         family = self._gaussian(points - self.offset_, of_tokens)
         return self.made_core(family), self._corpus(points, indptr, told, weights)
 
@@ -98,6 +101,8 @@ class GaussianHMM(files.Stored, MarkovModel):
             raise LearnerError(
                 f"covariance={self.covariance!r} is unknown", "full, tied, diag or spherical"
             )
+        if not isinstance(self.prior, NIW | None):
+            raise LearnerError(f"prior={shown(self.prior)}", "give an NIW, or None: a weak one")
         k: Any = self.knowledge_.n_states
         like = GaussianMixture(
             k,
@@ -111,6 +116,7 @@ class GaussianHMM(files.Stored, MarkovModel):
     def made_core(self, family: Gaussian) -> HMMCore:
         """The core for such emissions."""
         k = self.knowledge_.n_states
+        self._demand_room(k)
         moves, _ = smoothings(self.smoothing)
         maximises = self._demand_prior(moves)
         rows = Rows.given(self.zero, self.frozen, self.tied)
@@ -195,6 +201,8 @@ def _told(indptr: Array, tags: Any) -> Told:
 
 def _points(sequences: Any, n_dims: int | None = None) -> tuple[Array, Array]:
     """All vectors, one sequence after the other, and where sequences begin."""
+    if not isinstance(sequences, Iterable):
+        raise DataError(f"the data are {shown(sequences)}", "give a list of arrays (length, dims)")
     parts = [_part(n, given) for n, given in enumerate(sequences)]
     full = [part for part in parts if len(part)]
     if n_dims is None and not full:
