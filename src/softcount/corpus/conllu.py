@@ -23,7 +23,7 @@ import numpy as np
 
 from softcount.corpus.lines import decoded, opened
 from softcount.corpus.numbering import WORDS, Growing, Name, Vocabulary, is_sound, number_lists
-from softcount.corpus.sequences import Like, Sequences, grown
+from softcount.corpus.sequences import Like, Sequences, grown, number_of
 from softcount.corpus.tagged import Tagged, tagged
 from softcount.errors import DataError, shown
 from softcount.types import Array
@@ -36,7 +36,7 @@ IDS = "words are 1, 2, …; a token of two words is 1-2 before them, an empty wo
 _ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?", re.ASCII)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConlluFile:
     """The lines of a CoNLL-U file and where its words are.
 
@@ -53,6 +53,8 @@ class ConlluFile:
     ([['it', 'rains']], [['PRON', None]])
     >>> print(file.text([[None, "3"]], "State").split("\\n")[2][-7:])
     State=3
+    >>> file
+    <ConlluFile: 1 sentence, 2 words>
     """
 
     lines: list[str]
@@ -63,6 +65,10 @@ class ConlluFile:
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
+
+    def __repr__(self) -> str:
+        told = f"{number_of(len(self), 'sentence')}, {number_of(len(self.places), 'word')}"
+        return f"<ConlluFile: {told}{f' from {self.origin}' if self.origin else ''}>"
 
     def forms(self) -> list[list[str]]:
         """The words of each sentence."""

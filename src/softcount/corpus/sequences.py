@@ -26,7 +26,7 @@ Like = Vocabulary | Sequence[str]
 FORMS = "give a list of sentences: texts, or lists of words"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sequences:
     """Sentences, and where they came from.
 
@@ -40,6 +40,8 @@ class Sequences:
     (3, [3, 0, 3], ['the', 'cat', 'sleeps'])
     >>> some.words, some.tokens.tolist(), some.name(2)
     (['the', 'dog', 'barks', 'cat', 'sleeps'], [0, 1, 2, 0, 3, 4], 'sentence 2')
+    >>> some
+    <Sequences: 3 sentences, 6 words>
     """
 
     side: Side
@@ -48,6 +50,9 @@ class Sequences:
 
     def __len__(self) -> int:
         return len(self.side)
+
+    def __repr__(self) -> str:
+        return f"<Sequences: {how_many(self)}>"
 
     @property
     def words(self) -> list[str]:
@@ -136,6 +141,21 @@ def from_pieces(
     add_lines(some, growing, lambda n: called(origin, before + n))
     made = _some(growing, origin)
     return replace(made, numbers=np.arange(before, before + len(made))) if before else made
+
+
+def how_many(some: Sequences) -> str:
+    """How many sentences and words there are, and where they are from."""
+    told = f"{number_of(len(some), 'sentence')}, {number_of(len(some.tokens), 'word')}"
+    return told + (f" from {some.origin}" if some.origin else "")
+
+
+def number_of(n: int, what: str) -> str:
+    """So many of them.
+
+    >>> number_of(1, "word"), number_of(1200, "word")
+    ('1 word', '1,200 words')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def called(origin: str, number: int) -> str:

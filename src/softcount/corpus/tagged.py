@@ -18,7 +18,16 @@ import numpy as np
 from softcount.corpus.bitext import Side
 from softcount.corpus.lines import add_lines, blocks, pieces
 from softcount.corpus.numbering import Growing, Name, Numbered, Vocabulary, is_sound
-from softcount.corpus.sequences import Like, Sequences, grown, listed, naming, sequences
+from softcount.corpus.sequences import (
+    Like,
+    Sequences,
+    grown,
+    how_many,
+    listed,
+    naming,
+    number_of,
+    sequences,
+)
 from softcount.errors import DataError, shown
 from softcount.types import Array
 
@@ -28,7 +37,7 @@ TAGS = "give names of tags (strings of one letter at least), or all as numbers; 
 MOST_STATES = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tagged:
     """Sentences and the tags of their words.
 
@@ -42,6 +51,8 @@ class Tagged:
     (2, [0, -1, 0, 1], ['DT', 'NN'])
     >>> some.sentence(0)
     [('the', 'DT'), ('dog', None)]
+    >>> some
+    <Tagged: 2 sentences, 4 words; 2 tags of 3 words>
     """
 
     sequences: Sequences
@@ -50,6 +61,11 @@ class Tagged:
 
     def __len__(self) -> int:
         return len(self.sequences)
+
+    def __repr__(self) -> str:
+        of = number_of(int(np.count_nonzero(self.tags != UNKNOWN)), "word")
+        tags = number_of(len(self.names), "tag")
+        return f"<Tagged: {how_many(self.sequences)}; {tags} of {of}>"
 
     def tags_of(self, n: int) -> list[str | None]:
         """The tags of a sentence."""

@@ -15,7 +15,17 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from softcount.kernels.lanes import WIDTH, Matrix, added, const, fold, fused, in_blocks, splat
+from softcount.kernels.lanes import (
+    WIDTH,
+    Matrix,
+    added,
+    const,
+    fold,
+    fused,
+    in_blocks,
+    larger,
+    splat,
+)
 from softcount.kernels.lanes import typed_intrinsic as intrinsic
 
 TALL, SIDE = 6, 4
@@ -25,6 +35,8 @@ REGISTERS = 12
 
 Number = Callable[[int, Any], Any]
 """The number of row r (known when compiling) and column k."""
+Join = Callable[[Any, Any, Any, Any], Any]
+"""How a product joins what was there: (builder, factor, factor, before)."""
 
 
 class _Vector:
@@ -82,10 +94,17 @@ def _columns(vector: Any, height: int) -> int:
     return max(1, REGISTERS // (height * registers))
 
 
+def _largest(builder: Any, factor: Any, value: Any, before: Any) -> Any:
+    return larger(builder, builder.fmul(factor, value), before)
+
+
 def _product(
-    right: Matrix, n: Any, begin: Any, number: Number, before: list[list[Any]]
+    right: Matrix, n: Any, begin: Any, number: Number, before: list[list[Any]], join: Join = fused
 ) -> list[list[Any]]:
-    """``before[r] + Σ_k number(r, k) · right[k]`` for k < n, the vectors from ``begin`` on."""
+    """``before[r] + Σ_k number(r, k) · right[k]`` for k < n, the vectors from ``begin`` on.
+
+    Or whatever joins products to what was before.
+    """
     builder = right.builder
     sums = [[cgutils.alloca_once(builder, right.vector) for _ in row] for row in before]
     for row, own in zip(before, sums, strict=True):
@@ -98,27 +117,32 @@ def _product(
         for r, own in enumerate(sums):
             factor = splat(builder, number(r, loop.index))
             for value, total in zip(values, own, strict=True):
-                builder.store(fused(builder, factor, value, builder.load(total)), total)
+                builder.store(join(builder, factor, value, builder.load(total)), total)
     return [[builder.load(total) for total in own] for own in sums]
 
 
 def _over_products(
-    left: _Rows, right: Matrix, height: int, use: Callable[[int, Any, Any], None]
+    left: _Rows,
+    right: Matrix,
+    height: int,
+    use: Callable[[int, Any, Any], None],
+    join: Join = fused,
 ) -> None:
     """``use(r, at, value)`` for all vectors of the rows of left · right."""
     builder = right.builder
 
     def block(begin: Any, count: int) -> None:
         before = [[_nothing(right.vector)] * count] * height
-        for r, row in enumerate(_product(right, right.n_rows, begin, left.number, before)):
+        products = _product(right, right.n_rows, begin, left.number, before, join)
+        for r, row in enumerate(products):
             for c, value in enumerate(row):
                 use(r, builder.add(begin, const(c)), value)
 
     in_blocks(builder, right.vectors, block, _columns(right.vector, height))
 
 
-def _advance(height: int, out: Any, left: Any, right: Any, table: Any, *flat: Any) -> Any:
-    rows, factors, sums = flat
+def _advance(height: int, join: Join, out: Any, left: Any, right: Any, *others: Any) -> Any:
+    table, rows, factors, sums = others
     size = types.intp
     signature = types.void(out, size, left, size, right, table, rows, factors, size, sums)
 
@@ -141,7 +165,7 @@ def _advance(height: int, out: Any, left: Any, right: Any, table: Any, *flat: An
             here.store(value, r, at)
             builder.store(builder.fadd(builder.load(found[r]), value), found[r])
 
-        _over_products(_Rows.from_(source, args[3], height), moves, height, use)
+        _over_products(_Rows.from_(source, args[3], height), moves, height, use, join)
         for r, total in enumerate(found):
             builder.store(fold(builder, builder.load(total), added), totals.place(args[1], r))
         return context.get_dummy_value()
@@ -167,7 +191,7 @@ def advance(
 
     ``sums[o + r]`` is what the row adds up to.
     """
-    return _advance(TALL, out, left, right, table, rows, factors, sums)
+    return _advance(TALL, fused, out, left, right, table, rows, factors, sums)
 
 
 @intrinsic
@@ -185,7 +209,43 @@ def advance_one(
     sums: Any,
 ) -> Any:
     """`advance` of a single row."""
-    return _advance(1, out, left, right, table, rows, factors, sums)
+    return _advance(1, fused, out, left, right, table, rows, factors, sums)
+
+
+@intrinsic
+def advance_best(
+    typing: Any,
+    out: Any,
+    o: Any,
+    left: Any,
+    i: Any,
+    right: Any,
+    table: Any,
+    rows: Any,
+    factors: Any,
+    f: Any,
+    sums: Any,
+) -> Any:
+    """`advance` with the largest product in place of their sum."""
+    return _advance(TALL, _largest, out, left, right, table, rows, factors, sums)
+
+
+@intrinsic
+def advance_best_one(
+    typing: Any,
+    out: Any,
+    o: Any,
+    left: Any,
+    i: Any,
+    right: Any,
+    table: Any,
+    rows: Any,
+    factors: Any,
+    f: Any,
+    sums: Any,
+) -> Any:
+    """`advance_best` of a single row."""
+    return _advance(1, _largest, out, left, right, table, rows, factors, sums)
 
 
 def _retreat(height: int, later: Any, right: Any, alpha: Any, table: Any, *others: Any) -> Any:

@@ -84,6 +84,13 @@ def packed(indptr: Array, lanes: int, most: int) -> Packs:
 
 
 @njit
+def pack(packs: Packs, p: int) -> tuple[Array, Array]:
+    """The borders of a pack's positions, and its sentences."""
+    begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
+    return begins, packs.order[packs.sentences[p] : packs.sentences[p + 1]]
+
+
+@njit
 def segments(begins: Array, most: int) -> Array:
     """Where segments begin, and the end: so many rows each, and one position at least."""
     cuts = [0]

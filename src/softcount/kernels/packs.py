@@ -26,6 +26,8 @@ from softcount.kernels.chain_steps import (
     SIDE,
     TALL,
     advance,
+    advance_best,
+    advance_best_one,
     advance_one,
     cross,
     retreat,
@@ -33,7 +35,7 @@ from softcount.kernels.chain_steps import (
 )
 from softcount.kernels.jit import lean, merged, njit
 from softcount.kernels.lanes import WIDTH
-from softcount.kernels.packing import Packs, largest, segment, segments
+from softcount.kernels.packing import Packs, largest, pack, segment, segments
 from softcount.types import Array
 
 NEAR, TOGETHER = 32, 1024
@@ -129,24 +131,30 @@ def _inverse(number: Any, like: Array) -> Any:
 
 
 @lean
-def _forward(begins: Array, is_first: bool, chain: Chain, emitted: Emitted, at: Room) -> None:
-    """α and c of a segment."""
+def _forward(
+    begins: Array, is_first: bool, best: bool, chain: Chain, emitted: Emitted, at: Room
+) -> None:
+    """α and c of a segment; those of best paths have the largest product in place of the sum."""
     alpha, scales, inverse = at.alpha, at.scales, at.inverse
     text = (chain.moves, emitted.table, emitted.rows)
     for i in range(len(begins) - 1):
         a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
+        whole = b - (b - a) % TALL
         if i == 0 and is_first:
             _begin(b, chain.start, emitted, at)
-        elif i == 0:
-            for r in range(b):
-                advance_one(alpha, r, at.before, r, *text, at.ones, r, scales)
         else:
-            back = begins[i] - begins[i - 1]
-            whole = b - (b - a) % TALL
+            left, factors = (alpha, inverse) if i else (at.before, at.ones)
+            back = begins[i] - begins[i - 1] if i else 0
             for r in range(a, whole, TALL):
-                advance(alpha, r, alpha, r - back, *text, inverse, r - back, scales)
+                if best:
+                    advance_best(alpha, r, left, r - back, *text, factors, r - back, scales)
+                else:
+                    advance(alpha, r, left, r - back, *text, factors, r - back, scales)
             for r in range(whole, b):
-                advance_one(alpha, r, alpha, r - back, *text, inverse, r - back, scales)
+                if best:
+                    advance_best_one(alpha, r, left, r - back, *text, factors, r - back, scales)
+                else:
+                    advance_one(alpha, r, left, r - back, *text, factors, r - back, scales)
         for r in range(a, b):
             inverse[r] = _inverse(scales[r], alpha)
 
@@ -163,15 +171,24 @@ def _begin(n: int, start: Array, emitted: Emitted, at: Room) -> None:
 
 
 @njit
-def _note(begins: Array, ahead: int, order: Array, chain: Chain, at: Room, logs: Array) -> None:
-    """Add log c of a segment's tokens to log p of their sentences, and log Σ α s of those that end
-    in it; ``ahead`` go on behind it."""
+def _note(begins: Array, order: Array, at: Room, logs: Array) -> None:
+    """Add log c of a segment's tokens to log p of their sentences."""
+    tiny = np.finfo(at.scales.dtype).tiny
+    for i in range(len(begins) - 1):
+        a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
+        for r in range(a, b):
+            logs[order[r - a]] += math.log(at.scales[r]) if at.scales[r] >= tiny else -np.inf
+
+
+@njit
+def _note_ends(
+    begins: Array, ahead: int, order: Array, chain: Chain, at: Room, logs: Array
+) -> None:
+    """Add log Σ α s / c of sentences that end in a segment; ``ahead`` go on behind it."""
     tiny = np.finfo(at.scales.dtype).tiny
     for i in range(len(begins) - 1):
         a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
         on = begins[i + 2] - begins[i + 1] if i + 2 < len(begins) else ahead
-        for r in range(a, b):
-            logs[order[r - a]] += math.log(at.scales[r]) if at.scales[r] >= tiny else -np.inf
         for r in range(a + on, b):
             total = _ending(r, at.alpha, chain.stop) * at.inverse[r]
             logs[order[r - a]] += math.log(total) if total >= tiny else -np.inf
@@ -272,6 +289,74 @@ def _count(n: int, at: Room, met: Array, moves: Array) -> None:
 
 
 @njit
+def room_for(first: int, last: int, packs: Packs, most: int, chain: Chain) -> Room:
+    """Room for any segment of some packs."""
+    return _room(*largest(first, last, packs, most), chain.moves)
+
+
+@njit
+def forth(
+    begins: Array,
+    cuts: Array,
+    order: Array,
+    best: bool,
+    chain: Chain,
+    emitted: Emitted,
+    at: Room,
+    logs: Array,
+) -> Array:
+    """Go forward over a pack, segment by segment; gives α / c before each of them.
+
+    The ends of best paths are not added to ``logs``.
+    """
+    kept = np.empty((len(cuts) - 1, *at.before.shape), at.before.dtype)
+    for s in range(len(cuts) - 1):
+        own, ahead = _begun(s, begins, cuts, kept, best, chain, emitted, at)
+        _note(own, order, at, logs)
+        if not best:
+            _note_ends(own, ahead, order, chain, at, logs)
+        if s + 2 < len(cuts):
+            _keep(own, at, kept[s + 1])
+    return kept
+
+
+@njit
+def _begun(
+    s: int,
+    begins: Array,
+    cuts: Array,
+    kept: Array,
+    best: bool,
+    chain: Chain,
+    emitted: Emitted,
+    at: Room,
+) -> tuple[Array, int]:
+    """Go forward over a segment: the borders of its positions, how many sentences go on behind."""
+    own, ahead = segment(begins, cuts, s)
+    at.before[:] = kept[s]
+    text = Emitted(emitted.table, emitted.rows[own[0] : own[-1]])
+    _forward(own, s == 0, best, chain, text, at)
+    return own, ahead
+
+
+@njit
+def again(
+    s: int,
+    begins: Array,
+    cuts: Array,
+    kept: Array,
+    best: bool,
+    chain: Chain,
+    emitted: Emitted,
+    at: Room,
+) -> tuple[Array, int]:
+    """Have α of a segment at hand; the last one's still is."""
+    if s + 2 == len(cuts):
+        return segment(begins, cuts, s)
+    return _begun(s, begins, cuts, kept, best, chain, emitted, at)
+
+
+@njit
 def gone_through(
     first: int,
     last: int,
@@ -288,28 +373,16 @@ def gone_through(
     ``weights`` are those of sentences; no segment has more rows than ``most``, if it can be helped.
     """
     met = np.empty((chain.moves.shape[1], chain.moves.shape[1]), chain.moves.dtype)
-    at = _room(*largest(first, last, packs, most), chain.moves)
+    at = room_for(first, last, packs, most, chain)
     for p in range(first, last):
-        begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
-        order = packs.order[packs.sentences[p] : packs.sentences[p + 1]]
+        begins, order = pack(packs, p)
         cuts = segments(begins, most)
-        kept = np.empty((len(cuts) - 1, *at.before.shape), at.before.dtype)
-        for s in range(len(cuts) - 1):
-            own, ahead = segment(begins, cuts, s)
-            text = Emitted(emitted.table, emitted.rows[own[0] : own[-1]])
-            at.before[:] = kept[s]
-            _forward(own, s == 0, chain, text, at)
-            _note(own, ahead, order, chain, at, tally.logs)
-            if s + 2 < len(cuts):
-                _keep(own, at, kept[s + 1])
+        kept = forth(begins, cuts, order, False, chain, emitted, at, tally.logs)
         if not counting:
             continue
         for s in range(len(cuts) - 2, -1, -1):
-            own, ahead = segment(begins, cuts, s)
+            own, ahead = again(s, begins, cuts, kept, False, chain, emitted, at)
             text = Emitted(emitted.table, emitted.rows[own[0] : own[-1]])
-            if s + 2 < len(cuts):
-                at.before[:] = kept[s]
-                _forward(own, s == 0, chain, text, at)
             into = tally.into[own[0] : own[-1]]
             _backward(own, ahead, order, weights, chain, text, into, at, tally)
             _count(own[-1] - own[0], at, met, tally.moves)

@@ -10,7 +10,7 @@ import numpy as np
 from softcount.kernels import listed, listed_paths, packs
 from softcount.kernels.pool import in_turn
 from softcount.models.sequences.shards import Shard
-from softcount.models.sequences.ways import pieces, room, way_of
+from softcount.models.sequences.ways import Packed, is_packed, pieces, room, way_of
 from softcount.types import Array
 
 
@@ -86,12 +86,15 @@ def drawn(
 ) -> tuple[Array, Array]:
     """Paths (samples, tokens) drawn from their posterior, and log p of each sentence."""
     paths, found = np.zeros((samples, shard.n_tokens), np.int32), np.zeros(len(shard))
+    if is_packed(shard, moves):
+        _trace(shard, moves, emitted, threads, False, stream, found, paths)
+        return paths, found
     text = (shard.indptr, moves, emitted, shard.states.lists, shard.numbers, np.uint64(stream))
 
     def work(first: int, last: int) -> None:
         listed_paths.draw(first, last, *text, found, paths)
 
-    _inpieces(work, shard, threads)
+    _in_pieces(work, pieces(np.diff(shard.indptr)), threads)
     return paths, found
 
 
@@ -100,17 +103,27 @@ def best(
 ) -> tuple[Array, Array]:
     """The best path of each sentence, (1, tokens), and log p of it and the sentence."""
     paths, found = np.zeros((1, shard.n_tokens), np.int32), np.zeros(len(shard))
+    if is_packed(shard, moves):
+        _trace(shard, moves, emitted, threads, True, 0, found, paths)
+        return paths, found
     text = (shard.indptr, moves, emitted, shard.states.lists)
 
     def work(first: int, last: int) -> None:
         listed_paths.best(first, last, *text, found, paths[0])
 
-    _inpieces(work, shard, threads)
+    _in_pieces(work, pieces(np.diff(shard.indptr)), threads)
     return paths, found
 
 
-def _inpieces(work: Callable[[int, int], None], shard: Shard, threads: int) -> None:
-    bounds = pieces(np.diff(shard.indptr))
+def _trace(
+    shard: Shard, moves: listed.Moves, emitted: listed.Emitted, threads: int, *how: Any
+) -> None:
+    """Paths through packs: see `Packed.trace`."""
+    way = Packed(shard, moves, emitted, np.float64, of_tokens=False)
+    _in_pieces(lambda first, last: way.trace(first, last, *how), way.bounds, threads)
+
+
+def _in_pieces(work: Callable[[int, int], None], bounds: Array, threads: int) -> None:
     in_turn(lambda piece: work(bounds[piece], bounds[piece + 1]), len(bounds) - 1, threads)
 
 

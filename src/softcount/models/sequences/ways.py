@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from softcount.kernels import few_states, listed, packs
+from softcount.kernels import few_states, listed, pack_paths, packs
 from softcount.kernels.packs import Tally
 from softcount.models.sequences.shards import Kinds, Shard
 from softcount.types import Array
@@ -40,11 +40,14 @@ def way_of(
     shard: Shard, moves: listed.Moves, emitted: listed.Emitted, dtype: Any, of_tokens: bool
 ) -> Way:
     """The one that suits; posteriors are added up by rows of emissions, or ``of_tokens``."""
-    if moves.order == 2:
-        return Listed(shard, moves, emitted, of_tokens)
-    if shard.is_sparse:
-        return FewStates(shard, moves, emitted, of_tokens)
-    return Packed(shard, moves, emitted, dtype, of_tokens)
+    if is_packed(shard, moves):
+        return Packed(shard, moves, emitted, dtype, of_tokens)
+    return (FewStates if moves.order == 1 else Listed)(shard, moves, emitted, of_tokens)
+
+
+def is_packed(shard: Shard, moves: listed.Moves) -> bool:
+    """Whether whole matrices are multiplied."""
+    return moves.order == 1 and not shard.is_sparse
 
 
 def pieces(sizes: Array) -> Array:
@@ -75,6 +78,7 @@ class Packed:
         of_tokens: bool,
     ) -> None:
         self.shard, self.n_states = shard, len(moves.start)
+        self.most = max(SEGMENT // self.n_states, 1)
         tables = (moves.start, moves.table, moves.table.T, moves.stop)
         self.chain = packs.Chain(*(packs.padded(table, dtype) for table in tables))
         table, rows = emitted.table, shard.rows
@@ -95,9 +99,16 @@ class Packed:
         return room((self.size, wide), self.into, logs, (wide, wide))
 
     def go(self, first: int, last: int, tally: Tally, counting: bool) -> None:
-        most = max(SEGMENT // self.n_states, 1)
         text = (self.shard.packs, self.chain, self.emitted, self.shard.weights)
-        packs.gone_through(first, last, *text, most, tally, counting)
+        packs.gone_through(first, last, *text, self.most, tally, counting)
+
+    def trace(
+        self, first: int, last: int, best: bool, stream: int, logs: Array, paths: Array
+    ) -> None:
+        """Best paths, or such as are drawn."""
+        text = (self.shard.packs, self.chain, self.emitted, self.most)
+        how = (best, self.shard.numbers, np.uint64(stream))
+        pack_paths.traced(first, last, *text, *how, logs, paths)
 
     def whole(self, tally: Tally) -> Tally:
         k = self.n_states
