@@ -6,7 +6,13 @@ English (UD EWT, 17 tags, lower case) and the Wall Street Journal sample (45 tag
                  spectral starts), variational Bayes, Gibbs and collapsed Gibbs with sparse priors,
                  and hmmlearn's EM from the same random starts
     dictionary   tagging new text after EM with a dictionary from the training part
-    curve        accuracy with 10, 100 and 1,000 tagged sentences, alone and beside untagged ones
+    curve        accuracy with 10, 100 and 1,000 tagged sentences, alone and beside untagged ones,
+                 these at full weight and at lower ones
+
+And as if English were a small language (UD EWT, 17 tags, upper and lower case):
+
+    small        accuracy on 400 sentences without tags, learned from these, ten tagged ones and a
+                 dictionary of 250 words; ways as `softcount tag` has them, means over draws
 
     python benchmarks/pos_induction.py [--json] [--starts N] [--only PART]
 """
@@ -18,6 +24,7 @@ import gzip
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +41,18 @@ from softcount.evaluate import induction_scores, tag_scores
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 SPARSE = {"transitions": 0.1, "emissions": 0.01}
 TAGGED = (10, 100, 1000)
+BESIDE = {  # sentences without tags beside those with tags: their weight, and the smoothing
+    "untagged": (1.0, 0.01),
+    "untagged, weight .1": (0.1, 0.01),
+    "untagged, weight .01": (0.01, 0.01),
+    "untagged, weight .1, smoothing .1": (0.1, 0.1),
+}
+PARTS = ("induction", "dictionary", "curve", "small")
+
+# the small language
+TEN, RAW, WORDS, DRAWS = 10, 400, 250, 5
+USUAL = 0.05  # whoever writes a dictionary leaves out what a word hardly ever is
+OPEN_TAGS = ["NOUN", "VERB", "ADJ", "ADV", "PROPN", "NUM"]
 
 
 class Corpus(NamedTuple):
@@ -51,9 +70,9 @@ def found(pattern: str) -> Path:
     return paths[0]
 
 
-def ewt() -> Corpus:
+def ewt(lowercase: bool = True) -> Corpus:
     parts = (read_conllu(found(f"ud/*ewt*{part}*.conllu*")) for part in ("train", "dev"))
-    return Corpus(*(part.tagged(lowercase=True) for part in parts))
+    return Corpus(*(part.tagged(lowercase=lowercase) for part in parts))
 
 
 def wsj() -> Corpus:
@@ -67,6 +86,11 @@ def wsj() -> Corpus:
 
 def gold(text: Tagged) -> list[list[Any]]:
     return [text.tags_of(n) for n in range(len(text))]
+
+
+def chosen(text: Tagged, numbers: np.ndarray) -> Tagged:
+    """These sentences as if there were no others: `select` keeps words that are not in them."""
+    return tagged([text.sentence(n) for n in numbers])
 
 
 def tell(name: str) -> None:
@@ -169,33 +193,122 @@ def with_dictionary(corpus: Corpus) -> dict[str, dict[str, float]]:
 def curve(corpus: Corpus) -> dict[str, dict[str, float]]:
     """A few tagged sentences, alone and beside all others untagged."""
     order = np.random.default_rng(0).permutation(len(corpus.train))
+    shuffled = chosen(corpus.train, order)
     table = {}
     for n in TAGGED:
         tell(f"{n} tagged sentences")
-        some = corpus.train.select(order[:n])
-        alone = sc.HMM(smoothing=0.1).fit(some)
-        rest = corpus.train.select(order)
-        tags = [rest.tags_of(m) if m < n else None for m in range(len(rest))]
-        both = sc.HMM(smoothing=0.1, learner=sc.EM(max_iter=10)).fit(rest.sequences, tags)
+        alone = sc.HMM(smoothing=0.01).fit(chosen(corpus.train, order[:n]))
         table[f"{n} tagged, alone"] = accuracy(alone, corpus)
-        table[f"{n} tagged, and the others untagged"] = accuracy(both, corpus)
+        tags = first_tags(shuffled, n)
+        for name, (weight, smoothing) in BESIDE.items():
+            weights = np.where(np.arange(len(tags)) < n, 1.0, weight)
+            both = sc.HMM(smoothing=smoothing, learner=sc.EM(max_iter=10))
+            both.fit(shuffled.sequences, tags, weights)
+            table[f"{n} tagged, and the others {name}"] = accuracy(both, corpus)
     return table
+
+
+def first_tags(text: Tagged, n: int) -> list[Any]:
+    """The tags of the first sentences; of others nothing is known."""
+    return [text.tags_of(m) if m < n else None for m in range(len(text))]
+
+
+class Start(NamedTuple):
+    """What there is of a small language.
+
+    ``text``   tagged sentences, then raw ones; ``tags`` has the tags of the first
+    ``raw``    the raw ones, with the tags that nobody knows yet
+    ``usual``  the tags that each of some words has now and then in other sentences, the most
+               frequent first; ``every``: and those that it hardly ever has
+    """
+
+    text: Tagged
+    tags: list[Any]
+    raw: Tagged
+    usual: dict[str, list[str]]
+    every: dict[str, list[str]]
+
+
+def drawn(text: Tagged, seed: int) -> Start:
+    order = np.random.default_rng(seed).permutation(len(text))
+    own, others = chosen(text, order[: TEN + RAW]), chosen(text, order[TEN + RAW :])
+    raw = chosen(text, order[TEN : TEN + RAW])
+    usual, every = (frequent_words(others, least) for least in (USUAL, 0.0))
+    return Start(own, first_tags(own, TEN), raw, usual, every)
+
+
+def frequent_words(text: Tagged, least: float) -> dict[str, list[str]]:
+    """A dictionary of the most frequent words: tags that this share of their uses has at least."""
+    words, tokens = text.sequences.words, text.sequences.tokens.tolist()
+    often = dict(Counter(tokens).most_common(WORDS))
+    entries: dict[str, list[str]] = {words[w]: [] for w in often}
+    for (w, tag), n in Counter(zip(tokens, text.tags.tolist(), strict=True)).most_common():
+        if w in often and n >= least * often[w]:
+            entries[words[w]].append(text.names[tag])
+    return entries
+
+
+def small_ways(start: Start) -> dict[str, dict[str, Any]]:
+    """Settings of each way to learn a small language, by the options of the command line."""
+    smoothed: dict[str, Any] = {"smoothing": 0.1}
+    featured = {**smoothed, "emissions": "features", "learner": sc.EM(max_iter=10)}
+    told = {"dictionary": start.usual, "open_tags": OPEN_TAGS}
+    return {
+        "dictionary and ten sentences": {"dictionary": start.usual},
+        "and --smoothing .1": {**smoothed, "dictionary": start.usual},
+        "and --open-tags": {**smoothed, **told},
+        "and --lowercase": {**smoothed, **told, "lowercase": True},
+        "not --lowercase, but --features --max-iter 10": {**featured, **told},
+        "the same, but every tag of each word": {**featured, **told, "dictionary": start.every},
+        "ten sentences alone, --smoothing .1": smoothed,
+        "and --features --max-iter 10": featured,
+    }
+
+
+def small(text: Tagged) -> dict[str, dict[str, float]]:
+    """Means over draws of accuracy on the raw sentences."""
+    reached: dict[str, list[float]] = {}
+    for seed in range(DRAWS):
+        tell(f"small language, draw {seed}")
+        start = drawn(text, seed)
+        raw, right = start.raw.sequences, gold(start.raw)
+        words = [raw.sentence(n) for n in range(len(raw))]
+        answers: dict[str, Any] = {
+            "looked up: the first tag, else NOUN": [
+                [start.usual.get(word, ["NOUN"])[0] for word in some] for some in words
+            ]
+        }
+        for name, settings in small_ways(start).items():
+            model = sc.HMM(**settings).fit(start.text.sequences, start.tags)
+            answers[name] = model.predict(raw)
+        for name, states in answers.items():
+            reached.setdefault(name, []).append(tag_scores(states, right).accuracy)
+        covered = [word in start.usual for some in words for word in some]
+        reached.setdefault("share of words in the dictionary", []).append(float(np.mean(covered)))
+        for name, entries in (("usual tags", start.usual), ("every tag", start.every)):
+            many = float(np.mean([*map(len, entries.values())]))
+            reached.setdefault(f"tags of a word in the dictionary, {name}", []).append(many)
+    return {name: {"mean": np.mean(of), "±": np.std(of)} for name, of in reached.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--starts", type=int, default=5)
-    parser.add_argument("--only", choices=["induction", "dictionary", "curve"])
+    parser.add_argument("--only", choices=PARTS)
     options = parser.parse_args()
+    parts = [options.only] if options.only else PARTS
     tables = {}
-    for name, corpus, n_states in (("EWT", ewt(), 17), ("WSJ", wsj(), 45)):
-        if options.only in (None, "induction"):
-            tables[f"{name}, {n_states} states"] = induction(corpus, n_states, options.starts)
-        if options.only in (None, "dictionary"):
-            tables[f"{name}, new text"] = with_dictionary(corpus)
-        if options.only in (None, "curve"):
-            tables[f"{name}, few tags"] = curve(corpus)
+    if {*parts} != {"small"}:
+        for name, corpus, n_states in (("EWT", ewt(), 17), ("WSJ", wsj(), 45)):
+            if "induction" in parts:
+                tables[f"{name}, {n_states} states"] = induction(corpus, n_states, options.starts)
+            if "dictionary" in parts:
+                tables[f"{name}, new text"] = with_dictionary(corpus)
+            if "curve" in parts:
+                tables[f"{name}, few tags"] = curve(corpus)
+    if "small" in parts:
+        tables["EWT, a small language"] = small(ewt(lowercase=False).train)
     if options.json:
         print(json.dumps(tables))
         return

@@ -85,6 +85,9 @@ class Sequences:
     def select(self, numbers: Any) -> Sequences:
         """These sentences, in this order; words and names stay as they are.
 
+        So a model that learns from them knows all words, also those of other sentences; give it the
+        sentences as lists of words if it must not.
+
         >>> sequences(["a b", "c"]).select([1]).name(0)
         'sentence 1'
         """

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,16 @@ UNKNOWN = -1
 PAIRS = 'give lists of (word, tag) tuples, or texts "word/TAG word/TAG"'
 TAGS = "give names of tags (strings of one letter at least), or all as numbers; None: not known"
 MOST_STATES = 1 << 20
+
+
+class Units(NamedTuple):
+    """What messages call sequences, and what they consist of."""
+
+    sequence: str = "sentence"
+    token: str = "word"
+
+
+SENTENCES = Units()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +87,10 @@ class Tagged:
         return list(zip(self.sequences.sentence(n), self.tags_of(n), strict=True))
 
     def select(self, numbers: Any) -> Tagged:
-        """These sentences, in this order; words, tags and names stay as they are."""
+        """These sentences, in this order; words, tags and names stay as they are.
+
+        See `Sequences.select` for what a model makes of words that are in none of them.
+        """
         chosen = np.arange(len(self))[numbers]
         tags = Side(self.names, self.tags, self.sequences.indptr).select(chosen).tokens
         return Tagged(self.sequences.select(chosen), tags, self.names)
@@ -125,7 +138,7 @@ def tagged(
     """
     if tags is not None:
         some = sequences(data, like=like, lowercase=lowercase)
-        return Tagged(some, *_numbered(_parallel(listed(tags), some), names, some.name))
+        return Tagged(some, *tags_beside(tags, some.lengths, some.name, names))
     if isinstance(data, Tagged):
         some = sequences(data.sequences, like=like, lowercase=lowercase)
         return Tagged(some, *_renumbered(data.tags, data.names, names))
@@ -201,21 +214,32 @@ def _demand_pairs(items: list[Any]) -> None:
                 raise DataError(f"sentence {n} has {shown(pair)} in it", PAIRS)
 
 
-def _parallel(given: list[Any], some: Sequences) -> list[list[Any]]:
-    """A list of tags for each sentence, as long as it."""
-    if len(given) != len(some):
+def tags_beside(
+    tags: Any, lengths: Array, name: Name, known: Sequence[str] = (), units: Units = SENTENCES
+) -> tuple[Array, list[str]]:
+    """Numbers of tags, and their names, of sequences that are so long.
+
+    >>> tags_beside([["A", None], None], np.array([2, 1]), str)
+    (array([ 0, -1, -1], dtype=int32), ['A'])
+    """
+    return _numbered(_parallel(listed(tags), lengths, name, units), known, name)
+
+
+def _parallel(given: list[Any], lengths: Array, name: Name, units: Units) -> list[list[Any]]:
+    """A list of tags for each sequence, as long as it."""
+    if len(given) != len(lengths):
         raise DataError(
-            f"there are {len(some)} sentences and tags for {len(given)}",
-            "give a list of tags for each sentence; None: nothing is known of it",
+            f"there are {len(lengths)} {units.sequence}s and tags for {len(given)}",
+            f"give a list of tags for each {units.sequence}; None: nothing is known of it",
         )
     found: list[list[Any]] = []
-    for n, (tags, length) in enumerate(zip(given, some.lengths.tolist(), strict=True)):
+    for n, (tags, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
         if not isinstance(tags, list | tuple | np.ndarray | None):
-            raise DataError(f"{some.name(n)} has the tags {shown(tags)}", "give a list of tags")
+            raise DataError(f"{name(n)} has the tags {shown(tags)}", "give a list of tags")
         if tags is not None and len(tags) != length:
             raise DataError(
-                f"{some.name(n)} has {length} words and {len(tags)} tags",
-                "give one tag a word; None where it is not known",
+                f"{name(n)} has {length} {units.token}s and {len(tags)} tags",
+                f"give one tag a {units.token}; None where it is not known",
             )
         found.append([None] * length if tags is None else list(tags))
     return found

@@ -15,7 +15,7 @@ from softcount.show.snippets import clean
 from softcount.types import Array
 
 LONGEST_TAG = 16
-REST = "(rest)"
+REST, NONE = "(rest)", "(none)"
 CORNER = "gold \\ found"
 
 
@@ -63,13 +63,16 @@ class Confusion:
 def confusion(found: Tags, gold: Tags) -> Confusion:
     """Which gold tag was taken for which; a row of the table for each gold tag.
 
+    Found tags may be None for a sentence, as `HMM.predict` has them for one that cannot be: its
+    tokens are in a column of their own, None.
+
     >>> print(confusion(["N", "N", "V", "D", "N"], ["N", "V", "V", "D", "N"]))
     gold \\ found  N  V  D
     N             2  ·  ·
     V             1  1  ·
     D             ·  ·  1
     """
-    tokens = tokens_of(found, gold)
+    tokens = tokens_of(found, gold, gaps=True)
     ours, our_names = numbered(tokens.found, "found")
     theirs, their_names = numbered(tokens.gold, "gold")
     shape = len(their_names), len(our_names)
@@ -103,7 +106,8 @@ def _cropped(counts: Array, rows: Array) -> Array:
 
 
 def _heads(names: list[Any], places: Array) -> list[str]:
-    heads = [" ".join(clean(names[i]).split()) for i in places]
+    called = [NONE if names[i] is None else names[i] for i in places]
+    heads = [" ".join(clean(name).split()) for name in called]
     cut = [
         h if cell_len(h) <= LONGEST_TAG else set_cell_size(h, LONGEST_TAG - 1) + "…" for h in heads
     ]

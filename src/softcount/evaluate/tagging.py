@@ -80,13 +80,16 @@ def tag_scores(
                      sentences that it learned from
     ``words``        the tokens that were tagged, in the form of the tags
 
+    Found tags may be None for a sentence, as `HMM.predict` has them for one that cannot be: none of
+    its tags is right.
+
     >>> found, gold = [["DET", "NOUN"], ["NOUN", "VERB"]], [["DET", "NOUN"], ["VERB", "_"]]
     >>> words = [["the", "dog"], ["bark", "!"]]
     >>> print(tag_scores(found, gold, known_words={"the", "dog"}, words=words))
     accuracy 66.7% of 3 tokens, all right in 50.0% of 2 sentences (left out, ...: 1)
     known words 100.0% of 2, unknown words 0.0% of 1
     """
-    tokens = tokens_of(found, gold)
+    tokens = tokens_of(found, gold, gaps=True)
     _demand_comparable(tokens)
     right = np.array([f == g for f, g in zip(tokens.found, tokens.gold, strict=True)], dtype=bool)
     wrong_in = np.bincount(tokens.sentence, ~right)[np.unique(tokens.sentence)]
@@ -162,7 +165,8 @@ def induction_scores(found: Tags, gold: Tags) -> InductionScores:
     VI = H(gold | found) + H(found | gold), in bits (Meilă 2007), is a distance between partitions.
     NVI = VI / H(gold) (Reichart & Rappoport 2009), or H(found) where there is but one gold tag;
     one state for everything has an NVI of 1, and too many states have more. The rest is
-    `agreement`'s.
+    `agreement`'s. Every sentence must have states: leave out those for which `HMM.predict` has
+    None.
 
     >>> scores = induction_scores([[0, 1], [0, 1, 1]], [["D", "N"], ["D", "N", "V"]])
     >>> scores.many_to_one, scores.one_to_one, round(scores.vi, 3), round(scores.nvi, 3)
@@ -208,10 +212,11 @@ def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any
 
 def _demand_comparable(tokens: Tokens) -> None:
     """Numbers never equal names: an accuracy of 0 would hide the mistake."""
-    found, gold = ({isinstance(tag, str) for tag in tags} for tags in (tokens.found, tokens.gold))
+    given = [tag for tag in tokens.found if tag is not None]
+    found, gold = ({isinstance(tag, str) for tag in tags} for tags in (given, tokens.gold))
     if {*found, *gold} == {True, False} and len(found) == len(gold) == 1:
         raise DataError(
-            f"found tags such as {shown(tokens.found[0])} never equal gold tags such as "
+            f"found tags such as {shown(given[0])} never equal gold tags such as "
             f"{shown(tokens.gold[0])}: one side has names, the other has not",
             "induction_scores scores states that have no names; mapping gives them names",
         )

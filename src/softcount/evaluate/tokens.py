@@ -46,9 +46,13 @@ class Tokens(NamedTuple):
         return sum(map(len, self.source.sentences)) - len(self.place)
 
 
-def tokens_of(found: Tags, gold: Tags) -> Tokens:
-    """The tokens of two taggings, after a look at whether they are of the same sentences."""
-    ours, theirs = read_tokens(found, "found tags"), read_tokens(gold, "gold tags")
+def tokens_of(found: Tags, gold: Tags, *, gaps: bool = False) -> Tokens:
+    """The tokens of two taggings, after a look at whether they are of the same sentences.
+
+    ``gaps``  whether found tags may be None for a whole sentence: then each of its tokens has None
+    """
+    theirs = read_tokens(gold, "gold tags")
+    ours = read_tokens(_without_gaps(found, theirs) if gaps else found, "found tags")
     demand_alike(ours, theirs)
     our_tags, their_tags = (list(chain.from_iterable(side.sentences)) for side in (ours, theirs))
     if not their_tags:
@@ -71,6 +75,15 @@ def tokens_of(found: Tags, gold: Tags) -> Tokens:
         place=np.array(place),
         source=theirs,
     )
+
+
+def _without_gaps(found: Any, gold: Read) -> Any:
+    """Found tags with a list of None in place of None, as long as the gold tags."""
+    if not gold.nested or not isinstance(found, Iterable) or getattr(found, "ndim", 1) != 1:
+        return found
+    gaps = [[None] * len(tags) for tags in gold.sentences]
+    each = enumerate(listed(found))
+    return [gaps[n] if tags is None and n < len(gaps) else tags for n, tags in each]
 
 
 def read_tokens(data: Any, what: str) -> Read:

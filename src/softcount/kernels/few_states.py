@@ -3,7 +3,7 @@
 Tokens of the same word that may be in the same states are of one *kind*: a kind has a cell for each
 of its states. So nothing is touched but what may be, and the same few numbers again and again.
 
-Chances are not scaled at each token, but when they have become small:
+Chances are not scaled at each token, but when they have become small, or large:
 
     α_i = f_i (α_{i−1} A) ∘ E_i        β_{i−1} = f_i A (E_i ∘ β_i)        γ_i = α_i ∘ β_i
 
@@ -23,8 +23,8 @@ from softcount.kernels.listed import Moves
 from softcount.kernels.packs import Tally
 from softcount.types import Array
 
-SMALL = 1e-30
-"""Chances that add up to less are scaled."""
+SMALL, LARGE = 1e-30, 1e30
+"""Chances that add up to less or more are scaled."""
 TINY = float(np.finfo(np.float64).tiny)
 """What is smaller counts as impossible: its inverse is no number."""
 
@@ -92,7 +92,7 @@ def _forward(
             alpha[begin + v - own] = chance
             total += chance
         factors[i] = 1.0
-        if total < SMALL:
+        if not SMALL <= total <= LARGE:
             if not total >= TINY:
                 return -np.inf
             factors[i] = 1.0 / total

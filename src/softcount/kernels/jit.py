@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -17,10 +19,24 @@ def njit(function: F, **options: Any) -> F:
     written, numba refuses to cache at decoration time, and we compile in every process instead.
     """
     try:
-        compiled: F = numba.njit(nogil=True, cache=True, **options)(function)
+        compiled: Any = numba.njit(nogil=True, cache=True, **options)(function)
+        index = compiled._cache._cache_file
+        index._source_stamp = (index._source_stamp, _sources())
     except RuntimeError:
         compiled = numba.njit(nogil=True, **options)(function)
-    return compiled
+    return compiled  # type: ignore[no-any-return]
+
+
+@cache
+def _sources() -> tuple[tuple[str, int, int], ...]:
+    """All files of kernels as they are now.
+
+    numba takes machine code for fresh as long as the function's own file is as it was, even if
+    others that the function calls have changed.
+    """
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*.py"), *here.parent.glob("families/*.py")])
+    return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
 
 def inline(function: F) -> F:

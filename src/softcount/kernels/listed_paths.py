@@ -1,4 +1,8 @@
-"""The best paths through lists of states, and draws of paths: see `softcount.kernels.listed`."""
+"""The best paths through lists of states, and draws of paths: see `softcount.kernels.listed`.
+
+Both go forward, keeping a number for each cell, and then back from the last token: to the state
+that is drawn, or to the one that the best path came from.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,119 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels.jit import njit
-from softcount.kernels.listed import (
-    Emitted,
-    Lists,
-    Moves,
-    Sentence,
-    emit,
-    ending,
-    forward,
-    measured,
-    most_cells,
-    origin,
-    states_of,
-)
+from softcount.kernels.jit import lean, merged, njit
+from softcount.kernels.listed import Emitted, Lists, Moves, room, turned_table
+from softcount.kernels.listed_steps import TINY, ending, forward, origins
 from softcount.kernels.packs import Tally
-from softcount.kernels.random import chosen, item_stream
+from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
+
+
+@merged
+def _heaviest(weights: Array, n: int) -> int:
+    """The first of n that weighs most."""
+    taken = 0
+    for c in range(n):
+        if weights[c] > weights[taken]:
+            taken = c
+    return taken
+
+
+@merged
+def _drawn(weights: Array, n: int, chance: float) -> int:
+    """One of n, in proportion to its weight, by a number that is drawn from [0, 1)."""
+    left, taken, c = 0.0, 0, 0
+    for j in range(n):
+        left += weights[j]
+    left *= chance
+    while c < n and left >= 0.0:
+        if weights[c] > 0.0:
+            taken = c
+            left -= weights[c]
+        c += 1
+    return taken
+
+
+@lean
+def _traced(
+    first: int,
+    n: int,
+    order: int,
+    k: int,
+    cell: int,
+    sample: int,
+    ahead: Array,
+    best: bool,
+    sets: Array,
+    indptr: Array,
+    states: Array,
+    alpha: Array,
+    begins: Array,
+    weights: Array,
+    stream: Array,
+    paths: Array,
+) -> None:
+    """One path, from a cell of the last token back to the first token."""
+    nobody = len(states) - 1
+    low, high = indptr[sets[first + n - 1]], indptr[sets[first + n - 1] + 1]
+    u, v = cell // (high - low), cell % (high - low)
+    for i in range(n - 1, 0, -1):
+        state = states[low + v]
+        paths[sample, first + i] = state
+        t0, t1, u0, u1, base, stride = origins(i - 1, order, k, first, sets, indptr, nobody)
+        row, place = base + stride * states[u0 + u], begins[i - 1] + u
+        for t in range(t1 - t0):
+            weights[t] = alpha[place] * ahead[row + states[t0 + t], state]
+            place += u1 - u0
+        n_t = t1 - t0
+        t = _heaviest(weights, n_t) if best else _drawn(weights, n_t, uniform(stream, 0))
+        u, v = (t, u) if order == 2 else (0, t)
+        low = indptr[sets[first + i - 1]]
+    paths[sample, first] = states[low + v]
+
+
+@lean
+def _gone_through(
+    first: int,
+    last: int,
+    indptr: Array,
+    moves: Moves,
+    emitted: Emitted,
+    lists: Lists,
+    best: bool,
+    numbers: Array,
+    seed: Any,
+    logs: Array,
+    paths: Array,
+) -> None:
+    """Paths (samples, tokens) that are drawn, or the best, and the logs of what they end at."""
+    k, order, states = len(moves.start), moves.order, np.append(lists.states, 0)
+    ahead, _ = turned_table(moves)
+    desk = room(first, last, indptr, moves, emitted, lists)
+    alpha, begins, _, _ = desk
+    finals, weights, stream = np.empty(k * k), np.empty(k), np.empty(1, np.uint64)
+    text = (emitted.table, emitted.rows, emitted.sets, lists.indptr, states)
+    kept, way = (emitted.sets, lists.indptr, states, alpha), (begins, weights, stream, paths)
+    for s in range(first, last):
+        begin, n = indptr[s], indptr[s + 1] - indptr[s]
+        if n == 0:
+            continue
+        logs[s] = forward(begin, n, order, moves.start, ahead, best, *text, *desk)
+        if logs[s] == -np.inf:
+            continue
+        total = ending(begin, n, order, k, moves.stop, *kept, begins[n - 1], finals)
+        cells = begins[n] - begins[n - 1]
+        if best:
+            total = finals[_heaviest(finals, cells)]
+        logs[s] += math.log(total) if total >= TINY else -np.inf
+        if total >= TINY:
+            stream[0] = item_stream(seed, numbers[s])
+            for sample in range(len(paths)):
+                if best:
+                    cell = _heaviest(finals, cells)
+                else:
+                    cell = _drawn(finals, cells, uniform(stream, 0))
+                _traced(begin, n, order, k, cell, sample, ahead, best, *kept, *way)
 
 
 @njit
@@ -43,49 +143,8 @@ def draw(
 
     Forward filtering, backward sampling. A draw depends on the seed and the sentence's number.
     """
-    longest, most = most_cells(first, last, moves.order, indptr, emitted, lists)
-    alpha, scales = np.empty(most), np.empty(longest)
-    offsets, stream = np.empty(longest + 1, np.int64), np.empty(1, np.uint64)
-    for n in range(first, last):
-        if indptr[n] == indptr[n + 1]:
-            continue
-        sentence = measured(indptr[n], indptr[n + 1], moves.order, emitted, lists, offsets)
-        logs[n] = forward(sentence, emitted, lists, moves, alpha, scales)
-        if logs[n] == -np.inf:
-            continue
-        total = ending(sentence, emitted, lists, moves, alpha)
-        logs[n] += math.log(total) if total > 0.0 else -np.inf
-        if total > 0.0:
-            stream[0] = item_stream(seed, numbers[n])
-            for s in range(len(paths)):
-                path = paths[s, indptr[n] : indptr[n + 1]]
-                _drawn(sentence, emitted, lists, moves, alpha, stream, path)
-
-
-@njit
-def _drawn(
-    sentence: Sentence,
-    emitted: Emitted,
-    lists: Lists,
-    moves: Moves,
-    alpha: Array,
-    stream: Array,
-    path: Array,
-) -> None:
-    """One path, from the last token back to the first."""
-    offsets, n = sentence.offsets, sentence.n
-    cell = chosen(alpha[offsets[n - 1] : offsets[n]], stream)
-    for i in range(n - 1, -1, -1):
-        here = states_of(sentence, i, emitted, lists)
-        path[i] = here[cell % len(here)]
-        if i > 0:
-            before = alpha[offsets[i - 1] : offsets[i]]
-            weights = np.zeros(len(before))
-            for c in range(len(before)):
-                row, base = origin(i - 1, c, sentence, emitted, lists, moves, len(here))
-                if base <= cell < base + len(here):
-                    weights[c] = before[c] * moves.table[row, here[cell - base]]
-            cell = chosen(weights, stream)
+    text = (indptr, moves, emitted, lists)
+    _gone_through(first, last, *text, False, numbers, seed, logs, paths)
 
 
 @njit
@@ -100,63 +159,9 @@ def best(
     paths: Array,
 ) -> None:
     """The most probable path of each sentence (Viterbi 1967), and its log p(path, sentence)."""
-    longest, most = most_cells(first, last, moves.order, indptr, emitted, lists)
-    delta, pointers = np.empty(most), np.empty(most, np.int32)
-    offsets = np.empty(longest + 1, np.int64)
-    for n in range(first, last):
-        if indptr[n] == indptr[n + 1]:
-            continue
-        sentence = measured(indptr[n], indptr[n + 1], moves.order, emitted, lists, offsets)
-        logs[n] = _best(sentence, emitted, lists, moves, delta, pointers)
-        if logs[n] == -np.inf:
-            continue
-        cell, top = 0, -1.0
-        cells = delta[offsets[sentence.n - 1] : offsets[sentence.n]]
-        for c in range(len(cells)):
-            row, _ = origin(sentence.n - 1, c, sentence, emitted, lists, moves, 0)
-            if cells[c] * moves.stop[row] > top:
-                cell, top = c, cells[c] * moves.stop[row]
-        logs[n] += math.log(top) if top > 0.0 else -np.inf
-        for i in range(sentence.n - 1, -1, -1):
-            here = states_of(sentence, i, emitted, lists)
-            paths[sentence.first + i] = here[cell % len(here)]
-            cell = pointers[offsets[i] + cell]
-
-
-@njit
-def _best(
-    sentence: Sentence,
-    emitted: Emitted,
-    lists: Lists,
-    moves: Moves,
-    delta: Array,
-    pointers: Array,
-) -> float:
-    """The best p of paths to each cell, each token's largest one, and where they come from."""
-    offsets, total = sentence.offsets, 0.0
-    for i in range(sentence.n):
-        here = states_of(sentence, i, emitted, lists)
-        cells, come = delta[offsets[i] : offsets[i + 1]], pointers[offsets[i] : offsets[i + 1]]
-        cells[:] = 0.0
-        come[:] = 0
-        if i == 0:
-            for v in range(len(here)):
-                cells[v] = moves.start[here[v]]
-        else:
-            before = delta[offsets[i - 1] : offsets[i]]
-            for c in range(len(before)):
-                row, base = origin(i - 1, c, sentence, emitted, lists, moves, len(here))
-                for v in range(len(here)):
-                    reached = before[c] * moves.table[row, here[v]]
-                    if reached > cells[base + v]:
-                        cells[base + v], come[base + v] = reached, c
-        emit(i, sentence, emitted, lists, 1.0, cells)
-        top = cells.max()
-        if not top > 0.0:
-            return -np.inf
-        cells *= 1.0 / top
-        total += math.log(top)
-    return total
+    text = (indptr, moves, emitted, lists)
+    numbers, alone = np.arange(last), paths.reshape((1, len(paths)))
+    _gone_through(first, last, *text, True, numbers, np.uint64(0), logs, alone)
 
 
 @njit

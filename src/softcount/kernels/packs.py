@@ -23,19 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.kernels.chain_steps import (
-    SIDE,
-    TALL,
     advance,
     advance_best,
     advance_best_one,
     advance_one,
-    cross,
     retreat,
     retreat_one,
 )
 from softcount.kernels.jit import lean, merged, njit
 from softcount.kernels.lanes import WIDTH
 from softcount.kernels.packing import Packs, largest, pack, segment, segments
+from softcount.kernels.products import SIDE, TALL, add_cross
 from softcount.types import Array
 
 NEAR, TOGETHER = 32, 1024
@@ -282,7 +280,7 @@ def _count(n: int, at: Room, met: Array, moves: Array) -> None:
         met[:] = 0.0
         for t in range(first, min(first + TOGETHER, n), NEAR):
             for i in range(0, len(met), SIDE):
-                cross(met, i, at.alpha, at.later, t, min(NEAR, n - t))
+                add_cross(met, i, at.alpha, i, at.later, t, min(NEAR, n - t))
         for k in range(len(met)):
             for j in range(len(met)):
                 moves[k, j] += met[k, j]

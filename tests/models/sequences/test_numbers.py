@@ -209,3 +209,24 @@ def test_a_million_words_in_one_sentence(dtype: str, monkeypatch: pytest.MonkeyP
         assert (counts >= 0.0).all()
         assert counts.sum() == pytest.approx(total, rel=close), name
     assert len(model.predict(text)[0]) == n
+
+
+def test_chances_that_grow_with_each_word() -> None:
+    """Powers of chances add up to more than one: many words must not make infinity of it."""
+    n, few = 3000, slice(0, 3)
+    text = [["a"] * n]
+    model = sc.HMM(12, stop=False, random_state=0, learner=sc.EM(max_iter=1)).fit(text)
+    shard = model.read(text, [[{0, 1, 2}] * n]).everything
+    assert shard.is_sparse
+    heated = model.core_.expect(model.raw_params_, shard, How(temper=0.25))
+    start, moves, words = (
+        np.asarray(model.raw_params_[name]) ** 0.25
+        for name in ("start", "transitions", "emissions")
+    )
+    alpha, total = start[0, few] * words[few, 0], 0.0
+    for _ in range(n - 1):
+        total += np.log(alpha.sum())
+        alpha = (alpha / alpha.sum()) @ moves[few, few] * words[few, 0]
+    total += np.log(alpha.sum())
+    assert total > 710.0  # more than a double has room for
+    np.testing.assert_allclose(heated.score, total / 0.25, rtol=1e-10)

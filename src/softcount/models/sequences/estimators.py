@@ -11,7 +11,7 @@ import numpy as np
 from softcount import store
 from softcount.corpus.numbering import Vocabulary
 from softcount.corpus.tagged import Tagged
-from softcount.errors import DataError, LearnerError, StoreError, shown
+from softcount.errors import DataError, LearnerError, StartError, StoreError, shown
 from softcount.models import files
 from softcount.models.sequences import starts
 from softcount.models.sequences.core import MOVES, HMMCore
@@ -19,8 +19,9 @@ from softcount.models.sequences.emissions import TABLE, Words
 from softcount.models.sequences.features import FeatureWords, WordFeatures
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
+from softcount.models.sequences.own_starts import emissions_by_words
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
-from softcount.models.sequences.tables import Rows, chain_families, smoothings, visits
+from softcount.models.sequences.tables import chain_families, smoothings, visits
 from softcount.models.settings import check_number, check_whole
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
@@ -42,7 +43,8 @@ class HMM(files.Stored, MarkovModel):
     ``dictionary``  the tags that words may have: a mapping from words to tags
     ``open_tags``   what words that are not in the dictionary may have; None: any tag
     ``zero``        table → where its entries are zero for good
-    ``frozen``      tables (or rows, table → which) that stay as they begin
+    ``frozen``      tables that stay as they begin; or table → which rows: a truth value for each,
+                    or names of states (of order 2, pairs of them), or numbers of rows
     ``tied``        table → a number for each row: rows with the same number are one
     ``emissions``   "table": a probability for each word and state; words seen once speak for unseen
                     ones. "features": by what words look like (endings, case, digits), also for
@@ -51,8 +53,9 @@ class HMM(files.Stored, MarkovModel):
     ``lowercase``   words in lower case
     ``dtype``       "float32": less exact E-steps, in half the time
     ``init``        "random"; "spectral": from moments of neighbouring words (order 1); or tables
-                    as ``params_`` has them. If tags or a dictionary say something, what they say is
-                    the start, else it is random
+                    as ``params_`` has them, some or all. If tags or a dictionary say something,
+                    what they say is the start, else it is random. Emissions also as state →
+                    {word: p}, or word → p for each state; other words share evenly what is left
 
     After `fit`: ``words_``, ``states_`` (names, if tags were given), ``params_``, ``trace_``.
 
@@ -94,13 +97,12 @@ class HMM(files.Stored, MarkovModel):
         """The core for as many states and words."""
         k, v = self.knowledge_.n_states, len(self.vocabulary_.words)
         self._demand_room(k)
-        rows = Rows.given(self.zero, self.frozen, self.tied)
+        rows = self._rows()
         moves, emissions = smoothings(self.smoothing)
         maximises = self._demand_prior(min(moves, emissions))
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
         if self.emissions == "features":
-            if TABLE in {*rows.zero, *rows.frozen, *rows.tied}:
-                raise LearnerError("weights of features cannot be fixed", "leave out emissions")
+            rows.demand_nothing_of(TABLE, "weights of features")
             features = WordFeatures(self.vocabulary_.words, self.often_)
             emission: Words = FeatureWords(features, k, v, self.l2)
         else:
@@ -160,7 +162,24 @@ class HMM(files.Stored, MarkovModel):
         """p(word | state), (states, words)."""
         return self._words.table(self.raw_params_[TABLE])
 
+    def perplexity(self, sentences: Any) -> float:
+        """exp of the negative log-likelihood a word: exp(−Σ log p(sentence) / words).
+
+        p(sentence) has the end of the sentence in it (unless ``stop=False``), but ends are not
+        counted as words. It is infinite if one of the sentences cannot come about.
+
+        An unseen word has a probability as if there were no other: with a table, each has that of
+        all words seen once together, n₁/n, as states have these (10⁻⁹ in every state, if no word
+        was seen once); with features, exp(v_k · f(w)) over the sum of all words seen, 1 at most.
+        So p(word | state) sums to more than 1 over all words there are: compare models on words
+        that all of them saw, or replace rare words by one name before learning.
+        """
+        logs, n_tokens = self._scored(sentences)
+        return float(np.exp(-logs.sum() / max(n_tokens, 1)))
+
     def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
+        if isinstance(init, Mapping):
+            init = self._with_table(core, init)
         if init is None and corpus.everything.sets.any():
             return lambda rng: starts.informed(core, corpus, self.often_, rng)
         if not isinstance(init, str) or init != "spectral":
@@ -169,6 +188,20 @@ class HMM(files.Stored, MarkovModel):
             raise LearnerError("there is no spectral start of order 2", "let init be random")
         return lambda rng: starts.spectral(core, corpus.everything, self.often_, rng)
 
+    def _with_table(self, core: HMMCore, init: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A start whose emissions are a table, not a mapping."""
+        given = init.get(TABLE)
+        if not isinstance(given, Mapping):
+            return init
+        if self.emissions == "features":
+            raise StartError(
+                "features begin with weights, not with probabilities of words",
+                "leave the emissions out, or use emissions='table'",
+            )
+        possible = core.families[TABLE].uniform() > 0.0
+        known = (self.knowledge_, self.vocabulary_, self.lowercase)
+        return {**init, TABLE: emissions_by_words(given, possible, *known)}
+
     # names
     @property
     def words_(self) -> list[str]:
@@ -176,23 +209,53 @@ class HMM(files.Stored, MarkovModel):
         self._require_fit()
         return list(self.vocabulary_.words)
 
-    @property
-    def states_(self) -> list[Any]:
-        """The states: names of tags, as far as there are any, then numbers."""
+    def emission_proba(self, words: Iterable[str] | None = None) -> Array:
+        """p(word | state), (states, words): of these words, or of all ``words_``.
+
+        Words may be unseen ones; what `perplexity` says of these goes for them here. A dictionary
+        of tags is not asked.
+
+        >>> model = HMM(1).fit(["a dog", "a cat"])
+        >>> model.emission_proba().tolist(), model.emission_proba(["a", "zebra"]).round(2).tolist()
+        ([[0.5, 0.25, 0.25]], [[0.5, 0.5]])
+        """
         self._require_fit()
-        names = list(self.knowledge_.names)
-        return [*names, *range(len(names), self.knowledge_.n_states)]
+        if words is None:
+            return np.array(self._emissions())
+        if isinstance(words, str):
+            raise DataError(f"words={shown(words)} is one text", "give a list of words")
+        shard = self.read([list(words)]).everything
+        emitted, _ = self.core_.emitted(self.raw_params_, shard)
+        chances: Array = emitted.table[shard.rows, : self.core_.n_states].T
+        return chances.astype(float)
 
-    def named(self, states: Array) -> list[Any]:
-        return self.knowledge_.called(states)
+    def top_words(self, n: int = 10, with_proba: bool = False) -> list[Any]:
+        """The most probable words of each state; ``with_proba``: as (word, p(word | state)).
 
-    def top_words(self, n: int = 10) -> list[list[str]]:
-        """The most probable words of each state."""
+        Fewer than n, if the others are ones that the state has not, or has more by ``smoothing``
+        than by the text.
+        """
         self._require_fit()
         check_whole("n", n)
-        table = self._emissions()
-        order = np.argsort(-table, axis=1, kind="stable")[:, :n]
-        return [[self.vocabulary_.words[w] for w in row] for row in order.tolist()]
+        table, least, words = self._emissions(), self._smoothed(), self.vocabulary_.words
+        order = np.argsort(-table, axis=1, kind="stable")[:, :n].tolist()
+        tops = [
+            [(words[w], float(table[k, w])) for w in row if table[k, w] > least[k]]
+            for k, row in enumerate(order)
+        ]
+        return tops if with_proba else [[word for word, _ in top] for top in tops]
+
+    def _smoothed(self) -> Array:
+        """p(word | state) of words that smoothing a counts for as much as the text, for each state.
+
+        p = (c + a) / (C + a V) at c = a; C, how often the state is there, as the tables foresee it.
+        """
+        _, added = smoothings(self.smoothing)
+        if added == 0.0 or self.emissions == "features":
+            return np.zeros(self.core_.n_states)
+        share = visits(self.raw_params_, self.core_.n_states, self.order)
+        least: Array = 2.0 * added / (share * self.often_.sum() + added * len(self.often_))
+        return least
 
     def generate(
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None

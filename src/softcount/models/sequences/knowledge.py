@@ -12,12 +12,12 @@ import numpy as np
 from softcount.corpus.numbering import is_sound
 from softcount.corpus.sequences import Like, Sequences, sequences
 from softcount.corpus.tag_dictionary import tag_dictionary
-from softcount.corpus.tagged import UNKNOWN, Tagged, tagged
+from softcount.corpus.tagged import SENTENCES, UNKNOWN, Tagged, Units, tagged, tags_beside
 from softcount.errors import DataError, shown
 from softcount.models.sequences.shards import StateSets
 from softcount.types import Array
 
-TAGS = "give for each word a tag, a set of tags that it may have, or None: any"
+VECTORS = Units("sequence", "vector")
 CHOICES = (set, frozenset, list, tuple)
 """What a set of tags may be given as."""
 
@@ -59,10 +59,20 @@ class Told:
         if tags is None:
             text = sequences(data, like=like, lowercase=lowercase)
             return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
-        plain, choices = _parted(tags)
+        plain, choices = _parted(tags, SENTENCES)
         known = tagged(data, plain, like=like, lowercase=lowercase)
-        indptr = known.sequences.indptr
-        return cls(known, {int(indptr[n]) + i: some for (n, i), some in choices.items()})
+        return cls(known, _placed(choices, known.sequences.indptr))
+
+    @classmethod
+    def of_vectors(cls, lengths: Array, tags: Any) -> Told:
+        """What is known of the tags of sequences that have vectors, not words."""
+        text = sequences([["·"] * n for n in lengths.tolist()])
+        if tags is None:
+            return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
+        plain, choices = _parted(tags, VECTORS)
+        name = f"{VECTORS.sequence} {{}}".format
+        known = Tagged(text, *tags_beside(plain, lengths, name, units=VECTORS))
+        return cls(known, _placed(choices, text.indptr))
 
     @property
     def names(self) -> set[str]:
@@ -70,12 +80,22 @@ class Told:
         return set(self.text.names).union(*self.choices.values())
 
 
-def _parted(tags: Any) -> tuple[list[Any], dict[tuple[int, int], Collection[str]]]:
-    """Tags with None in place of sets, and the sets by sentence and word."""
+Choices = dict[tuple[int, int], Collection[str]]
+"""Sets of tags by sentence and word."""
+
+
+def _placed(choices: Choices, indptr: Array) -> dict[int, Collection[str]]:
+    """The sets by token."""
+    return {int(indptr[n]) + i: some for (n, i), some in choices.items()}
+
+
+def _parted(tags: Any, units: Units) -> tuple[list[Any], Choices]:
+    """Tags with None in place of sets, and the sets."""
     plain: list[Any] = []
-    choices: dict[tuple[int, int], Collection[str]] = {}
+    choices: Choices = {}
+    hint = f"give for each {units.token} a tag, a set of tags that it may have, or None: any"
     if not isinstance(tags, Iterable):
-        raise DataError(f"tags={shown(tags)}", TAGS)
+        raise DataError(f"tags={shown(tags)}", hint)
     for n, sentence in enumerate(tags):
         if sentence is None or not isinstance(sentence, Iterable) or isinstance(sentence, str):
             plain.append(sentence)  # nothing, or what `tagged` complains of
@@ -83,18 +103,19 @@ def _parted(tags: Any) -> tuple[list[Any], dict[tuple[int, int], Collection[str]
         own = list(sentence)
         for i, tag in enumerate(own):
             if isinstance(tag, CHOICES):
-                choices[n, i], own[i] = _choice(tag, f"word {i} of sentence {n}"), None
+                where = f"{units.token} {i} of {units.sequence} {n}"
+                choices[n, i], own[i] = _choice(tag, where, hint), None
         plain.append(own)
     return plain, choices
 
 
-def _choice(tags: Collection[Any], where: str) -> frozenset[str]:
+def _choice(tags: Collection[Any], where: str, hint: str) -> frozenset[str]:
     """The names of a set of tags."""
     if not tags:
-        raise DataError(f"{where} may have no tag at all", TAGS)
+        raise DataError(f"{where} may have no tag at all", hint)
     for tag in tags:
         if not isinstance(tag, str | int | np.integer) or str(tag) in ("", "-1"):
-            raise DataError(f"{where} may have the tag {shown(tag)}", TAGS)
+            raise DataError(f"{where} may have the tag {shown(tag)}", hint)
     return frozenset(map(str, tags))
 
 
@@ -167,6 +188,11 @@ class TagKnowledge:
         chosen: Array = of_word[text.tokens]
         return chosen
 
+    @property
+    def states(self) -> list[Any]:
+        """All states: names, as far as they have one, then numbers."""
+        return [*self.names, *range(len(self.names), self.n_states)]
+
     def called(self, states: Array) -> list[Any]:
         """States by name, as far as they have one."""
         numbers, names = states.tolist(), self.names
@@ -179,6 +205,14 @@ class TagKnowledge:
         if name not in self._numbers:
             raise DataError(f"there is no tag {shown(name)}", f"tags are {shown(list(self.names))}")
         return self._numbers[name]
+
+    def state(self, given: Any) -> int:
+        """The state of a tag, or of its own number."""
+        if isinstance(given, int | np.integer) and 0 <= given < self.n_states:
+            return int(given)
+        if not isinstance(given, str):
+            raise DataError(f"there is no state {shown(given)}", f"states are {shown(self.states)}")
+        return self.number(given)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -14,8 +14,11 @@ from softcount.kernels.pool import usable_cpus
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing
 from softcount.models.sequences import passes
 from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.knowledge import TagKnowledge
 from softcount.models.sequences.options import ChainOptions
+from softcount.models.sequences.own_starts import completed, own_tables
 from softcount.models.sequences.shards import Sentences, Shard
+from softcount.models.sequences.tables import Rows
 from softcount.models.settings import check_whole
 from softcount.types import Array, How
 
@@ -28,6 +31,7 @@ class MarkovModel(ChainOptions, Learnable):
     """A hidden Markov model as an estimator; a subclass says how sentences are read."""
 
     core_: HMMCore
+    knowledge_: TagKnowledge
     n_iter_: int
     starts = ("random", "spectral")
 
@@ -35,10 +39,6 @@ class MarkovModel(ChainOptions, Learnable):
     @abstractmethod
     def read(self, sentences: Any, tags: Any = None) -> Sentences:
         """New sentences, and what is known of their states."""
-
-    @abstractmethod
-    def named(self, states: Array) -> list[Any]:
-        """States as users call them."""
 
     @abstractmethod
     def bind(
@@ -58,7 +58,8 @@ class MarkovModel(ChainOptions, Learnable):
     ) -> Self:
         """Learn from sentences.
 
-        ``sentences``      lists of words, texts (cut at white space), `Sequences` or `Tagged`
+        ``sentences``      lists of words, texts (cut at white space), `Sequences` or `Tagged`; of
+                           a `GaussianHMM` arrays (length, dimensions)
         ``tags``           what is known: for each sentence None, or for each word a tag, None (or
                            −1) where it is unknown, or a set of tags that it may have
         ``sample_weight``  how often each sentence counts
@@ -68,6 +69,10 @@ class MarkovModel(ChainOptions, Learnable):
         with all_or_nothing(self):
             core, corpus = self.bind(sentences, tags, sample_weight)
             return self.learn(core, corpus, init, **options)
+
+    def _rows(self) -> Rows:
+        """What is said of the rows of tables."""
+        return Rows.given(self.zero, self.frozen, self.tied, self.knowledge_)
 
     def _demand_prior(self, smoothing: float) -> bool:
         """Whether the learner looks for a mode; others need a prior."""
@@ -105,6 +110,16 @@ class MarkovModel(ChainOptions, Learnable):
             raise LearnerError(f"dtype={shown(self.dtype)} is unknown", "float64 or float32")
 
     # what was learned
+    @property
+    def states_(self) -> list[Any]:
+        """The states: names of tags, as far as there are any, then numbers."""
+        self._require_fit()
+        return self.knowledge_.states
+
+    def named(self, states: Array) -> list[Any]:
+        """States as users call them."""
+        return self.knowledge_.called(states)
+
     @property
     def params_(self) -> dict[str, Array]:
         """The learned tables, by name; they may be given back as ``init``."""
@@ -188,11 +203,6 @@ class MarkovModel(ChainOptions, Learnable):
         """The mean log p of a sentence."""
         return float(self.score_samples(sentences).mean())
 
-    def perplexity(self, sentences: Any) -> float:
-        """exp of the negative log-likelihood a word."""
-        logs, n_tokens = self._scored(sentences)
-        return float(np.exp(-logs.sum() / max(n_tokens, 1)))
-
     # new sentences
     def _drawn_states(self, length: int | None, rng: np.random.Generator) -> list[int]:
         """Hidden states of a new sentence: until it ends, or so many."""
@@ -216,14 +226,15 @@ class MarkovModel(ChainOptions, Learnable):
         self._require_fit()
         check_whole("n", n, 0)
         if length is None and not self.core_.stop:
-            raise DataError("without a stop distribution sentences never end", "give length")
+            raise DataError("without a stop distribution there is no end", "give length")
         if length is not None:
             check_whole("length", length)
         return _rng(random_state)
 
     def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
         if isinstance(init, Mapping):
-            return core.params(init)
+            given = own_tables(core, init, self._rows())
+            return completed(core, given, self.start_values(core, corpus, None))
         if init is None or (isinstance(init, str) and init == "random"):
             return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
         hint = f"{', '.join(self.starts)}, or tables as params_ has them"

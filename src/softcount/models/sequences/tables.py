@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from softcount.errors import LearnerError, shown
+from softcount.errors import DataError, LearnerError, shown
 from softcount.families import Categorical
 from softcount.models.sequences.core import MOVES, SECOND, START
 from softcount.models.sequences.emissions import TABLE
+from softcount.models.sequences.knowledge import TagKnowledge
 from softcount.models.settings import check_number
 from softcount.types import Array, Params
 
 NAMES = (START, SECOND, MOVES, TABLE)
+ROWS = "give names of states (of order 2, pairs of them), numbers of rows, or a truth value a row"
 LONG = 200
 """Sentences are not looked at beyond so many tokens."""
 
@@ -27,14 +29,16 @@ class Rows:
     ``zero``    table → where its entries are zero
     ``frozen``  names of tables that stay as they begin; or table → which rows
     ``tied``    table → a number for each row: rows of the same number are one
+    ``known``   the names of states
     """
 
     zero: Mapping[str, Any]
     frozen: Mapping[str, Any]
     tied: Mapping[str, Any]
+    known: TagKnowledge
 
     @classmethod
-    def given(cls, zero: Any, frozen: Any, tied: Any) -> Rows:
+    def given(cls, zero: Any, frozen: Any, tied: Any, known: TagKnowledge) -> Rows:
         if isinstance(frozen, str):
             frozen = [frozen]
         if isinstance(frozen, Collection) and not isinstance(frozen, Mapping):
@@ -48,16 +52,53 @@ class Rows:
                     f"{title} speaks of a table {shown(sorted(strange)[0])}",
                     f"tables are {', '.join(NAMES)}",
                 )
-        return cls(zero or {}, frozen or {}, tied or {})
+        return cls(zero or {}, frozen or {}, tied or {}, known)
+
+    def demand_nothing_of(self, name: str, what: str) -> None:
+        """Complain if something is said of a table that learns in another way."""
+        if name in {*self.zero, *self.frozen, *self.tied}:
+            raise LearnerError(f"{what} cannot be fixed", f"leave out {name}")
 
     def table(self, name: str, shape: tuple[int, int], prior: float) -> Categorical:
         """A family."""
-        zero, frozen, tied = (some.get(name) for some in (self.zero, self.frozen, self.tied))
+        zero = self.zero.get(name)
         mask = None if zero is None else ~_truths(f"zero[{name!r}]", zero, shape)
-        if frozen is True:
-            frozen = np.ones(shape[0], np.bool_)
-        held = None if frozen is None else _truths(f"frozen[{name!r}]", frozen, shape[:1])
-        return Categorical(shape, prior, mask, held, tied)
+        held = self.held(name, shape[0]) if name in self.frozen else None
+        return Categorical(shape, prior, mask, held, self.tied.get(name))
+
+    def held(self, name: str, n_rows: int) -> Array:
+        """Whether each row of a table stays as it begins."""
+        given, title = self.frozen.get(name, False), f"frozen[{name!r}]"
+        if isinstance(given, bool):
+            return np.full(n_rows, given)
+        if not isinstance(given, Iterable):
+            raise LearnerError(f"{title}={shown(given)}", ROWS)
+        each = [given] if isinstance(given, str) else list(given)
+        if each and all(isinstance(one, bool | np.bool_) for one in each):
+            return _truths(title, each, (n_rows,))
+        rows = [self._row(title, one, n_rows) for one in each]
+        if len(set(rows)) < len(rows):  # ones and noughts, most likely
+            raise LearnerError(f"{title}={shown(given)} has a row twice", ROWS)
+        return np.isin(np.arange(n_rows), rows)
+
+    def _row(self, title: str, given: Any, n_rows: int) -> int:
+        """The number of a row, by its number, or by the state (of order 2, the two) before it."""
+        k = self.known.n_states
+        if isinstance(given, int | np.integer) and 0 <= given < n_rows:
+            return int(given)
+        if isinstance(given, str) and n_rows == k:
+            return self._state(title, given)
+        pair = isinstance(given, tuple | list) and len(given) == 2
+        if pair and n_rows == k * k:
+            first, second = (self._state(title, state) for state in given)
+            return first * k + second
+        raise LearnerError(f"{title} has {shown(given)}: there is no such row", ROWS)
+
+    def _state(self, title: str, given: Any) -> int:
+        try:
+            return self.known.state(given)
+        except DataError as error:
+            raise LearnerError(f"{title} has {shown(given)}: {error.message}", ROWS) from None
 
 
 def _truths(title: str, given: Any, shape: tuple[int, ...]) -> Array:

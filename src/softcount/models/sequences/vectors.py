@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from softcount import store
-from softcount.errors import DataError, LearnerError, StoreError, shown
+from softcount.errors import DataError, LearnerError, StartError, StoreError, shown
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
-from softcount.kernels.listed_paths import count_paths
-from softcount.kernels.packs import Tally, padded
+from softcount.kernels.packs import padded
 from softcount.models import files
 from softcount.models.mixture import GaussianMixture
 from softcount.models.mixture.items import Points
-from softcount.models.mixture.lloyd import cluster
+from softcount.models.sequences import vector_starts
 from softcount.models.sequences.core import HMMCore
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
+from softcount.models.sequences.own_starts import completed, own_tables
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
-from softcount.models.sequences.tables import Rows, chain_families, smoothings
+from softcount.models.sequences.tables import chain_families, smoothings
+from softcount.models.sequences.vector_starts import MEANS, SPREADS
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 
@@ -58,7 +59,9 @@ class GaussianHMM(files.Stored, MarkovModel):
     ``floor``       the least variance, as a share of the data's
     ``prior``       an `NIW`, for learners with priors; None: a weak one on the scale of the data
     ``smoothing``   added to counts of starts and transitions
-    ``init``        "kmeans", or tables as ``params_`` has them
+    ``init``        "kmeans"; or {"means": …}, also with "covariances", as ``means_`` and
+                    ``covariances_`` have them; or tables as ``params_`` has them. Tables that are
+                    left out begin with the states that vectors then belong to
 
     For the other settings see `HMM`; transitions and starts are its, too. Sequences are arrays
     (length, dimensions).
@@ -89,7 +92,7 @@ class GaussianHMM(files.Stored, MarkovModel):
         of_tokens = np.repeat(weights, np.diff(indptr))
         if not of_tokens.any():
             raise DataError("no vector counts: all of them have the weight 0", "look at the data")
-        told = _told(indptr, tags)
+        told = Told.of_vectors(np.diff(indptr), tags)
         self.knowledge_ = TagKnowledge.of(told.names, self.n_states)
         self.n_features_in_ = points.shape[1]
         self.offset_ = np.average(points, axis=0, weights=of_tokens)
@@ -119,7 +122,8 @@ class GaussianHMM(files.Stored, MarkovModel):
         self._demand_room(k)
         moves, _ = smoothings(self.smoothing)
         maximises = self._demand_prior(moves)
-        rows = Rows.given(self.zero, self.frozen, self.tied)
+        rows = self._rows()
+        rows.demand_nothing_of(TABLE, "Gaussians of states")
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
         kind = (k, self.order, self.stop, self.dtype)
         return HMMCore("GaussianHMM", chain, Vectors(family), *kind)
@@ -132,14 +136,33 @@ class GaussianHMM(files.Stored, MarkovModel):
 
     def read(self, sentences: Any, tags: Any = None) -> Sentences:
         points, indptr = _points(sentences, self.n_features_in_)
-        return self._corpus(points, indptr, _told(indptr, tags), np.ones(len(indptr) - 1))
+        told = Told.of_vectors(np.diff(indptr), tags)
+        return self._corpus(points, indptr, told, np.ones(len(indptr) - 1))
 
     def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
         if isinstance(init, Mapping):
-            return core.params(init)
+            return self._own_start(core, corpus.everything, init)
         if init is None or (isinstance(init, str) and init == "kmeans"):
-            return lambda rng: _clustered(core, corpus.everything, rng)
+            return lambda rng: vector_starts.clustered(core, corpus.everything, rng)
         return super().start_values(core, corpus, init)
+
+    def _own_start(self, core: HMMCore, shard: Shard, init: Mapping[str, Any]) -> Any:
+        """Tables that are given; the others as vectors say that belong to states so far."""
+        init = dict(init)
+        centres = {name: init.pop(name) for name in (MEANS, SPREADS) if name in init}
+        if centres and (TABLE in init or MEANS not in centres):
+            raise StartError(
+                f"the start has {', '.join([*centres, *init])}",
+                f"give {MEANS}, with {SPREADS} or without, or {TABLE} as params_ has them",
+            )
+        tables = own_tables(core, init, self._rows()) if init or not centres else {}
+        if centres:
+            labels, tables[TABLE] = vector_starts.about(core, shard, self.offset_, **centres)
+        elif TABLE in tables:
+            labels = vector_starts.likeliest(core, shard, tables[TABLE])
+        else:
+            return completed(core, tables, lambda rng: vector_starts.clustered(core, shard, rng))
+        return {**vector_starts.counted(core, shard, labels), **tables}
 
     # what was learned
     @property
@@ -160,9 +183,6 @@ class GaussianHMM(files.Stored, MarkovModel):
         family = self.core_.emission.family
         assert isinstance(family, Gaussian)
         return family
-
-    def named(self, states: Array) -> list[Any]:
-        return self.knowledge_.called(states)
 
     def generate(
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None
@@ -192,11 +212,6 @@ class GaussianHMM(files.Stored, MarkovModel):
         self.knowledge_ = TagKnowledge.of(tags, k)
         self.offset_ = numbers(stored, "offset", (self.n_features_in_,))
         return self.made_core(self._gaussian(np.zeros((0, self.n_features_in_)), None))
-
-
-def _told(indptr: Array, tags: Any) -> Told:
-    """Tags of tokens that have no words."""
-    return Told.of([["·"] * n for n in np.diff(indptr).tolist()], tags, None, False)
 
 
 def _points(sequences: Any, n_dims: int | None = None) -> tuple[Array, Array]:
@@ -230,22 +245,3 @@ def _part(n: int, given: Any) -> Array:
             "give arrays (length, dimensions) of finite numbers",
         )
     return part if part.size else np.zeros((0, 0))
-
-
-def _clustered(core: HMMCore, shard: Shard, rng: np.random.Generator) -> dict[str, Array]:
-    """Tables of states that are clusters of vectors, as far as these may have them."""
-    k = core.n_states
-    labels = cluster(shard.observed, k, shard.token_weights, rng)
-    allowed = shard.states.allowed[shard.sets]
-    first = allowed.argmax(axis=1)
-    labels = np.where(allowed[np.arange(len(labels)), labels], labels, first)
-    rows = k**core.order + (k if core.order == 2 else 0)
-    into = np.arange(len(labels))
-    sums = (np.zeros(k), np.zeros((rows, k)), np.zeros(rows))
-    tally = Tally(np.zeros((len(labels), k)), into, np.zeros(len(shard)), *sums)
-    count_paths(labels[None].astype(np.int32), shard.indptr, shard.weights, k, core.order, tally)
-    counts = core.counts(shard, tally)
-    families = dict(core.families)
-    emissions = families.pop(TABLE)
-    start = {n: f.mean(counts[n], f.uniform()) for n, f in families.items()}  # all is possible
-    return {**start, TABLE: emissions.maximise(counts[TABLE], emissions.uniform(), rng)}
