@@ -1,7 +1,9 @@
 """Evaluation: found classes beside gold ones, unseen data, number of classes, topics, rankings,
-word alignments, tags."""
+word alignments, tags, trees."""
 
 from softcount.evaluate.alignment import AlignmentScores, aer, align_scores
+from softcount.evaluate.brackets import BracketScores, bracket_scores
+from softcount.evaluate.branching import balanced, left_branching, random_tree, right_branching
 from softcount.evaluate.clustering import (
     Agreement,
     adjusted_rand,
@@ -44,6 +46,7 @@ from softcount.evaluate.topics import (
 __all__ = [
     "Agreement",
     "AlignmentScores",
+    "BracketScores",
     "Coherence",
     "Completion",
     "Confusion",
@@ -56,6 +59,8 @@ __all__ = [
     "agreement",
     "align_scores",
     "average_precision",
+    "balanced",
+    "bracket_scores",
     "completion",
     "completion_perplexity",
     "confusion",
@@ -63,6 +68,7 @@ __all__ = [
     "document_completion",
     "held_out",
     "induction_scores",
+    "left_branching",
     "many_to_one",
     "many_to_one_map",
     "mapping",
@@ -73,6 +79,8 @@ __all__ = [
     "one_to_one",
     "perplexity",
     "purity",
+    "random_tree",
+    "right_branching",
     "select",
     "split",
     "tag_scores",

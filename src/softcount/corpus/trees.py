@@ -1,0 +1,323 @@
+"""Constituency trees, and the brackets of the Penn Treebank that they are written with.
+
+A tree is written as "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))". Between brackets, texts are cut
+where ``str.split`` would cut them. What is read is kept as it is, -LRB- and its like too. What is
+written is one line: ( and ) in a word or a label become -LRB- and -RRB-, white space in it becomes
+_, so that any tree can be read again, and all others come back as they were.
+
+Nothing here calls itself: a tree may be as deep as memory allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from softcount.errors import DataError, shown
+
+Span = tuple[str, int, int]
+"""A label, the number of its first word, and that of the first word behind it."""
+Part = TypeVar("Part")
+Where = Callable[[int], str]
+"""What messages call a place of a text."""
+
+BALANCE = "each ( needs its )"
+LABELS = "a constituent is (LABEL …), and a label is not empty"
+CHILDREN = "children are a tuple of trees and words: one at least, and no empty words"
+_TOKEN = re.compile(r"[()]|[^\s()]+")
+_UNFIT = re.compile(r"[\s()]")
+_ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tree:
+    """A constituent: its label and what it consists of, which are constituents and words.
+
+    >>> it = Tree("NP", (Tree("DT", ("the",)), Tree("NN", ("dog",))))
+    >>> print(it)
+    (NP (DT the) (NN dog))
+    >>> it == tree("(NP (DT the) (NN dog))"), it.words()
+    (True, ['the', 'dog'])
+    """
+
+    label: str
+    children: tuple[Tree | str, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str) or not self.label:
+            raise DataError(f"a tree has the label {shown(self.label)}", LABELS)
+        if not isinstance(self.children, tuple) or not self.children:
+            raise DataError(f"{self.label} has the children {shown(self.children)}", CHILDREN)
+        for child in self.children:
+            if not (child if isinstance(child, str) else isinstance(child, Tree)):
+                raise DataError(f"{self.label} has the child {shown(child)}", CHILDREN)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for step in self.steps():
+            if step is None:
+                parts.append(")")
+            else:
+                parts += (" ", _fit(step)) if isinstance(step, str) else (" (", _fit(step.label))
+        return "".join(parts)[1:]
+
+    def __repr__(self) -> str:
+        return f"tree({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        pairs: list[tuple[Tree, Tree]] = [(self, other)]
+        while pairs:
+            one, two = pairs.pop()
+            if one is two:
+                continue
+            if one.label != two.label or len(one.children) != len(two.children):
+                return False
+            for a, b in zip(one.children, two.children, strict=True):
+                if isinstance(a, Tree) and isinstance(b, Tree):
+                    pairs.append((a, b))
+                elif a != b:
+                    return False
+        return True
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # pickle and copy would go down by themselves, level by level, until they fail
+        steps = [step for step in self.steps() if step is not None]
+        return _put_together, (
+            [s if isinstance(s, str) else (s.label, len(s.children)) for s in steps],
+        )
+
+    @property
+    def is_preterminal(self) -> bool:
+        """Whether this is a tag and its word."""
+        return len(self.children) == 1 and isinstance(self.children[0], str)
+
+    def words(self) -> list[str]:
+        """The sentence."""
+        return [step for step in self.steps() if isinstance(step, str)]
+
+    def nodes(self) -> Iterator[Tree]:
+        """All constituents, preterminals included: from the top down, from left to right."""
+        ahead = [self]
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += [child for child in reversed(node.children) if isinstance(child, Tree)]
+
+    def spans(self) -> list[Span]:
+        """Label, start and end of all constituents, preterminals included, in order of `nodes`.
+
+        >>> tree("(S (NP (PRP it)) (VP (VBZ rains)))").spans()
+        [('S', 0, 2), ('NP', 0, 1), ('PRP', 0, 1), ('VP', 1, 2), ('VBZ', 1, 2)]
+        """
+        spans: list[Span] = []
+        open_ones: list[int] = []
+        place = 0
+        for step in self.steps():
+            if step is None:
+                number = open_ones.pop()
+                spans[number] = (*spans[number][:2], place)
+            elif isinstance(step, str):
+                place += 1
+            else:
+                open_ones.append(len(spans))
+                spans.append((step.label, place, place))
+        return spans
+
+    def steps(self) -> Iterator[Tree | str | None]:
+        """Once through the tree: constituents where they begin, words, None where one ends."""
+        ahead: list[Tree | str | None] = [self]
+        while ahead:
+            step = ahead.pop()
+            yield step
+            if isinstance(step, Tree):
+                ahead.append(None)
+                ahead += reversed(step.children)
+
+
+def _fit(text: str) -> str:
+    if not _UNFIT.search(text):
+        return text
+    return _UNFIT.sub(lambda found: _ESCAPED.get(found[0], "_"), text)
+
+
+def _put_together(steps: Sequence[str | tuple[str, int]]) -> Tree:
+    """A tree from its words and its (label, number of children), top-down."""
+    done: list[Tree | str] = []
+    for step in reversed(steps):
+        if isinstance(step, str):
+            done.append(step)
+        else:
+            label, n = step
+            done.append(Tree(label, tuple(done.pop() for _ in range(n))))
+    return cast(Tree, done.pop())
+
+
+def folded(tree: Tree, make: Callable[[Tree, list[Part | str]], Part]) -> Part:
+    """What ``make`` makes of a tree, from the bottom up.
+
+    ``make``  takes a constituent, and its words and what was made of its constituents
+
+    >>> depth = lambda node, parts: 1 + max(0 if isinstance(p, str) else p for p in parts)
+    >>> folded(tree("(S (NP (PRP it)) (VBZ rains))"), depth)
+    3
+    """
+    done: list[Part] = []
+    for node in reversed(list(tree.nodes())):
+        # the parts of a node were made just before it, the first one last
+        done.append(make(node, [c if isinstance(c, str) else done.pop() for c in node.children]))
+    return done.pop()
+
+
+# reading
+def tree(text: str, *, unlabelled: str | None = None) -> Tree:
+    """A tree from Penn brackets, on one line or on several.
+
+    ``unlabelled``  the label of constituents that have none, as ((S …) (. .)); None: such a tree is
+                    an error. An outermost bracket around one constituent, as in ( (S …)), is never
+                    part of the tree
+
+    Places in messages count characters from 1.
+
+    >>> tree("( (S (NP (-LRB- -LRB-) (NN x)) (VP (VBZ is))) )").words()
+    ['-LRB-', 'x', 'is']
+    """
+    if not isinstance(text, str):
+        raise DataError(f"a tree is {shown(text)}", 'give a text in Penn brackets: "(S (NP …) …)"')
+    return whole(text, lambda place: f"character {place + 1}", unlabelled)
+
+
+def whole(text: str, where: Where, unlabelled: str | None = None) -> Tree:
+    """The tree of a text that is nothing else."""
+    found, end = parsed(text, 0, where, unlabelled)
+    if behind := _TOKEN.search(text, end):
+        what = "a ) too many" if behind[0] == ")" else shown(text[behind.start() :], 24)
+        raise DataError(f"behind the tree, at {where(behind.start())}, is {what}", BALANCE)
+    return found
+
+
+@dataclass(slots=True)
+class _Open:
+    """A constituent whose end has not come."""
+
+    place: int
+    label: str = ""
+    children: list[Tree | str] = field(default_factory=list)
+
+
+def parsed(text: str, start: int, where: Where, unlabelled: str | None = None) -> tuple[Tree, int]:
+    """The tree that begins at ``start`` or behind it, and where it ends."""
+    open_ones: list[_Open] = []
+    for found in _TOKEN.finditer(text, start):
+        token = found[0]
+        if token == "(":
+            open_ones.append(_Open(found.start()))
+        elif not open_ones:
+            raise DataError(
+                f"at {where(found.start())} is {shown(token, 24)}, but no tree", BALANCE
+            )
+        elif token == ")":
+            node = _closed(open_ones.pop(), not open_ones, where, unlabelled)
+            if not open_ones:
+                return node, found.end()
+            open_ones[-1].children.append(node)
+        elif open_ones[-1].label or open_ones[-1].children:
+            open_ones[-1].children.append(token)
+        else:
+            open_ones[-1].label = token
+    if not open_ones:
+        raise DataError("there is no tree in the text", 'give Penn brackets: "(S (NP …) …)"')
+    last, n = open_ones[-1], len(open_ones)
+    missing = "one ) is missing" if n == 1 else f"{n} ) are missing"
+    raise DataError(
+        f"{last.label or 'the bracket'} at {where(last.place)} does not end: {missing}", BALANCE
+    )
+
+
+def _closed(last: _Open, outermost: bool, where: Where, unlabelled: str | None) -> Tree:
+    children = last.children
+    if not children:
+        what = f"the constituent {last.label}" if last.label else "the bracket"
+        raise DataError(
+            f"{what} at {where(last.place)} is empty", "a constituent has words in it: (NN dog)"
+        )
+    if last.label:
+        return Tree(last.label, tuple(children))
+    if outermost and len(children) == 1 and isinstance(children[0], Tree):
+        return children[0]
+    if unlabelled is None:
+        raise DataError(
+            f"the constituent at {where(last.place)} has no label",
+            "give it one, or say which one all such get, as in unlabelled='X'",
+        )
+    return Tree(unlabelled, tuple(children))
+
+
+# building
+def flat(words: Iterable[str], label: str) -> Tree:
+    """One constituent with nothing but words in it.
+
+    >>> print(flat(["colourless", "green", "ideas"], "X"))
+    (X colourless green ideas)
+    """
+    return Tree(label, tuple(words))
+
+
+def crossing(spans: Iterable[Span], start: int, end: int) -> list[Span]:
+    """Those of the spans that overlap with start … end while neither is inside the other.
+
+    >>> crossing([("A", 0, 2), ("B", 1, 3), ("C", 2, 4)], 1, 3)
+    [('A', 0, 2), ('C', 2, 4)]
+    """
+    return [s for s in spans if s[1] < start < s[2] < end or start < s[1] < end < s[2]]
+
+
+def from_spans(words: Sequence[str], spans: Iterable[Span], label: str = "TOP") -> Tree:
+    """The flattest tree that has these constituents: ``from_spans(t.words(), t.spans())`` is t.
+
+    ``spans``  label, start and end, in any order; of two that cover the same words, the one that
+               comes first is above
+    ``label``  that of the whole, if no span covers all words
+
+    >>> print(from_spans("the dog barks".split(), [("NP", 0, 2), ("VB", 2, 3)]))
+    (TOP (NP the dog) (VB barks))
+    """
+    n = len(words)
+    given = sorted((_inside(span, n) for span in spans), key=lambda span: (span[1], -span[2]))
+    if not given or given[0][1:] != (0, n):
+        given.insert(0, (label, 0, n))
+    top: list[Tree | str] = []
+    above = [(("", 0, n), top)]  # the spans that hold what comes, with what they have so far
+    place = 0
+    for span in [*given, ("", n, n)]:
+        while True:
+            outer, children = above[-1]
+            stop = min(span[1], outer[2])
+            children += words[place:stop]
+            place = stop
+            if place < outer[2] or len(above) == 1:
+                break
+            above.pop()
+            above[-1][1].append(Tree(outer[0], tuple(children)))
+        if span[2] > outer[2]:
+            raise DataError(
+                f"the spans {outer} and {span} cross", "constituents of a tree are nested"
+            )
+        above.append((span, []))
+    return cast(Tree, top[0])
+
+
+def _inside(span: Span, n: int) -> Span:
+    label, start, end = span
+    if not 0 <= start < end <= n:
+        raise DataError(
+            f"the span {shown(span)} is not in a sentence of {n} words",
+            "give (label, start, end) with 0 ≤ start < end ≤ number of words",
+        )
+    return label, start, end
