@@ -150,5 +150,8 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
             time.sleep(0.01)
         assert any(tmp_path.iterdir())
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        while process.poll() is None and time.monotonic() < deadline + 60:
+            time.sleep(5)  # one that comes in a callback from C is lost, and people press again
+            process.send_signal(signal.SIGINT)
+        assert process.wait(1) == 130
     assert list(tmp_path.iterdir()) == []
