@@ -129,7 +129,7 @@ def over_products(
     in_blocks(builder, right.vectors, block, columns_of(right.vector, height))
 
 
-def _cross(anew: bool, out: Any, left: Any, right: Any) -> Any:
+def _cross(join: Join, anew: bool, out: Any, left: Any, right: Any) -> Any:
     size = types.intp
     signature = types.void(out, size, left, size, right, size, size)
 
@@ -145,7 +145,7 @@ def _cross(anew: bool, out: Any, left: Any, right: Any) -> Any:
             column = builder.add(args[3], const(r))
             return columns.number(0, builder.add(builder.mul(t, stride), column))
 
-        _joined(matrix, args[6], number, here, SIDE, fused, anew)
+        _joined(matrix, args[6], number, here, SIDE, join, anew)
         return context.get_dummy_value()
 
     return signature, code
@@ -173,7 +173,7 @@ def _joined(
 @intrinsic
 def cross(typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any) -> Any:
     """``out[o + r] = Σ_t left[t, i + r] · right[t]`` for r < `SIDE`, n numbers t from ``first``."""
-    return _cross(True, out, left, right)
+    return _cross(fused, True, out, left, right)
 
 
 @intrinsic
@@ -181,7 +181,15 @@ def add_cross(
     typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
 ) -> Any:
     """`cross`, added to what is there."""
-    return _cross(False, out, left, right)
+    return _cross(fused, False, out, left, right)
+
+
+@intrinsic
+def cross_best(
+    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
+) -> Any:
+    """`cross` with the largest product in place of their sum."""
+    return _cross(largest, True, out, left, right)
 
 
 def _multiply(height: int, join: Join, anew: bool, out: Any, left: Any, right: Any) -> Any:
@@ -230,3 +238,11 @@ def add_product_one(
 ) -> Any:
     """`add_product` of a single row."""
     return _multiply(1, fused, False, out, left, right)
+
+
+@intrinsic
+def raise_to_best(
+    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
+) -> Any:
+    """`add_product` with the largest in place of sums, for a single row."""
+    return _multiply(1, largest, False, out, left, right)

@@ -1,0 +1,119 @@
+"""The E-step of dense grammars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import StartError
+from softcount.families.base import Family
+from softcount.kernels.tree_counts import count_trees
+from softcount.models.grammar import passes
+from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
+from softcount.models.grammar.shards import Shard
+from softcount.models.possible import demand_possible
+from softcount.models.sequences.emissions import Emitting
+from softcount.models.settings import shaped
+from softcount.types import Array, Counts, How, Params, Stats
+
+IMPOSSIBLE = "cannot come about: no tree could have produced it"
+REMEDY = "add smoothing, or look at its brackets"
+
+
+class PCFGCore:
+    """p(tree, words) = p(root) Π p(A → B C) Π p(preterminal → word).
+
+    Families: "root" (1, K + T), "rules" (K, (K + T)²) and "words"; symbols are K nonterminals,
+    then T preterminals.
+    """
+
+    threads_inside = True
+
+    def __init__(
+        self,
+        name: str,
+        root: Family,
+        rules: Family,
+        emission: Emitting,
+        shape: Shape,
+        dtype: str = "float64",
+    ) -> None:
+        self.name, self.emission, self.shape = name, emission, shape
+        self.dtype = np.dtype(dtype)
+        self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
+
+    def passing(
+        self, params: Params, shard: Shard, threads: int, temper: float = 1.0
+    ) -> passes.Pass:
+        """What a pass over a shard needs."""
+        table, _ = self.emission.likelihoods(np.asarray(params[WORDS]), shard.text)
+        return passes.Pass(self.shape, params, table, self.dtype, temper, threads)
+
+    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+        this = self.passing(params, shard, how.threads, how.temper)
+        counts: dict[str, Counts] = {}
+        if how.fill == "soft" or how.score_only:
+            tally = passes.posteriors(shard, this, counting=not how.score_only)
+            attained = tally.logs
+            if not how.score_only:
+                counts = self._expected(shard, tally, this)
+        else:
+            best = how.fill == "hard"
+            nodes, attained = passes.trees(shard, this, best, how.stream, how.samples)
+            counts = self.counted(shard, nodes, np.isfinite(attained), len(this.table))
+        logs = attained
+        if how.fill == "hard" or how.temper != 1.0:
+            logs = passes.posteriors(shard, this._replace(temper=1.0), counting=False).logs
+        return self._stats(shard, counts, logs, logs if how.fill == "sample" else attained, how)
+
+    def _stats(
+        self, shard: Shard, counts: dict[str, Counts], logs: Array, attained: Array, how: How
+    ) -> Stats:
+        text = shard.text
+        counted = text.weights > 0.0
+        demand_possible(text.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, REMEDY)
+        weights = text.weights[counted]
+        return Stats(
+            counts,
+            float(weights @ logs[counted]),
+            float(weights @ attained[counted]) / (1.0 if how.fill == "sample" else how.temper),
+            float(weights.sum()),
+            float(weights @ np.diff(text.indptr)[counted]),
+        )
+
+    def _expected(self, shard: Shard, tally: Any, this: passes.Pass) -> dict[str, Counts]:
+        heated = {RULES: np.asarray(this.params[RULES]) ** this.temper}
+        root, rules, words = self.shape.counts(tally, heated)
+        return {ROOT: root, RULES: rules, WORDS: self.emission.counts(shard.text, words)}
+
+    def counted(self, shard: Shard, nodes: Any, possible: Array, n_rows: int) -> dict[str, Counts]:
+        """What trees add up to."""
+        text, n = shard.text, self.shape.n_symbols
+        root, rules = np.zeros(n), np.zeros((self.shape.k, n, n))
+        words = np.zeros((n_rows, self.shape.t))
+        known = (text.indptr, text.weights, possible, text.rows)
+        count_trees(nodes.symbols, nodes.ends, *known, root, rules, words)
+        return {
+            ROOT: root[None],
+            RULES: rules.reshape(self.shape.k, -1),
+            WORDS: self.emission.counts(text, words),
+        }
+
+    def totals(self, shard: Shard) -> dict[str, float]:
+        """Every sentence that is not empty has a root."""
+        text = shard.text
+        return {ROOT: float(text.weights[np.diff(text.indptr) > 0].sum())}
+
+    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        """Start values as arrays of the families' shapes."""
+        if set(given) != set(self.families):
+            raise StartError(
+                f"start values are given for {sorted(given)}", f"give {sorted(self.families)}"
+            )
+        return {
+            name: shaped(name, given[name], family.uniform().shape)
+            for name, family in self.families.items()
+        }

@@ -1,0 +1,117 @@
+"""Passes over sentences by a grammar of rules: expected counts, likelihoods, derivations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from softcount.kernels.pool import in_turn
+from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
+from softcount.kernels.rule_outside import gone_through, nodes
+from softcount.kernels.rule_trees import traced
+from softcount.models.grammar.binarised import Binarised
+from softcount.types import Array
+
+PIECES = 16
+"""Work is shared out among so many, whatever the threads: each has counts of its own, which are
+added up in one order."""
+
+
+class Derived(NamedTuple):
+    """Derivations as lists of numbers (see `softcount.kernels.rule_trees`): sample m of sentence s
+    is ``codes[borders[s * samples + m]:borders[s * samples + m + 1]]``; ``logs`` of sentences."""
+
+    codes: Array
+    borders: Array
+    logs: Array
+
+
+def text(lengths: Array, begins: Array | None = None, sets: Array | None = None) -> Text:
+    """Sentences of these lengths; without ``begins``, nothing is known of their spans."""
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    free = np.full(len(lengths), -1, np.int64)
+    none = np.zeros(0, np.int64)
+    return Text(indptr, free if begins is None else begins, none if sets is None else sets)
+
+
+def expected(
+    own: Binarised,
+    grammar: Grammar,
+    words: Words,
+    some: Text,
+    weights: Array,
+    threads: int = 1,
+    counting: bool = True,
+) -> Tally:
+    """log p of each sentence and, if wanted, what all are expected to use."""
+    logs, bounds = np.zeros(len(some.indptr) - 1), _bounds(some.indptr)
+    found: dict[int, Tally] = {}
+
+    def piece(number: int) -> None:
+        found[number] = own.tally(logs, words)
+        about = (some, grammar, words, weights, found[number], counting)
+        gone_through(bounds[number], bounds[number + 1], *about)
+
+    in_turn(piece, len(bounds) - 1, threads)
+    total = found[0]
+    for number in range(1, len(bounds) - 1):  # in one order, whoever was done first
+        for into, more in zip(total[1:], found.pop(number)[1:], strict=True):
+            into += more
+    return total
+
+
+def derived(
+    grammar: Grammar,
+    words: Words,
+    some: Text,
+    numbers: Array,
+    samples: int = 1,
+    stream: int = 0,
+    threads: int = 1,
+) -> Derived:
+    """Derivations drawn from their posterior; the best ones, if the grammar is one of these.
+
+    ``numbers``  of sentences: draws depend on them and on the stream alone
+    """
+    logs, bounds = np.zeros(len(some.indptr) - 1), _bounds(some.indptr)
+    found: dict[int, tuple[Array, Array]] = {}
+
+    def piece(number: int) -> None:
+        about = (some, grammar, words, numbers, np.uint64(stream), logs)
+        found[number] = traced(bounds[number], bounds[number + 1], samples, *about)
+
+    in_turn(piece, len(bounds) - 1, threads)
+    codes, borders = zip(*(found[number] for number in range(len(bounds) - 1)), strict=True)
+    sizes = np.concatenate([np.diff(some_borders) for some_borders in borders])
+    return Derived(np.concatenate(codes), np.concatenate([[0], np.cumsum(sizes)]), logs)
+
+
+def counted(own: Binarised, words: Words, found: Derived, weights: Array) -> Tally:
+    """What derivations add up to; those of one sentence share its weight."""
+    tally, sizes = own.tally(found.logs, words), np.diff(found.borders)
+    samples = len(sizes) // max(len(weights), 1)
+    shares = np.repeat(weights / max(samples, 1), samples)
+    own.counted(found.codes, np.repeat(shares, sizes), words, tally)
+    first = found.codes[found.borders[:-1][sizes > 0]]
+    np.add.at(tally.root, own.made(words)[first], shares[sizes > 0])
+    return tally
+
+
+def spans(
+    own: Binarised, grammar: Grammar, words: Words, some: Text, s: int
+) -> tuple[Array, Array, Array, Array]:
+    """Where a sentence is expected to have which symbols, and how many: starts, ends, symbols,
+    numbers."""
+    cells, symbols, shares = nodes(s, some, grammar, words, own.tally(np.zeros(1), words))
+    starts, ends = np.triu_indices(some.indptr[s + 1] - some.indptr[s])
+    return starts[cells], ends[cells] + 1, symbols, shares
+
+
+def _bounds(indptr: Array) -> Array:
+    """Where pieces of about equal work begin, and the end."""
+    ends = np.cumsum(np.diff(indptr).astype(np.float64) ** 3)
+    if not len(ends):
+        return np.zeros(2, np.int64)
+    wanted = np.linspace(0.0, ends[-1], PIECES + 1)[1:-1]
+    return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(ends)]]))

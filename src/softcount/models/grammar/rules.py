@@ -1,0 +1,146 @@
+"""Context-free rules with their probabilities, as users know them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+
+import numpy as np
+
+from softcount.corpus.trees import Tree
+from softcount.errors import DataError, shown
+from softcount.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A symbol and what it may consist of, in which each item is a word or a symbol.
+
+    >>> print(Rule("VP", ("give", "NP"), (True, False)))
+    VP -> 'give' NP
+    """
+
+    lhs: str
+    rhs: tuple[str, ...]
+    is_word: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        items = zip(self.rhs, self.is_word, strict=True)
+        return f"{self.lhs} -> {' '.join(_quoted(i) if word else i for i, word in items)}"
+
+    @property
+    def is_unary(self) -> bool:
+        """Whether it consists of one symbol."""
+        return self.is_word == (False,)
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols that it consists of."""
+        return [item for item, word in zip(self.rhs, self.is_word, strict=True) if not word]
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if "'" in word else f"'{word}'"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rules:
+    """Rules by their left sides.
+
+    ``rules``    those of one left side are together
+    ``chances``  p(right side | left side)
+    ``root``     p(symbol is the root of a tree), of the symbols that may be
+    """
+
+    rules: tuple[Rule, ...]
+    chances: Array
+    root: Mapping[str, float]
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __repr__(self) -> str:
+        return f"<Rules: {len(self):,} rules of {len(self.symbols):,} symbols>"
+
+    def __str__(self) -> str:
+        pairs = zip(self.rules, self.chances, strict=True)
+        return "\n".join(f"{rule} [{chance:.6g}]" for rule, chance in pairs)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """All left sides, in order."""
+        return tuple(dict.fromkeys(rule.lhs for rule in self.rules))
+
+    @cached_property
+    def indptr(self) -> Array:
+        """Symbol a has the rules from ``indptr[a]`` to ``indptr[a + 1]``."""
+        number = {symbol: a for a, symbol in enumerate(self.symbols)}
+        sizes = np.bincount([number[rule.lhs] for rule in self.rules], minlength=len(number))
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
+    """Rules from how often they and the roots were used: the shares of each left side."""
+    by_left: dict[str, list[tuple[Rule, float]]] = defaultdict(list)
+    for rule, count in counts.items():
+        by_left[rule.lhs].append((rule, count))
+    total = math.fsum(root.values())
+    sums = {left: math.fsum(n for _, n in some) for left, some in by_left.items()}
+    every = [(rule, n / sums[left]) for left, some in by_left.items() for rule, n in some]
+    return Rules(
+        tuple(rule for rule, _ in every),
+        np.array([share for _, share in every]),
+        {symbol: n / total for symbol, n in root.items()},
+    )
+
+
+def from_trees(trees: Iterable[Tree | None], weights: Sequence[float] | None = None) -> Rules:
+    """The rules of trees of any shape, and how often they are used there: a treebank grammar.
+
+    ``trees``    None is passed over
+    ``weights``  how often each tree counts; those that count 0 times give no rules
+
+    >>> from softcount.corpus.trees import tree
+    >>> print(from_trees([tree("(S (NP it) (VP rains))"), tree("(S (VP (VB go)))")]))
+    S -> NP VP [0.5]
+    S -> VP [0.5]
+    NP -> 'it' [1]
+    VP -> 'rains' [0.5]
+    VP -> VB [0.5]
+    VB -> 'go' [1]
+    """
+    counts: dict[Rule, float] = defaultdict(float)
+    root: dict[str, float] = defaultdict(float)
+    some = list(trees)
+    for n, (tree, weight) in enumerate(zip(some, _weights(weights, len(some)), strict=True)):
+        if not (math.isfinite(weight) and weight >= 0.0):
+            raise DataError(f"tree {n} counts {shown(weight)} times", "weights are 0 or more")
+        if tree is None or weight == 0.0:
+            continue
+        root[tree.label] += weight
+        for node in tree.nodes():
+            counts[_rule(node)] += weight
+    if not root:
+        raise DataError("there are no trees to take rules from", "give one at least")
+    return from_counts(counts, root)
+
+
+def _weights(weights: Sequence[float] | None, n: int) -> Iterable[float]:
+    if weights is None:
+        return repeat(1.0, n)
+    if len(weights) != n:
+        raise DataError(f"there are {len(weights)} weights for {n} trees", "give one a tree")
+    return [float(weight) for weight in weights]
+
+
+def _rule(node: Tree) -> Rule:
+    items = node.children
+    return Rule(
+        node.label,
+        tuple(item if isinstance(item, str) else item.label for item in items),
+        tuple(isinstance(item, str) for item in items),
+    )
