@@ -49,79 +49,34 @@ def _advance(height: int, join: Join, out: Any, left: Any, right: Any, *others: 
     return signature, code
 
 
-@intrinsic
-def advance(
-    typing: Any,
-    out: Any,
-    o: Any,
-    left: Any,
-    i: Any,
-    right: Any,
-    table: Any,
-    rows: Any,
-    factors: Any,
-    f: Any,
-    sums: Any,
-) -> Any:
-    """``out[o + r] = factors[f + r] · (left[i + r] right) ∘ table[rows[o + r]]`` for r < `TALL`.
+def _advancing(height: int, join: Join = fused) -> Any:
+    def step(
+        typing: Any,
+        out: Any,
+        o: Any,
+        left: Any,
+        i: Any,
+        right: Any,
+        table: Any,
+        rows: Any,
+        factors: Any,
+        f: Any,
+        sums: Any,
+    ) -> Any:
+        return _advance(height, join, out, left, right, table, rows, factors, sums)
 
-    ``sums[o + r]`` is what the row adds up to.
-    """
-    return _advance(TALL, fused, out, left, right, table, rows, factors, sums)
+    return intrinsic(step)
 
 
-@intrinsic
-def advance_one(
-    typing: Any,
-    out: Any,
-    o: Any,
-    left: Any,
-    i: Any,
-    right: Any,
-    table: Any,
-    rows: Any,
-    factors: Any,
-    f: Any,
-    sums: Any,
-) -> Any:
-    """`advance` of a single row."""
-    return _advance(1, fused, out, left, right, table, rows, factors, sums)
-
-
-@intrinsic
-def advance_best(
-    typing: Any,
-    out: Any,
-    o: Any,
-    left: Any,
-    i: Any,
-    right: Any,
-    table: Any,
-    rows: Any,
-    factors: Any,
-    f: Any,
-    sums: Any,
-) -> Any:
-    """`advance` with the largest product in place of their sum."""
-    return _advance(TALL, largest, out, left, right, table, rows, factors, sums)
-
-
-@intrinsic
-def advance_best_one(
-    typing: Any,
-    out: Any,
-    o: Any,
-    left: Any,
-    i: Any,
-    right: Any,
-    table: Any,
-    rows: Any,
-    factors: Any,
-    f: Any,
-    sums: Any,
-) -> Any:
-    """`advance_best` of a single row."""
-    return _advance(1, largest, out, left, right, table, rows, factors, sums)
+advance = _advancing(TALL)
+"""``out[o + r] = factors[f + r] · (left[i + r] right) ∘ table[rows[o + r]]`` for r < `TALL`, and
+``sums[o + r]``, what each row adds up to."""
+advance_one = _advancing(1)
+"""`advance` of a single row."""
+advance_best = _advancing(TALL, largest)
+"""`advance` with the largest product in place of their sum."""
+advance_best_one = _advancing(1, largest)
+"""`advance_best` of a single row."""
 
 
 def _retreat(height: int, later: Any, right: Any, alpha: Any, table: Any, *others: Any) -> Any:
@@ -159,43 +114,29 @@ def _retreat(height: int, later: Any, right: Any, alpha: Any, table: Any, *other
     return signature, code
 
 
-@intrinsic
-def retreat(
-    typing: Any,
-    later: Any,
-    i: Any,
-    right: Any,
-    alpha: Any,
-    table: Any,
-    rows: Any,
-    shares: Any,
-    into: Any,
-    factors: Any,
-    out: Any,
-    o: Any,
-) -> Any:
-    """With β = later[i + r] right, add α ∘ β to ``shares[into[i + r]]``, for r < `TALL`.
+def _retreating(height: int) -> Any:
+    def step(
+        typing: Any,
+        later: Any,
+        i: Any,
+        right: Any,
+        alpha: Any,
+        table: Any,
+        rows: Any,
+        shares: Any,
+        into: Any,
+        factors: Any,
+        out: Any,
+        o: Any,
+    ) -> Any:
+        return _retreat(height, later, right, alpha, table, rows, shares, into, factors, out)
 
-    ``out[o + r] = factors[o + r] · table[rows[i + r]] ∘ β`` where α = alpha[i + r] is not zero:
-    elsewhere it is never needed, and might be too large a number.
-    """
-    return _retreat(TALL, later, right, alpha, table, rows, shares, into, factors, out)
+    return intrinsic(step)
 
 
-@intrinsic
-def retreat_one(
-    typing: Any,
-    later: Any,
-    i: Any,
-    right: Any,
-    alpha: Any,
-    table: Any,
-    rows: Any,
-    shares: Any,
-    into: Any,
-    factors: Any,
-    out: Any,
-    o: Any,
-) -> Any:
-    """`retreat` of a single row."""
-    return _retreat(1, later, right, alpha, table, rows, shares, into, factors, out)
+retreat = _retreating(TALL)
+"""With β = later[i + r] right, add α ∘ β to ``shares[into[i + r]]``, for r < `TALL`;
+``out[o + r] = factors[o + r] · table[rows[i + r]] ∘ β`` where α = alpha[i + r] is not zero:
+elsewhere it is never needed, and might be too large a number."""
+retreat_one = _retreating(1)
+"""`retreat` of a single row."""

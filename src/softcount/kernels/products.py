@@ -77,9 +77,9 @@ def zeros(vector: Any) -> ir.Constant:
 
 
 def columns_of(vector: Any, height: int) -> int:
-    """How many vectors of each row go side by side."""
+    """How many vectors of each row go side by side; many would take long to compile."""
     registers = 2 if isinstance(vector.element, ir.DoubleType) else 1
-    return max(1, REGISTERS // (height * registers))
+    return min(max(1, REGISTERS // (height * registers)), SIDE)
 
 
 def largest(builder: Any, factor: Any, value: Any, before: Any) -> Any:
@@ -170,26 +170,21 @@ def _joined(
     in_blocks(builder, right.vectors, block, columns_of(right.vector, height))
 
 
-@intrinsic
-def cross(typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any) -> Any:
-    """``out[o + r] = Σ_t left[t, i + r] · right[t]`` for r < `SIDE`, n numbers t from ``first``."""
-    return _cross(fused, True, out, left, right)
+def _crossing(join: Join, anew: bool) -> Any:
+    def step(
+        typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
+    ) -> Any:
+        return _cross(join, anew, out, left, right)
+
+    return intrinsic(step)
 
 
-@intrinsic
-def add_cross(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """`cross`, added to what is there."""
-    return _cross(fused, False, out, left, right)
-
-
-@intrinsic
-def cross_best(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """`cross` with the largest product in place of their sum."""
-    return _cross(largest, True, out, left, right)
+cross = _crossing(fused, anew=True)
+"""``out[o + r] = Σ_t left[t, i + r] · right[t]`` for r < `SIDE`, n numbers t from ``first`` on."""
+add_cross = _crossing(fused, anew=False)
+"""`cross`, added to what is there."""
+cross_best = _crossing(largest, anew=True)
+"""`cross` with the largest product in place of their sum."""
 
 
 def _multiply(height: int, join: Join, anew: bool, out: Any, left: Any, right: Any) -> Any:
@@ -208,41 +203,22 @@ def _multiply(height: int, join: Join, anew: bool, out: Any, left: Any, right: A
     return signature, code
 
 
-@intrinsic
-def multiply(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """``out[o + r] = Σ_k left[i + r, k] · right[first + k]`` for r < `TALL` and k < n."""
-    return _multiply(TALL, fused, True, out, left, right)
+def _multiplying(height: int, join: Join, anew: bool) -> Any:
+    def step(
+        typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
+    ) -> Any:
+        return _multiply(height, join, anew, out, left, right)
+
+    return intrinsic(step)
 
 
-@intrinsic
-def multiply_one(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """`multiply` of a single row."""
-    return _multiply(1, fused, True, out, left, right)
-
-
-@intrinsic
-def add_product(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """`multiply`, added to what is there."""
-    return _multiply(TALL, fused, False, out, left, right)
-
-
-@intrinsic
-def add_product_one(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """`add_product` of a single row."""
-    return _multiply(1, fused, False, out, left, right)
-
-
-@intrinsic
-def raise_to_best(
-    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-) -> Any:
-    """`add_product` with the largest in place of sums, for a single row."""
-    return _multiply(1, largest, False, out, left, right)
+multiply = _multiplying(TALL, fused, anew=True)
+"""``out[o + r] = Σ_k left[i + r, k] · right[first + k]`` for r < `TALL` and k < n."""
+multiply_one = _multiplying(1, fused, anew=True)
+"""`multiply` of a single row."""
+add_product = _multiplying(TALL, fused, anew=False)
+"""`multiply`, added to what is there."""
+add_product_one = _multiplying(1, fused, anew=False)
+"""`add_product` of a single row."""
+raise_to_best = _multiplying(1, largest, anew=False)
+"""`add_product_one` with the largest in place of sums."""
