@@ -25,7 +25,7 @@ import numpy as np
 
 from softcount.kernels.chart_steps import CHUNK, Grammar, Room, Spans, down, room_for, up
 from softcount.kernels.jit import njit
-from softcount.kernels.span_pairs import LEAF_FIRST, LEAF_LAST, LEAVES, SPANS, Charts, cell
+from softcount.kernels.span_pairs import LEAF_FIRST, LEAVES, SPANS, Charts, cell
 from softcount.types import Array
 
 
@@ -136,6 +136,14 @@ def _of_width(w: int, first: int, text: Text, c: Charts, into: Spans) -> int:
 
 
 @njit
+def _kinds(w: int) -> tuple[int, int]:
+    """The first kind of pairs that make up spans of w words, and the end of these kinds."""
+    if w == 2:
+        return LEAVES, LEAVES + 1
+    return LEAF_FIRST, SPANS + (1 if w > 3 else 0)
+
+
+@njit
 def _inside(
     first: int,
     text: Text,
@@ -147,6 +155,7 @@ def _inside(
 ) -> None:
     """β of all spans; or the chance of the best tree of each."""
     beta = np.empty((CHUNK, len(grammar.root)), grammar.root.dtype)
+    pairs = (grammar.leaves, grammar.leaf_first, grammar.leaf_last, grammar.spans)
     for w in range(2, c.lengths.max() + 1):
         n_spans = _of_width(w, first, text, c, spans)
         for s in range(len(c.lengths)):
@@ -155,13 +164,8 @@ def _inside(
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
             beta[:] = 0.0
-            if w == 2:
-                up(LEAVES, w, q, n, spans, c, grammar.leaves, best, rooms[0], beta)
-            else:
-                up(LEAF_FIRST, w, q, n, spans, c, grammar.leaf_first, best, rooms[1], beta)
-                up(LEAF_LAST, w, q, n, spans, c, grammar.leaf_last, best, rooms[2], beta)
-            if w > 3:
-                up(SPANS, w, q, n, spans, c, grammar.spans, best, rooms[3], beta)
+            for kind in range(*_kinds(w)):
+                up(kind, w, q, n, spans, c, pairs[kind], best, rooms[kind], beta)
             _store(w, q, n, first, text, spans, c, beta)
         _scale(w, c)
 
@@ -243,6 +247,7 @@ def _outside(
 ) -> None:
     """ω of all spans and leaves, and expected rules."""
     omega = np.empty((CHUNK, len(grammar.root)), grammar.root.dtype)
+    pairs = (grammar.leaves, grammar.leaf_first, grammar.leaf_last, grammar.spans)
     for w in range(c.lengths.max(), 1, -1):
         n_spans = _of_width(w, first, text, c, spans)
         for q in range(0, n_spans, CHUNK):
@@ -253,15 +258,9 @@ def _outside(
                 place = c.span_of[s] + cell(c.lengths[s], w, i)
                 for k in range(omega.shape[1]):
                     omega[r, k] = out.spans[place, k] * text.allowed[known, k]
-            if w == 2:
-                down(LEAVES, w, q, n, spans, c, out, grammar.leaves, rooms[0], omega, counts[0])
-            else:
-                own = (grammar.leaf_first, rooms[1], omega, counts[1])
-                down(LEAF_FIRST, w, q, n, spans, c, out, *own)
-                own = (grammar.leaf_last, rooms[2], omega, counts[2])
-                down(LEAF_LAST, w, q, n, spans, c, out, *own)
-            if w > 3:
-                down(SPANS, w, q, n, spans, c, out, grammar.spans, rooms[3], omega, counts[3])
+            for kind in range(*_kinds(w)):
+                given = (pairs[kind], rooms[kind], omega, counts[kind])
+                down(kind, w, q, n, spans, c, out, *given)
 
 
 @njit
