@@ -93,29 +93,18 @@ class Spans(NamedTuple):
 
 
 @lean
-def _meet(
-    kind: int,
-    w: int,
-    first: int,
-    n: int,
-    spans: Spans,
-    c: Charts,
-    rows: int,
-    best: bool,
-    at: Room,
-) -> None:
-    """M of n spans of w words from number ``first`` on."""
-    lengths, leaf_of, span_of, powers = c.lengths, c.leaf_of, c.span_of, c.powers
-    left, right, factors, met = at.left, at.right, at.factors, at.met
-    for q in range(n):
-        i, s = spans.starts[first + q], spans.sentences[first + q]
-        where = (lengths, leaf_of, span_of, c.leaves, c.spans, powers)
-        m = gather(kind, w, i, s, *where, left, right, factors)
-        for b in range(0, rows, SIDE):
-            if best:
-                cross_best(met, q * rows + b, left, b, right, 0, m)
-            else:
-                cross(met, q * rows + b, left, b, right, 0, m)
+def _meet(kind: int, w: int, i: int, s: int, q: int, best: bool, c: Charts, at: Room) -> int:
+    """M of the span of w words from i on, as number q; gives how many pairs it is made of."""
+    left, right, met = at.left, at.right, at.met
+    where = (c.lengths, c.leaf_of, c.span_of, c.leaves, c.spans, c.powers)
+    m = gather(kind, w, i, s, *where, left, right, at.factors)
+    rows = len(met) // CHUNK
+    for b in range(0, rows, SIDE):
+        if best:
+            cross_best(met, q * rows + b, left, b, right, 0, m)
+        else:
+            cross(met, q * rows + b, left, b, right, 0, m)
+    return m
 
 
 @lean
@@ -132,18 +121,16 @@ def up(
     beta: Any,
 ) -> None:
     """Add what pairs of one kind give to β of n spans; or take the ``best`` where it is more."""
-    rows = pairs.down.shape[1] // pairs.wide
-    _meet(kind, w, first, n, spans, c, rows, best, at)
-    if best:
-        met = at.met.reshape(CHUNK, rows * pairs.wide)
-        for q in range(n):
-            raise_to_best(beta, q, met, q, pairs.up, 0, len(pairs.up))
-        return
-    met, whole = at.met.reshape(CHUNK, rows * pairs.wide), n - n % TALL
+    for q in range(n):
+        _meet(kind, w, spans.starts[first + q], spans.sentences[first + q], q, best, c, at)
+    met, whole = at.met.reshape(CHUNK, pairs.down.shape[1]), 0 if best else n - n % TALL
     for q in range(0, whole, TALL):
         add_product(beta, q, met, q, pairs.up, 0, len(pairs.up))
     for q in range(whole, n):
-        add_product_one(beta, q, met, q, pairs.up, 0, len(pairs.up))
+        if best:
+            raise_to_best(beta, q, met, q, pairs.up, 0, len(pairs.up))
+        else:
+            add_product_one(beta, q, met, q, pairs.up, 0, len(pairs.up))
 
 
 @lean
@@ -170,41 +157,25 @@ def down(
     met = at.met.reshape(CHUNK, rows * wide)
     for q in range(n):
         i, s = spans.starts[first + q], spans.sentences[first + q]
-        where = (c.lengths, c.leaf_of, c.span_of)
-        here = (at.left, at.right, at.factors)
-        m = gather(kind, w, i, s, *where, c.leaves, c.spans, c.powers, *here)
-        for b in range(0, rows, SIDE):
-            cross(at.met, q * rows + b, at.left, b, at.right, 0, m)
-        _hand_on(
-            q, m, rows, wide, at.pushed, at.turned, at.left, at.right, at.out_left, at.out_right
-        )
-        there = (out.leaves, out.spans, at.out_left, at.out_right, at.factors)
-        scatter(kind, w, i, s, *where, *there)
+        m = _meet(kind, w, i, s, q, False, c, at)
+        _hand_on(q, m, rows, wide, at)
+        where = (c.lengths, c.leaf_of, c.span_of, out.leaves, out.spans)
+        scatter(kind, w, i, s, *where, at.out_left, at.out_right, at.factors)
     for a in range(0, omega.shape[1], SIDE):
         add_cross(counts, a, omega, a, met, 0, n)
 
 
 @lean
-def _hand_on(
-    q: int,
-    m: int,
-    rows: int,
-    wide: int,
-    pushed: Array,
-    turned: Array,
-    left: Array,
-    right: Array,
-    out_left: Array,
-    out_right: Array,
-) -> None:
+def _hand_on(q: int, m: int, rows: int, wide: int, at: Room) -> None:
     """β W and W β of m pairs, W being that of span q."""
+    pushed, turned, left, right = at.pushed, at.turned, at.left, at.right
     for b in range(rows):
         for k in range(wide):
             turned[k, b] = pushed[q * rows + b, k]
     whole = m - m % TALL
     for p in range(0, whole, TALL):
-        multiply(out_right, p, left, p, pushed, q * rows, rows)
-        multiply(out_left, p, right, p, turned, 0, wide)
+        multiply(at.out_right, p, left, p, pushed, q * rows, rows)
+        multiply(at.out_left, p, right, p, turned, 0, wide)
     for p in range(whole, m):
-        multiply_one(out_right, p, left, p, pushed, q * rows, rows)
-        multiply_one(out_left, p, right, p, turned, 0, wide)
+        multiply_one(at.out_right, p, left, p, pushed, q * rows, rows)
+        multiply_one(at.out_left, p, right, p, turned, 0, wide)

@@ -14,7 +14,7 @@ import numpy as np
 from softcount.kernels.chart_steps import Grammar, Pairs, Room
 from softcount.kernels.inside_outside import Text, inside
 from softcount.kernels.jit import lean, njit
-from softcount.kernels.random import item_stream, uniform
+from softcount.kernels.random import chosen, item_stream, uniform
 from softcount.kernels.span_pairs import (
     LEAF_FIRST,
     LEAF_LAST,
@@ -112,7 +112,8 @@ def _trace(
     """A tree of a sentence; ``stack`` has the symbols, first words and widths of nodes to come."""
     n = c.lengths[s]
     weights, beta = _at_root(s, c, grammar)
-    root = _picked(weights * beta, best, stream)
+    chances = weights * beta
+    root = int(np.argmax(chances)) if best else chosen(chances, stream)
     stack[0, 0], stack[0, 1], stack[0, 2] = root + (n_nonterminals if n == 1 else 0), 0, n
     depth, number = 1, 0
     while depth:
@@ -122,7 +123,7 @@ def _trace(
         number += 1
         if w == 1:
             continue
-        to = _chosen(symbol, w, i, s, c, grammar, best, rooms, stream)
+        to = _way_on(symbol, w, i, s, c, grammar, best, rooms, stream)
         left = to.left + (n_nonterminals if to.width == 1 else 0)
         right = to.right + (n_nonterminals if w - to.width == 1 else 0)
         stack[depth, 0], stack[depth, 1], stack[depth, 2] = right, i + to.width, w - to.width
@@ -131,22 +132,7 @@ def _trace(
 
 
 @njit
-def _picked(weights: Array, best: bool, stream: Array) -> int:
-    """The place of the largest weight, or one drawn in proportion."""
-    if best:
-        return int(np.argmax(weights))
-    left, found = uniform(stream, 0) * weights.sum(), 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            found = k
-            left -= weights[k]
-            if left < 0.0:
-                break
-    return found
-
-
-@njit
-def _chosen(
+def _way_on(
     symbol: int,
     w: int,
     i: int,

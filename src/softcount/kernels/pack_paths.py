@@ -13,7 +13,7 @@ import numpy as np
 
 from softcount.kernels.jit import lean, merged, njit
 from softcount.kernels.packing import Packs, pack, segments
-from softcount.kernels.packs import Chain, Emitted, Room, again, forth, room_for
+from softcount.kernels.packs import Chain, Emitted, Room, at_segment, forth, room_for
 from softcount.kernels.random import item_stream, uniform
 from softcount.types import Array
 
@@ -50,7 +50,8 @@ def traced(
         cuts = segments(begins, most)
         kept = forth(begins, cuts, order, best, chain, emitted, at, logs)
         for s in range(len(cuts) - 2, -1, -1):
-            own, ahead = again(s, begins, cuts, kept, best, chain, emitted, at)
+            is_last = s + 2 == len(cuts)  # where α still is what it was
+            own, ahead = at_segment(s, is_last, begins, cuts, kept, best, chain, emitted, at)
             tokens = packs.tokens[own[0] : own[-1]]
             if best:
                 _note_best_ends(own, ahead, order, chain.stop, at, logs)

@@ -309,7 +309,7 @@ def forth(
     """
     kept = np.empty((len(cuts) - 1, *at.before.shape), at.before.dtype)
     for s in range(len(cuts) - 1):
-        own, ahead = _begun(s, begins, cuts, kept, best, chain, emitted, at)
+        own, ahead = at_segment(s, False, begins, cuts, kept, best, chain, emitted, at)
         _note(own, order, at, logs)
         if not best:
             _note_ends(own, ahead, order, chain, at, logs)
@@ -319,8 +319,9 @@ def forth(
 
 
 @njit
-def _begun(
+def at_segment(
     s: int,
+    is_there: bool,
     begins: Array,
     cuts: Array,
     kept: Array,
@@ -329,29 +330,16 @@ def _begun(
     emitted: Emitted,
     at: Room,
 ) -> tuple[Array, int]:
-    """Go forward over a segment: the borders of its positions, how many sentences go on behind."""
+    """Have α of a segment at hand, unless it ``is_there`` already.
+
+    Gives the borders of its positions, and how many sentences go on behind it.
+    """
     own, ahead = segment(begins, cuts, s)
-    at.before[:] = kept[s]
-    text = Emitted(emitted.table, emitted.rows[own[0] : own[-1]])
-    _forward(own, s == 0, best, chain, text, at)
+    if not is_there:
+        at.before[:] = kept[s]
+        text = Emitted(emitted.table, emitted.rows[own[0] : own[-1]])
+        _forward(own, s == 0, best, chain, text, at)
     return own, ahead
-
-
-@njit
-def again(
-    s: int,
-    begins: Array,
-    cuts: Array,
-    kept: Array,
-    best: bool,
-    chain: Chain,
-    emitted: Emitted,
-    at: Room,
-) -> tuple[Array, int]:
-    """Have α of a segment at hand; the last one's still is."""
-    if s + 2 == len(cuts):
-        return segment(begins, cuts, s)
-    return _begun(s, begins, cuts, kept, best, chain, emitted, at)
 
 
 @njit
@@ -379,7 +367,8 @@ def gone_through(
         if not counting:
             continue
         for s in range(len(cuts) - 2, -1, -1):
-            own, ahead = again(s, begins, cuts, kept, False, chain, emitted, at)
+            is_last = s + 2 == len(cuts)  # where α still is what it was
+            own, ahead = at_segment(s, is_last, begins, cuts, kept, False, chain, emitted, at)
             text = Emitted(emitted.table, emitted.rows[own[0] : own[-1]])
             into = tally.into[own[0] : own[-1]]
             _backward(own, ahead, order, weights, chain, text, into, at, tally)

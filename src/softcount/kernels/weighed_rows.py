@@ -6,31 +6,17 @@ Rows are padded with zeros to whole vectors, and the order of all sums is writte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from softcount.kernels.lanes import (
-    WIDTH,
-    Matrix,
-    added,
-    const,
-    fold,
-    fused,
-    in_blocks,
-    larger,
-    splat,
-)
+from softcount.kernels.lanes import WIDTH, Matrix, added, const, fold, fused, in_blocks, splat
 from softcount.kernels.lanes import typed_intrinsic as intrinsic
+from softcount.kernels.products import Join, largest, zeros
 
 BLOCK = 3
 """So many vectors of a row go side by side: enough to hide the adder's latency."""
-
-Join = Callable[[Any, Any, Any, Any], Any]
-"""How a weighed row joins what was there: (builder, weight, row, before)."""
 
 
 class _Numbers:
@@ -54,10 +40,6 @@ class _Numbers:
         builder.store(vector, builder.bitcast(begin, vector.type.as_pointer()), align=8)
 
 
-def _largest(builder: Any, weight: Any, row: Any, before: Any) -> Any:
-    return larger(builder, builder.fmul(weight, row), before)
-
-
 def _joined(join: Join, multiplied: bool, *kinds: Any) -> Any:
     """The rows joined go to ``out``, times ``other`` or not; what they are times it, added up."""
     size = types.intp
@@ -71,7 +53,7 @@ def _joined(join: Join, multiplied: bool, *kinds: Any) -> Any:
             _Numbers(context, builder, kind[i], args[i], args[i + 1]) for i in (0, 2)
         )
         begin, beside = right.row(args[6]), factors.row(args[9])
-        nothing = ir.Constant(right.vector, [0.0] * WIDTH)
+        nothing = zeros(right.vector)
         found = cgutils.alloca_once_value(builder, nothing)
 
         def block(at: Any, count: int) -> None:
@@ -98,61 +80,32 @@ def _joined(join: Join, multiplied: bool, *kinds: Any) -> Any:
     return types.float64(*given), code
 
 
-@intrinsic
-def sum_to(
-    typing: Any,
-    out: Any,
-    o: Any,
-    weights: Any,
-    w: Any,
-    step: Any,
-    table: Any,
-    r: Any,
-    n: Any,
-    other: Any,
-    q: Any,
-) -> Any:
-    """``other[q] ∘ Σ_j weights[w + j step] · table[r + j]``, j < n, to ``out`` from o on.
+def _joining(join: Join, multiplied: bool) -> Any:
+    def step(
+        typing: Any,
+        out: Any,
+        o: Any,
+        weights: Any,
+        w: Any,
+        step: Any,
+        table: Any,
+        r: Any,
+        n: Any,
+        other: Any,
+        q: Any,
+    ) -> Any:
+        return _joined(join, multiplied, out, weights, table, other)
 
-    Gives what it adds up to. As many numbers are written as a row has, its padding included.
-    """
-    return _joined(fused, True, out, weights, table, other)
+    return intrinsic(step)
 
 
-@intrinsic
-def largest_to(
-    typing: Any,
-    out: Any,
-    o: Any,
-    weights: Any,
-    w: Any,
-    step: Any,
-    table: Any,
-    r: Any,
-    n: Any,
-    other: Any,
-    q: Any,
-) -> Any:
-    """`sum_to` with the largest product in place of their sum."""
-    return _joined(_largest, True, out, weights, table, other)
-
-
-@intrinsic
-def sum_beside(
-    typing: Any,
-    out: Any,
-    o: Any,
-    weights: Any,
-    w: Any,
-    step: Any,
-    table: Any,
-    r: Any,
-    n: Any,
-    other: Any,
-    q: Any,
-) -> Any:
-    """`sum_to`, but ``out`` gets the sum before it is multiplied by ``other[q]``."""
-    return _joined(fused, False, out, weights, table, other)
+sum_to = _joining(fused, multiplied=True)
+"""``other[q] ∘ Σ_j weights[w + j step] · table[r + j]``, j < n, to ``out`` from o on; gives what it
+adds up to. As many numbers are written as a row has, its padding included."""
+largest_to = _joining(largest, multiplied=True)
+"""`sum_to` with the largest product in place of their sum."""
+sum_beside = _joining(fused, multiplied=False)
+"""`sum_to`, but ``out`` gets the sum before it is multiplied by ``other[q]``."""
 
 
 @intrinsic

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import LearnerError, StartError, shown
+from softcount.families.base import Family
 from softcount.types import Array
 
 
@@ -34,3 +36,12 @@ def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
             "give one row a class, in the order of the columns of the data",
         )
     return values.reshape(shape)
+
+
+def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> dict[str, Array]:
+    """Start values of all tables, as arrays of the families' shapes."""
+    if set(given) != set(families):
+        raise StartError(f"start values are given for {sorted(given)}", f"give {sorted(families)}")
+    return {
+        name: shaped(name, given[name], family.uniform().shape) for name, family in families.items()
+    }

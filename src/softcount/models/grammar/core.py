@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import StartError
 from softcount.families.base import Family
 from softcount.kernels.tree_counts import count_trees
 from softcount.models.grammar import passes
@@ -15,7 +14,7 @@ from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
 from softcount.models.grammar.shards import Shard
 from softcount.models.possible import demand_possible
 from softcount.models.sequences.emissions import Emitting
-from softcount.models.settings import shaped
+from softcount.models.settings import start_tables
 from softcount.types import Array, Counts, How, Params, Stats
 
 IMPOSSIBLE = "cannot come about: no tree could have produced it"
@@ -109,11 +108,4 @@ class PCFGCore:
 
     def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
         """Start values as arrays of the families' shapes."""
-        if set(given) != set(self.families):
-            raise StartError(
-                f"start values are given for {sorted(given)}", f"give {sorted(self.families)}"
-            )
-        return {
-            name: shaped(name, given[name], family.uniform().shape)
-            for name, family in self.families.items()
-        }
+        return start_tables(given, self.families)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import LearnerError, StartError
+from softcount.errors import LearnerError
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.kernels import listed, packs
@@ -16,7 +16,7 @@ from softcount.models.sequences import passes
 from softcount.models.sequences.collapsed import CollapsedChain
 from softcount.models.sequences.emissions import TABLE, Emitting, Words
 from softcount.models.sequences.shards import Shard
-from softcount.models.settings import shaped
+from softcount.models.settings import start_tables
 from softcount.types import Array, Counts, How, Params, Stats
 
 START, SECOND, MOVES = "start", "second", "transitions"
@@ -143,11 +143,4 @@ class HMMCore:
     # parameters from outside
     def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
         """Start values as arrays of the families' shapes."""
-        if set(given) != set(self.families):
-            raise StartError(
-                f"start values are given for {sorted(given)}", f"give {sorted(self.families)}"
-            )
-        return {
-            name: shaped(name, given[name], family.uniform().shape)
-            for name, family in self.families.items()
-        }
+        return start_tables(given, self.families)
