@@ -26,6 +26,7 @@ from tests.oracles.trees import Grammar, Sentence, not_crossing, random_tables
 
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
 ALL, NONE, FIRST = 0, 1, 2
+DTYPES = ("float64", "float32")
 
 
 def core_of(oracle: Grammar, dtype: str = "float64") -> PCFGCore:
@@ -95,7 +96,7 @@ def test_expected_counts(case: Any) -> None:
     np.testing.assert_allclose(found.log_likelihood, total, **EXACT)
 
 
-def trees_of(shard: Shard, nodes: Any, s: int, k: int) -> list[Any]:
+def trees_of(shard: Shard, nodes: Any, s: int) -> list[Any]:
     """Trees of a sentence as the oracle has them."""
     first, n = shard.text.indptr[s], shard.text.indptr[s + 1] - shard.text.indptr[s]
     found = []
@@ -121,7 +122,7 @@ def test_best_trees(case: Any) -> None:
     nodes, logs = passes.trees(shard, core.passing(oracle.tables, shard, 1), best=True)
     for s, one in enumerate(sentences):
         if one.words:
-            (tree,) = trees_of(shard, nodes, s, oracle.K)
+            (tree,) = trees_of(shard, nodes, s)
             p = dict(oracle.derivations(one.words, one.allowed))[tree]
             wanted = oracle.best(one.words, one.allowed)[1]
             np.testing.assert_allclose([np.log(p), logs[s]], wanted, **EXACT)
@@ -153,7 +154,7 @@ def test_draws_have_the_posterior_s_frequencies() -> None:
         if not one.words:
             continue
         np.testing.assert_allclose(logs[s], log_p(oracle, one), **EXACT)
-        drawn = trees_of(shard, nodes, s, oracle.K)
+        drawn = trees_of(shard, nodes, s)
         shares = dict(oracle.shares(one.words, one.allowed))
         assert set(drawn) <= set(shares)
         for tree, share in shares.items():
@@ -198,6 +199,20 @@ def test_float32_is_near() -> None:
     assert near.log_likelihood == pytest.approx(exact.log_likelihood, rel=1e-5)
     for name, table in exact.counts.items():
         np.testing.assert_allclose(near.counts[name], table, rtol=1e-3, atol=1e-4)
+
+
+def test_float32_is_given_up_where_it_falls_short() -> None:
+    """Words that are 1e-60 as probable as others, in the one preterminal that may be."""
+    oracle = Grammar(random_tables(np.random.default_rng(6), 2, 2, 3, 1.0), 2, 2)
+    tables = {name: np.array(table) for name, table in oracle.tables.items()}
+    tables["words"] = np.array([[1.0 - 1e-60, 1e-60, 0.0], [0.0, 0.5, 0.5]])
+    tables["rules"].reshape(2, 4, 4)[:, 3] = tables["rules"].reshape(2, 4, 4)[:, :, 3] = 0.0
+    tables["root"][0, 3] = 0.0
+    oracle = Grammar(tables, 2, 2)
+    shard = shard_of([Sentence([1, 0, 1, 1])], oracle)
+    exact, near = (core_of(oracle, kind).expect(tables, shard, How()) for kind in DTYPES)
+    assert near.log_likelihood == exact.log_likelihood
+    assert exact.log_likelihood == pytest.approx(oracle.log_p([1, 0, 1, 1]))
 
 
 def test_an_impossible_sentence_is_named() -> None:

@@ -50,6 +50,9 @@ def posteriors(shard: Shard, this: Pass, counting: bool = True) -> Tally:
         for into, more in zip(total, own.pop(number), strict=True):
             if into is not logs and into is not total.into:
                 into += more
+    sound = np.isfinite(logs).all() and np.isfinite(total.words).all()
+    if np.dtype(this.dtype).itemsize < 8 and not sound:  # too small, or large, for so few bits
+        return posteriors(shard, this._replace(dtype=np.float64), counting)
     return total
 
 
