@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from softcount.corpus.sequences import read_sequences
     from softcount.corpus.tag_dictionary import read_tag_dictionary
     from softcount.corpus.tagged import read_tagged
+    from softcount.corpus.treebank import read_trees
+    from softcount.corpus.trees import Tree, tree
     from softcount.engines import Local
     from softcount.errors import (
         DataError,
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, GibbsAligner, HMMAligner
     from softcount.models.alignment.phrases import phrase_table, phrases
     from softcount.models.alignment.symmetrise import symmetrise
+    from softcount.models.grammar import PCFG
     from softcount.models.language import LanguageModel
     from softcount.models.mixture import (
         CollapseWarning,
@@ -124,6 +127,8 @@ _HOME = {
     "softcount.corpus.sequences": ("read_sequences",),
     "softcount.corpus.tag_dictionary": ("read_tag_dictionary",),
     "softcount.corpus.tagged": ("read_tagged",),
+    "softcount.corpus.treebank": ("read_trees",),
+    "softcount.corpus.trees": ("Tree", "tree"),
     "softcount.models.mixture": (
         "CollapseWarning",
         "DirichletProcessGaussianMixture",
@@ -135,6 +140,7 @@ _HOME = {
         "NaiveBayesCV",
         "SoftKMeans",
     ),
+    "softcount.models.grammar": ("PCFG",),
     "softcount.models.senses": ("Sense", "SenseInducer"),
     "softcount.models.sequences": ("HMM",),
     "softcount.models.sequences.vectors": ("GaussianHMM",),
@@ -205,6 +211,7 @@ __all__ = [
     "IBM1",
     "IBM2",
     "LDA",
+    "PCFG",
     "PLSA",
     "Agreement",
     "Aligner",
@@ -262,6 +269,7 @@ __all__ = [
     "TemperedEM",
     "Trace",
     "Translator",
+    "Tree",
     "VariationalBayes",
     "Verdict",
     "__version__",
@@ -281,6 +289,7 @@ __all__ = [
     "read_sequences",
     "read_tag_dictionary",
     "read_tagged",
+    "read_trees",
     "select",
     "story",
     "symmetrise",
@@ -288,6 +297,7 @@ __all__ = [
     "tagging_report",
     "topic_report",
     "topics_over_time",
+    "tree",
 ]
 
 

@@ -35,6 +35,7 @@ LOADERS = {
     "GaussianHMM": "softcount.models.sequences.vectors:GaussianHMM",
     "HMM": "softcount.models.sequences:HMM",
     "LanguageModel": "softcount.models.language:LanguageModel",
+    "PCFG": "softcount.models.grammar:PCFG",
     "SenseInducer": "softcount.models.senses:SenseInducer",
     "Translator": "softcount.models.translate:Translator",
     "story": "softcount.models.story:StoryModel",

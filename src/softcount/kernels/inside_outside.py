@@ -28,6 +28,9 @@ from softcount.kernels.jit import njit
 from softcount.kernels.span_pairs import LEAF_FIRST, LEAVES, SPANS, Charts, cell
 from softcount.types import Array
 
+EMPTY = 1 << 20
+"""The power of spans of a width of which there are none: they count for nothing beside others."""
+
 
 class Text(NamedTuple):
     """Sentences: those to be gone through, in an ``order``, and what is known of their spans.
@@ -144,6 +147,15 @@ def _kinds(w: int) -> tuple[int, int]:
 
 
 @njit
+def _first_power(w: int, powers: Array) -> int:
+    """The power at which no product of two spans that make up one of w words is above one."""
+    least = powers[1] + powers[w - 1]
+    for m in range(2, w // 2 + 1):
+        least = min(least, powers[m] + powers[w - m])
+    return int(least)
+
+
+@njit
 def _inside(
     first: int,
     text: Text,
@@ -159,8 +171,8 @@ def _inside(
     for w in range(2, c.lengths.max() + 1):
         n_spans = _of_width(w, first, text, c, spans)
         for s in range(len(c.lengths)):
-            if 2 < w <= c.lengths[s]:  # as they went on so far
-                c.powers[s, w] = 2 * c.powers[s, w - 1] - c.powers[s, w - 2]
+            if w <= c.lengths[s]:
+                c.powers[s, w] = _first_power(w, c.powers[s])
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
             beta[:] = 0.0
@@ -203,9 +215,10 @@ def _scale(w: int, c: Charts) -> None:
         if w <= c.lengths[s]:
             begin = c.span_of[s] + cell(c.lengths[s], w, 0)
             own = c.spans[begin : begin + c.lengths[s] - w + 1]
-            power = math.frexp(own.max())[1]
-            own *= own.dtype.type(math.ldexp(1.0, -power))
+            power = math.frexp(own.max())[1] if own.max() > 0.0 else -EMPTY
             c.powers[s, w] -= power
+            if power > -EMPTY:
+                own *= own.dtype.type(math.ldexp(1.0, -power))
 
 
 @njit

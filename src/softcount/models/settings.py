@@ -45,3 +45,34 @@ def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> di
     return {
         name: shaped(name, given[name], family.uniform().shape) for name, family in families.items()
     }
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Random numbers, from a seed or as they are given."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise LearnerError(f"random_state={shown(random_state)}", "a whole number from 0") from None
+
+
+def demand_prior(learner: Any, smoothing: float) -> bool:
+    """Whether the learner looks for a mode; others need a prior."""
+    maximises = learner is None or learner.m == "maximise"
+    if not maximises and smoothing == 0.0:
+        raise LearnerError(f"{learner} needs a prior above 0", "give smoothing, for example 0.1")
+    return maximises
+
+
+def smoothings(given: float | Mapping[str, float], *names: str) -> tuple[float, ...]:
+    """What is added to the counts of each of these tables: one number for all, or a mapping."""
+    if not isinstance(given, Mapping):
+        check_number("smoothing", given, "0: none; 0.1 is a little")
+        return (float(given),) * len(names)
+    strange = set(given) - set(names)
+    if strange:
+        raise LearnerError(
+            f"smoothing speaks of {shown(sorted(strange)[0])}", f"give {' and '.join(names)}"
+        )
+    for name, number in given.items():
+        check_number(f"smoothing[{name!r}]", number)
+    return tuple(float(given.get(name, 0.0)) for name in names)

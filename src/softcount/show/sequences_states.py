@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.models.sequences.tables import smoothings, visits
+from softcount.models.sequences.core import MOVES
+from softcount.models.sequences.emissions import TABLE
+from softcount.models.sequences.tables import visits
+from softcount.models.settings import smoothings
 from softcount.show.snippets import SPACE, clean
 from softcount.types import Array, Fit
 
@@ -192,7 +195,7 @@ def _least(model: Any, table: Array) -> Array:
     p(w | k) = (n_kw + α) / (n_k + α V); n_k is taken to be what the tables say in the long run.
     """
     least = np.full(len(table), SMALLEST)
-    added = smoothings(model.smoothing)[1]
+    added = smoothings(model.smoothing, MOVES, TABLE)[1]
     if model.emissions == "features" or not added:
         return least
     tokens = visits(model.params_, len(table), model.order) * model.often_.sum()

@@ -1,1 +1,5 @@
 """Probabilistic context-free grammars."""
+
+from softcount.models.grammar.estimators import PCFG
+
+__all__ = ["PCFG"]

@@ -26,6 +26,11 @@ class Derived(NamedTuple):
     borders: Array
     logs: Array
 
+    def of(self, number: int) -> Array:
+        """One derivation; samples of a sentence follow each other."""
+        own: Array = self.codes[self.borders[number] : self.borders[number + 1]]
+        return own
+
 
 def text(lengths: Array, begins: Array | None = None, sets: Array | None = None) -> Text:
     """Sentences of these lengths; without ``begins``, nothing is known of their spans."""

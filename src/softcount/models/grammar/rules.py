@@ -98,7 +98,9 @@ def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rule
     )
 
 
-def from_trees(trees: Iterable[Tree | None], weights: Sequence[float] | None = None) -> Rules:
+def from_trees(
+    trees: Iterable[Tree | None], weights: Sequence[float] | Array | None = None
+) -> Rules:
     """The rules of trees of any shape, and how often they are used there: a treebank grammar.
 
     ``trees``    None is passed over
@@ -123,13 +125,13 @@ def from_trees(trees: Iterable[Tree | None], weights: Sequence[float] | None = N
             continue
         root[tree.label] += weight
         for node in tree.nodes():
-            counts[_rule(node)] += weight
+            counts[rule_of(node)] += weight
     if not root:
         raise DataError("there are no trees to take rules from", "give one at least")
     return from_counts(counts, root)
 
 
-def _weights(weights: Sequence[float] | None, n: int) -> Iterable[float]:
+def _weights(weights: Sequence[float] | Array | None, n: int) -> Iterable[float]:
     if weights is None:
         return repeat(1.0, n)
     if len(weights) != n:
@@ -137,7 +139,8 @@ def _weights(weights: Sequence[float] | None, n: int) -> Iterable[float]:
     return [float(weight) for weight in weights]
 
 
-def _rule(node: Tree) -> Rule:
+def rule_of(node: Tree) -> Rule:
+    """The rule that a constituent is made by."""
     items = node.children
     return Rule(
         node.label,

@@ -57,3 +57,24 @@ class Words:
     def counts(self, shard: Shard, shares: Array) -> Array:
         by_state = np.ascontiguousarray(shares[: self.shape[1]].T)
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
+
+
+def unseen_words(table: Array, share: Array, often: Array) -> Array | None:
+    """p(unseen word | state): words seen once speak for those never seen; None if there are none.
+
+    p(unseen | k) = n₁/n p(k | seen once) / p(k): the share of words seen once is what unseen ones
+    may expect (Good 1953), dealt out to states as these words are.
+
+    ``table``  p(word | state), (states, words)
+    ``share``  of each state among tokens
+    ``often``  how often each word was seen
+    """
+    once = np.flatnonzero(often == 1)
+    if not len(once):
+        return None
+    joint = table[:, once] * share[:, None]
+    joint /= np.maximum(joint.sum(axis=0), 1e-300)
+    of_state = (joint.sum(axis=1) + 1.0 / len(share)) / (len(once) + 1.0)
+    n = float(often.sum())
+    unseen: Array = np.minimum(len(once) / n * of_state / np.maximum(share, 1.0 / n), 1.0)
+    return unseen

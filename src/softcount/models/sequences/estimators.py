@@ -15,14 +15,14 @@ from softcount.errors import DataError, LearnerError, StartError, StoreError, sh
 from softcount.models import files
 from softcount.models.sequences import starts
 from softcount.models.sequences.core import MOVES, HMMCore
-from softcount.models.sequences.emissions import TABLE, Words
+from softcount.models.sequences.emissions import TABLE, Words, unseen_words
 from softcount.models.sequences.features import FeatureWords, WordFeatures
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.own_starts import emissions_by_words
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
-from softcount.models.sequences.tables import chain_families, smoothings, visits
-from softcount.models.settings import check_number, check_whole
+from softcount.models.sequences.tables import chain_families, visits
+from softcount.models.settings import check_number, check_whole, demand_prior, smoothings
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 
@@ -98,8 +98,8 @@ class HMM(files.Stored, MarkovModel):
         k, v = self.knowledge_.n_states, len(self.vocabulary_.words)
         self._demand_room(k)
         rows = self._rows()
-        moves, emissions = smoothings(self.smoothing)
-        maximises = self._demand_prior(min(moves, emissions))
+        moves, emissions = smoothings(self.smoothing, MOVES, TABLE)
+        maximises = demand_prior(self.learner, min(moves, emissions))
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)
         if self.emissions == "features":
             rows.demand_nothing_of(TABLE, "weights of features")
@@ -135,22 +135,11 @@ class HMM(files.Stored, MarkovModel):
         self._see_rare_words()
 
     def _see_rare_words(self) -> None:
-        """Words seen once speak for those never seen.
-
-        p(unseen | k) = n₁/n p(k | seen once) / p(k): the share of words seen once is what unseen
-        ones may expect (Good 1953), dealt out to states as these words are.
-        """
-        once = np.flatnonzero(self.often_ == 1)
-        if not len(once) or self.emissions == "features":
-            return
-        table = self._emissions()
-        share = visits(self.raw_params_, len(table), self.order)
-        joint = table[:, once] * share[:, None]
-        joint /= np.maximum(joint.sum(axis=0), 1e-300)
-        of_state = (joint.sum(axis=1) + 1.0 / len(share)) / (len(once) + 1.0)
-        n = float(self.often_.sum())
-        unseen = len(once) / n * of_state / np.maximum(share, 1.0 / n)
-        self._words.unseen = np.minimum(unseen, 1.0)
+        """Words seen once speak for those never seen."""
+        if self.emissions != "features":
+            table = self._emissions()
+            share = visits(self.raw_params_, len(table), self.order)
+            self._words.unseen = unseen_words(table, share, self.often_)
 
     @property
     def _words(self) -> Words:
@@ -250,7 +239,7 @@ class HMM(files.Stored, MarkovModel):
 
         p = (c + a) / (C + a V) at c = a; C, how often the state is there, as the tables foresee it.
         """
-        _, added = smoothings(self.smoothing)
+        _, added = smoothings(self.smoothing, MOVES, TABLE)
         if added == 0.0 or self.emissions == "features":
             return np.zeros(self.core_.n_states)
         share = visits(self.raw_params_, self.core_.n_states, self.order)

@@ -19,7 +19,7 @@ from softcount.models.sequences.options import ChainOptions
 from softcount.models.sequences.own_starts import completed, own_tables
 from softcount.models.sequences.shards import Sentences, Shard
 from softcount.models.sequences.tables import Rows
-from softcount.models.settings import check_whole
+from softcount.models.settings import check_whole, generator
 from softcount.types import Array, How
 
 DECODERS = ("viterbi", "posterior")
@@ -73,15 +73,6 @@ class MarkovModel(ChainOptions, Learnable):
     def _rows(self) -> Rows:
         """What is said of the rows of tables."""
         return Rows.given(self.zero, self.frozen, self.tied, self.knowledge_)
-
-    def _demand_prior(self, smoothing: float) -> bool:
-        """Whether the learner looks for a mode; others need a prior."""
-        maximises = self.learner is None or self.learner.m == "maximise"
-        if not maximises and smoothing == 0.0:
-            raise LearnerError(
-                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.1"
-            )
-        return maximises
 
     def _demand_room(self, n_states: int) -> None:
         """Complain of more states than any memory has room for."""
@@ -183,7 +174,7 @@ class MarkovModel(ChainOptions, Learnable):
         """
         check_whole("n", n)
         shard, (emitted, _), moves = self._ready(sentences, tags)
-        stream = int(_rng(random_state).integers(2**63))
+        stream = int(generator(random_state).integers(2**63))
         paths, logs = passes.drawn(shard, moves, emitted, stream, n, self.threads)
         cut = np.split(paths, shard.indptr[1:-1], axis=1)
         each = zip(cut, np.isfinite(logs).tolist(), strict=True)
@@ -229,7 +220,7 @@ class MarkovModel(ChainOptions, Learnable):
             raise DataError("without a stop distribution there is no end", "give length")
         if length is not None:
             check_whole("length", length)
-        return _rng(random_state)
+        return generator(random_state)
 
     def start_values(self, core: HMMCore, corpus: Sentences, init: Any) -> Any:
         if isinstance(init, Mapping):
@@ -246,10 +237,3 @@ class MarkovModel(ChainOptions, Learnable):
         shard = self.read(sentences, tags).everything
         how = How(threads=self.threads)
         return dict(self.core_.expect(self.raw_params_, shard, how).counts)
-
-
-def _rng(random_state: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise LearnerError(f"random_state={shown(random_state)}", "a whole number from 0") from None

@@ -13,7 +13,6 @@ from softcount.families import Categorical
 from softcount.models.sequences.core import MOVES, SECOND, START
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.knowledge import TagKnowledge
-from softcount.models.settings import check_number
 from softcount.types import Array, Params
 
 NAMES = (START, SECOND, MOVES, TABLE)
@@ -124,21 +123,6 @@ def chain_families(
         families[SECOND] = rows.table(SECOND, (n_states, outcomes), prior)
     families[MOVES] = rows.table(MOVES, (n_states**order, outcomes), prior)
     return families
-
-
-def smoothings(given: float | Mapping[str, float]) -> tuple[float, float]:
-    """What is added to counts of moves (and starts), and to counts of emissions."""
-    if not isinstance(given, Mapping):
-        check_number("smoothing", given, "0: none; 0.1 is a little")
-        return float(given), float(given)
-    strange = set(given) - {MOVES, TABLE}
-    if strange:
-        raise LearnerError(
-            f"smoothing speaks of {shown(sorted(strange)[0])}", f"give {MOVES} and {TABLE}"
-        )
-    for name, number in given.items():
-        check_number(f"smoothing[{name!r}]", number)
-    return float(given.get(MOVES, 0.0)), float(given.get(TABLE, 0.0))
 
 
 def visits(params: Params, n_states: int, order: int) -> Array:

@@ -17,14 +17,15 @@ from softcount.models import files
 from softcount.models.mixture import GaussianMixture
 from softcount.models.mixture.items import Points
 from softcount.models.sequences import vector_starts
-from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.core import MOVES, HMMCore
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.own_starts import completed, own_tables
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
-from softcount.models.sequences.tables import chain_families, smoothings
+from softcount.models.sequences.tables import chain_families
 from softcount.models.sequences.vector_starts import MEANS, SPREADS
+from softcount.models.settings import demand_prior, smoothings
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 
@@ -120,8 +121,8 @@ class GaussianHMM(files.Stored, MarkovModel):
         """The core for such emissions."""
         k = self.knowledge_.n_states
         self._demand_room(k)
-        moves, _ = smoothings(self.smoothing)
-        maximises = self._demand_prior(moves)
+        moves, _ = smoothings(self.smoothing, MOVES, TABLE)
+        maximises = demand_prior(self.learner, moves)
         rows = self._rows()
         rows.demand_nothing_of(TABLE, "Gaussians of states")
         chain = chain_families(rows, k, self.order, self.stop, moves + maximises)

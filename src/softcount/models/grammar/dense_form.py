@@ -1,0 +1,278 @@
+"""Dense grammars as users see them: names of symbols, what is known of spans, trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+
+import numpy as np
+
+from softcount.corpus.numbering import Vocabulary
+from softcount.corpus.sequences import Sequences
+from softcount.corpus.trees import Span, Tree
+from softcount.errors import DataError
+from softcount.families import Categorical
+from softcount.models.grammar import passes
+from softcount.models.grammar.core import PCFGCore
+from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
+from softcount.models.grammar.form import MOST_NODES, Asked, Choices, demand_known
+from softcount.models.grammar.rules import Rule, Rules, from_counts
+from softcount.models.grammar.shards import Limits, Sentences, n_spans
+from softcount.models.grammar.told import Bracket, Told, crossing
+from softcount.models.sequences.emissions import Words, unseen_words
+from softcount.models.sequences.knowledge import Sets
+from softcount.models.sequences.shards import Sentences as Texts
+from softcount.models.sequences.shards import Shard as Text
+from softcount.models.sequences.shards import StateSets
+from softcount.types import Array, Params
+
+STEPS = 30
+"""Shares of preterminals are found in so many steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseForm:
+    """A grammar in Chomsky normal form in which any rule may be.
+
+    ``often``  how often each word was seen
+    """
+
+    nonterminals: tuple[str, ...]
+    preterminals: tuple[str, ...]
+    vocabulary: Vocabulary
+    often: Array
+
+    @classmethod
+    def of(cls, told: Told, n_nonterminals: int | None, n_preterminals: int | None) -> DenseForm:
+        """The symbols: those that sentences are told to have, then others."""
+        labels = {label for some in told.brackets for label, *_ in some if label is not None}
+        tags: set[str] = set()
+        for tree in told.trees:
+            if tree is not None:
+                labels.update(label for label, *_ in _phrases(tree))
+                tags.update(node.label for node in tree.nodes() if node.is_preterminal)
+        words = told.text.words
+        return cls(
+            _named(labels, n_nonterminals, "N", "n_nonterminals"),
+            _named(tags, n_preterminals, "P", "n_preterminals"),
+            Vocabulary(words),
+            np.bincount(told.text.tokens, minlength=len(words)),
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of symbols, by their numbers."""
+        return self.nonterminals + self.preterminals
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(len(self.nonterminals), len(self.preterminals))
+
+    def core(self, choices: Choices) -> PCFGCore:
+        """What learns."""
+        demand_known(choices.frozen, (ROOT, RULES, WORDS), self.labels)
+        k, t, v = len(self.nonterminals), len(self.preterminals), len(self.vocabulary.words)
+        held = choices.held(ROOT, ["the only row"])
+        root = Categorical((1, k + t), choices.rules, frozen=held)
+        held = choices.held(RULES, self.nonterminals)
+        rules = Categorical((k, (k + t) ** 2), choices.rules, frozen=held)
+        held = choices.held(WORDS, self.preterminals)
+        words = Words(Categorical((t, v), choices.words, frozen=held), (t, v))
+        return PCFGCore("PCFG", root, rules, words, self.shape, choices.dtype)
+
+    def see_rare_words(self, core: PCFGCore, table: Array) -> None:
+        """Words seen once speak for those never seen."""
+        assert isinstance(core.emission, Words)
+        core.emission.unseen = unseen_words(table, self._shares(table), self.often)
+
+    def _shares(self, table: Array) -> Array:
+        """The share of each preterminal among tokens, by what words there are: EM of a mixture."""
+        share = np.full(len(table), 1.0 / len(table))
+        for _ in range(STEPS):
+            joint = table * share[:, None]
+            joint *= self.often / np.maximum(joint.sum(axis=0), 1e-300)
+            share = joint.sum(axis=1) / max(joint.sum(), 1e-300)
+        return share
+
+    # what is known
+    def corpus(self, told: Told, weights: Array) -> Sentences:
+        """What it learns from."""
+        text = told.text
+        sets, states = self._tags(told)
+        new = text.words[len(self.vocabulary.words) :]
+        known = (sets, states, weights, new)
+        shard = Text(np.arange(len(text)), text.tokens, text.indptr, *known)
+        return Sentences(Texts(shard, text.name), self._limits(told))
+
+    def _tags(self, told: Told) -> tuple[Array, StateSets]:
+        """What words may be: those of trees have their tag."""
+        sets, number = Sets(len(self.preterminals)), _numbers(self.preterminals)
+        found = np.zeros(len(told.text.tokens), np.int32)
+        for begin, tree in zip(told.text.indptr.tolist(), told.trees, strict=False):
+            if tree is None:
+                continue
+            for node, (label, start, _) in zip(tree.nodes(), tree.spans(), strict=True):
+                if node.is_preterminal:
+                    found[begin + start] = sets.number([_of(number, label, "preterminal")])
+        return found, sets.made()
+
+    def _limits(self, told: Told) -> Limits:
+        """What spans may be."""
+        sets, number = Sets(len(self.nonterminals)), _numbers(self.nonterminals)
+        each = zip(told.brackets, told.trees, strict=True)
+        given = [[*some, *(_phrases(tree) if tree is not None else ())] for some, tree in each]
+        if not any(given):
+            return Limits.none(len(self.nonterminals))
+        lengths = told.text.lengths
+        found = [
+            _span_sets(n, some, sets, number)
+            for n, some in zip(lengths.tolist(), given, strict=True)
+        ]
+        return Limits(np.concatenate(found), sets.made().allowed, n_spans(lengths))
+
+    # what it says of sentences
+    def _passing(self, asked: Asked) -> passes.Pass:
+        core: PCFGCore = asked.core
+        return core.passing(asked.params, asked.shard, asked.threads)
+
+    def logs(self, asked: Asked) -> Array:
+        """log p of each sentence."""
+        return passes.posteriors(asked.shard, self._passing(asked), counting=False).logs
+
+    def best(self, asked: Asked) -> tuple[list[Tree | None], Array]:
+        """The best tree of each sentence, and log p of both."""
+        nodes, logs = passes.trees(asked.shard, self._passing(asked), True)
+        trees = self._trees(asked.text, nodes.symbols[0], np.isfinite(logs))
+        return list(trees), logs
+
+    def drawn(self, asked: Asked, stream: int, samples: int) -> list[list[Tree]]:
+        """Trees drawn from the posterior of each sentence."""
+        nodes, logs = passes.trees(asked.shard, self._passing(asked), False, stream, samples)
+        possible = np.isfinite(logs)
+        drawn = [self._trees(asked.text, symbols, possible) for symbols in nodes.symbols]
+        return [[tree for tree in some if tree is not None] for some in zip(*drawn, strict=True)]
+
+    def _trees(self, text: Sequences, symbols: Array, possible: Array) -> Iterator[Tree | None]:
+        """A tree for each sentence, None if there is none."""
+        borders = 2 * text.indptr
+        for n, may in enumerate(possible.tolist()):
+            size = borders[n + 1] - borders[n] - 1
+            own = symbols[borders[n] : borders[n] + size]
+            yield self.tree(own, text.sentence(n)) if may and size > 0 else None
+
+    def tree(self, symbols: Array, words: Sequence[str]) -> Tree:
+        """The tree of symbols from the top down, the left ones first."""
+        done: list[Tree] = []
+        ahead, k = len(words), len(self.nonterminals)
+        for symbol in symbols[::-1].tolist():
+            if symbol >= k:
+                ahead -= 1
+                done.append(Tree(self.labels[symbol], (words[ahead],)))
+            else:
+                done.append(Tree(self.labels[symbol], (done.pop(), done.pop())))
+        return done.pop()
+
+    def expected_rules(self, asked: Asked) -> dict[Rule, float]:
+        """How often sentences are expected to use which rules."""
+        this = self._passing(asked)
+        tally = passes.posteriors(asked.shard, this)
+        _, rules, words = self.shape.counts(tally, asked.params)
+        seen = [*self.vocabulary.words, *asked.shard.text.new_words]
+        return self._listed(rules, words[: len(seen)].T, seen, 0.0)
+
+    # what was learned
+    def rules(self, params: Params, least: float) -> Rules:
+        """Rules whose probability is at least so much."""
+        rules, words = (np.asarray(params[name]) for name in (RULES, WORDS))
+        root = zip(self.labels, np.asarray(params[ROOT])[0].tolist(), strict=True)
+        return from_counts(
+            self._listed(rules, words, self.vocabulary.words, least),
+            {label: p for label, p in root if p >= least and p > 0.0},
+        )
+
+    def _listed(
+        self, rules: Array, words: Array, texts: Sequence[str], least: float
+    ) -> dict[Rule, float]:
+        """The rules with a number from ``least`` on, and above zero."""
+        found: dict[Rule, float] = {}
+        labels, n = self.labels, len(self.labels)
+        for a, column in np.argwhere((rules >= least) & (rules > 0.0)).tolist():
+            pair = labels[column // n], labels[column % n]
+            found[Rule(labels[a], pair, (False, False))] = float(rules[a, column])
+        for t, w in np.argwhere((words >= least) & (words > 0.0)).tolist():
+            found[Rule(self.preterminals[t], (texts[w],), (True,))] = float(words[t, w])
+        return found
+
+    def made(self, params: Params, rng: np.random.Generator) -> Tree | None:
+        """A new tree; None if it became too large."""
+        n, k = len(self.labels), len(self.nonterminals)
+        rules, words = np.asarray(params[RULES]), np.asarray(params[WORDS])
+        symbols: list[int] = []
+        texts: list[str] = []
+        ahead = [_drawn(np.asarray(params[ROOT])[0], rng)]
+        while ahead:
+            symbol = ahead.pop()
+            symbols.append(symbol)
+            if len(symbols) > MOST_NODES:
+                return None
+            if symbol < k:
+                left, right = divmod(_drawn(rules[symbol], rng), n)
+                ahead += (right, left)
+            else:
+                texts.append(self.vocabulary.words[_drawn(words[symbol - k], rng)])
+        return self.tree(np.array(symbols), texts)
+
+
+def _drawn(chances: Array, rng: np.random.Generator) -> int:
+    return int(rng.choice(len(chances), p=chances / chances.sum()))
+
+
+def _named(given: Iterable[str], n: int | None, letter: str, setting: str) -> tuple[str, ...]:
+    """n names: those that are given, then letters with numbers."""
+    names = sorted(given)
+    if n is None and not names:
+        raise DataError(f"how many symbols? {setting} is missing", f"give {setting}, or trees")
+    if n is not None and n < len(names):
+        raise DataError(
+            f"there are {len(names)} labels, but {setting}={n}",
+            "leave it out, or give at least as many",
+        )
+    others = (f"{letter}{number}" for number in count())
+    free = (name for name in others if name not in given)
+    return (*names, *islice(free, (n or len(names)) - len(names)))
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _of(numbers: dict[str, int], label: str, what: str) -> int:
+    if label not in numbers:
+        raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
+    return numbers[label]
+
+
+def _phrases(tree: Tree) -> list[Span]:
+    """Constituents of two words or more."""
+    return [span for span in tree.spans() if span[2] > span[1] + 1]
+
+
+def _span_sets(n: int, some: Sequence[Bracket], sets: Sets, number: dict[str, int]) -> Array:
+    """What the spans of a sentence of n words may be, the short ones first."""
+    sizes = np.arange(n - 1, 0, -1)  # of two words, of three, …
+    widths = np.repeat(np.arange(2, n + 1), sizes)
+    firsts = np.concatenate([np.zeros(0, np.int64), *(np.arange(size) for size in sizes)])
+    found = np.zeros(len(widths), np.int64)
+    if not some:
+        return found
+    _, starts, ends = zip(*some, strict=True)
+    found[crossing(firsts, firsts + widths, np.array(starts), np.array(ends))] = sets.number([])
+    labels: dict[tuple[int, int], set[int]] = {}
+    for label, start, end in some:
+        if label is not None and end > start + 1:
+            labels.setdefault((start, end), set()).add(_of(number, label, "nonterminal"))
+    ahead = np.concatenate([[0], np.cumsum(sizes)])
+    for (start, end), own in labels.items():
+        found[ahead[end - start - 2] + start] = sets.number(own)
+    return found

@@ -1,0 +1,286 @@
+"""Probabilistic context-free grammars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+
+from softcount import store
+from softcount._version import __version__
+from softcount.corpus.numbering import Vocabulary
+from softcount.corpus.treebank import trees as as_trees
+from softcount.errors import LearnerError, StoreError, shown
+from softcount.models import files
+from softcount.models.grammar import rule_files, starts
+from softcount.models.grammar.core import PCFGCore
+from softcount.models.grammar.dense import RULES, WORDS
+from softcount.models.grammar.dense_form import DenseForm
+from softcount.models.grammar.form import Choices
+from softcount.models.grammar.model import GrammarModel, demand_words
+from softcount.models.grammar.rule_core import RuleCore
+from softcount.models.grammar.rule_form import RuleForm
+from softcount.models.grammar.rule_text import from_text
+from softcount.models.grammar.rules import Rules, from_trees
+from softcount.models.grammar.shards import Sentences
+from softcount.models.grammar.told import Told
+from softcount.models.learnable import FitOptions, all_or_nothing
+from softcount.models.sequences.shards import sentence_weights
+from softcount.models.settings import check_number, check_whole, demand_prior, smoothings
+from softcount.models.stored import AGAIN, numbers, strings
+from softcount.types import Array
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+MOST_RULES = 1 << 28
+"""A table of rules has so many entries at most: 2 GB."""
+
+
+@dataclass(eq=False, repr=False)
+class PCFG(files.Stored, GrammarModel):
+    """A probabilistic context-free grammar: p(tree) is the product of its rules' probabilities.
+
+    There are two ways to say the grammar. ``PCFG(n_nonterminals, n_preterminals)`` has every rule
+    A → B C and every preterminal may be every word (Chomsky normal form): it is for finding
+    structure. `PCFG.from_rules` and `PCFG.from_treebank` have the rules that they are given, of any
+    length. Both learn from sentences, from partly bracketed ones, and from trees.
+
+    ``n_nonterminals``  how many symbols trees have inside; None: as many as labels are given
+    ``n_preterminals``  how many symbols words may be; None: as many as trees have
+    ``rules``           the grammar as a text, or `Rules`; None: all rules, by the numbers above
+    ``smoothing``       added to all counts, and to the prior of learners that have one; a mapping
+                        tells "rules" from "words"
+    ``frozen``          what stays as it begins: names of tables ("root", "rules", "words"), or of
+                        symbols, whose rules stay
+    ``unknown``         whether words that were never seen may be parsed: by how words are used
+                        that were seen once. Grammars given as texts know no such words
+    ``prune``           grammars of rules only: what is less probable is left out of charts
+    ``lowercase``       words in lower case
+    ``dtype``           "float32": less exact E-steps of dense grammars, in less time
+    ``init``            "random"; tables as ``params_`` has them; grammars of rules begin with their
+                        own probabilities, if nothing else is said ("random", "uniform")
+
+    >>> toy = PCFG.from_rules("S -> NP VP\\nNP -> 'she' | 'fish'\\nVP -> 'eats' NP | 'sleeps'")
+    >>> print(toy.predict(["she eats fish"])[0])
+    (S (NP she) (VP eats (NP fish)))
+    >>> model = PCFG(2, 3, random_state=1).fit(["a dog barks", "the dog sleeps", "a cat sleeps"])
+    >>> len(model.predict(["the cat barks"])[0].words())
+    3
+    """
+
+    n_nonterminals: int | None = None
+    n_preterminals: int | None = None
+    _: KW_ONLY
+    rules: Any = None
+    smoothing: float | Mapping[str, float] = 0.0
+    frozen: Any = None
+    unknown: bool = True
+    prune: float = 0.0
+    lowercase: bool = False
+    dtype: str = "float64"
+    init: Any = None
+    learner: Learner | None = None
+    engine: Engine | None = None
+    random_state: Any = 0
+
+    # grammars of rules
+    @classmethod
+    def from_rules(cls, rules: str | Rules, start: str | None = None, **settings: Any) -> Self:
+        """A grammar from a text of rules: see `softcount.models.grammar.rule_text`.
+
+        ``start``     the root; None: the left side of the first rule
+        ``settings``  see `PCFG`
+
+        It can be used as it is, and `fit` begins with its probabilities.
+        """
+        model = cls(rules=from_text(rules, start) if isinstance(rules, str) else rules, **settings)
+        return model._as_given()
+
+    @classmethod
+    def from_treebank(cls, trees: Any, sample_weight: Any = None, **settings: Any) -> Self:
+        """A grammar of all rules that trees have, by how often they have them.
+
+        ``trees``          trees, texts in Penn brackets, or None, which is passed over
+        ``sample_weight``  how often each tree counts
+        ``settings``       see `PCFG`
+
+        >>> model = PCFG.from_treebank(["(S (NP it) (VP rains))", "(S (NP he) (VP (VB snores)))"])
+        >>> print(model.predict(["he rains"])[0])
+        (S (NP he) (VP rains))
+        """
+        some = as_trees(trees)
+        weights = None if sample_weight is None else sentence_weights(sample_weight, len(some))
+        return cls(rules=from_trees(some, weights), **settings)._as_given()
+
+    def _as_given(self) -> Self:
+        """With the rules' own probabilities."""
+        self._check_settings()
+        form = self._rule_form()
+        self.form_, self.core_, self.raw_params_ = form, form.core(self._choices()), form.start()
+        self.signature_ = f"softcount {__version__}: PCFG, rules as they were given"
+        self.n_features_in_ = max(len(form.vocabulary.words), 1)
+        return self
+
+    def _rule_form(self) -> RuleForm:
+        if isinstance(self.rules, str):
+            return RuleForm.of(from_text(self.rules), self.unknown)
+        if not isinstance(self.rules, Rules):
+            raise LearnerError(f"rules={shown(self.rules)}", "give a text, or use PCFG.from_rules")
+        return RuleForm.of(self.rules, self.unknown)
+
+    # learning
+    def fit(  # type: ignore[override]  # trees come with the sentences
+        self,
+        sentences: Any,
+        trees: Any = None,
+        brackets: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from sentences.
+
+        ``sentences``      lists of words, texts (cut at white space), or None: those of the trees
+        ``trees``          for each sentence its tree, or None. In a dense grammar, constituents of
+                           more than two parts are filled in by any nonterminals, and chains over
+                           one span are one nonterminal: any of the chain's
+        ``brackets``       for each sentence None, or constituents that no other may cross: (start,
+                           end) or (label, start, end), end being the first word behind; or a tree,
+                           whose labels are not looked at. A span that is given with labels can
+                           have no others; in a dense grammar, one word says nothing
+        ``sample_weight``  how often each sentence counts
+
+        For the other options see `softcount.models.learnable.FitOptions`.
+        """
+        with all_or_nothing(self):
+            core, corpus = self.bind(sentences, trees, brackets, sample_weight)
+            return self.learn(core, corpus, init, **options)
+
+    def bind(
+        self, sentences: Any, trees: Any = None, brackets: Any = None, sample_weight: Any = None
+    ) -> tuple[PCFGCore | RuleCore, Sentences]:
+        """The core and the corpus."""
+        self._check_settings()
+        form: DenseForm | RuleForm
+        if self.rules is None:
+            told = Told.of(sentences, trees, brackets, None, self.lowercase)
+            form = DenseForm.of(told, self.n_nonterminals, self.n_preterminals)
+            self._demand_room(form)
+        else:
+            form = self._rule_form()
+            told = Told.of(sentences, trees, brackets, form.vocabulary, self.lowercase)
+            if form.unknown is None:
+                demand_words(told, form.vocabulary.words)
+        told.demand_words()
+        self.form_, self.n_features_in_ = form, max(len(form.vocabulary.words), 1)
+        weights = sentence_weights(sample_weight, len(told.text))
+        return form.core(self._choices()), form.corpus(told, weights)
+
+    def bind_more(self, core: Any, data: Any) -> Sentences:
+        told = Told.of(data, None, None, self.form_.vocabulary, self.lowercase)
+        return self.form_.corpus(told, sentence_weights(None, len(told.text)))
+
+    def _choices(self) -> Choices:
+        rules, words = smoothings(self.smoothing, RULES, WORDS)
+        maximises = demand_prior(self.learner, min(rules, words))
+        return Choices(rules + maximises, words + maximises, self._held(), self.dtype, self.prune)
+
+    def _held(self) -> Sequence[str]:
+        held = [self.frozen] if isinstance(self.frozen, str) else list(self.frozen or ())
+        if not all(isinstance(name, str) for name in held):
+            raise LearnerError(f"frozen={shown(self.frozen)}", "give names of tables or symbols")
+        return held
+
+    def _demand_room(self, form: DenseForm) -> None:
+        k, n = len(form.nonterminals), len(form.labels)
+        if k * n * n > MOST_RULES:
+            raise LearnerError(
+                f"{k:,} nonterminals and {n - k:,} preterminals have too many rules",
+                "use fewer of them: 100 and 200 are many",
+            )
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        for name in ("n_nonterminals", "n_preterminals"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name))
+                if self.rules is not None:
+                    raise LearnerError(f"{name} and rules are given", "leave one of them out")
+        if self.dtype not in ("float64", "float32"):
+            raise LearnerError(f"dtype={shown(self.dtype)} is unknown", "float64 or float32")
+        check_number("prune", self.prune, "0: nothing is left out; 1e-6 is a little")
+        if not self.prune < 1.0:
+            raise LearnerError(f"prune={shown(self.prune)}", "give a number from 0 to 1")
+
+    def start_values(self, core: Any, corpus: Sentences, init: Any) -> Any:
+        if isinstance(init, Mapping):
+            return core.params(init)
+        told = init is None and corpus.tells_labels
+        if isinstance(self.form_, RuleForm) and init is None:
+            return self.form_.start()
+        if told:
+            return lambda rng: starts.informed(core, corpus, rng)
+        if init is None or init == "random":
+            return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
+        if isinstance(init, str) and init == "uniform" and isinstance(self.form_, RuleForm):
+            return {name: family.uniform() for name, family in core.families.items()}
+        hint = "random (rules: also uniform), or tables as params_ has them"
+        raise LearnerError(f"init={shown(init)} is not known here", hint)
+
+    def remember(self, corpus: Sentences) -> None:
+        self.n_iter_ = len(self.fit_.trace) - 1
+        self._see_rare_words()
+
+    def _see_rare_words(self) -> None:
+        if isinstance(self.form_, DenseForm) and self.unknown:
+            self.form_.see_rare_words(self.core_, np.asarray(self.raw_params_[WORDS]))
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        form = self.form_
+        if isinstance(form, RuleForm):
+            return rule_files.arrays(form.own.rules), rule_files.facts(form.own.rules)
+        assert isinstance(form, DenseForm)
+        symbols = {"nonterminals": form.nonterminals, "preterminals": form.preterminals}
+        facts = {name: list(labels) for name, labels in symbols.items()}
+        return {"often": form.often}, {**facts, "words": list(form.vocabulary.words)}
+
+    @classmethod
+    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+        model = super().restore(stored, **given)
+        model._see_rare_words()
+        return model
+
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> PCFGCore | RuleCore:
+        if "words" not in stored.meta:
+            self.rules = rule_files.rules(stored)
+            form: DenseForm | RuleForm = self._rule_form()
+            self._check_settings()
+        else:
+            self._check_settings()
+            form = self._dense_form(stored)
+        self.form_ = form
+        return form.core(self._choices())
+
+    def _dense_form(self, stored: store.Stored) -> DenseForm:
+        names = {}
+        for name in ("nonterminals", "preterminals", "words"):
+            given = stored.meta[name]
+            strings(given, len(given), name)
+            if not given or "" in given or len(set(given)) != len(given):
+                raise StoreError(f"the {name} make no sense", AGAIN)
+            names[name] = given
+        k, t, v = map(len, names.values())
+        shapes = {RULES: (k, (k + t) ** 2), WORDS: (t, v)}
+        for name, shape in shapes.items():
+            numbers(stored, files.TABLE + name, shape)
+        often = numbers(stored, "often", (v,))
+        if often.min() < 1 or (often % 1).any():
+            raise StoreError("how often words are there makes no sense", AGAIN)
+        symbols = (tuple(names["nonterminals"]), tuple(names["preterminals"]))
+        return DenseForm(*symbols, Vocabulary(names["words"]), often.astype(np.int64))

@@ -1,0 +1,166 @@
+"""The E-step of grammars of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.families.base import Family
+from softcount.kernels.rule_charts import Grammar, Text, Words
+from softcount.models.grammar import rule_passes
+from softcount.models.grammar.binarised import Binarised, Used
+from softcount.models.grammar.core import IMPOSSIBLE
+from softcount.models.grammar.dense import ROOT, RULES
+from softcount.models.grammar.shards import Shard
+from softcount.models.possible import demand_possible
+from softcount.models.settings import start_tables
+from softcount.types import Array, Counts, How, Params, Stats
+
+REMEDY = "look at its words and brackets, or give the grammar more rules"
+Unknown = Callable[[Sequence[str]], Array]
+"""p(word | symbol) of words that are in no rule, (words, symbols)."""
+
+
+class Ready(NamedTuple):
+    """Sentences of a shard whose trees are not known, as kernels want them."""
+
+    numbers: Array
+    text: Text
+    words: Words
+    weights: Array
+
+
+class RuleCore:
+    """p(tree, words) = p(root) Π p(rule | its left side).
+
+    Families: "root" (1, N) and "rules", one number a rule.
+
+    ``unknown``  what words that are in no rule may be; None: nothing
+    """
+
+    threads_inside = True
+
+    def __init__(
+        self,
+        name: str,
+        root: Family,
+        rules: Family,
+        own: Binarised,
+        unknown: Unknown | None = None,
+        prune: float = 0.0,
+    ) -> None:
+        self.name, self.own, self.unknown, self.prune = name, own, unknown, prune
+        self.families: dict[str, Family] = {ROOT: root, RULES: rules}
+
+    # sentences and tables as kernels want them
+    def grammar(
+        self, params: Params, shard: Shard, best: bool = False, temper: float = 1.0
+    ) -> Grammar:
+        """Rules with their chances."""
+        chances, root = (np.asarray(params[name]) ** temper for name in (RULES, ROOT))
+        return self.own.grammar(chances, root[0], shard.limits.allowed, best)
+
+    def ready(self, params: Params, shard: Shard, temper: float = 1.0) -> Ready:
+        """Sentences whose trees are not known, and chances of their words."""
+        free = np.ones(len(shard), np.bool_)
+        if shard.trees is not None:
+            free = np.diff(shard.trees.indptr) == 0
+        lengths = np.diff(shard.text.indptr)
+        sets, begins = shard.limits.sets, None
+        if sets is not None:
+            sizes = np.diff(shard.first_spans)
+            begins = np.where(sizes > 0, shard.first_spans[:-1], -1)[free]
+        tokens = shard.text.observed[np.repeat(free, lengths)]
+        words = self._words(params, tokens, shard.text.new_words, temper)
+        text = rule_passes.text(lengths[free], begins, sets)
+        return Ready(np.flatnonzero(free), text, words, shard.text.weights[free])
+
+    def _words(self, params: Params, tokens: Array, new: Sequence[str], temper: float) -> Words:
+        chances, known = np.asarray(params[RULES]), len(self.own.word_rows)
+        more = None if self.unknown is None or not len(new) else self.unknown(new)
+        if more is None:
+            rows = np.minimum(tokens, known).astype(np.int64)
+        else:  # the row after known words is that of words which cannot be
+            rows = np.where(tokens < known, tokens, tokens + 1).astype(np.int64)
+        return self.own.words(chances**temper, rows, None if more is None else more**temper)
+
+    # learning
+    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+        counts, attained, logs = self._filled(params, shard, how)
+        if shard.trees is not None:
+            known, own_logs = self._given(params, shard)
+            logs, attained = logs + own_logs, attained + own_logs * how.temper
+            if counts:
+                counts = {name: np.asarray(counts[name]) + known[name] for name in counts}
+        weights, text = shard.text.weights, shard.text
+        counted = weights > 0.0
+        demand_possible(text.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, REMEDY)
+        weights = weights[counted]
+        if how.fill == "sample":
+            attained = logs
+        return Stats(
+            counts,
+            float(weights @ logs[counted]),
+            float(weights @ attained[counted]) / (1.0 if how.fill == "sample" else how.temper),
+            float(weights.sum()),
+            float(weights @ np.diff(text.indptr)[counted]),
+        )
+
+    def _filled(
+        self, params: Params, shard: Shard, how: How
+    ) -> tuple[dict[str, Counts], Array, Array]:
+        """Counts, what trees attain, and log p, of sentences whose trees are not known."""
+        ready, best = self.ready(params, shard, how.temper), how.fill == "hard"
+        grammar = self.grammar(params, shard, best, how.temper)
+        words, text, logs = ready.words, ready.text, np.zeros((2, len(shard)))
+        if how.fill == "soft" or how.score_only:
+            given = (ready.weights, how.threads, not how.score_only)
+            tally = rule_passes.expected(self.own, grammar, words, text, *given)
+        else:
+            numbers = shard.text.numbers[ready.numbers]
+            drawn = (how.samples, how.stream, how.threads)
+            found = rule_passes.derived(grammar, words, text, numbers, *drawn)
+            tally = rule_passes.counted(self.own, words, found, ready.weights)
+        logs[:, ready.numbers] = tally.logs
+        if best or how.temper != 1.0:
+            logs[1] = self.logs(params, shard, how.threads)
+        used = self.own.used(tally, ready.words)
+        counts: dict[str, Counts] = {ROOT: used.root[None], RULES: used.rules}
+        return {} if how.score_only else counts, logs[0], logs[1]
+
+    def logs(self, params: Params, shard: Shard, threads: int) -> Array:
+        """log p of each sentence whose tree is not known; 0 of others."""
+        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
+        some = (ready.words, ready.text, ready.weights, threads, False)
+        logs = np.zeros(len(shard))
+        logs[ready.numbers] = rule_passes.expected(self.own, grammar, *some).logs
+        return logs
+
+    def used(self, params: Params, shard: Shard, threads: int) -> Used:
+        """What sentences are expected to use; those that cannot be use nothing."""
+        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
+        some = (ready.words, ready.text, ready.weights, threads)
+        return self.own.used(rule_passes.expected(self.own, grammar, *some), ready.words)
+
+    def _given(self, params: Params, shard: Shard) -> tuple[dict[str, Array], Array]:
+        """What trees that are known count, and log p of them."""
+        assert shard.trees is not None
+        n = self.own.n_known
+        sums = shard.trees.T @ shard.text.weights
+        every = np.concatenate([np.asarray(params[ROOT])[0], np.asarray(params[RULES])])
+        with np.errstate(divide="ignore"):
+            logs = np.where(every > 0.0, np.log(every), -1e300)  # 0 · log 0 is none of these
+        found = shard.trees @ logs
+        return {ROOT: sums[None, :n], RULES: sums[n:]}, np.where(found > -1e290, found, -np.inf)
+
+    def totals(self, shard: Shard) -> dict[str, float]:
+        """Every sentence that is not empty has a root."""
+        text = shard.text
+        return {ROOT: float(text.weights[np.diff(text.indptr) > 0].sum())}
+
+    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        """Start values as arrays of the families' shapes."""
+        return start_tables(given, self.families)

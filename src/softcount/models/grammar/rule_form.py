@@ -1,0 +1,242 @@
+"""Grammars of rules as users see them: what is known of spans, whole trees, best trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from softcount.corpus.numbering import Vocabulary
+from softcount.corpus.trees import Tree
+from softcount.errors import DataError
+from softcount.families import Categorical, SparseCategorical
+from softcount.models.grammar import rule_passes
+from softcount.models.grammar.binarised import Binarised
+from softcount.models.grammar.dense import ROOT, RULES
+from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
+from softcount.models.grammar.rule_core import Ready, RuleCore, Unknown
+from softcount.models.grammar.rules import Rule, Rules, from_counts, rule_of
+from softcount.models.grammar.shards import Limits, Sentences
+from softcount.models.grammar.told import Bracket, Told, crossing
+from softcount.models.sequences.knowledge import Sets
+from softcount.models.sequences.shards import Sentences as Texts
+from softcount.models.sequences.shards import Shard as Text
+from softcount.models.sequences.shards import StateSets
+from softcount.types import Array, Params
+
+
+@dataclass(frozen=True, eq=False)
+class RuleForm:
+    """A grammar of rules that users give.
+
+    ``own``      the rules, binarised
+    ``unknown``  what words that are in no rule may be; None: nothing
+    """
+
+    own: Binarised
+    unknown: Unknown | None = None
+
+    @classmethod
+    def of(cls, rules: Rules, unknown: bool) -> RuleForm:
+        """A grammar, and whether words that are in no rule may be something."""
+        return cls(Binarised(rules))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of symbols, by their numbers."""
+        return self.own.labels
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words that are in rules."""
+        return Vocabulary(list(self.own.word_rows))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+    @cached_property
+    def _rule_numbers(self) -> dict[Rule, int]:
+        return {rule: number for number, rule in enumerate(self.own.rules.rules)}
+
+    @cached_property
+    def _of_words(self) -> Array:
+        """Whether each rule has a single word."""
+        return np.array([rule.is_word == (True,) for rule in self.own.rules.rules])
+
+    @cached_property
+    def _tags(self) -> set[int]:
+        """Symbols that single words may be."""
+        rules = self.own.rules.rules
+        return {self._numbers[rules[n].lhs] for n in np.flatnonzero(self._of_words).tolist()}
+
+    def core(self, choices: Choices) -> RuleCore:
+        """What learns."""
+        demand_known(choices.frozen, (ROOT, RULES), self.labels)
+        possible, held = (self.own.root > 0.0)[None], choices.held(ROOT, ["the only row"])
+        root = Categorical(possible.shape, choices.rules, possible, held)
+        prior = np.where(self._of_words, choices.words, choices.rules)
+        held = choices.held(RULES, self.labels)
+        rules = SparseCategorical(self.own.rules.indptr, prior, frozen=held)
+        return RuleCore("PCFG", root, rules, self.own, self.unknown, choices.prune)
+
+    def start(self) -> dict[str, Array]:
+        """The rules' own probabilities."""
+        return {ROOT: self.own.root[None], RULES: self.own.rules.chances}
+
+    # what is known
+    def corpus(self, told: Told, weights: Array) -> Sentences:
+        """What it learns from."""
+        text = told.text
+        new = text.words[len(self.vocabulary.words) :]
+        sets = (np.zeros(len(text.tokens), np.int32), StateSets.all_of(1))
+        shard = Text(np.arange(len(text)), text.tokens, text.indptr, *sets, weights, new)
+        return Sentences(Texts(shard, text.name), self._limits(told), self._trees(told))
+
+    def _trees(self, told: Told) -> csr_matrix | None:
+        """How often known trees have each root and rule."""
+        if not any(tree is not None for tree in told.trees):
+            return None
+        entries: list[int] = []
+        borders = [0]
+        for n, tree in enumerate(told.trees):
+            if tree is not None:
+                entries += self._entries(tree, told.text.name(n))
+            borders.append(len(entries))
+        shape = (len(told.trees), self.own.n_known + len(self.own.rules))
+        found = csr_matrix((np.ones(len(entries)), np.array(entries), np.array(borders)), shape)
+        found.sum_duplicates()
+        return found
+
+    def _entries(self, tree: Tree, where: str) -> list[int]:
+        """The root and the rules of a tree, by their number among all parameters."""
+        root = self._numbers.get(tree.label)
+        if root is None or self.own.root[root] == 0.0:
+            raise DataError(
+                f"the tree of {where} is of {tree.label}, which is never a root",
+                f"roots are {', '.join(self.own.rules.root)}",
+            )
+        found = [root]
+        for node in tree.nodes():
+            number = self._rule_numbers.get(rule_of(node))
+            if number is None:
+                raise DataError(
+                    f"the tree of {where} has the rule {rule_of(node)}, which the grammar has not",
+                    "PCFG.from_treebank makes a grammar of all rules that trees have",
+                )
+            found.append(self.own.n_known + number)
+        return found
+
+    def _limits(self, told: Told) -> Limits:
+        """What spans may be."""
+        if not any(told.brackets):
+            return Limits.none(self.own.n_known)
+        sets = Sets(self.own.n_known)
+        found = [
+            self._span_sets(n, some, sets)
+            for n, some in zip(told.text.lengths.tolist(), told.brackets, strict=True)
+        ]
+        sizes = np.array([len(some) for some in found])
+        return Limits(np.concatenate(found), sets.made().allowed, sizes)
+
+    def _span_sets(self, n: int, some: Sequence[Bracket], sets: Sets) -> Array:
+        """What the spans of a sentence of n words may be, if anything is known of them."""
+        if not some:
+            return np.zeros(0, np.int64)
+        firsts, lasts = np.triu_indices(n)
+        found = np.zeros(len(firsts), np.int64)
+        _, starts, ends = zip(*some, strict=True)
+        found[crossing(firsts, lasts + 1, np.array(starts), np.array(ends))] = sets.number([])
+        labels: dict[tuple[int, int], set[int]] = {}
+        for label, start, end in some:
+            if label is not None:
+                labels.setdefault((start, end), set()).add(self._number(label))
+        for (start, end), own in labels.items():
+            if end == start + 1 and not own & self._tags:
+                own |= self._tags  # what is above the word is known, not its tag
+            found[start * n - start * (start - 1) // 2 + end - start - 1] = sets.number(own)
+        return found
+
+    def _number(self, label: str) -> int:
+        if label not in self._numbers:
+            raise DataError(f"there is no symbol {label!r} in the rules", "look at the brackets")
+        return self._numbers[label]
+
+    # what it says of sentences
+    def logs(self, asked: Asked) -> Array:
+        """log p of each sentence."""
+        core: RuleCore = asked.core
+        return core.logs(asked.params, asked.shard, asked.threads)
+
+    def best(self, asked: Asked) -> tuple[list[Tree | None], Array]:
+        """The best tree of each sentence, and log p of both."""
+        ready, found = self._derived(asked, True, 1, 0)
+        trees = [
+            self.own.tree(found.of(n), asked.text.sentence(n), ready.words)
+            for n in range(len(asked.shard))
+        ]
+        return trees, found.logs
+
+    def drawn(self, asked: Asked, stream: int, samples: int) -> list[list[Tree]]:
+        """Trees drawn from the posterior of each sentence."""
+        ready, found = self._derived(asked, False, samples, stream)
+        trees: list[list[Tree]] = []
+        for n in range(len(asked.shard)):
+            words, own = asked.text.sentence(n), range(n * samples, (n + 1) * samples)
+            made = (self.own.tree(found.of(m), words, ready.words) for m in own)
+            trees.append([tree for tree in made if tree is not None])
+        return trees
+
+    def _derived(
+        self, asked: Asked, best: bool, samples: int, stream: int
+    ) -> tuple[Ready, rule_passes.Derived]:
+        core: RuleCore = asked.core
+        ready = core.ready(asked.params, asked.shard)
+        grammar = core.grammar(asked.params, asked.shard, best)
+        about = (asked.shard.text.numbers, samples, stream, asked.threads)
+        return ready, rule_passes.derived(grammar, ready.words, ready.text, *about)
+
+    def spans(self, asked: Asked) -> list[Spans]:
+        """Expected spans of each sentence."""
+        core: RuleCore = asked.core
+        ready = core.ready(asked.params, asked.shard)
+        about = (core.grammar(asked.params, asked.shard), ready.words, ready.text)
+        return [Spans(*rule_passes.spans(self.own, *about, n)) for n in range(len(asked.shard))]
+
+    def expected_rules(self, asked: Asked) -> dict[Rule, float]:
+        """How often sentences are expected to use which rules."""
+        core: RuleCore = asked.core
+        found = core.used(asked.params, asked.shard, asked.threads).rules
+        return dict(zip(self.own.rules.rules, found.tolist(), strict=True))
+
+    # what was learned
+    def rules(self, params: Params, least: float) -> Rules:
+        """Rules whose probability is at least so much."""
+        chances, root = np.asarray(params[RULES]), np.asarray(params[ROOT])[0]
+        pairs = zip(self.own.rules.rules, chances.tolist(), strict=True)
+        tops = zip(self.labels, root.tolist(), strict=True)
+        counts = {rule: p for rule, p in pairs if p >= least and p > 0.0}
+        return from_counts(counts, {label: p for label, p in tops if p >= least and p > 0.0})
+
+    def made(self, params: Params, rng: np.random.Generator) -> Tree | None:
+        """A new tree; None if it became too large."""
+        chances, indptr = np.asarray(params[RULES]), self.own.rules.indptr
+        root = np.asarray(params[ROOT])[0]
+        used: list[Rule] = []
+        ahead = [int(rng.choice(len(root), p=root / root.sum()))]
+        while ahead:
+            first, last = indptr[ahead.pop() :][:2]
+            own = chances[first:last] / chances[first:last].sum()
+            rule = self.own.rules.rules[first + rng.choice(last - first, p=own)]
+            used.append(rule)
+            if len(used) > MOST_NODES:
+                return None
+            ahead += [self._numbers[symbol] for symbol in reversed(rule.symbols)]
+        done: list[Tree] = []
+        for rule in reversed(used):
+            parts = zip(rule.rhs, rule.is_word, strict=True)
+            done.append(Tree(rule.lhs, tuple(x if word else done.pop() for x, word in parts)))
+        return done.pop()

@@ -1,0 +1,154 @@
+"""What is known of the trees of sentences, as users say it: brackets, labels, whole trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.corpus.sequences import Like, Sequences, sequences
+from softcount.corpus.treebank import Trees, lowercase, trees
+from softcount.corpus.trees import Tree
+from softcount.errors import DataError, shown
+from softcount.types import Array
+
+Bracket = tuple[str | None, int, int]
+"""A label (None: any), the first word, and the first one behind."""
+FORMS = "give for each sentence None, a tree, or a list of (start, end) and (label, start, end)"
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Sentences and what is known of them.
+
+    ``brackets``  constituents of each sentence that are not crossed by others
+    ``trees``     the whole tree of each sentence, if it is known
+    """
+
+    text: Sequences
+    brackets: Sequence[Sequence[Bracket]]
+    trees: Sequence[Tree | None]
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Any,
+        known: Any = None,
+        brackets: Any = None,
+        like: Like | None = None,
+        lower: bool = False,
+    ) -> Told:
+        """Sentences (None: those of the trees) with whole trees and brackets."""
+        if sentences is None and known is None:
+            raise DataError("there are no sentences and no trees", "give sentences, or trees")
+        whole = None if known is None else trees(known)
+        if isinstance(sentences, Trees):  # right answers are not for whoever is asked
+            sentences = sentences.words()
+        if sentences is None and whole is not None:
+            sentences = whole.words()
+        text = sequences(sentences, like=like, lowercase=lower)
+        n = len(text)
+        found = [None] * n if whole is None else _beside(text, whole, lower)
+        given = [[] for _ in range(n)] if brackets is None else _read(brackets, text)
+        return cls(text, given, found)
+
+    def demand_words(self) -> None:
+        """Complain if there is not a single word."""
+        if not len(self.text.tokens):
+            raise DataError("there is not a single word in the sentences", "look at the data")
+
+
+def _beside(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
+    """The trees, if they have the sentences' words."""
+    _demand_as_many(len(whole), len(text), "trees")
+    found = list(whole.changed(lowercase) if lower else whole)
+    for n, tree in enumerate(found):
+        if tree is not None and tree.words() != text.sentence(n):
+            raise DataError(
+                f"{whole.name(n)} has other words than {text.name(n)}",
+                "trees have the sentences' words, one tree (or None) a sentence",
+            )
+    return found
+
+
+def _demand_as_many(n: int, n_sentences: int, what: str) -> None:
+    if n != n_sentences:
+        raise DataError(
+            f"there are {n:,} {what} for {n_sentences:,} sentences", "give one a sentence, or None"
+        )
+
+
+def _read(given: Any, text: Sequences) -> list[list[Bracket]]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DataError(f"brackets={shown(given)}", FORMS)
+    each = list(given)
+    _demand_as_many(len(each), len(text), "lists of brackets")
+    lengths = text.lengths.tolist()
+    found = []
+    for n, (some, length) in enumerate(zip(each, lengths, strict=True)):
+        own = _brackets(some, length, text.name(n))
+        _demand_nested(own, length, text.name(n))
+        found.append(own)
+    return found
+
+
+def _brackets(some: Any, length: int, where: str) -> list[Bracket]:
+    """The brackets of a sentence."""
+    if some is None:
+        return []
+    if isinstance(some, Tree):
+        spans = [(None, start, end) for _, start, end in some.spans()]
+        if spans[0][2] != length:
+            raise DataError(f"{where} has {length} words, its tree {spans[0][2]}", FORMS)
+        return list(spans)
+    if isinstance(some, str) or not isinstance(some, Iterable):
+        raise DataError(f"{where} has the brackets {shown(some)}", FORMS)
+    return [_bracket(one, length, where) for one in some]
+
+
+def _bracket(one: Any, length: int, where: str) -> Bracket:
+    parts = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else ()
+    label, *ends = parts if len(parts) == 3 else (None, *parts)
+    sound = len(ends) == 2 and all(isinstance(end, int | np.integer) for end in ends)
+    if not sound or not (label is None or (isinstance(label, str) and label)):
+        raise DataError(f"{where} has the bracket {shown(one)}", FORMS)
+    start, end = map(int, ends)
+    if not 0 <= start < end <= length:
+        raise DataError(
+            f"{where} has the bracket {shown(one)}, but {length} words",
+            "start is the first word, from 0, end the first one behind",
+        )
+    return label, start, end
+
+
+def _demand_nested(some: Sequence[Bracket], length: int, where: str) -> None:
+    """Brackets must not cross each other."""
+    if not some:
+        return
+    starts, ends = (np.array([one[at] for one in some]) for at in (1, 2))
+    clash = np.flatnonzero(crossing(starts, ends, starts, ends))
+    if len(clash):
+        first = next(
+            one
+            for one in some
+            if crossing(starts[clash[:1]], ends[clash[:1]], *np.array([one[1:]]).T).any()
+        )
+        raise DataError(
+            f"{where} has the brackets {some[clash[0]][1:]} and {first[1:]}, which cross",
+            "leave one of them out",
+        )
+
+
+def crossing(firsts: Array, lasts: Array, starts: Array, ends: Array) -> Array:
+    """Whether each span (first, last) crosses a bracket (start, end).
+
+    >>> crossing(np.array([0, 1, 2]), np.array([2, 3, 4]), np.array([1]), np.array([3])).tolist()
+    [True, False, True]
+    """
+    found = np.zeros(len(firsts), np.bool_)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        found |= (firsts < start) & (start < lasts) & (lasts < end)
+        found |= (start < firsts) & (firsts < end) & (end < lasts)
+    return found
