@@ -288,17 +288,16 @@ def _note_words(first: int, text: Text, c: Charts, out: Charts, tally: Tally) ->
 
 
 @njit
-def gone_through(
+def both_ways(
     first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
-) -> None:
-    """Sentences ``order[first]`` to ``order[last − 1]``, none of them empty, together: log p of
-    each and, if wanted, what is to be counted."""
+) -> tuple[Charts, Charts]:
+    """β and, if there is counting, ω of sentences: see `gone_through`."""
     c, rooms, spans = inside(first, last, text, grammar, False, tally.logs)
     nothing = (np.zeros_like(c.leaves), np.zeros_like(c.spans))
     out = Charts(c.lengths, c.leaf_of, c.span_of, *nothing, c.powers)
     _at_root(first, text, c, out, grammar, tally)
     if not counting:
-        return
+        return c, out
     like = grammar.root
     counts = (
         np.zeros(tally.leaves.shape, like.dtype),
@@ -312,3 +311,13 @@ def gone_through(
     tally.leaf_last[:] += counts[2]
     tally.spans[:] += counts[3]
     _note_words(first, text, c, out, tally)
+    return c, out
+
+
+@njit
+def gone_through(
+    first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
+) -> None:
+    """Sentences ``order[first]`` to ``order[last − 1]``, none of them empty, together: log p of
+    each and, if wanted, what is to be counted."""
+    both_ways(first, last, text, grammar, tally, counting)

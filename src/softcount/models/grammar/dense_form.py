@@ -13,10 +13,12 @@ from softcount.corpus.sequences import Sequences
 from softcount.corpus.trees import Span, Tree
 from softcount.errors import DataError
 from softcount.families import Categorical
-from softcount.models.grammar import passes
+from softcount.models.grammar import dense_spans, passes
 from softcount.models.grammar.core import PCFGCore
 from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
-from softcount.models.grammar.form import MOST_NODES, Asked, Choices, demand_known
+from softcount.models.grammar.dense_forest import best_trees
+from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
+from softcount.models.grammar.risk import most_expected, tree_of
 from softcount.models.grammar.rules import Rule, Rules, from_counts
 from softcount.models.grammar.shards import Limits, Sentences, n_spans
 from softcount.models.grammar.told import Bracket, Told, crossing
@@ -172,6 +174,24 @@ class DenseForm:
             else:
                 done.append(Tree(self.labels[symbol], (done.pop(), done.pop())))
         return done.pop()
+
+    def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
+        """The k best trees of each sentence with log p of each and the sentence."""
+        found = best_trees(asked.shard, self._passing(asked), k)
+        return [
+            [(log_p, self.tree(nodes.symbols, asked.text.sentence(n))) for log_p, nodes in some]
+            for n, some in enumerate(found)
+        ]
+
+    def spans(self, asked: Asked) -> list[Spans]:
+        """Expected spans of each sentence."""
+        every = dense_spans.spans(asked.shard, self._passing(asked))
+        return [Spans(*dense_spans.one_sentence(every, n)) for n in range(len(asked.shard))]
+
+    def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:
+        """The tree of the most expected brackets."""
+        found = most_expected(len(sentence), *spans, labelled=labelled)
+        return tree_of(found, self.labels, sentence)
 
     def expected_rules(self, asked: Asked) -> dict[Rule, float]:
         """How often sentences are expected to use which rules."""

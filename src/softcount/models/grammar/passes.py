@@ -34,14 +34,14 @@ class Pass(NamedTuple):
 
 def posteriors(shard: Shard, this: Pass, counting: bool = True) -> Tally:
     """Expected counts, and log p of each sentence."""
-    text, grammar = _text(shard, this), this.shape.grammar(this.params, this.dtype, this.temper)
+    text, grammar = text_of(shard, this), this.shape.grammar(this.params, this.dtype, this.temper)
     logs = np.zeros(len(shard))
-    bounds = _bounds(shard)
+    bounds = bounds_of(shard)
     own: dict[int, Tally] = {}
 
     def piece(number: int) -> None:
         own[number] = this.shape.tally(logs, len(this.table) if counting else 0, shard.text.rows)
-        for first, last in _batches(bounds[number], bounds[number + 1]):
+        for first, last in batches(bounds[number], bounds[number + 1]):
             inside_outside.gone_through(first, last, text, grammar, own[number], counting)
 
     in_turn(piece, len(bounds) - 1, this.threads)
@@ -60,22 +60,22 @@ def trees(
     shard: Shard, this: Pass, best: bool, stream: int = 0, samples: int = 1
 ) -> tuple[chart_trees.Nodes, Array]:
     """The best trees and log p of each with its sentence; or draws, and log p of the sentences."""
-    text = _text(shard, this._replace(dtype=np.float64))
+    text = text_of(shard, this._replace(dtype=np.float64))
     grammar = this.shape.grammar(this.params, np.float64, this.temper)
     logs, size = np.zeros(len(shard)), (samples, 2 * shard.text.n_tokens)
     nodes = chart_trees.Nodes(np.zeros(size, np.int32), np.zeros(size, np.int32))
-    bounds = _bounds(shard)
+    bounds = bounds_of(shard)
     how = (this.shape.k, best, shard.text.numbers, np.uint64(stream), logs, nodes)
 
     def piece(number: int) -> None:
-        for first, last in _batches(bounds[number], bounds[number + 1]):
+        for first, last in batches(bounds[number], bounds[number + 1]):
             chart_trees.traced(first, last, text, grammar, *how)
 
     in_turn(piece, len(bounds) - 1, this.threads)
     return nodes, logs
 
 
-def _text(shard: Shard, this: Pass) -> Text:
+def text_of(shard: Shard, this: Pass) -> Text:
     """Sentences as kernels want them; words may be limited to some preterminals."""
     words, limits = shard.text, shard.limits
     table, rows = this.table**this.temper if this.temper != 1.0 else this.table, words.rows
@@ -96,7 +96,7 @@ def _text(shard: Shard, this: Pass) -> Text:
     )
 
 
-def _bounds(shard: Shard) -> Array:
+def bounds_of(shard: Shard) -> Array:
     """Where pieces begin among the ordered sentences, and the end."""
     cubes = np.diff(shard.text.indptr)[shard.order].astype(float) ** 3
     wanted = np.linspace(0.0, cubes.sum(), PIECES + 1)[1:-1]
@@ -104,5 +104,6 @@ def _bounds(shard: Shard) -> Array:
     return np.unique(np.concatenate([[0], cuts, [len(cubes)]])) if len(cubes) else np.zeros(2, int)
 
 
-def _batches(first: int, last: int) -> list[tuple[int, int]]:
+def batches(first: int, last: int) -> list[tuple[int, int]]:
+    """Of some sentences, those that are gone through together."""
     return [(n, min(n + TOGETHER, last)) for n in range(first, last, TOGETHER)]

@@ -17,7 +17,9 @@ from softcount.models.grammar import rule_passes
 from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.dense import ROOT, RULES
 from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
+from softcount.models.grammar.risk import Links, most_expected, tree_of
 from softcount.models.grammar.rule_core import Ready, RuleCore, Unknown
+from softcount.models.grammar.rule_forest import best_parses
 from softcount.models.grammar.rules import Rule, Rules, from_counts, rule_of
 from softcount.models.grammar.shards import Limits, Sentences
 from softcount.models.grammar.told import Bracket, Told, crossing
@@ -26,6 +28,10 @@ from softcount.models.sequences.shards import Sentences as Texts
 from softcount.models.sequences.shards import Shard as Text
 from softcount.models.sequences.shards import StateSets
 from softcount.types import Array, Params
+
+WRONG = 0.5
+"""What a bracket must be expected at least: trees of any shape need not have one that is more
+likely to be wrong than right."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +211,27 @@ class RuleForm:
         ready = core.ready(asked.params, asked.shard)
         about = (core.grammar(asked.params, asked.shard), ready.words, ready.text)
         return [Spans(*rule_passes.spans(self.own, *about, n)) for n in range(len(asked.shard))]
+
+    def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
+        """The k best trees of each sentence with log p of each and the sentence."""
+        core: RuleCore = asked.core
+        ready = core.ready(asked.params, asked.shard)
+        grammar = core.grammar(asked.params, asked.shard, best=True)
+        trees: list[list[tuple[float, Tree]]] = []
+        for n, some in enumerate(best_parses(grammar, ready.words, ready.text, k)):
+            words = asked.text.sentence(n)
+            made = ((log_p, self.own.tree(codes, words, ready.words)) for log_p, codes in some)
+            trees.append([(log_p, tree) for log_p, tree in made if tree is not None])
+        return trees
+
+    def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:
+        """The tree of the most expected brackets, less those that are expected to be wrong."""
+        given = (self._links, labelled, WRONG)
+        return tree_of(most_expected(len(sentence), *spans, *given), self.labels, sentence)
+
+    @cached_property
+    def _links(self) -> Links:
+        return Links.of(self.own.rules)
 
     def expected_rules(self, asked: Asked) -> dict[Rule, float]:
         """How often sentences are expected to use which rules."""
