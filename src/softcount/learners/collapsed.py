@@ -74,9 +74,9 @@ class CollapsedGibbs(Gibbs):
 
     Every hidden value is drawn given all other hidden values, so that a change is felt at once:
     far fewer steps than `Gibbs`, for models that have such a sampler (mixtures of multinomials,
-    topics, hidden Markov models). Reports the mean over one chain's kept steps of E[θ | x, z],
-    which varies less than draws of θ (Rao–Blackwell). As for `Gibbs`, that mean blurs classes that
-    change names within the chain.
+    topics, hidden Markov models, grammars). Reports the mean over one chain's kept steps of
+    E[θ | x, z], which varies less than draws of θ (Rao–Blackwell). As for `Gibbs`, that mean blurs
+    classes that change names within the chain.
 
     ``optimise``  for topics: fit the priors to the hidden values after every so many sweeps
 

@@ -187,6 +187,11 @@ class Binarised:
         """The symbol that each number of a derivation makes: see `softcount.kernels.rule_trees`."""
         return np.concatenate([self._parent, self._tops, words.symbols])
 
+    def rule_of(self, words: Words) -> Array:
+        """The rule of each number of a derivation; −1 where there is none."""
+        none = np.full(len(words.symbols) - len(self._word_rule), CERTAIN, np.int32)
+        return np.concatenate([self._join_rule, self._chain_rule, self._word_rule, none])
+
     def counted(self, codes: Array, weights: Array, words: Words, tally: Tally) -> None:
         """Add the numbers of derivations to a tally, but for roots."""
         cuts = np.cumsum([len(self._left), len(self._child)])

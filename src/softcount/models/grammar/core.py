@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from softcount.families.base import Family
 from softcount.kernels.tree_counts import count_trees
-from softcount.models.grammar import passes
+from softcount.models.grammar import cells, passes
 from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
 from softcount.models.grammar.shards import Shard
-from softcount.models.possible import demand_possible
+from softcount.models.grammar.tree_core import TreeCore
 from softcount.models.sequences.emissions import Emitting
-from softcount.models.settings import start_tables
 from softcount.types import Array, Counts, How, Params, Stats
 
-IMPOSSIBLE = "cannot come about: no tree could have produced it"
-REMEDY = "add smoothing, or look at its brackets"
 
-
-class PCFGCore:
+class PCFGCore(TreeCore):
     """p(tree, words) = p(root) Π p(A → B C) Π p(preterminal → word).
 
     Families: "root" (1, K + T), "rules" (K, (K + T)²) and "words"; symbols are K nonterminals,
     then T preterminals.
     """
 
-    threads_inside = True
+    remedy = "add smoothing, or look at its brackets"
 
     def __init__(
         self,
@@ -66,22 +61,7 @@ class PCFGCore:
         logs = attained
         if how.fill == "hard" or how.temper != 1.0:
             logs = passes.posteriors(shard, this._replace(temper=1.0), counting=False).logs
-        return self._stats(shard, counts, logs, logs if how.fill == "sample" else attained, how)
-
-    def _stats(
-        self, shard: Shard, counts: dict[str, Counts], logs: Array, attained: Array, how: How
-    ) -> Stats:
-        text = shard.text
-        counted = text.weights > 0.0
-        demand_possible(text.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, REMEDY)
-        weights = text.weights[counted]
-        return Stats(
-            counts,
-            float(weights @ logs[counted]),
-            float(weights @ attained[counted]) / (1.0 if how.fill == "sample" else how.temper),
-            float(weights.sum()),
-            float(weights @ np.diff(text.indptr)[counted]),
-        )
+        return self.stats(shard, counts, logs, attained, how)
 
     def _expected(self, shard: Shard, tally: Any, this: passes.Pass) -> dict[str, Counts]:
         heated = {RULES: np.asarray(this.params[RULES]) ** this.temper}
@@ -101,11 +81,10 @@ class PCFGCore:
             WORDS: self.emission.counts(text, words),
         }
 
-    def totals(self, shard: Shard) -> dict[str, float]:
-        """Every sentence that is not empty has a root."""
-        text = shard.text
-        return {ROOT: float(text.weights[np.diff(text.indptr) > 0].sum())}
-
-    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Start values as arrays of the families' shapes."""
-        return start_tables(given, self.families)
+    # trees with the tables integrated out
+    def derivations(
+        self, params: Params, shard: Shard, stream: int, threads: int = 1
+    ) -> cells.Derivations:
+        """One tree of each sentence, drawn from their posterior, as a list of cells."""
+        nodes, logs = passes.trees(shard, self.passing(params, shard, threads), False, stream)
+        return cells.of_trees(self.shape, np.shape(params[WORDS])[1], shard, nodes, logs)

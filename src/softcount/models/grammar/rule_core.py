@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.families.base import Family
 from softcount.kernels.rule_charts import Grammar, Text, Words
-from softcount.models.grammar import rule_passes
+from softcount.models.grammar import cells, rule_passes
 from softcount.models.grammar.binarised import Binarised, Used
-from softcount.models.grammar.core import IMPOSSIBLE
 from softcount.models.grammar.dense import ROOT, RULES
 from softcount.models.grammar.shards import Shard
-from softcount.models.possible import demand_possible
-from softcount.models.settings import start_tables
+from softcount.models.grammar.tree_core import TreeCore
 from softcount.types import Array, Counts, How, Params, Stats
 
-REMEDY = "look at its words and brackets, or give the grammar more rules"
 Unknown = Callable[[Sequence[str]], Array]
 """p(word | symbol) of words that are in no rule, (words, symbols)."""
 
@@ -32,7 +29,7 @@ class Ready(NamedTuple):
     weights: Array
 
 
-class RuleCore:
+class RuleCore(TreeCore):
     """p(tree, words) = p(root) Π p(rule | its left side).
 
     Families: "root" (1, N) and "rules", one number a rule.
@@ -40,7 +37,7 @@ class RuleCore:
     ``unknown``  what words that are in no rule may be; None: nothing
     """
 
-    threads_inside = True
+    remedy = "look at its words and brackets, or give the grammar more rules"
 
     def __init__(
         self,
@@ -95,19 +92,7 @@ class RuleCore:
             logs, attained = logs + own_logs, attained + own_logs * how.temper
             if counts:
                 counts = {name: np.asarray(counts[name]) + known[name] for name in counts}
-        weights, text = shard.text.weights, shard.text
-        counted = weights > 0.0
-        demand_possible(text.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, REMEDY)
-        weights = weights[counted]
-        if how.fill == "sample":
-            attained = logs
-        return Stats(
-            counts,
-            float(weights @ logs[counted]),
-            float(weights @ attained[counted]) / (1.0 if how.fill == "sample" else how.temper),
-            float(weights.sum()),
-            float(weights @ np.diff(text.indptr)[counted]),
-        )
+        return self.stats(shard, counts, logs, attained, how)
 
     def _filled(
         self, params: Params, shard: Shard, how: How
@@ -156,11 +141,12 @@ class RuleCore:
         found = shard.trees @ logs
         return {ROOT: sums[None, :n], RULES: sums[n:]}, np.where(found > -1e290, found, -np.inf)
 
-    def totals(self, shard: Shard) -> dict[str, float]:
-        """Every sentence that is not empty has a root."""
-        text = shard.text
-        return {ROOT: float(text.weights[np.diff(text.indptr) > 0].sum())}
-
-    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Start values as arrays of the families' shapes."""
-        return start_tables(given, self.families)
+    def derivations(
+        self, params: Params, shard: Shard, stream: int, threads: int = 1
+    ) -> cells.Derivations:
+        """One tree of each sentence, drawn from their posterior, as a list of cells."""
+        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
+        drawn = (shard.text.numbers[ready.numbers], 1, stream, threads)
+        found = rule_passes.derived(grammar, ready.words, ready.text, *drawn)
+        own = cells.of_rules(self.own, ready.words, found)
+        return own if shard.trees is None else cells.with_known(own, ready.numbers, shard.trees)
