@@ -21,7 +21,7 @@ def njit(function: F, **options: Any) -> F:
     try:
         compiled: Any = numba.njit(nogil=True, cache=True, **options)(function)
         index = compiled._cache._cache_file
-        index._source_stamp = (index._source_stamp, _sources())
+        index._version = (index._version, _sources())
     except RuntimeError:
         compiled = numba.njit(nogil=True, **options)(function)
     return compiled  # type: ignore[no-any-return]
@@ -32,7 +32,8 @@ def _sources() -> tuple[tuple[str, int, int], ...]:
     """All files of kernels as they are now.
 
     numba takes machine code for fresh as long as the function's own file is as it was, even if
-    others that the function calls have changed.
+    others that the function calls have changed. They are a part of the version, which is looked at
+    before the rest of an index is: that may speak of types which are no longer there.
     """
     here = Path(__file__).parent
     files = sorted([*here.glob("*.py"), *here.parent.glob("families/*.py")])

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.kernels.jit import lean, merged
+from softcount.kernels.rule_sieve import Sieve, is_open, sift
 from softcount.kernels.unary_chains import Chains
 from softcount.types import Array
 
@@ -36,9 +37,13 @@ FIRST_ENTRIES = 4096
 
 
 class Joins(NamedTuple):
-    """Binary rules by the right child: parent[r] → left[r] R, r from indptr[R] to indptr[R + 1]."""
+    """Binary rules by the right child: parent[r] → left[r] R, r from indptr[R] to indptr[R + 1].
+
+    ``wide``  those up to wide[R] have a left child that may be of several words
+    """
 
     indptr: Array
+    wide: Array
     left: Array
     parent: Array
     chance: Array
@@ -81,20 +86,24 @@ class Text(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """log p of each sentence; how often roots, rules, and entries of words were used."""
+    """log p of each sentence; how often roots, rules, and entries of words were used; where some
+    are left out as improbable, how many symbols cells had before, how many of them were left out,
+    and how many sentences had to be gone through again without that."""
 
     logs: Array
     root: Array
     joins: Array
     chains: Array
     words: Array
+    left_out: Array
 
 
 class Chart(NamedTuple):
     """Cell c has ``symbols`` and ``values`` from begins[c] to ends[c], to be multiplied by
-    2^powers[c]."""
+    2^powers[c]; up to middles[c] they are such as may stand beside several words."""
 
     begins: Array
+    middles: Array
     ends: Array
     powers: Array
     symbols: Array
@@ -150,11 +159,13 @@ def _join(
     high: int,
     factor: float,
     held: int,
+    alone: bool,
     best: bool,
     count: int,
     symbols: Array,
     values: Array,
     indptr: Array,
+    wide: Array,
     left: Array,
     parent: Array,
     chance: Array,
@@ -162,10 +173,12 @@ def _join(
     base: Array,
     based: Array,
 ) -> int:
-    """Add what entries of the right cell make with the left cell, whose row begins at ``held``."""
+    """Add what entries of the right cell make with the left cell, whose row begins at ``held``;
+    ``alone``: it has one word."""
     for e in range(low, high):
-        value = values[e] * factor
-        for r in range(indptr[symbols[e]], indptr[symbols[e] + 1]):
+        symbol, value = symbols[e], values[e] * factor
+        end = indptr[symbol + 1] if alone else wide[symbol]
+        for r in range(indptr[symbol], end):
             beside = row[held + left[r]]
             if beside > 0.0:
                 made = chance[r] * beside * value
@@ -216,20 +229,29 @@ def _rise(count: int, at: int, grammar: Grammar, room: Room) -> int:
 
 
 @lean
-def _keep(count: int, used: int, room: Room, symbols: Array, values: Array) -> tuple[int, int]:
-    """Write c of a cell into the chart, and clear it: where it ends, and its power of two."""
+def _keep(
+    count: int, used: int, joins: Joins, room: Room, symbols: Array, values: Array
+) -> tuple[int, int, int]:
+    """Write c of a cell into the chart, and clear it: where it ends, where such begin as may only
+    stand beside one word, and its power of two."""
     risen, raised = room.risen, room.raised
     most = 0.0
     for e in range(count):
         most = max(most, risen[raised[e]])
     power = math.frexp(most)[1]
     factor = math.ldexp(1.0, -power) if most >= TINY else 0.0
-    for e in range(count):
-        value, risen[raised[e]] = risen[raised[e]] * factor, 0.0
-        if value > 0.0:
-            symbols[used], values[used] = raised[e], value
-            used += 1
-    return used, power
+    middle = used
+    for alone in (False, True):
+        middle = used if alone else middle
+        for e in range(count):
+            symbol = raised[e]
+            if (joins.wide[symbol] == joins.indptr[symbol]) != alone:
+                continue
+            value, risen[symbol] = risen[symbol] * factor, 0.0
+            if value > 0.0:
+                symbols[used], values[used] = symbol, value
+                used += 1
+    return used, middle, power
 
 
 @lean
@@ -275,42 +297,59 @@ def _based(
         a, b = cell(i, k, n), cell(k, j, n)
         less = powers[a] + powers[b] - reach
         if ends[a] > begins[a] and ends[b] > begins[b] and less > FAR:
+            alone = k == i + 1
             count = _join(
-                begins[b], ends[b], math.ldexp(1.0, less), k * grammar.n_left, grammar.best, count,
-                chart.symbols, chart.values, joins.indptr, joins.left, joins.parent, joins.chance,
+                begins[b], ends[b] if alone else chart.middles[b], math.ldexp(1.0, less),
+                k * grammar.n_left, alone, grammar.best, count, chart.symbols, chart.values,
+                joins.indptr, joins.wide, joins.left, joins.parent, joins.chance,
                 room.row, room.base, room.based,
             )  # fmt: skip
     return count, reach
 
 
 @lean
-def inside(s: int, text: Text, grammar: Grammar, words: Words, room: Room) -> Chart:
-    """c of a sentence."""
+def sifted_inside(
+    s: int, text: Text, grammar: Grammar, words: Words, room: Room, sieve: Sieve
+) -> tuple[Chart, int]:
+    """c of a sentence, and how many symbols of cells there were before some were left out."""
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
     n_known, n_left, n_cells = len(grammar.root), grammar.n_left, n * (n + 1) // 2
     begins, ends = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
-    powers = np.zeros(n_cells, np.int64)
+    middles, powers = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
     symbols, values = np.empty(FIRST_ENTRIES, np.int32), np.empty(FIRST_ENTRIES)
-    used = 0
+    used, made = 0, 0
     for i in range(n - 1, -1, -1):
         for j in range(i + 1, n + 1):
-            chart, c = Chart(begins, ends, powers, symbols, values), cell(i, j, n)
+            chart, c = Chart(begins, middles, ends, powers, symbols, values), cell(i, j, n)
+            begins[c] = ends[c] = used
+            if not is_open(c, sieve):
+                continue
             row = words.rows[first + i]
             count, power = _based(i, j, n, row, grammar, words, chart, room)
             at = set_of(s, c, text.begins, text.sets) * n_known
             count = _rise(count, at, grammar, room)
+            made += count
+            if sieve.least > 0.0:
+                sift(count, c, grammar, room, sieve)
             if used + count > len(symbols):
                 symbols = _grown(symbols, used, used + count)
                 values = _grown(values, used, used + count)
-            begins[c] = used
-            used, more = _keep(count, used, room, symbols, values)
+            used, middles[c], more = _keep(count, used, grammar.joins, room, symbols, values)
             ends[c], powers[c] = used, power + more
-            chart = Chart(begins, ends, powers, symbols, values)
+            chart = Chart(begins, middles, ends, powers, symbols, values)
             spread(begins[c], used, j * n_left, n_left, chart, room.row)
         for j in range(i + 1, n + 1):
             c = cell(i, j, n)
             clear(begins[c], ends[c], j * n_left, n_left, symbols, room.row)
-    return Chart(begins, ends, powers, symbols, values)
+    return Chart(begins, middles, ends, powers, symbols, values), made
+
+
+@lean
+def inside(s: int, text: Text, grammar: Grammar, words: Words, room: Room) -> Chart:
+    """c of a sentence."""
+    none = np.zeros(0)
+    sieve = Sieve(0.0, np.zeros(0, np.int32), none, none, none)
+    return sifted_inside(s, text, grammar, words, room, sieve)[0]
 
 
 @lean

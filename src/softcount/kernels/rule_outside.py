@@ -18,7 +18,6 @@ from softcount.kernels.rule_charts import (
     cell,
     clear,
     inside,
-    log_of,
     room_for,
     set_of,
     spread,
@@ -34,9 +33,11 @@ def _part(
     high: int,
     factor: float,
     held: int,
+    alone: bool,
     symbols: Array,
     values: Array,
     indptr: Array,
+    wide: Array,
     left: Array,
     parent: Array,
     chance: Array,
@@ -48,8 +49,9 @@ def _part(
 ) -> None:
     """Hand β of a cell on to two cells that it may consist of, and count the rules."""
     for e in range(low, high):
-        value, total = values[e], 0.0
-        for r in range(indptr[symbols[e]], indptr[symbols[e] + 1]):
+        symbol, value, total = symbols[e], values[e], 0.0
+        end = indptr[symbol + 1] if alone else wide[symbol]
+        for r in range(indptr[symbol], end):
             above = beta[parent[r]]
             if above > 0.0:
                 beside = row[held + left[r]]
@@ -125,10 +127,11 @@ def _hand_on(
         a, b = cell(i, k, n), cell(k, j, n)
         if ends[a] > begins[a] and ends[b] > begins[b]:
             factor = math.ldexp(1.0, powers[a] + powers[b] - powers[c])
+            alone = k == i + 1
             _part(
-                begins[b], ends[b], factor, k * grammar.n_left, chart.symbols, chart.values,
-                joins.indptr, joins.left, joins.parent, joins.chance,
-                room.base, room.row, room.outer, out, tally.joins,
+                begins[b], ends[b] if alone else chart.middles[b], factor, k * grammar.n_left,
+                alone, chart.symbols, chart.values, joins.indptr, joins.wide, joins.left,
+                joins.parent, joins.chance, room.base, room.row, room.outer, out, tally.joins,
             )  # fmt: skip
 
 
@@ -182,33 +185,6 @@ def outside(
             clear(begins[c], ends[c], j * n_left, n_left, chart.symbols, room.row)
             clear(begins[c], ends[c], j * n_left, n_left, chart.symbols, room.outer)
     return out
-
-
-@lean
-def gone_through(
-    first: int,
-    last: int,
-    text: Text,
-    grammar: Grammar,
-    words: Words,
-    weights: Array,
-    tally: Tally,
-    counting: bool,
-) -> None:
-    """Sentences ``first`` to ``last``: log p of each and, if wanted, what it is expected to use.
-
-    Sentences without words are passed over; of those that are impossible, nothing is counted.
-    """
-    room = room_for(first, last, text.indptr, grammar)
-    for s in range(first, last):
-        n = text.indptr[s + 1] - text.indptr[s]
-        if n == 0:
-            continue
-        chart = inside(s, text, grammar, words, room)
-        total = whole(n, grammar.root, grammar.best, chart)
-        tally.logs[s] = log_of(total, n, chart.powers)
-        if counting and total >= TINY and weights[s] > 0.0:
-            outside(s, weights[s] / total, text, grammar, words, chart, room, tally)
 
 
 @lean

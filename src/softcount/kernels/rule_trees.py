@@ -25,12 +25,12 @@ from softcount.kernels.rule_charts import (
     Words,
     cell,
     clear,
-    inside,
     log_of,
     room_for,
     spread,
     whole,
 )
+from softcount.kernels.rule_coarse import Coarse, chart_of, coarse_room
 from softcount.types import Array
 
 NOTHING = -1
@@ -256,6 +256,8 @@ def traced(
     numbers: Array,
     seed: Any,
     logs: Array,
+    coarse: Coarse,
+    left_out: Array,
 ) -> tuple[Array, Array]:
     """Derivations of sentences ``first`` to ``last``: ``samples`` of each that are drawn, or the
     best one as often, if the grammar is one of best derivations.
@@ -265,6 +267,7 @@ def traced(
     derivations without numbers. Draws depend on the seed and on the sentence's number alone.
     """
     room = room_for(first, last, text.indptr, grammar)
+    more_room = coarse_room(first, last, text, coarse)
     rights = _rights(grammar.joins.indptr, len(grammar.joins.parent))
     codes, used = np.empty(1024, np.int64), 0
     borders = np.zeros((last - first) * samples + 1, np.int64)
@@ -273,7 +276,7 @@ def traced(
         n, total = text.indptr[s + 1] - text.indptr[s], 0.0
         stream[0] = item_stream(seed, numbers[s])
         if n > 0:
-            chart = inside(s, text, grammar, words, room)
+            chart = chart_of(s, text, grammar, words, room, coarse, more_room, left_out)
             total = whole(n, grammar.root, grammar.best, chart)
             logs[s] = log_of(total, n, chart.powers)
         for m in range(samples):

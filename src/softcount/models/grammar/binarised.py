@@ -63,8 +63,8 @@ class Binarised:
                     if is_word:
                         self._alone.setdefault(item, self.n_known + len(self._alone))
         self.n_left = self.n_known + len(self._alone)
-        self._join()
         self._chain()
+        self._join()
         self._word()
 
     # from rules to arrays
@@ -89,9 +89,20 @@ class Binarised:
             found.append((rest, items[0], self._number[rule.lhs], number))
         self.n_symbols = self.n_left + len(behind)
         table = np.array(found, np.int32).reshape(-1, 4)
-        table = table[np.argsort(table[:, 0], kind="stable")]
+        is_wide = self._are_wide(table[:, 2])
+        table = table[np.lexsort((~is_wide[table[:, 1]], table[:, 0]))]
+        n_wide = np.bincount(table[is_wide[table[:, 1]], 0], minlength=self.n_symbols)
         _, self._left, self._parent, self._join_rule = np.ascontiguousarray(table.T)
         self._right_indptr = _borders(table[:, 0], self.n_symbols)
+        self._wide = self._right_indptr[:-1] + n_wide
+
+    def _are_wide(self, parents: Array) -> Array:
+        """Whether symbols may be of several words: by binary rules, or by unary ones above them."""
+        found = np.zeros(self.n_symbols, np.bool_)
+        found[parents] = True
+        while not found[self._tops[found[self._child]]].all():
+            found[self._tops[found[self._child]]] = True
+        return found
 
     def _chain(self) -> None:
         """Unary rules, by the left side, as the rules are."""
@@ -136,7 +147,11 @@ class Binarised:
                 "rules of a left side have at most probability one, and some lead to words",
             )
         joins = Joins(
-            self._right_indptr, self._left, self._parent, _filled(chances, self._join_rule)
+            self._right_indptr,
+            self._wide,
+            self._left,
+            self._parent,
+            _filled(chances, self._join_rule),
         )
         return Grammar(np.ascontiguousarray(root, np.float64), self.n_left, joins, found, best)
 
@@ -163,7 +178,7 @@ class Binarised:
     # from what was counted to rules
     def tally(self, logs: Array, words: Words) -> Tally:
         """Room for counts."""
-        sizes = (self.n_known, len(self._left), len(self._child), len(words.symbols))
+        sizes = (self.n_known, len(self._left), len(self._child), len(words.symbols), 3)
         return Tally(logs, *(np.zeros(size) for size in sizes))
 
     def used(self, tally: Tally, words: Words) -> Used:
@@ -196,7 +211,7 @@ class Binarised:
         """Add the numbers of derivations to a tally, but for roots."""
         cuts = np.cumsum([len(self._left), len(self._child)])
         sums = np.bincount(codes, weights, minlength=cuts[1] + len(words.symbols))
-        for into, some in zip(tally[2:], np.split(sums, cuts), strict=True):
+        for into, some in zip(tally[2:5], np.split(sums, cuts), strict=True):
             into += some
 
     def tree(self, codes: Array, sentence: Sequence[str], words: Words) -> Tree | None:

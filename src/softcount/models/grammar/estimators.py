@@ -58,7 +58,9 @@ class PCFG(files.Stored, GrammarModel):
                         symbols, whose rules stay
     ``unknown``         whether words that were never seen may be parsed: by how words are used
                         that were seen once. Grammars given as texts know no such words
-    ``prune``           grammars of rules only: what is less probable is left out of charts
+    ``prune``           grammars of rules only: symbols that a coarse grammar takes to be less
+                        probable than this are left out of charts; a sentence that is left without
+                        a tree is gone through again in full. `pruning_loss` says what is lost
     ``lowercase``       words in lower case
     ``dtype``           "float32": less exact E-steps of dense grammars, in less time
     ``init``            "random"; tables as ``params_`` has them; grammars of rules begin with their

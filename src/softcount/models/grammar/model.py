@@ -11,6 +11,8 @@ from softcount.corpus.trees import Span, Tree
 from softcount.errors import DataError, LearnerError, shown
 from softcount.kernels.pool import usable_cpus
 from softcount.models.grammar.form import Asked, Form, generated
+from softcount.models.grammar.pruning import Lost
+from softcount.models.grammar.rule_core import RuleCore
 from softcount.models.grammar.rules import Rules
 from softcount.models.grammar.told import Told
 from softcount.models.learnable import Learnable
@@ -127,6 +129,15 @@ class GrammarModel(Learnable):
         """Expected counts of all tables: what an E-step finds."""
         asked = self._asked(sentences, brackets)
         return dict(self.core_.expect(asked.params, asked.shard, How(threads=asked.threads)).counts)
+
+    def pruning_loss(self, sentences: Any) -> Lost:
+        """What these sentences lose by ``prune``: they are gone through with it and without it."""
+        asked = self._asked(sentences)
+        if not isinstance(asked.core, RuleCore):
+            raise LearnerError(
+                "nothing is ever left out of a dense grammar", "ask a grammar of rules"
+            )
+        return asked.core.lost(asked.params, asked.shard, asked.threads)
 
     # what was learned
     @property

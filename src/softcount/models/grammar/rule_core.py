@@ -12,6 +12,7 @@ from softcount.kernels.rule_charts import Grammar, Text, Words
 from softcount.models.grammar import cells, rule_passes
 from softcount.models.grammar.binarised import Binarised, Used
 from softcount.models.grammar.dense import ROOT, RULES
+from softcount.models.grammar.pruning import Lost, lost
 from softcount.models.grammar.shards import Shard
 from softcount.models.grammar.tree_core import TreeCore
 from softcount.types import Array, Counts, How, Params, Stats
@@ -102,11 +103,11 @@ class RuleCore(TreeCore):
         grammar = self.grammar(params, shard, best, how.temper)
         words, text, logs = ready.words, ready.text, np.zeros((2, len(shard)))
         if how.fill == "soft" or how.score_only:
-            given = (ready.weights, how.threads, not how.score_only)
+            given = (ready.weights, how.threads, not how.score_only, self.prune)
             tally = rule_passes.expected(self.own, grammar, words, text, *given)
         else:
             numbers = shard.text.numbers[ready.numbers]
-            drawn = (how.samples, how.stream, how.threads)
+            drawn = (how.samples, how.stream, how.threads, self.prune)
             found = rule_passes.derived(grammar, words, text, numbers, *drawn)
             tally = rule_passes.counted(self.own, words, found, ready.weights)
         logs[:, ready.numbers] = tally.logs
@@ -119,7 +120,7 @@ class RuleCore(TreeCore):
     def logs(self, params: Params, shard: Shard, threads: int) -> Array:
         """log p of each sentence whose tree is not known; 0 of others."""
         ready, grammar = self.ready(params, shard), self.grammar(params, shard)
-        some = (ready.words, ready.text, ready.weights, threads, False)
+        some = (ready.words, ready.text, ready.weights, threads, False, self.prune)
         logs = np.zeros(len(shard))
         logs[ready.numbers] = rule_passes.expected(self.own, grammar, *some).logs
         return logs
@@ -127,8 +128,14 @@ class RuleCore(TreeCore):
     def used(self, params: Params, shard: Shard, threads: int) -> Used:
         """What sentences are expected to use; those that cannot be use nothing."""
         ready, grammar = self.ready(params, shard), self.grammar(params, shard)
-        some = (ready.words, ready.text, ready.weights, threads)
+        some = (ready.words, ready.text, ready.weights, threads, True, self.prune)
         return self.own.used(rule_passes.expected(self.own, grammar, *some), ready.words)
+
+    def lost(self, params: Params, shard: Shard, threads: int) -> Lost:
+        """What sentences lose by what is left out."""
+        ready = self.ready(params, shard)
+        tables = (np.asarray(params[RULES]), np.asarray(params[ROOT])[0])
+        return lost(self.own, *tables, ready.words, ready.text, self.prune, threads)
 
     def _given(self, params: Params, shard: Shard) -> tuple[dict[str, Array], Array]:
         """What trees that are known count, and log p of them."""

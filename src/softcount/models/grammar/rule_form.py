@@ -202,7 +202,7 @@ class RuleForm:
         core: RuleCore = asked.core
         ready = core.ready(asked.params, asked.shard)
         grammar = core.grammar(asked.params, asked.shard, best)
-        about = (asked.shard.text.numbers, samples, stream, asked.threads)
+        about = (asked.shard.text.numbers, samples, stream, asked.threads, core.prune)
         return ready, rule_passes.derived(grammar, ready.words, ready.text, *about)
 
     def spans(self, asked: Asked) -> list[Spans]:

@@ -8,9 +8,11 @@ import numpy as np
 
 from softcount.kernels.pool import in_turn
 from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
-from softcount.kernels.rule_outside import gone_through, nodes
+from softcount.kernels.rule_coarse import gone_through
+from softcount.kernels.rule_outside import nodes
 from softcount.kernels.rule_trees import traced
 from softcount.models.grammar.binarised import Binarised
+from softcount.models.grammar.coarse import coarse_of
 from softcount.types import Array
 
 PIECES = 16
@@ -20,11 +22,13 @@ added up in one order."""
 
 class Derived(NamedTuple):
     """Derivations as lists of numbers (see `softcount.kernels.rule_trees`): sample m of sentence s
-    is ``codes[borders[s * samples + m]:borders[s * samples + m + 1]]``; ``logs`` of sentences."""
+    is ``codes[borders[s * samples + m]:borders[s * samples + m + 1]]``; ``logs`` of sentences, and
+    what was ``left_out``, as in `Tally`."""
 
     codes: Array
     borders: Array
     logs: Array
+    left_out: Array
 
     def of(self, number: int) -> Array:
         """One derivation; samples of a sentence follow each other."""
@@ -48,14 +52,19 @@ def expected(
     weights: Array,
     threads: int = 1,
     counting: bool = True,
+    prune: float = 0.0,
 ) -> Tally:
-    """log p of each sentence and, if wanted, what all are expected to use."""
+    """log p of each sentence and, if wanted, what all are expected to use.
+
+    ``prune``  what a coarse grammar thinks less probable is left out: see `coarse`
+    """
     logs, bounds = np.zeros(len(some.indptr) - 1), _bounds(some.indptr)
+    coarse = coarse_of(grammar, words, prune)
     found: dict[int, Tally] = {}
 
     def piece(number: int) -> None:
         found[number] = own.tally(logs, words)
-        about = (some, grammar, words, weights, found[number], counting)
+        about = (some, grammar, words, weights, found[number], counting, coarse)
         gone_through(bounds[number], bounds[number + 1], *about)
 
     in_turn(piece, len(bounds) - 1, threads)
@@ -74,22 +83,26 @@ def derived(
     samples: int = 1,
     stream: int = 0,
     threads: int = 1,
+    prune: float = 0.0,
 ) -> Derived:
     """Derivations drawn from their posterior; the best ones, if the grammar is one of these.
 
     ``numbers``  of sentences: draws depend on them and on the stream alone
+    ``prune``    what a coarse grammar thinks less probable is left out: see `coarse`
     """
     logs, bounds = np.zeros(len(some.indptr) - 1), _bounds(some.indptr)
+    coarse, left_out = coarse_of(grammar, words, prune), np.zeros((len(bounds) - 1, 3))
     found: dict[int, tuple[Array, Array]] = {}
 
     def piece(number: int) -> None:
-        about = (some, grammar, words, numbers, np.uint64(stream), logs)
+        about = (some, grammar, words, numbers, np.uint64(stream), logs, coarse, left_out[number])
         found[number] = traced(bounds[number], bounds[number + 1], samples, *about)
 
     in_turn(piece, len(bounds) - 1, threads)
     codes, borders = zip(*(found[number] for number in range(len(bounds) - 1)), strict=True)
     sizes = np.concatenate([np.diff(some_borders) for some_borders in borders])
-    return Derived(np.concatenate(codes), np.concatenate([[0], np.cumsum(sizes)]), logs)
+    ends = np.cumsum(sizes)
+    return Derived(np.concatenate(codes), np.concatenate([[0], ends]), logs, left_out.sum(axis=0))
 
 
 def counted(own: Binarised, words: Words, found: Derived, weights: Array) -> Tally:
