@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from softcount.models.translate import Translator
     from softcount.show.alignment import alignment_report
     from softcount.show.alignment_text import alignment_view
+    from softcount.show.grammar import grammar_report
     from softcount.show.over_time import topics_over_time
     from softcount.show.sequences import tagging_report
     from softcount.show.topics import topic_report
@@ -149,6 +150,7 @@ _HOME = {
     "softcount.show.over_time": ("topics_over_time",),
     "softcount.show.alignment": ("alignment_report",),
     "softcount.show.alignment_text": ("alignment_view",),
+    "softcount.show.grammar": ("grammar_report",),
     "softcount.show.sequences": ("tagging_report",),
     "softcount.show.topics": ("topic_report",),
     "softcount.learners": (
@@ -280,6 +282,7 @@ __all__ = [
     "bitext",
     "check_model",
     "decompose",
+    "grammar_report",
     "held_out",
     "load",
     "phrase_table",

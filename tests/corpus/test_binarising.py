@@ -126,10 +126,18 @@ def test_labels_of_those_above() -> None:
     assert str(right_binarised(one, vertical=3)) == "(S (A^S (B^A^S (C^B^A (D d) e) f) g) h)"
 
 
-@given(any_trees, st.none() | st.integers(0, 3), st.integers(1, 4), st.booleans())
-def test_binarised_trees_come_back(one: Tree, h: int | None, v: int, right: bool) -> None:
-    two = (right_binarised if right else left_binarised)(one, h, v)
-    assert unbinarised(two) == one
+def test_labels_of_those_above_tags() -> None:
+    one = tree("(S (A (B b) (@ c) (^ d)) (D d))")
+    told = "(S (A^S (B^A^S b) (@A^S/B (@^A^S c) (^^A^S d))) (D^S d))"
+    assert str(right_binarised(one, vertical=3, tags=True)) == told
+
+
+@given(any_trees, st.none() | st.integers(0, 3), st.integers(1, 4), st.booleans(), st.booleans())
+def test_binarised_trees_come_back(
+    one: Tree, h: int | None, v: int, right: bool, with_tags: bool
+) -> None:
+    two = (right_binarised if right else left_binarised)(one, h, v, tags=with_tags)
+    assert unbinarised(two, tags=with_tags) == one
     assert two.words() == one.words()
     assert all(len(node.children) <= 2 for node in two.nodes())
 
@@ -156,6 +164,13 @@ def test_labels_that_look_binarised(text: str) -> None:
     for change in (right_binarised, left_binarised):
         with pytest.raises(DataError, match="looks as if it was binarised already"):
             change(tree(text))
+
+
+def test_tags_that_look_binarised() -> None:
+    one = tree("(S (A (B^A b) (C c)) d)")
+    assert unbinarised(right_binarised(one)) == one
+    with pytest.raises(DataError, match=r"'B\^A' looks as if it was binarised already"):
+        right_binarised(one, tags=True)
 
 
 def test_a_part_of_a_binarised_tree_is_no_tree() -> None:
@@ -195,6 +210,7 @@ def test_real_trees_come_back(name: str) -> None:
             assert expanded_unaries(short) == one
         assert unbinarised(right_binarised(one)) == one
         assert unbinarised(left_binarised(short, 2, 3)) == short
+        assert unbinarised(right_binarised(one, 1, 2, tags=True), tags=True) == one
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -13,6 +13,8 @@ from softcount.cli import (
     cluster,
     corpus,
     demo,
+    grammar,
+    parse,
     select,
     senses,
     similar,
@@ -39,6 +41,8 @@ app.command("senses")(senses.senses)
 app.command("align")(align.align)
 app.command("translate")(translate.translate)
 app.command("tag")(tag.tag)
+app.command("grammar")(grammar.grammar)
+app.command("parse")(parse.parse)
 app.command("story")(story.story)
 app.add_typer(corpus.group, name="corpus")
 app.command("demo")(demo.demo)
@@ -70,5 +74,6 @@ def softcount(
     softcount topics documents.txt -k 50 --html topics.html
     softcount align -i corpus.fr-en > links.txt
     softcount tag sentences.txt -k 45 > states.txt
+    softcount grammar sentences.txt -n 20 -o grammar.softcount > trees.txt
     softcount story examples/coins.py tosses.txt --chars
     """

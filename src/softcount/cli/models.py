@@ -15,6 +15,7 @@ from softcount.errors import StoreError
 if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
     from softcount.models.alignment.model import OneWay
     from softcount.models.alignment.two_ways import TwoWays
+    from softcount.models.grammar import PCFG
     from softcount.models.mixture.base import Clusterer, Mixture
     from softcount.models.mixture.naive_bayes import NaiveBayes
     from softcount.models.senses import SenseInducer
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
 CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
 TOPICS, SIMILAR = "softcount topics", "softcount similar"
 ALIGN, TRANSLATE = "softcount align", "softcount translate"
-TAG = "softcount tag"
+TAG, PARSE = "softcount tag", "softcount parse"
 COMMANDS = {
     "SenseInducer": SENSES,
     **dict.fromkeys(("LDA", "PLSA"), TOPICS),
@@ -33,6 +34,7 @@ COMMANDS = {
     **dict.fromkeys(("IBM1", "IBM2", "Diagonal", "HMMAligner"), ALIGN),
     "Translator": TRANSLATE,
     "HMM": TAG,
+    "PCFG": PARSE,
 }
 """Which command uses models of which kind; of mixtures see `_command_for`."""
 
@@ -130,6 +132,14 @@ def load_tagger(path: Path, threads: int | None) -> HMM:
     return HMM.restore(_stored(path, TAG), engine=Local(threads))
 
 
+def load_grammar(path: Path, threads: int | None) -> PCFG:
+    """The model in a file, if it parses sentences."""
+    from softcount.engines import Local
+    from softcount.models.grammar import PCFG
+
+    return PCFG.restore(_stored(path, PARSE), engine=Local(threads))
+
+
 def _stored(path: Path, command: str) -> store.Stored:
     """What a file holds, if this command can use it."""
     stored = store.read(path)
@@ -137,9 +147,15 @@ def _stored(path: Path, command: str) -> store.Stored:
     if theirs != (TOPICS if command == SIMILAR else command):
         raise StoreError(
             f"{path} has a model of kind {stored.kind}, which {command} cannot use",
-            f"try {theirs} --load {path}" if theirs else "use it in Python: softcount.load",
+            _advice(theirs, path),
         )
     return stored
+
+
+def _advice(command: str | None, path: Path) -> str:
+    if command is None:
+        return "use it in Python: softcount.load"
+    return f"try {command} {path}" if command == PARSE else f"try {command} --load {path}"
 
 
 def _command_for(kind: str) -> str | None:

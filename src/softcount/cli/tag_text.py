@@ -58,8 +58,8 @@ def read_text(path: str, form: Form | None) -> TagText:
 
     form, some = _opened(path, form)
     if form is Form.CONLLU:
-        return _of_conllu(conllu.from_pieces(some, _called(path)))
-    return TagText(sequences.from_pieces(unmarked(some), _called(path)))
+        return _of_conllu(conllu.from_pieces(some, called(path)))
+    return TagText(sequences.from_pieces(unmarked(some), called(path)))
 
 
 def stream(path: str, form: Form | None) -> Iterator[TagText]:
@@ -69,11 +69,11 @@ def stream(path: str, form: Form | None) -> Iterator[TagText]:
 
     form, some = _opened(path, form)
     if form is Form.CONLLU:
-        yield from map(_of_conllu, conllu.parts(some, _called(path)))
+        yield from map(_of_conllu, conllu.parts(some, called(path)))
         return
     before = 0
     for piece in unmarked(some):
-        text = TagText(sequences.from_pieces([piece], _called(path), before))
+        text = TagText(sequences.from_pieces([piece], called(path), before))
         yield text
         before += len(text)
 
@@ -85,13 +85,13 @@ def read_tags(path: str, column: str | None, separator: str) -> Tagged:
 
     form, some = _opened(path, None)
     if form is Form.CONLLU:
-        return conllu.from_pieces(some, _called(path)).tagged(column or "upos")
-    return tagged.from_pieces(unmarked(some), _called(path), separator=separator)
+        return conllu.from_pieces(some, called(path)).tagged(column or "upos")
+    return tagged.from_pieces(unmarked(some), called(path), separator=separator)
 
 
 def _opened(path: str, form: Form | None) -> tuple[Form, Iterator[bytes]]:
     """What a file is, and its lines in pieces: it may be a pipe, which can be read but once."""
-    some = _pieces(path)
+    some = pieces_of(path)
     if form is None and path.removesuffix(".gz").endswith(".conllu"):
         form = Form.CONLLU
     head = b""
@@ -101,7 +101,8 @@ def _opened(path: str, form: Form | None) -> tuple[Form, Iterator[bytes]]:
     return form or Form.LINES, chain([head] if head else [], some)
 
 
-def _pieces(path: str) -> Iterator[bytes]:
+def pieces_of(path: str) -> Iterator[bytes]:
+    """Whole lines of a file (-: standard input), a piece at a time."""
     from softcount.corpus.lines import opened, whole_lines
 
     if path == "-":
@@ -113,7 +114,8 @@ def _pieces(path: str) -> Iterator[bytes]:
         yield from whole_lines(file)
 
 
-def _called(path: str) -> str:
+def called(path: str) -> str:
+    """A file as messages name it."""
     return STDIN if path == "-" else path
 
 

@@ -1,7 +1,8 @@
 """Trees of other shapes that say the same: chains as one label, and two children at most.
 
 What is done here can be undone. So labels must not have in them what marks the change: the joint of
-chains, @ at the start of a label, ^; tags of words may have the latter two.
+chains, @ at the start of a label, ^; tags of words may have the latter two (^ at their start only,
+if they are to tell what is above them).
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def _demand_joint(joint: str) -> None:
 
 
 # two children at most
-def right_binarised(tree: Tree, horizontal: int | None = None, vertical: int = 1) -> Tree:
+def right_binarised(
+    tree: Tree, horizontal: int | None = None, vertical: int = 1, *, tags: bool = False
+) -> Tree:
     """Of more than two children the first one, and a constituent that was made for the others.
 
     ``horizontal``  how many of the children before it the label of one that was made tells, those
@@ -83,19 +86,23 @@ def right_binarised(tree: Tree, horizontal: int | None = None, vertical: int = 1
                     so many others: a Markov process of this order (Klein and Manning 2003,
                     "Accurate unlexicalized parsing"). None keeps the probabilities of all rules
     ``vertical``    how many labels a label consists of: 1: its own; 2: that of the parent too
-                    (NP^S); 3: that of the grandparent too (NP^S^VP). Tags of words have their own
-                    only
+                    (NP^S); 3: that of the grandparent too (NP^S^VP)
+    ``tags``        whether this goes for tags of words, too (IN^PP); if not, they have their own
 
     `unbinarised` is the inverse. Labels of words that have no tags are the words.
 
     >>> from softcount.corpus.trees import tree
     >>> print(right_binarised(tree("(S (NP (DT the) (JJ old) (NN dog)) (VB barks))"), 1, 2))
     (S (NP^S (DT the) (@NP^S/DT (JJ old) (NN dog))) (VB barks))
+    >>> print(right_binarised(tree("(PP (IN of) (NP (NN ice)))"), 1, 2, tags=True))
+    (PP (IN^PP of) (NP^PP (NN^NP ice)))
     """
-    return _binarised(tree, horizontal, vertical, _to_the_right)
+    return _binarised(tree, horizontal, vertical, tags, _to_the_right)
 
 
-def left_binarised(tree: Tree, horizontal: int | None = None, vertical: int = 1) -> Tree:
+def left_binarised(
+    tree: Tree, horizontal: int | None = None, vertical: int = 1, *, tags: bool = False
+) -> Tree:
     """Of more than two children the last one, and a constituent that was made for the others.
 
     As `right_binarised`, but that labels tell of children behind.
@@ -104,11 +111,13 @@ def left_binarised(tree: Tree, horizontal: int | None = None, vertical: int = 1)
     >>> print(left_binarised(tree("(NP (DT a) (JJ b) (JJ c) (NN d))")))
     (NP (@NP/NN (@NP/JJ/NN (DT a) (JJ b)) (JJ c)) (NN d))
     """
-    return _binarised(tree, horizontal, vertical, _to_the_left)
+    return _binarised(tree, horizontal, vertical, tags, _to_the_left)
 
 
-def unbinarised(tree: Tree) -> Tree:
+def unbinarised(tree: Tree, *, tags: bool = False) -> Tree:
     """Without the constituents that binarising made, and labels without what is above them.
+
+    ``tags``  as `right_binarised` had it: whether tags of words tell what is above them
 
     >>> from softcount.corpus.trees import tree
     >>> print(unbinarised(tree("(S (NP^S (DT the) (@NP^S/DT (JJ old) (NN dog))) (VB barks))")))
@@ -124,7 +133,7 @@ def unbinarised(tree: Tree) -> Tree:
         if isinstance(step, str):
             holders[-1].append(step)
         elif step is not None:
-            labels.append("" if _is_made(step) else _own(step))
+            labels.append(plain_label(step.label, is_tag=step.is_preterminal, tags=tags) or "")
             if labels[-1]:
                 holders.append([])
         elif label := labels.pop():
@@ -137,12 +146,14 @@ Binarise = Callable[[str, Sequence[Tree | str], Sequence[str], int], Tree]
 """A label, children, their labels, and how many of these labels tell, as one tree."""
 
 
-def _binarised(tree: Tree, horizontal: int | None, vertical: int, binarise: Binarise) -> Tree:
+def _binarised(
+    tree: Tree, horizontal: int | None, vertical: int, tags: bool, binarise: Binarise
+) -> Tree:
     if horizontal is not None and not (_is_whole(horizontal) and horizontal >= 0):
         raise DataError(f"horizontal is {shown(horizontal)}", "give 0, 1, … or None for all")
     if not (_is_whole(vertical) and vertical >= 1):
         raise DataError(f"vertical is {shown(vertical)}", "give 1, 2, …")
-    labels = _with_those_above(tree, vertical)
+    labels = _with_those_above(tree, vertical, tags)
 
     def make(node: Tree, parts: list[Tree | str]) -> Tree:
         label = labels.pop()  # trees are folded from the last constituent on
@@ -176,22 +187,32 @@ def _is_made(node: Tree) -> bool:
     return node.label.startswith(MADE) and not node.is_preterminal
 
 
-def _own(node: Tree) -> str:
-    """A label without those of the constituents above."""
-    end = -1 if node.is_preterminal else node.label.find(ABOVE, 1)
-    return node.label if end < 0 else node.label[:end]
+def plain_label(label: str, *, is_tag: bool, tags: bool = False) -> str | None:
+    """A label without those of the constituents above; None if binarising made it.
+
+    ``is_tag``  whether it is the tag of a word
+    ``tags``    as `right_binarised` had it
+
+    >>> plain_label("NP^S", is_tag=False), plain_label("@NP^S/DT", is_tag=False)
+    ('NP', None)
+    """
+    if label.startswith(MADE) and not is_tag:
+        return None
+    end = -1 if is_tag and not tags else label.find(ABOVE, 1)
+    return label if end < 0 else label[:end]
 
 
-def _with_those_above(tree: Tree, vertical: int) -> list[str]:
+def _with_those_above(tree: Tree, vertical: int, tags: bool) -> list[str]:
     """The labels of all nodes, each with the nearest ones above it."""
     labels: list[str] = []
     ahead: list[tuple[Tree, tuple[str, ...]]] = [(tree, ())]
     while ahead:
         node, above = ahead.pop()
-        if node.is_preterminal:
+        if node.is_preterminal and not tags:
             labels.append(node.label)
             continue
-        if node.label.startswith(MADE) or ABOVE in node.label:
+        marked = node.label[1:] if node.is_preterminal else node.label
+        if ABOVE in marked or _is_made(node):
             raise DataError(
                 f"the label {shown(node.label)} looks as if it was binarised already",
                 f"use labels without {ABOVE}, and without {MADE} at the start",

@@ -105,3 +105,24 @@ def all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = None) -
 
 def _title(path: tuple[str, ...]) -> str:
     return f"{path[0]} given {', '.join(path[1:])}" if path[1:] else path[0]
+
+
+def outcome(fit: Fit | None) -> dict[str, float]:
+    """Where the kept run ended; nothing without a fit."""
+    if fit is None:
+        return {}
+    last = fit.trace[-1]
+    return {
+        "log_likelihood": last.log_likelihood,
+        "objective": last.objective,
+        "perplexity": last.perplexity,
+        "steps": last.step,
+    }
+
+
+def ended(fit: Fit | None) -> str:
+    """The same in a line."""
+    figures = outcome(fit)
+    steps = int(figures.pop("steps", 0))
+    told = [f"{name.replace('_', '-')} {value:,.4f}" for name, value in figures.items()]
+    return " · ".join([*told, f"{steps:,} step{'s' * (steps != 1)}"]) if told else ""

@@ -15,6 +15,7 @@ from softcount.models.sequences.core import MOVES
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.tables import visits
 from softcount.models.settings import smoothings
+from softcount.show.finding import ended, outcome
 from softcount.show.snippets import SPACE, clean
 from softcount.types import Array, Fit
 
@@ -70,22 +71,11 @@ class StatesShown:
     @property
     def outcome(self) -> dict[str, float]:
         """Where the kept run ended; nothing without a fit."""
-        if self.fit is None:
-            return {}
-        last = self.fit.trace[-1]
-        return {
-            "log_likelihood": last.log_likelihood,
-            "objective": last.objective,
-            "perplexity": last.perplexity,
-            "steps": last.step,
-        }
+        return outcome(self.fit)
 
     def ended(self) -> str:
         """The same in a line."""
-        figures = dict(self.outcome)
-        steps = int(figures.pop("steps", 0))
-        told = [f"{name.replace('_', '-')} {value:,.4f}" for name, value in figures.items()]
-        return " · ".join([*told, f"{steps:,} step{'s' * (steps != 1)}"]) if told else ""
+        return ended(self.fit)
 
     def as_tsv(self) -> str:
         """For programs: a state a line, its words between spaces; remarks as #."""

@@ -11,10 +11,12 @@ import numpy as np
 from softcount import store
 from softcount._version import __version__
 from softcount.corpus.numbering import Vocabulary
+from softcount.corpus.treebank import lowercase
 from softcount.corpus.treebank import trees as as_trees
 from softcount.errors import LearnerError, StoreError, shown
 from softcount.models import files
 from softcount.models.grammar import rule_files, starts
+from softcount.models.grammar.annotation import annotated
 from softcount.models.grammar.core import PCFGCore
 from softcount.models.grammar.dense import RULES, WORDS
 from softcount.models.grammar.dense_form import DenseForm
@@ -58,6 +60,7 @@ class PCFG(files.Stored, GrammarModel):
                         symbols, whose rules stay
     ``unknown``         whether words that were never seen may be parsed: by how words are used
                         that were seen once. Grammars given as texts know no such words
+    ``horizontal``, ``vertical``  of treebanks: see `PCFG.from_treebank`
     ``prune``           grammars of rules only: symbols that a coarse grammar takes to be less
                         probable than this are left out of charts; a sentence that is left without
                         a tree is gone through again in full. `pruning_loss` says what is lost
@@ -81,6 +84,8 @@ class PCFG(files.Stored, GrammarModel):
     smoothing: float | Mapping[str, float] = 0.0
     frozen: Any = None
     unknown: bool = True
+    horizontal: int | None = None
+    vertical: int = 1
     prune: float = 0.0
     lowercase: bool = False
     dtype: str = "float64"
@@ -103,11 +108,24 @@ class PCFG(files.Stored, GrammarModel):
         return model._as_given()
 
     @classmethod
-    def from_treebank(cls, trees: Any, sample_weight: Any = None, **settings: Any) -> Self:
+    def from_treebank(
+        cls,
+        trees: Any,
+        sample_weight: Any = None,
+        *,
+        horizontal: int | None = None,
+        vertical: int = 1,
+        **settings: Any,
+    ) -> Self:
         """A grammar of all rules that trees have, by how often they have them.
 
         ``trees``          trees, texts in Penn brackets, or None, which is passed over
         ``sample_weight``  how often each tree counts
+        ``horizontal``     how many neighbours to the left a part of a long right side knows; None:
+                           all, right sides stay whole
+        ``vertical``       how many labels a symbol consists of: 1: its own; 2: that of the
+                           constituent above, too (NP below S is not NP below VP). See
+                           `softcount.corpus.binarising`; users see plain labels
         ``settings``       see `PCFG`
 
         >>> model = PCFG.from_treebank(["(S (NP it) (VP rains))", "(S (NP he) (VP (VB snores)))"])
@@ -116,7 +134,12 @@ class PCFG(files.Stored, GrammarModel):
         """
         some = as_trees(trees)
         weights = None if sample_weight is None else sentence_weights(sample_weight, len(some))
-        return cls(rules=from_trees(some, weights), **settings)._as_given()
+        if settings.get("lowercase"):
+            some = some.changed(lowercase)
+        around: dict[str, Any] = {"horizontal": horizontal, "vertical": vertical}
+        if horizontal is not None or vertical != 1:
+            some = some.changed(lambda tree: annotated(tree, **around))
+        return cls(rules=from_trees(some, weights), **around, **settings)._as_given()
 
     def _as_given(self) -> Self:
         """With the rules' own probabilities."""
@@ -128,11 +151,10 @@ class PCFG(files.Stored, GrammarModel):
         return self
 
     def _rule_form(self) -> RuleForm:
-        if isinstance(self.rules, str):
-            return RuleForm.of(from_text(self.rules), self.unknown)
-        if not isinstance(self.rules, Rules):
+        rules = from_text(self.rules) if isinstance(self.rules, str) else self.rules
+        if not isinstance(rules, Rules):
             raise LearnerError(f"rules={shown(self.rules)}", "give a text, or use PCFG.from_rules")
-        return RuleForm.of(self.rules, self.unknown)
+        return RuleForm.of(rules, self.unknown, self.horizontal, self.vertical)
 
     # learning
     def fit(  # type: ignore[override]  # trees come with the sentences

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,8 @@ from softcount.models.grammar.dense import ROOT, RULES
 from softcount.models.grammar.pruning import Lost, lost
 from softcount.models.grammar.shards import Shard
 from softcount.models.grammar.tree_core import TreeCore
+from softcount.models.grammar.unknown import KNOWN, UnknownWords
 from softcount.types import Array, Counts, How, Params, Stats
-
-Unknown = Callable[[Sequence[str]], Array]
-"""p(word | symbol) of words that are in no rule, (words, symbols)."""
 
 
 class Ready(NamedTuple):
@@ -35,7 +33,7 @@ class RuleCore(TreeCore):
 
     Families: "root" (1, N) and "rules", one number a rule.
 
-    ``unknown``  what words that are in no rule may be; None: nothing
+    ``unknown``  what words may be that are in no rule; None: nothing
     """
 
     remedy = "look at its words and brackets, or give the grammar more rules"
@@ -46,7 +44,7 @@ class RuleCore(TreeCore):
         root: Family,
         rules: Family,
         own: Binarised,
-        unknown: Unknown | None = None,
+        unknown: UnknownWords | None = None,
         prune: float = 0.0,
     ) -> None:
         self.name, self.own, self.unknown, self.prune = name, own, unknown, prune
@@ -60,8 +58,11 @@ class RuleCore(TreeCore):
         chances, root = (np.asarray(params[name]) ** temper for name in (RULES, ROOT))
         return self.own.grammar(chances, root[0], shard.limits.allowed, best)
 
-    def ready(self, params: Params, shard: Shard, temper: float = 1.0) -> Ready:
-        """Sentences whose trees are not known, and chances of their words."""
+    def ready(self, params: Params, shard: Shard, temper: float = 1.0, known: float = 0.0) -> Ready:
+        """Sentences whose trees are not known, and chances of their words.
+
+        ``known``  how often known words were seen elsewhere, as it were: see `UnknownWords`
+        """
         free = np.ones(len(shard), np.bool_)
         if shard.trees is not None:
             free = np.diff(shard.trees.indptr) == 0
@@ -71,18 +72,21 @@ class RuleCore(TreeCore):
             sizes = np.diff(shard.first_spans)
             begins = np.where(sizes > 0, shard.first_spans[:-1], -1)[free]
         tokens = shard.text.observed[np.repeat(free, lengths)]
-        words = self._words(params, tokens, shard.text.new_words, temper)
+        words = self._words(params, tokens, shard.text.new_words, temper, known)
         text = rule_passes.text(lengths[free], begins, sets)
         return Ready(np.flatnonzero(free), text, words, shard.text.weights[free])
 
-    def _words(self, params: Params, tokens: Array, new: Sequence[str], temper: float) -> Words:
-        chances, known = np.asarray(params[RULES]), len(self.own.word_rows)
-        more = None if self.unknown is None or not len(new) else self.unknown(new)
-        if more is None:
-            rows = np.minimum(tokens, known).astype(np.int64)
-        else:  # the row after known words is that of words which cannot be
-            rows = np.where(tokens < known, tokens, tokens + 1).astype(np.int64)
-        return self.own.words(chances**temper, rows, None if more is None else more**temper)
+    def _words(
+        self, params: Params, tokens: Array, new: Sequence[str], temper: float, known: float
+    ) -> Words:
+        chances, n_rows = np.asarray(params[RULES]), len(self.own.word_rows)
+        if self.unknown is None:  # the row after those of known words has nothing
+            return self.own.words(chances**temper, np.minimum(tokens, n_rows).astype(np.int64))
+        kinds, at = np.unique(tokens, return_inverse=True)
+        texts = [*self.own.word_rows, *new]
+        words = [texts[kind] for kind in kinds.tolist()]
+        rows, more = self.unknown.placed(self.own, chances, words, known)
+        return self.own.words(chances**temper, rows[at], more**temper)
 
     # learning
     def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
@@ -117,9 +121,9 @@ class RuleCore(TreeCore):
         counts: dict[str, Counts] = {ROOT: used.root[None], RULES: used.rules}
         return {} if how.score_only else counts, logs[0], logs[1]
 
-    def logs(self, params: Params, shard: Shard, threads: int) -> Array:
+    def logs(self, params: Params, shard: Shard, threads: int, known: float = 0.0) -> Array:
         """log p of each sentence whose tree is not known; 0 of others."""
-        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
+        ready, grammar = self.ready(params, shard, known=known), self.grammar(params, shard)
         some = (ready.words, ready.text, ready.weights, threads, False, self.prune)
         logs = np.zeros(len(shard))
         logs[ready.numbers] = rule_passes.expected(self.own, grammar, *some).logs
@@ -133,7 +137,7 @@ class RuleCore(TreeCore):
 
     def lost(self, params: Params, shard: Shard, threads: int) -> Lost:
         """What sentences lose by what is left out."""
-        ready = self.ready(params, shard)
+        ready = self.ready(params, shard, known=KNOWN)
         tables = (np.asarray(params[RULES]), np.asarray(params[ROOT])[0])
         return lost(self.own, *tables, ready.words, ready.text, self.prune, threads)
 

@@ -14,6 +14,7 @@ from softcount.models.stored import AGAIN, numbers
 from softcount.types import Array
 
 SYMBOL, WORD = "s", "w"
+COUNTS = "counts"
 
 
 def facts(rules: Rules) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def facts(rules: Rules) -> dict[str, Any]:
 
 def arrays(rules: Rules) -> dict[str, Array]:
     """What rules have beside their probabilities, which are a table."""
-    return {}
+    return {} if rules.counts is None else {COUNTS: rules.counts}
 
 
 def rules(stored: store.Stored) -> Rules:
@@ -49,7 +50,11 @@ def rules(stored: store.Stored) -> Rules:
         raise StoreError("some symbols have no rules", AGAIN)
     if (chances < 0.0).any() or (top < 0.0).any():
         raise StoreError("some probabilities are negative", AGAIN)
-    made = Rules(found, chances, {symbol: float(top[place[symbol]]) for symbol in meta["roots"]})
+    counts = numbers(stored, COUNTS, (len(found),)) if COUNTS in stored.arrays else None
+    if counts is not None and not (counts > 0.0).all():
+        raise StoreError("rules were used less than never", AGAIN)
+    roots = {symbol: float(top[place[symbol]]) for symbol in meta["roots"]}
+    made = Rules(found, chances, roots, counts)
     check(made)
     return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -14,15 +15,17 @@ from softcount.corpus.trees import Tree
 from softcount.errors import DataError
 from softcount.families import Categorical, SparseCategorical
 from softcount.models.grammar import rule_passes
+from softcount.models.grammar.annotation import Annotation, annotated
 from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.dense import ROOT, RULES
 from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
 from softcount.models.grammar.risk import Links, most_expected, tree_of
-from softcount.models.grammar.rule_core import Ready, RuleCore, Unknown
+from softcount.models.grammar.rule_core import Ready, RuleCore
 from softcount.models.grammar.rule_forest import best_parses
 from softcount.models.grammar.rules import Rule, Rules, from_counts, rule_of
 from softcount.models.grammar.shards import Limits, Sentences
 from softcount.models.grammar.told import Bracket, Told, crossing
+from softcount.models.grammar.unknown import KNOWN, UnknownWords
 from softcount.models.sequences.knowledge import Sets
 from softcount.models.sequences.shards import Sentences as Texts
 from softcount.models.sequences.shards import Shard as Text
@@ -38,22 +41,37 @@ likely to be wrong than right."""
 class RuleForm:
     """A grammar of rules that users give.
 
-    ``own``      the rules, binarised
-    ``unknown``  what words that are in no rule may be; None: nothing
+    ``own``         the rules, binarised
+    ``unknown``     what words may be that are in no rule; None: nothing
+    ``horizontal``, ``vertical``  what symbols tell of what is around them: see `annotation`
     """
 
     own: Binarised
-    unknown: Unknown | None = None
+    unknown: UnknownWords | None = None
+    horizontal: int | None = None
+    vertical: int = 1
 
     @classmethod
-    def of(cls, rules: Rules, unknown: bool) -> RuleForm:
+    def of(cls, rules: Rules, unknown: bool, *around: Any) -> RuleForm:
         """A grammar, and whether words that are in no rule may be something."""
-        return cls(Binarised(rules))
+        own = Binarised(rules)
+        counted = unknown and rules.counts is not None
+        return cls(own, UnknownWords(rules) if counted else None, *around)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of symbols, by their numbers."""
-        return self.own.labels
+        return self.own.labels if self.annotation is None else self.annotation.labels
+
+    @cached_property
+    def annotation(self) -> Annotation | None:
+        """What users know of symbols that tell what is around them; None: symbols do not."""
+        if self.horizontal is None and self.vertical == 1:
+            return None
+        return Annotation(self.own.labels, self._tags, self.vertical)
+
+    def _shown(self, tree: Tree) -> Tree:
+        return tree if self.annotation is None else self.annotation.tree(tree)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -62,7 +80,7 @@ class RuleForm:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
+        return {label: number for number, label in enumerate(self.own.labels)}
 
     @cached_property
     def _rule_numbers(self) -> dict[Rule, int]:
@@ -81,11 +99,11 @@ class RuleForm:
 
     def core(self, choices: Choices) -> RuleCore:
         """What learns."""
-        demand_known(choices.frozen, (ROOT, RULES), self.labels)
+        demand_known(choices.frozen, (ROOT, RULES), self.own.labels)
         possible, held = (self.own.root > 0.0)[None], choices.held(ROOT, ["the only row"])
         root = Categorical(possible.shape, choices.rules, possible, held)
         prior = np.where(self._of_words, choices.words, choices.rules)
-        held = choices.held(RULES, self.labels)
+        held = choices.held(RULES, self.own.labels)
         rules = SparseCategorical(self.own.rules.indptr, prior, frozen=held)
         return RuleCore("PCFG", root, rules, self.own, self.unknown, choices.prune)
 
@@ -119,6 +137,8 @@ class RuleForm:
 
     def _entries(self, tree: Tree, where: str) -> list[int]:
         """The root and the rules of a tree, by their number among all parameters."""
+        if self.annotation is not None:
+            tree = annotated(tree, self.horizontal, self.vertical)
         root = self._numbers.get(tree.label)
         if root is None or self.own.root[root] == 0.0:
             raise DataError(
@@ -159,32 +179,37 @@ class RuleForm:
         labels: dict[tuple[int, int], set[int]] = {}
         for label, start, end in some:
             if label is not None:
-                labels.setdefault((start, end), set()).add(self._number(label))
+                labels.setdefault((start, end), set()).update(self._symbols(label))
         for (start, end), own in labels.items():
             if end == start + 1 and not own & self._tags:
                 own |= self._tags  # what is above the word is known, not its tag
             found[start * n - start * (start - 1) // 2 + end - start - 1] = sets.number(own)
         return found
 
-    def _number(self, label: str) -> int:
-        if label not in self._numbers:
+    def _symbols(self, label: str) -> set[int]:
+        """The symbols that have a label."""
+        if self.annotation is not None:
+            found = self.annotation.symbols(label)
+        else:
+            found = {self._numbers[label]} if label in self._numbers else set()
+        if not found:
             raise DataError(f"there is no symbol {label!r} in the rules", "look at the brackets")
-        return self._numbers[label]
+        return found
 
     # what it says of sentences
     def logs(self, asked: Asked) -> Array:
         """log p of each sentence."""
         core: RuleCore = asked.core
-        return core.logs(asked.params, asked.shard, asked.threads)
+        return core.logs(asked.params, asked.shard, asked.threads, KNOWN)
 
     def best(self, asked: Asked) -> tuple[list[Tree | None], Array]:
         """The best tree of each sentence, and log p of both."""
         ready, found = self._derived(asked, True, 1, 0)
-        trees = [
+        made = (
             self.own.tree(found.of(n), asked.text.sentence(n), ready.words)
             for n in range(len(asked.shard))
-        ]
-        return trees, found.logs
+        )
+        return [None if tree is None else self._shown(tree) for tree in made], found.logs
 
     def drawn(self, asked: Asked, stream: int, samples: int) -> list[list[Tree]]:
         """Trees drawn from the posterior of each sentence."""
@@ -193,14 +218,14 @@ class RuleForm:
         for n in range(len(asked.shard)):
             words, own = asked.text.sentence(n), range(n * samples, (n + 1) * samples)
             made = (self.own.tree(found.of(m), words, ready.words) for m in own)
-            trees.append([tree for tree in made if tree is not None])
+            trees.append([self._shown(tree) for tree in made if tree is not None])
         return trees
 
     def _derived(
         self, asked: Asked, best: bool, samples: int, stream: int
     ) -> tuple[Ready, rule_passes.Derived]:
         core: RuleCore = asked.core
-        ready = core.ready(asked.params, asked.shard)
+        ready = core.ready(asked.params, asked.shard, known=KNOWN)
         grammar = core.grammar(asked.params, asked.shard, best)
         about = (asked.shard.text.numbers, samples, stream, asked.threads, core.prune)
         return ready, rule_passes.derived(grammar, ready.words, ready.text, *about)
@@ -208,20 +233,21 @@ class RuleForm:
     def spans(self, asked: Asked) -> list[Spans]:
         """Expected spans of each sentence."""
         core: RuleCore = asked.core
-        ready = core.ready(asked.params, asked.shard)
+        ready = core.ready(asked.params, asked.shard, known=KNOWN)
         about = (core.grammar(asked.params, asked.shard), ready.words, ready.text)
-        return [Spans(*rule_passes.spans(self.own, *about, n)) for n in range(len(asked.shard))]
+        found = (Spans(*rule_passes.spans(self.own, *about, n)) for n in range(len(asked.shard)))
+        return [one if self.annotation is None else self.annotation.spans(one) for one in found]
 
     def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
         """The k best trees of each sentence with log p of each and the sentence."""
         core: RuleCore = asked.core
-        ready = core.ready(asked.params, asked.shard)
+        ready = core.ready(asked.params, asked.shard, known=KNOWN)
         grammar = core.grammar(asked.params, asked.shard, best=True)
         trees: list[list[tuple[float, Tree]]] = []
         for n, some in enumerate(best_parses(grammar, ready.words, ready.text, k)):
             words = asked.text.sentence(n)
             made = ((log_p, self.own.tree(codes, words, ready.words)) for log_p, codes in some)
-            trees.append([(log_p, tree) for log_p, tree in made if tree is not None])
+            trees.append([(p, self._shown(tree)) for p, tree in made if tree is not None])
         return trees
 
     def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:
@@ -231,7 +257,8 @@ class RuleForm:
 
     @cached_property
     def _links(self) -> Links:
-        return Links.of(self.own.rules)
+        links = Links.of(self.own.rules)
+        return links if self.annotation is None else self.annotation.links(links)
 
     def expected_rules(self, asked: Asked) -> dict[Rule, float]:
         """How often sentences are expected to use which rules."""
@@ -244,7 +271,7 @@ class RuleForm:
         """Rules whose probability is at least so much."""
         chances, root = np.asarray(params[RULES]), np.asarray(params[ROOT])[0]
         pairs = zip(self.own.rules.rules, chances.tolist(), strict=True)
-        tops = zip(self.labels, root.tolist(), strict=True)
+        tops = zip(self.own.labels, root.tolist(), strict=True)
         counts = {rule: p for rule, p in pairs if p >= least and p > 0.0}
         return from_counts(counts, {label: p for label, p in tops if p >= least and p > 0.0})
 
@@ -266,4 +293,4 @@ class RuleForm:
         for rule in reversed(used):
             parts = zip(rule.rhs, rule.is_word, strict=True)
             done.append(Tree(rule.lhs, tuple(x if word else done.pop() for x, word in parts)))
-        return done.pop()
+        return self._shown(done.pop())

@@ -29,8 +29,13 @@ class Rule:
     is_word: tuple[bool, ...]
 
     def __str__(self) -> str:
+        return f"{self.lhs} -> {self.right}"
+
+    @property
+    def right(self) -> str:
+        """What it consists of, words in quotes."""
         items = zip(self.rhs, self.is_word, strict=True)
-        return f"{self.lhs} -> {' '.join(_quoted(i) if word else i for i, word in items)}"
+        return " ".join(_quoted(item) if word else item for item, word in items)
 
     @property
     def is_unary(self) -> bool:
@@ -54,11 +59,13 @@ class Rules:
     ``rules``    those of one left side are together
     ``chances``  p(right side | left side)
     ``root``     p(symbol is the root of a tree), of the symbols that may be
+    ``counts``   how often rules were used, if somebody counted: `UnknownWords` goes by it
     """
 
     rules: tuple[Rule, ...]
     chances: Array
     root: Mapping[str, float]
+    counts: Array | None = None
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -90,11 +97,12 @@ def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rule
         by_left[rule.lhs].append((rule, count))
     total = math.fsum(root.values())
     sums = {left: math.fsum(n for _, n in some) for left, some in by_left.items()}
-    every = [(rule, n / sums[left]) for left, some in by_left.items() for rule, n in some]
+    every = [pair for some in by_left.values() for pair in some]
     return Rules(
         tuple(rule for rule, _ in every),
-        np.array([share for _, share in every]),
+        np.array([n / sums[rule.lhs] for rule, n in every]),
         {symbol: n / total for symbol, n in root.items()},
+        np.array([n for _, n in every]),
     )
 
 

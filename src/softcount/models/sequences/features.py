@@ -8,14 +8,12 @@ import numpy as np
 from scipy.sparse import csr_matrix, kron
 from scipy.sparse import identity as unit
 
+from softcount.corpus.looks import endings, marks
 from softcount.families import LogLinear
 from softcount.families.rows import log_softmax
 from softcount.models.sequences.emissions import Words
 from softcount.models.sequences.shards import Shard
 from softcount.types import Array
-
-SUFFIX = 3
-"""The longest ending that is looked at."""
 
 
 def features_of(word: str) -> Iterator[str]:
@@ -24,19 +22,8 @@ def features_of(word: str) -> Iterator[str]:
     >>> sorted(features_of("Re-elected2"))
     ['-', '-2', '-d2', '-ed2', '0', 'A']
     """
-    lower = word.lower()
-    for n in range(1, min(SUFFIX, len(lower)) + 1):
-        yield f"-{lower[-n:]}"
-    if word[:1].isupper():
-        yield "A"
-    if len(word) > 1 and word.isupper():
-        yield "AA"
-    if any(letter.isdigit() for letter in word):
-        yield "0"
-    if "-" in word[1:-1]:
-        yield "-"
-    if not any(letter.isalnum() for letter in word):
-        yield "."
+    yield from (f"-{ending}" for ending in endings(word))
+    yield from marks(word)
 
 
 class WordFeatures:
