@@ -44,6 +44,8 @@ def grammar(
     labels: o.Labels = False,
     trees: o.KnownTrees = None,
     keep_functions: o.KeepFunctions = False,
+    horizontal: o.Horizontal = None,
+    vertical: o.Vertical = 1,
     lowercase: o.Lowercase = False,
     max_length: o.MaxLength = None,
     init: o.Init = None,
@@ -74,7 +76,7 @@ def grammar(
     softcount grammar sentences.txt -n 20 -o grammar.softcount --report grammar.html > trees.txt
     softcount grammar sentences.txt --rules rules.txt --grammar-text learned.txt
     softcount grammar sentences.txt -n 15 --brackets known.txt --gold gold.mrg
-    softcount grammar --treebank wsj.mrg -o wsj.softcount
+    softcount grammar --treebank wsj.mrg --horizontal 1 --vertical 2 -o wsj.softcount
     softcount parse wsj.softcount new.txt
     """
     _refuse(ctx, n, rules, treebank, trees, learner)
@@ -99,7 +101,9 @@ def grammar(
 
         known = Known(rules, treebank, brackets, trees, labels, keep_functions)
         settings: dict[str, Any] = {"lowercase": lowercase, "engine": Local(threads)}
-        if treebank is None:
+        if treebank is not None:
+            settings |= {"horizontal": horizontal, "vertical": vertical}
+        else:
             settings |= {
                 "smoothing": prior_for(learner, smoothing),
                 "learner": learner_for(learner, max_iter, tol, n_init),
@@ -124,6 +128,9 @@ def _refuse(
     """Usage errors of options that do not go together."""
     if learner is LearnerName.SPECTRAL:
         raise typer.BadParameter("--learner spectral is for documents, and for softcount tag")
+    if treebank is None:
+        needs = ("horizontal", "vertical")
+        refuse_with(ctx, "a grammar without --treebank", needs, "they are about its rules")
     if treebank is not None:
         refuse_with(ctx, "--treebank", NOT_COUNTED, "its rules are counted, and nothing learned")
     elif rules is not None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FAILED, TAG = "FAILED", "XX"
 """The mark of a sentence without a tree, and what stands for the tags of its words."""
 SEPARATOR = " ||| "
+TOLD = 100
+"""Of so many sentences it is told what they lose by what is left out."""
 
 
 def say(remark: str) -> None:
@@ -122,6 +124,19 @@ def remark_on(failures: Sequence[int], total: int) -> str:
     return (
         f"{few_named(failures)} of {total:,} {are} no tree by this grammar, and "
         f"{'is' if len(failures) == 1 else 'are'} marked ({FAILED} …)"
+    )
+
+
+def remark_on_pruning(model: PCFG, text: Sequences) -> str:
+    """What the first sentences lose by what is left out; empty if nothing is."""
+    if not model.prune:
+        return ""
+    first = [text.sentence(n) for n in range(min(len(text), TOLD))]
+    lost = model.pruning_loss(first)
+    return (
+        f"--prune: of {lost.sentences} sentences, {lost.trees} have a less probable tree; log p is "
+        f"{lost.mean:.2g} lower on average, {lost.worst:.2g} at worst; {lost.again} were parsed "
+        "again with nothing left out"
     )
 
 

@@ -121,6 +121,25 @@ KeepFunctions = Annotated[
     ),
 ]
 
+Horizontal = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="With --treebank: a long rule is taken apart, its parts knowing N neighbours to the "
+        "left. Not given: rules as they are.",
+    ),
+]
+Vertical = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="With --treebank: symbols know N - 1 of those above them, so that NP below S is not "
+        "NP below VP. Trees have plain labels.",
+    ),
+]
+
 # how to learn
 Init = Annotated[
     Start | None,
@@ -218,6 +237,16 @@ Method_ = Annotated[
         parser=one_of(Method),
         help="viterbi: the most probable tree. brackets: that of the most expected brackets. "
         "labelled: of the most expected brackets with labels.",
+    ),
+]
+Prune = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=0.5,
+        metavar="P",
+        help="Grammars of rules: leave out what is less probable than P by a coarse grammar; 1e-5 "
+        "is twice as fast. What the first sentences lose by it is told.",
     ),
 ]
 KBest = Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from softcount import store
 from softcount.cli.progress import Progress
-from softcount.errors import StoreError
+from softcount.errors import LearnerError, StoreError
 
 if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
     from softcount.models.alignment.model import OneWay
@@ -132,12 +132,19 @@ def load_tagger(path: Path, threads: int | None) -> HMM:
     return HMM.restore(_stored(path, TAG), engine=Local(threads))
 
 
-def load_grammar(path: Path, threads: int | None) -> PCFG:
+def load_grammar(path: Path, threads: int | None, prune: float = 0.0) -> PCFG:
     """The model in a file, if it parses sentences."""
     from softcount.engines import Local
     from softcount.models.grammar import PCFG
 
-    return PCFG.restore(_stored(path, PARSE), engine=Local(threads))
+    given = {"prune": prune} if prune else {}  # if not, it is as the model has it
+    model = PCFG.restore(_stored(path, PARSE), engine=Local(threads), **given)
+    if prune and model.rules is None:
+        raise LearnerError(
+            f"--prune {prune:g}: nothing is left out of a dense grammar, as {path} has one",
+            "leave out --prune",
+        )
+    return model
 
 
 def _stored(path: Path, command: str) -> store.Stored:

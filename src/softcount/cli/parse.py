@@ -35,6 +35,7 @@ def parse(
     brackets: o.ParseBrackets = None,
     labels: o.Labels = False,
     gold: o.ParseGold = None,
+    prune: o.Prune = 0.0,
     threads: options.Threads = None,
 ) -> None:
     """Find the trees of sentences by a grammar.
@@ -58,7 +59,8 @@ def parse(
     with readable_errors():
         from softcount.cli.models import load_grammar
 
-        _Job(load_grammar(model, threads), file, method, k_best, draw, brackets, labels, gold).run()
+        grammar = load_grammar(model, threads, prune)
+        _Job(grammar, file, method, k_best, draw, brackets, labels, gold).run()
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class _Job:
         for text in self._batches():
             found, printed = self._parsed(text, None if reader is None else reader.take(text))
             print_text(printed)
+            if total == 0:
+                answers.say(answers.remark_on_pruning(self.model, text))
             self.failures.extend(found.failures)
             total += len(text)
             if gold is not None:

@@ -113,11 +113,13 @@ def grammar_shown(
     scores: Sequence[str] = (),
 ) -> GrammarShown:
     """The symbols of a grammar; ``trees``: what sentences were found to have."""
-    counts = _counted(trees)
-    total = counts.total()
     tables = model.params_
-    found = _dense(model, tables) if WORDS in tables else _of_rules(model)
-    each = zip(model.labels_, tables[ROOT][0].tolist(), found, strict=True)
+    is_dense = WORDS in tables
+    names = model.labels_ if is_dense else model.form_.own.labels
+    counts = _counted(trees if names == model.labels_ else None)  # trees have plain labels
+    total = counts.total()
+    found = _dense(model, tables) if is_dense else _of_rules(model, names)
+    each = zip(names, tables[ROOT][0].tolist(), found, strict=True)
     symbols = [
         SymbolShown(
             *(name, root),
@@ -150,17 +152,17 @@ def _best(row: Array, name: Any) -> Chances:
     return [(name(number), float(row[number])) for number in best if row[number] >= SMALLEST]
 
 
-def _of_rules(model: Any) -> Iterator[tuple[Chances, Chances]]:
-    rules: dict[str, list[tuple[str, float]]] = {label: [] for label in model.labels_}
-    words: dict[str, list[tuple[str, float]]] = {label: [] for label in model.labels_}
+def _of_rules(model: Any, names: Sequence[str]) -> Iterator[tuple[Chances, Chances]]:
+    rules: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
+    words: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
     grammar = model.grammar(0.0)
     for rule, chance in zip(grammar.rules, grammar.chances.tolist(), strict=True):
         if rule.is_word == (True,):
             words[rule.lhs].append((rule.rhs[0], chance))
         else:
             rules[rule.lhs].append((rule.right, chance))
-    for label in model.labels_:
-        yield _first(rules[label]), _first(words[label])
+    for name in names:
+        yield _first(rules[name]), _first(words[name])
 
 
 def _first(some: Chances) -> Chances:
