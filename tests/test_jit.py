@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +49,34 @@ def test_code_is_kept_until_any_kernel_changes(
 def test_sources_are_those_of_all_kernels() -> None:
     names = {name for name, _, _ in jit._sources()}
     assert {"jit.py", "products.py", "rows.py"} <= names
+
+
+NAMED = """
+from typing import Any, NamedTuple
+from softcount.kernels.jit import njit
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+def called():
+    return both(Pair(1, 2))
+
+@njit
+def both(pair):
+    return pair.left + pair.right
+"""
+
+
+def test_code_of_classes_that_are_no_more_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "named_code.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    path.write_text(NAMED)
+    named = importlib.import_module("named_code")
+    assert named.called() == 3
+    path.write_text(NAMED.replace("Pair", "Couple"))
+    monkeypatch.delitem(sys.modules, "named_code")
+    assert importlib.import_module("named_code").called() == 3
+    monkeypatch.delitem(sys.modules, "named_code")

@@ -9,7 +9,7 @@ import numpy as np
 from softcount.kernels.chart_steps import Grammar
 from softcount.kernels.inside_outside import Tally, Text, both_ways
 from softcount.kernels.jit import njit
-from softcount.kernels.span_pairs import cell
+from softcount.kernels.span_pairs import Charts, cell
 from softcount.types import Array
 
 
@@ -40,7 +40,6 @@ def _listed(
     return used
 
 
-@njit
 def shares_of(
     first: int,
     last: int,
@@ -64,6 +63,13 @@ def shares_of(
         np.empty(room, np.int32),
         np.empty(room),
     )
+    _write_down(c, out, n_nonterminals, least, found)
+    return found
+
+
+@njit
+def _write_down(c: Charts, out: Charts, n_nonterminals: int, least: float, found: Shares) -> None:
+    """All spans of all sentences."""
     used = 0
     for s in range(len(c.lengths)):
         n = c.lengths[s]
@@ -76,4 +82,3 @@ def shares_of(
                 given = (c.spans[at], out.spans[at], used, found)
                 used = _listed(i, i + w, 0, least, *given)
         found.borders[s + 1] = used
-    return found

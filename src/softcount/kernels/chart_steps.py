@@ -9,60 +9,72 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.kernels.jit import lean, njit
-from softcount.kernels.products import (
-    SIDE,
-    TALL,
-    add_cross,
-    add_product,
-    add_product_one,
-    cross,
-    cross_best,
+from softcount.kernels.jit import part
+from softcount.kernels.lanes import add_scaled
+from softcount.kernels.products import SIDE, TALL
+from softcount.kernels.span_pairs import Charts, cell, factor_of, gather, scatter
+from softcount.kernels.table_products import (
+    add_crosses,
+    add_row,
+    apply,
+    apply_best,
+    copy_row,
+    meet,
+    meet_best,
     multiply,
-    multiply_one,
-    raise_to_best,
-)
-from softcount.kernels.span_pairs import (
-    Charts,
-    gather,
-    scatter,
+    pitch,
+    raise_row,
 )
 from softcount.types import Array
 
 CHUNK = 24
-"""So many spans at a time: M and W of them should be near."""
+"""So many spans at a time, whole blocks of rows: M and W of them should be near."""
 
 
 class Pairs(NamedTuple):
-    """Rules with pairs of one kind on their right side.
+    """Rules with two leaves, or two spans, on their right side, in `softcount.kernels.products`'s
+    panels.
 
     ``up``    (pairs, nonterminals)
     ``down``  (nonterminals, pairs), with left symbols padded to a multiple of `SIDE`
-    ``wide``  how many right symbols there are, padded
     """
 
     up: Array
     down: Array
-    wide: int
+
+
+class Beside(NamedTuple):
+    """Rules with a leaf and a span on their right side, in panels.
+
+    ``given``  (leaf, (span, nonterminal)), the span's symbols padded to a multiple of `SIDE`
+    ``back``   ((span, nonterminal), leaf)
+    """
+
+    given: Array
+    back: Array
 
 
 class Grammar(NamedTuple):
-    """``root`` and ``single``: what sentences are, of several words and of one; rules by kind."""
+    """``root`` and ``single``: what sentences are, of several words and of one; rules by what is
+    on their right side; and all ``rules`` (nonterminals, symbols, symbols), without padding."""
 
     root: Array
     single: Array
     leaves: Pairs
-    leaf_first: Pairs
-    leaf_last: Pairs
+    leaf_first: Beside
+    leaf_last: Beside
     spans: Pairs
+    rules: Array
 
 
 class Room(NamedTuple):
-    """Where pairs of one kind are worked on: those of a span, and M and W of some spans."""
+    """Where pairs are worked on: those of a span; M and W of some spans, which are tables.
+
+    ``turned``  a W the other way round
+    """
 
     left: Array
     right: Array
-    factors: Array
     out_left: Array
     out_right: Array
     turned: Array
@@ -70,112 +82,220 @@ class Room(NamedTuple):
     pushed: Array
 
 
-@njit
-def room_for(pairs: Pairs, most: int, n_left: int, like: Array) -> Room:
-    rows = CHUNK * (pairs.down.shape[1] // pairs.wide)
-    return Room(
-        np.zeros((most, n_left), like.dtype),
-        np.zeros((most, pairs.wide), like.dtype),
-        np.zeros(most, like.dtype),
-        np.zeros((most, n_left), like.dtype),
-        np.zeros((most, pairs.wide), like.dtype),
-        np.zeros((pairs.wide, n_left), like.dtype),
-        np.zeros((rows, pairs.wide), like.dtype),
-        np.zeros((rows, pairs.wide), like.dtype),
-    )
+class Rooms(NamedTuple):
+    """Room for all that inside and outside need.
 
+    ``leaf_first``, ``leaf_last``  of each word, the table (span, nonterminal) of what it makes of
+                                   the span behind or before it
+    ``some``  numbers of some spans
+    ``words``  those of all words
+    ``one``   those of a single span
+    ``factors``  of some spans and all widths: see `softcount.kernels.span_pairs.factors_of`
+    ``sentences``, ``starts``  of the spans of one width
+    """
 
-class Spans(NamedTuple):
-    """Spans of one width: their sentences and first words."""
-
+    leaves: Room
+    spans: Room
+    leaf_first: Array
+    leaf_last: Array
+    some: Array
+    words: Array
+    one: Array
+    factors: Array
     sentences: Array
     starts: Array
 
 
-@lean
-def _meet(kind: int, w: int, i: int, s: int, q: int, best: bool, c: Charts, at: Room) -> int:
-    """M of the span of w words from i on, as number q; gives how many pairs it is made of."""
-    left, right, met = at.left, at.right, at.met
-    where = (c.lengths, c.leaf_of, c.span_of, c.leaves, c.spans, c.powers)
-    m = gather(kind, w, i, s, *where, left, right, at.factors)
-    rows = len(met) // CHUNK
-    for b in range(0, rows, SIDE):
+def padded_rows(n: int) -> int:
+    """A number of symbols, padded to a multiple of `SIDE`."""
+    return -(-n // SIDE) * SIDE
+
+
+def roomy(n: int, wide: int, dtype: Any) -> Array:
+    """Zeros (n, wide); blocks of `TALL` rows may go beyond their end."""
+    return np.zeros((n + TALL, wide), dtype)[:n]
+
+
+def _room(rows: int, wide: int, most: int, dtype: Any) -> Room:
+    return Room(
+        roomy(most, wide, dtype),
+        roomy(most, wide, dtype),
+        roomy(most, wide, dtype),
+        roomy(most, wide, dtype),
+        np.zeros((1, wide * wide), dtype),
+        np.zeros((CHUNK, pitch(rows, wide)), dtype),
+        np.zeros((CHUNK, pitch(rows, wide)), dtype),
+    )
+
+
+def rooms_for(c: Charts, grammar: Grammar) -> Rooms:
+    """For the sentences of a chart."""
+    n_words, widths = len(c.leaves), int(c.lengths.max()) + 1
+    n_high, n_symbols = grammar.rules.shape[:2]
+    high, low, dtype = len(grammar.root), len(grammar.single), grammar.root.dtype
+    rows = padded_rows(n_high)
+    return Rooms(
+        _room(padded_rows(n_symbols - n_high), low, 1, dtype),
+        _room(rows, high, widths, dtype),
+        roomy(n_words, pitch(rows, high), dtype),
+        roomy(n_words, pitch(rows, high), dtype),
+        np.zeros((CHUNK, high), dtype),
+        roomy(n_words, low, dtype),
+        np.zeros((1, high), dtype),
+        np.zeros((CHUNK, widths), dtype),
+        np.empty(n_words, np.int64),
+        np.empty(n_words, np.int64),
+    )
+
+
+@part
+def table_rows(table: Array, wide: int) -> int:
+    """How many rows of so many numbers the tables of a matrix have."""
+    return int((table.shape[1] - 1) // wide)
+
+
+@part
+def applied(n: int, left: Array, right: Array, depth: int, best: bool, out: Array) -> None:
+    """n rows times rules; or the ``best`` products. Whole blocks of rows are written."""
+    for q in range(0, n, TALL):
         if best:
-            cross_best(met, q * rows + b, left, b, right, 0, m)
+            apply_best(out, q, left, q, right, depth)
         else:
-            cross(met, q * rows + b, left, b, right, 0, m)
-    return m
+            apply(out, q, left, q, right, depth)
 
 
-@lean
+@part
 def up(
-    kind: int,
-    w: int,
-    first: int,
-    n: int,
-    spans: Spans,
-    c: Charts,
-    pairs: Pairs,
-    best: bool,
-    at: Room,
-    beta: Any,
+    w: int, first: int, n: int, c: Charts, pairs: Pairs, best: bool, at: Room, rooms: Rooms
 ) -> None:
-    """Add what pairs of one kind give to β of n spans; or take the ``best`` where it is more."""
+    """What pairs of two leaves, or two spans, make of n spans; or the ``best`` they make."""
+    rows = table_rows(at.met, at.right.shape[1])
     for q in range(n):
-        _meet(kind, w, spans.starts[first + q], spans.sentences[first + q], q, best, c, at)
-    met, whole = at.met.reshape(CHUNK, pairs.down.shape[1]), 0 if best else n - n % TALL
-    for q in range(0, whole, TALL):
-        add_product(beta, q, met, q, pairs.up, 0, len(pairs.up))
-    for q in range(whole, n):
+        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        m = gather(w, i, s, q, c, at.left, at.right, rooms.factors)
         if best:
-            raise_to_best(beta, q, met, q, pairs.up, 0, len(pairs.up))
+            meet_best(at.met, q, at.left, at.right, m, rows)
         else:
-            add_product_one(beta, q, met, q, pairs.up, 0, len(pairs.up))
+            meet(at.met, q, at.left, at.right, m, rows)
+    depth = len(pairs.up) * pairs.up.shape[1] // rooms.some.shape[1]
+    applied(n, at.met, pairs.up, depth, best, rooms.some)
 
 
-@lean
+@part
+def _leaf_and_span(w: int, i: int, s: int, last: int, c: Charts) -> tuple[int, int]:
+    """Of a span of w words, its first or ``last`` word and the span of the others: their places."""
+    leaf = c.leaf_of[s] + i + last * (w - 1)
+    return leaf, c.span_of[s] + cell(c.lengths[s], w - 1, i + 1 - last)
+
+
+@part
+def up_beside(w: int, first: int, n: int, c: Charts, best: bool, rooms: Rooms) -> None:
+    """Add what leaves and the spans beside them make of n spans; or take it where it is more."""
+    some, one = rooms.some, rooms.one
+    rows = table_rows(rooms.leaf_first, some.shape[1])
+    for q in range(n):
+        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        for last in range(2):
+            tables = rooms.leaf_last if last else rooms.leaf_first
+            leaf, place = _leaf_and_span(w, i, s, last, c)
+            copy_row(one, 0, c.spans, place, rooms.factors[q, w - 1 if last else 1])
+            if best:
+                raise_row(some, q, one, 0, tables, leaf, rows)
+            else:
+                add_row(some, q, one, 0, tables, leaf, rows)
+
+
+@part
+def down_beside(w: int, first: int, n: int, c: Charts, out: Charts, rooms: Rooms) -> None:
+    """Hand ω of n spans on to the spans beside their first and last words; tables are `turned`."""
+    some, one = rooms.some, rooms.one
+    rows = table_rows(rooms.leaf_first, some.shape[1])
+    for q in range(n):
+        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        for last in range(2):
+            copy_row(one, 0, some, q, rooms.factors[q, w - 1 if last else 1])
+            tables = rooms.leaf_last if last else rooms.leaf_first
+            leaf, place = _leaf_and_span(w, i, s, last, c)
+            add_row(out.spans, place, one, 0, tables, leaf, rows)
+
+
+@part
+def turned(tables: Array, wide: int) -> None:
+    """Exchange rows and columns of each table."""
+    for t in range(len(tables)):
+        for a in range(table_rows(tables, wide)):
+            for b in range(a):
+                above, below = tables[t, b * wide + a], tables[t, a * wide + b]
+                tables[t, b * wide + a], tables[t, a * wide + b] = below, above
+
+
+@part
 def down(
-    kind: int,
     w: int,
     first: int,
     n: int,
-    spans: Spans,
     c: Charts,
     out: Charts,
     pairs: Pairs,
     at: Room,
-    omega: Array,
+    rooms: Rooms,
     counts: Array,
 ) -> None:
-    """Hand ω of n spans on to their pairs of one kind, and count the rules."""
-    wide, rows = pairs.wide, pairs.down.shape[1] // pairs.wide
-    pushed, whole = at.pushed.reshape(CHUNK, rows * wide), n - n % TALL
-    for q in range(0, whole, TALL):
-        multiply(pushed, q, omega, q, pairs.down, 0, len(pairs.down))
-    for q in range(whole, n):
-        multiply_one(pushed, q, omega, q, pairs.down, 0, len(pairs.down))
-    met = at.met.reshape(CHUNK, rows * wide)
+    """Hand ω of n spans on to their pairs of two leaves, or two spans, and count the rules."""
+    depth = len(pairs.down) // (at.pushed.shape[1] // pairs.down.shape[1] - 1)
+    applied(n, rooms.some, pairs.down, depth, False, at.pushed)
+    rows = table_rows(at.met, at.right.shape[1])
     for q in range(n):
-        i, s = spans.starts[first + q], spans.sentences[first + q]
-        m = _meet(kind, w, i, s, q, False, c, at)
-        _hand_on(q, m, rows, wide, at)
-        where = (c.lengths, c.leaf_of, c.span_of, out.leaves, out.spans)
-        scatter(kind, w, i, s, *where, at.out_left, at.out_right, at.factors)
-    for a in range(0, omega.shape[1], SIDE):
-        add_cross(counts, a, omega, a, met, 0, n)
+        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        m = gather(w, i, s, q, c, at.left, at.right, rooms.factors)
+        meet(at.met, q, at.left, at.right, m, rows)
+        _hand_on(q, m, at)
+        scatter(w, i, s, q, out, at.out_left, at.out_right, rooms.factors)
+    add_crosses(counts, rooms.some, at.met, 0, n)
 
 
-@lean
-def _hand_on(q: int, m: int, rows: int, wide: int, at: Room) -> None:
+@part
+def _hand_on(q: int, m: int, at: Room) -> None:
     """β W and W β of m pairs, W being that of span q."""
-    pushed, turned, left, right = at.pushed, at.turned, at.left, at.right
+    wide = at.right.shape[1]
+    rows = table_rows(at.pushed, wide)
     for b in range(rows):
         for k in range(wide):
-            turned[k, b] = pushed[q * rows + b, k]
-    whole = m - m % TALL
-    for p in range(0, whole, TALL):
-        multiply(at.out_right, p, left, p, pushed, q * rows, rows)
-        multiply(at.out_left, p, right, p, turned, 0, wide)
-    for p in range(whole, m):
-        multiply_one(at.out_right, p, left, p, pushed, q * rows, rows)
-        multiply_one(at.out_left, p, right, p, turned, 0, wide)
+            at.turned[0, k * wide + b] = at.pushed[q, b * wide + k]
+    for p in range(0, m, TALL):
+        multiply(at.out_right, p, at.left, p, at.pushed, q, rows)
+        multiply(at.out_left, p, at.right, p, at.turned, 0, wide)
+
+
+@part
+def words_beside(last: int, c: Charts, out: Charts, at: Room, tables: Array) -> None:
+    """Σ ω(A) β(C) of all spans that begin, or end, with a word, C being what is beside it: such a
+    table of each word takes the place of that which inside made."""
+    rows = table_rows(tables, at.right.shape[1])
+    for s in range(len(c.lengths)):
+        n = c.lengths[s]
+        for word in range(n):
+            m = 0
+            for w in range(3, 1 + (word + 1 if last else n - word)):
+                i = word + 1 - w if last else word
+                _, place = _leaf_and_span(w, i, s, last, c)
+                whole = c.span_of[s] + cell(n, w, i)
+                factor = factor_of(c.powers[whole], c.powers[place])
+                if factor > 0.0:
+                    copy_row(at.left, m, c.spans, place, c.spans.dtype.type(factor))
+                    copy_row(at.right, m, out.spans, whole, c.spans.dtype.type(1.0))
+                    m += 1
+            meet(tables, c.leaf_of[s] + word, at.left, at.right, m, rows)
+
+
+@part
+def down_to_words(
+    tables: Array, back: Array, c: Charts, out: Charts, words: Array, counts: Array
+) -> None:
+    """Hand ω on to words, by the tables of `words_beside`, and count the rules."""
+    depth = len(back) * back.shape[1] // words.shape[1]
+    applied(len(words), tables, back, depth, False, words)
+    for r in range(len(words)):
+        add_scaled(out.leaves, r, words.dtype.type(1.0), words, r)
+    for first in range(0, len(tables), CHUNK):
+        add_crosses(counts, c.leaves, tables, first, min(CHUNK, len(tables) - first))

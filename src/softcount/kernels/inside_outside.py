@@ -11,25 +11,46 @@ products of symbols are added up first, and rules applied to the sums:
     ω(B, i, m) += Σ_C W(B, C) β(C, m, j)           ω(C, m, j) += Σ_B β(B, i, m) W(B, C)
 
 ω ∘ β are posteriors and Σ ω(A) M(B, C) R(A, B, C) expected rules. Whoever weighs a sentence weighs
-ω of its root. All of these are products of matrices (`softcount.kernels.products`), of some spans
-of one width at a time, from whichever sentences they come. Chances of words are divided by the
-largest of each word; for powers of two see `softcount.kernels.span_pairs`.
+ω of its root. Where one of two neighbours is a leaf, all that its word does to the spans beside it
+is in a table of that word, made once for all spans that begin with it (and so for those that end),
+
+    F(C, A) = Σ_B β(B, i, i + 1) R(A, B, C)        β(A, i, j) += Σ_C F(C, A) β(C, i + 1, j)
+
+and G(C, A) = Σ_j ω(A, i, j) β(C, i + 1, j) is all that outside needs for the word and its rules.
+These are products of matrices (`softcount.kernels.table_products`), of some spans of one width at a
+time, from whichever sentences they come. Chances of words are divided by the largest of each word;
+for powers of two see `softcount.kernels.span_pairs`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.kernels.chart_steps import CHUNK, Grammar, Room, Spans, down, room_for, up
-from softcount.kernels.jit import njit
-from softcount.kernels.span_pairs import LEAF_FIRST, LEAVES, SPANS, Charts, cell
+from softcount.kernels.chart_steps import (
+    CHUNK,
+    Grammar,
+    Rooms,
+    applied,
+    down,
+    down_beside,
+    down_to_words,
+    rooms_for,
+    roomy,
+    turned,
+    up,
+    up_beside,
+    words_beside,
+)
+from softcount.kernels.jit import njit, part
+from softcount.kernels.span_pairs import EMPTY, Charts, cell, factors_of, power_of
+from softcount.kernels.table_products import copy_row
 from softcount.types import Array
 
-EMPTY = 1 << 20
-"""The power of spans of a width of which there are none: they count for nothing beside others."""
+LEAST = -1010
+"""What is below 2 to this power, beside the largest product of two spans, is nothing."""
 
 
 class Text(NamedTuple):
@@ -65,59 +86,38 @@ class Tally(NamedTuple):
     spans: Array
 
 
-@njit
 def _charts(first: int, last: int, text: Text, grammar: Grammar) -> Charts:
     """Charts of sentences ``order[first]`` to ``order[last − 1]``, all zeros."""
-    size = last - first
-    lengths, leaf_of, span_of = (
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-    )
-    leaves = spans = 0
-    for s in range(size):
-        n = text.indptr[text.order[first + s] + 1] - text.indptr[text.order[first + s]]
-        lengths[s], leaf_of[s], span_of[s] = n, leaves, spans
-        leaves += n
-        spans += n * (n - 1) // 2
+    own = text.order[first:last]
+    lengths = text.indptr[own + 1] - text.indptr[own]
+    n_spans = lengths * (lengths - 1) // 2
     kind = grammar.root.dtype
     return Charts(
         lengths,
-        leaf_of,
-        span_of,
-        np.zeros((leaves, len(grammar.single)), kind),
-        np.zeros((spans, len(grammar.root)), kind),
-        np.zeros((size, lengths.max() + 1), np.int64),
+        np.cumsum(lengths) - lengths,
+        np.cumsum(n_spans) - n_spans,
+        roomy(lengths.sum(), len(grammar.single), kind),
+        np.zeros((n_spans.sum(), len(grammar.root)), kind),
+        np.full(n_spans.sum(), EMPTY, np.int64),
     )
 
 
-@njit
-def _rooms(longest: int, grammar: Grammar) -> tuple[Room, Room, Room, Room]:
-    """For each kind of pairs."""
-    k, t, like = len(grammar.root), len(grammar.single), grammar.root
-    return (
-        room_for(grammar.leaves, 1, t, like),
-        room_for(grammar.leaf_first, 1, t, like),
-        room_for(grammar.leaf_last, 1, k, like),
-        room_for(grammar.spans, longest, k, like),
-    )
-
-
-@njit
+@part
 def _load(first: int, text: Text, c: Charts, logs: Array) -> None:
     """Chances of words, the largest of each being one; its logarithm goes to ``logs``."""
     for s in range(len(c.lengths)):
         sentence = text.order[first + s]
         for i in range(c.lengths[s]):
-            row = text.table[text.rows[text.indptr[sentence] + i]]
-            top = row.max()
+            row, top = text.rows[text.indptr[sentence] + i], 0.0
+            for k in range(text.table.shape[1]):
+                top = max(top, text.table[row, k])
             logs[sentence] += math.log(top) if top > 0.0 else -np.inf
             if top > 0.0:
-                for k in range(len(row)):
-                    c.leaves[c.leaf_of[s] + i, k] = row[k] / top
+                for k in range(text.table.shape[1]):
+                    c.leaves[c.leaf_of[s] + i, k] = text.table[row, k] / top
 
 
-@njit
+@part
 def _set_of(s: int, w: int, i: int, first: int, text: Text, n: int) -> int:
     """What is known of a span."""
     if not len(text.sets):
@@ -125,126 +125,124 @@ def _set_of(s: int, w: int, i: int, first: int, text: Text, n: int) -> int:
     return int(text.sets[text.limits[text.order[first + s]] + cell(n, w, i)])
 
 
-@njit
-def _of_width(w: int, first: int, text: Text, c: Charts, into: Spans) -> int:
-    """The spans of w words that may be; gives their number."""
+@part
+def _of_width(w: int, first: int, text: Text, c: Charts, found: bool, rooms: Rooms) -> int:
+    """The spans of w words that may be, or that were found to be; gives their number."""
     n = 0
     for s in range(len(c.lengths)):
         for i in range(c.lengths[s] - w + 1):
-            known = _set_of(s, w, i, first, text, c.lengths[s])
-            if known == 0 or text.allowed[known].any():
-                into.sentences[n], into.starts[n] = s, i
+            known, some = _set_of(s, w, i, first, text, c.lengths[s]), False
+            for k in range(text.allowed.shape[1]):
+                some |= text.allowed[known, k] > 0.0
+            if some and (not found or power_of(w, i, s, c) < EMPTY):
+                rooms.sentences[n], rooms.starts[n] = s, i
                 n += 1
     return n
 
 
-@njit
-def _kinds(w: int) -> tuple[int, int]:
-    """The first kind of pairs that make up spans of w words, and the end of these kinds."""
-    if w == 2:
-        return LEAVES, LEAVES + 1
-    return LEAF_FIRST, SPANS + (1 if w > 3 else 0)
-
-
-@njit
-def _first_power(w: int, powers: Array) -> int:
-    """The power at which no product of two spans that make up one of w words is above one."""
-    least = powers[1] + powers[w - 1]
-    for m in range(2, w // 2 + 1):
-        least = min(least, powers[m] + powers[w - m])
+@part
+def _first_power(w: int, i: int, s: int, c: Charts) -> int:
+    """The power at which no product of two that make up a span is above one."""
+    least = power_of(w - 1, i + 1, s, c)
+    for m in range(2, w):
+        least = min(least, power_of(m, i, s, c) + power_of(w - m, i + m, s, c))
     return int(least)
 
 
 @njit
-def _inside(
+def _filled(
     first: int,
     text: Text,
     c: Charts,
     grammar: Grammar,
     best: bool,
-    rooms: tuple[Room, Room, Room, Room],
-    spans: Spans,
+    rooms: Rooms,
+    logs: Array,
 ) -> None:
     """β of all spans; or the chance of the best tree of each."""
-    beta = np.empty((CHUNK, len(grammar.root)), grammar.root.dtype)
-    pairs = (grammar.leaves, grammar.leaf_first, grammar.leaf_last, grammar.spans)
-    for w in range(2, c.lengths.max() + 1):
-        n_spans = _of_width(w, first, text, c, spans)
-        for s in range(len(c.lengths)):
-            if w <= c.lengths[s]:
-                c.powers[s, w] = _first_power(w, c.powers[s])
+    _load(first, text, c, logs)
+    for last in range(2):
+        rules = grammar.leaf_last.given if last else grammar.leaf_first.given
+        tables = rooms.leaf_last if last else rooms.leaf_first
+        depth = len(rules) // (tables.shape[1] // rules.shape[1] - 1)
+        applied(len(c.leaves), c.leaves, rules, depth, best, tables)
+    for w in range(2, rooms.factors.shape[1]):
+        n_spans = _of_width(w, first, text, c, False, rooms)
+        pairs, at = (grammar.leaves, rooms.leaves) if w == 2 else (grammar.spans, rooms.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
-            beta[:] = 0.0
-            for kind in range(*_kinds(w)):
-                up(kind, w, q, n, spans, c, pairs[kind], best, rooms[kind], beta)
-            _store(w, q, n, first, text, spans, c, beta)
-        _scale(w, c)
+            for r in range(q, q + n):
+                s, i = rooms.sentences[r], rooms.starts[r]
+                c.powers[c.span_of[s] + cell(c.lengths[s], w, i)] = _first_power(w, i, s, c)
+            factors_of(w, q, n, c, rooms)
+            if w == 3:
+                rooms.some[:] = 0.0
+            else:
+                up(w, q, n, c, pairs, best, at, rooms)
+            if w > 2:
+                up_beside(w, q, n, c, best, rooms)
+            _store(w, q, n, first, text, rooms, c)
 
 
-@njit
 def inside(
     first: int, last: int, text: Text, grammar: Grammar, best: bool, logs: Array
-) -> tuple[Charts, tuple[Room, Room, Room, Room], Spans]:
+) -> tuple[Charts, Rooms]:
     """Charts of sentences ``order[first]`` to ``order[last − 1]``; ``logs`` gets their words'."""
     c = _charts(first, last, text, grammar)
-    rooms = _rooms(c.lengths.max(), grammar)
-    spans = Spans(np.empty(len(c.leaves), np.int64), np.empty(len(c.leaves), np.int64))
-    _load(first, text, c, logs)
-    _inside(first, text, c, grammar, best, rooms, spans)
-    return c, rooms, spans
+    rooms = rooms_for(c, grammar)
+    _filled(first, text, c, grammar, best, rooms, logs)
+    return c, rooms
 
 
-@njit
-def _store(
-    w: int, q: int, n: int, first: int, text: Text, spans: Spans, c: Charts, beta: Array
-) -> None:
-    """Put β of spans where it belongs, as far as its symbols may be."""
+@part
+def _store(w: int, q: int, n: int, first: int, text: Text, rooms: Rooms, c: Charts) -> None:
+    """Put β of spans where it belongs, as far as its symbols may be, the largest of each span
+    being below one by less than a power of two."""
+    some = rooms.some
     for r in range(n):
-        s, i = spans.sentences[q + r], spans.starts[q + r]
+        s, i = rooms.sentences[q + r], rooms.starts[q + r]
         known = _set_of(s, w, i, first, text, c.lengths[s])
-        place = c.span_of[s] + cell(c.lengths[s], w, i)
-        for k in range(beta.shape[1]):
-            c.spans[place, k] = beta[r, k] * text.allowed[known, k]
+        place, top = c.span_of[s] + cell(c.lengths[s], w, i), 0.0
+        for k in range(some.shape[1]):
+            some[r, k] *= text.allowed[known, k]
+            top = max(top, some[r, k])
+        power = math.frexp(top)[1]
+        if top == 0.0 or power < LEAST:
+            c.powers[place] = EMPTY
+            continue
+        c.powers[place] -= power
+        copy_row(c.spans, place, some, r, some.dtype.type(math.ldexp(1.0, -power)))
 
 
-@njit
-def _scale(w: int, c: Charts) -> None:
-    """Bring the largest number of each sentence's spans of w words below one, by a power of two."""
-    for s in range(len(c.lengths)):
-        if w <= c.lengths[s]:
-            begin = c.span_of[s] + cell(c.lengths[s], w, 0)
-            own = c.spans[begin : begin + c.lengths[s] - w + 1]
-            power = math.frexp(own.max())[1] if own.max() > 0.0 else -EMPTY
-            c.powers[s, w] -= power
-            if power > -EMPTY:
-                own *= own.dtype.type(math.ldexp(1.0, -power))
-
-
-@njit
 def _at_root(
-    first: int, text: Text, c: Charts, out: Charts, grammar: Grammar, tally: Tally
+    own: Array, text: Text, c: Charts, out: Charts, grammar: Grammar, tally: Tally
 ) -> None:
     """log p of sentences; ω of their roots, and expected ones."""
-    for s in range(len(c.lengths)):
-        sentence, n = text.order[first + s], c.lengths[s]
-        if n == 1:
-            weights, beta, omega = grammar.single, c.leaves[c.leaf_of[s]], out.leaves[c.leaf_of[s]]
-            counts = tally.single
-        else:
-            place = c.span_of[s] + cell(n, n, 0)
-            weights, beta, omega = grammar.root, c.spans[place], out.spans[place]
-            counts = tally.root
-        total = 0.0
-        for k in range(len(weights)):
-            total += weights[k] * beta[k]
-        if total <= 0.0:
-            tally.logs[sentence] = -np.inf
-            continue
-        tally.logs[sentence] += math.log(total) - c.powers[s, n] * math.log(2.0)
-        for k in range(len(weights)):
-            omega[k] = weights[k] * text.weights[sentence] / total
-            counts[k] += omega[k] * beta[k]
+    tops = c.span_of + c.lengths * (c.lengths - 1) // 2 - 1
+    longer = (c.lengths > 1, tops, grammar.root, c.spans, out.spans, tally.root)
+    single = (c.lengths == 1, c.leaf_of, grammar.single, c.leaves, out.leaves, tally.single)
+    no_powers = np.zeros(len(c.leaves), np.int64)
+    for which, places, chances, beta, omega, counts in (longer, single):
+        some, at = own[which], places[which]
+        shares = chances * beta[at]
+        totals = shares.sum(axis=1, dtype=np.float64)
+        powers = (no_powers if beta is c.leaves else c.powers)[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tally.logs[some] += np.log(totals) - powers * math.log(2.0)
+            weights = np.where(totals > 0.0, text.weights[some] / totals, 0.0)[:, None]
+        omega[at] = chances * weights
+        counts += (shares * weights).sum(axis=0)
+
+
+@part
+def _limit(w: int, first: int, text: Text, out: Charts) -> None:
+    """Spans of w words count as far as their symbols may be."""
+    for s in range(len(out.lengths)):
+        for i in range(out.lengths[s] - w + 1):
+            known = _set_of(s, w, i, first, text, out.lengths[s])
+            place = out.span_of[s] + cell(out.lengths[s], w, i)
+            for k in range(out.spans.shape[1]):
+                out.spans[place, k] *= text.allowed[known, k]
 
 
 @njit
@@ -254,67 +252,60 @@ def _outside(
     c: Charts,
     out: Charts,
     grammar: Grammar,
-    rooms: tuple[Room, Room, Room, Room],
-    spans: Spans,
+    rooms: Rooms,
     counts: tuple[Array, Array, Array, Array],
 ) -> None:
     """ω of all spans and leaves, and expected rules."""
-    omega = np.empty((CHUNK, len(grammar.root)), grammar.root.dtype)
-    pairs = (grammar.leaves, grammar.leaf_first, grammar.leaf_last, grammar.spans)
-    for w in range(c.lengths.max(), 1, -1):
-        n_spans = _of_width(w, first, text, c, spans)
+    turned(rooms.leaf_first, c.spans.shape[1])
+    turned(rooms.leaf_last, c.spans.shape[1])
+    for w in range(rooms.factors.shape[1] - 1, 1, -1):
+        n_spans = _of_width(w, first, text, c, True, rooms)
+        _limit(w, first, text, out)
+        pairs, at = (grammar.leaves, rooms.leaves) if w == 2 else (grammar.spans, rooms.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
+            factors_of(w, q, n, c, rooms)
             for r in range(n):
-                s, i = spans.sentences[q + r], spans.starts[q + r]
-                known = _set_of(s, w, i, first, text, c.lengths[s])
-                place = c.span_of[s] + cell(c.lengths[s], w, i)
-                for k in range(omega.shape[1]):
-                    omega[r, k] = out.spans[place, k] * text.allowed[known, k]
-            for kind in range(*_kinds(w)):
-                given = (pairs[kind], rooms[kind], omega, counts[kind])
-                down(kind, w, q, n, spans, c, out, *given)
+                s = rooms.sentences[q + r]
+                place = c.span_of[s] + cell(c.lengths[s], w, rooms.starts[q + r])
+                copy_row(rooms.some, r, out.spans, place, out.spans.dtype.type(1.0))
+            if w != 3:
+                down(w, q, n, c, out, pairs, at, rooms, counts[0 if w == 2 else 3])
+            if w > 2:
+                down_beside(w, q, n, c, out, rooms)
+    for last in range(2):
+        back = grammar.leaf_last.back if last else grammar.leaf_first.back
+        tables = rooms.leaf_last if last else rooms.leaf_first
+        words_beside(last, c, out, rooms.spans, tables)
+        down_to_words(tables, back, c, out, rooms.words, counts[1 + last])
 
 
 @njit
-def _note_words(first: int, text: Text, c: Charts, out: Charts, tally: Tally) -> None:
-    """Add posteriors of preterminals to the tally."""
-    for s in range(len(c.lengths)):
-        token = text.indptr[text.order[first + s]]
-        for i in range(c.lengths[s]):
-            leaf = c.leaf_of[s] + i
-            for k in range(c.leaves.shape[1]):
-                tally.words[tally.into[token + i], k] += out.leaves[leaf, k] * c.leaves[leaf, k]
+def _add_rows(some: Array, numbers: Array, into: Array) -> None:
+    for r in range(len(some)):
+        for k in range(some.shape[1]):
+            into[numbers[r], k] += some[r, k]
 
 
-@njit
 def both_ways(
     first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
 ) -> tuple[Charts, Charts]:
     """β and, if there is counting, ω of sentences: see `gone_through`."""
-    c, rooms, spans = inside(first, last, text, grammar, False, tally.logs)
-    nothing = (np.zeros_like(c.leaves), np.zeros_like(c.spans))
-    out = Charts(c.lengths, c.leaf_of, c.span_of, *nothing, c.powers)
-    _at_root(first, text, c, out, grammar, tally)
-    if not counting:
-        return c, out
-    like = grammar.root
-    counts = (
-        np.zeros(tally.leaves.shape, like.dtype),
-        np.zeros(tally.leaf_first.shape, like.dtype),
-        np.zeros(tally.leaf_last.shape, like.dtype),
-        np.zeros(tally.spans.shape, like.dtype),
-    )
-    _outside(first, text, c, out, grammar, rooms, spans, counts)
-    tally.leaves[:] += counts[0]
-    tally.leaf_first[:] += counts[1]
-    tally.leaf_last[:] += counts[2]
-    tally.spans[:] += counts[3]
-    _note_words(first, text, c, out, tally)
+    c, rooms = inside(first, last, text, grammar, False, tally.logs)
+    out = c._replace(leaves=np.zeros_like(c.leaves), spans=np.zeros_like(c.spans))
+    own = text.order[first:last]
+    _at_root(own, text, c, out, grammar, tally)
+    if counting:
+        into = (tally.leaves, tally.leaf_first, tally.leaf_last, tally.spans)
+        counts: Any = tuple(np.zeros(some.shape, grammar.root.dtype) for some in into)
+        _outside(first, text, c, out, grammar, rooms, counts)
+        for total, some in zip(into, counts, strict=True):
+            total += some
+        tokens = np.repeat(text.indptr[own] - c.leaf_of, c.lengths) + np.arange(len(c.leaves))
+        _add_rows(out.leaves * c.leaves, tally.into[tokens], tally.words)
     return c, out
 
 
-@njit
 def gone_through(
     first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
 ) -> None:

@@ -21,7 +21,7 @@ def njit(function: F, **options: Any) -> F:
     try:
         compiled: Any = numba.njit(nogil=True, cache=True, **options)(function)
         index = compiled._cache._cache_file
-        index._version = (index._version, _sources())
+        index._version = (index._version, index._source_stamp, _sources())
     except RuntimeError:
         compiled = numba.njit(nogil=True, **options)(function)
     return compiled  # type: ignore[no-any-return]
@@ -53,3 +53,11 @@ def lean(function: F) -> F:
 def merged(function: F) -> F:
     """As `lean`, and made a part of its callers."""
     return njit(function, error_model="numpy", forceinline=True)
+
+
+def part(function: F) -> F:
+    """As `lean`, for what compiled code alone calls: nothing is made for calls from Python, and
+    nothing kept on disk, for its callers are."""
+    unwrapped: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", **unwrapped)(function)
+    return compiled  # type: ignore[no-any-return]

@@ -23,6 +23,8 @@ REGISTERS = 12
 
 Number = Callable[[int, Any], Any]
 """The number of row r (known when compiling) and column k."""
+At = Callable[[Any], list[Any]]
+"""Where the vectors of row k are."""
 Join = Callable[[Any, Any, Any, Any], Any]
 """How a product joins what was there: (builder, factor, factor, before)."""
 
@@ -94,14 +96,25 @@ def product(
     Or whatever joins products to what was before.
     """
     builder = right.builder
+
+    def at(k: Any) -> list[Any]:
+        row = builder.gep(right.base, [builder.add(builder.mul(k, right.vectors), begin)])
+        return [builder.gep(row, [const(c)]) for c in range(len(before[0]))]
+
+    return summed(right, n, at, number, before, join)
+
+
+def summed(
+    right: Matrix, n: Any, at: At, number: Number, before: list[list[Any]], join: Join
+) -> list[list[Any]]:
+    """`product`, the vectors of row k being at places ``at(k)``."""
+    builder = right.builder
     sums = [[cgutils.alloca_once(builder, right.vector) for _ in row] for row in before]
     for row, own in zip(before, sums, strict=True):
         for value, total in zip(row, own, strict=True):
             builder.store(value, total)
     with cgutils.for_range(builder, n) as loop:
-        row = builder.gep(right.base, [builder.add(builder.mul(loop.index, right.vectors), begin)])
-        places = [builder.gep(row, [const(c)]) for c in range(len(sums[0]))]
-        values = [builder.load(place, align=4) for place in places]
+        values = [builder.load(place, align=4) for place in at(loop.index)]
         for r, own in enumerate(sums):
             factor = splat(builder, number(r, loop.index))
             for value, total in zip(values, own, strict=True):
@@ -129,7 +142,12 @@ def over_products(
     in_blocks(builder, right.vectors, block, columns_of(right.vector, height))
 
 
-def _cross(join: Join, anew: bool, out: Any, left: Any, right: Any) -> Any:
+@intrinsic
+def add_cross(
+    typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
+) -> Any:
+    """``out[o + r] += Σ_t left[t, i + r] · right[t]`` for r < `SIDE`, n numbers t from ``first``
+    on."""
     size = types.intp
     signature = types.void(out, size, left, size, right, size, size)
 
@@ -145,80 +163,14 @@ def _cross(join: Join, anew: bool, out: Any, left: Any, right: Any) -> Any:
             column = builder.add(args[3], const(r))
             return columns.number(0, builder.add(builder.mul(t, stride), column))
 
-        _joined(matrix, args[6], number, here, SIDE, join, anew)
+        def block(begin: Any, count: int) -> None:
+            places = [builder.add(begin, const(c)) for c in range(count)]
+            before = [[here.load(r, at) for at in places] for r in range(SIDE)]
+            for r, row in enumerate(product(matrix, args[6], begin, number, before)):
+                for value, at in zip(row, places, strict=True):
+                    here.store(value, r, at)
+
+        in_blocks(builder, matrix.vectors, block, columns_of(matrix.vector, SIDE))
         return context.get_dummy_value()
 
     return signature, code
-
-
-def _joined(
-    right: Matrix, n: Any, number: Number, here: Rows, height: int, join: Join, anew: bool
-) -> None:
-    """Store `product` in rows, or what it makes of them."""
-    builder = right.builder
-
-    def block(begin: Any, count: int) -> None:
-        places = [builder.add(begin, const(c)) for c in range(count)]
-        if anew:
-            before = [[zeros(right.vector)] * count] * height
-        else:
-            before = [[here.load(r, at) for at in places] for r in range(height)]
-        for r, row in enumerate(product(right, n, begin, number, before, join)):
-            for value, at in zip(row, places, strict=True):
-                here.store(value, r, at)
-
-    in_blocks(builder, right.vectors, block, columns_of(right.vector, height))
-
-
-def _crossing(join: Join, anew: bool) -> Any:
-    def step(
-        typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-    ) -> Any:
-        return _cross(join, anew, out, left, right)
-
-    return intrinsic(step)
-
-
-cross = _crossing(fused, anew=True)
-"""``out[o + r] = Σ_t left[t, i + r] · right[t]`` for r < `SIDE`, n numbers t from ``first`` on."""
-add_cross = _crossing(fused, anew=False)
-"""`cross`, added to what is there."""
-cross_best = _crossing(largest, anew=True)
-"""`cross` with the largest product in place of their sum."""
-
-
-def _multiply(height: int, join: Join, anew: bool, out: Any, left: Any, right: Any) -> Any:
-    size = types.intp
-    signature = types.void(out, size, left, size, right, size, size)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target, source, matrix = (
-            Matrix(context, builder, signature.args[i], args[i]) for i in (0, 2, 4)
-        )
-        here, rows = Rows.from_(target, args[1], height), Rows.from_(source, args[3], height)
-        matrix.base = matrix.row(args[5])
-        _joined(matrix, args[6], rows.number, here, height, join, anew)
-        return context.get_dummy_value()
-
-    return signature, code
-
-
-def _multiplying(height: int, join: Join, anew: bool) -> Any:
-    def step(
-        typing: Any, out: Any, o: Any, left: Any, i: Any, right: Any, first: Any, n: Any
-    ) -> Any:
-        return _multiply(height, join, anew, out, left, right)
-
-    return intrinsic(step)
-
-
-multiply = _multiplying(TALL, fused, anew=True)
-"""``out[o + r] = Σ_k left[i + r, k] · right[first + k]`` for r < `TALL` and k < n."""
-multiply_one = _multiplying(1, fused, anew=True)
-"""`multiply` of a single row."""
-add_product = _multiplying(TALL, fused, anew=False)
-"""`multiply`, added to what is there."""
-add_product_one = _multiplying(1, fused, anew=False)
-"""`add_product` of a single row."""
-raise_to_best = _multiplying(1, largest, anew=False)
-"""`add_product_one` with the largest in place of sums."""

@@ -1,23 +1,24 @@
 """Charts of sentences, and the pairs of neighbouring spans that a span is made of.
 
 A sentence of n words has n leaves and n (n − 1) / 2 spans of two words or more, the short ones
-first. A leaf has preterminals, a longer span has nonterminals; so there are four kinds of pairs:
-two leaves, a leaf and a span, a span and a leaf, two spans.
+first. A leaf has preterminals, a longer span has nonterminals.
 
-Numbers of spans are kept times powers of two, one for each sentence and width: products of two have
-to be brought to that of their span, which rounds nothing.
+Numbers of spans are kept times powers of two, one for each span: products of two have to be brought
+to that of their span, which rounds nothing.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from softcount.kernels.jit import lean, merged
+from softcount.kernels.jit import njit, part
+from softcount.kernels.lanes import add_scaled
+from softcount.kernels.table_products import copy_row
 from softcount.types import Array
 
-LEAVES, LEAF_FIRST, LEAF_LAST, SPANS = 0, 1, 2, 3
-"""The kinds of pairs."""
+EMPTY = 1 << 20
+"""The power of spans that cannot be: they count for nothing beside others."""
 
 
 class Charts(NamedTuple):
@@ -27,7 +28,7 @@ class Charts(NamedTuple):
     ``leaf_of``, ``span_of``  the first leaf, and the first span, of each sentence
     ``leaves``   (words, preterminals)
     ``spans``    (spans, nonterminals): see `cell`
-    ``powers``   (sentences, widths): spans are kept times 2 to that power
+    ``powers``   (spans,): each is kept times 2 to that power; `EMPTY` if it cannot be
     """
 
     lengths: Array
@@ -38,7 +39,7 @@ class Charts(NamedTuple):
     powers: Array
 
 
-@merged
+@njit
 def cell(n: int, w: int, i: int) -> int:
     """The place of the span of w words from word i on in a sentence of n words.
 
@@ -48,86 +49,58 @@ def cell(n: int, w: int, i: int) -> int:
     return (w - 2) * (n + 1) - (w * (w - 1)) // 2 + 1 + i
 
 
-@lean
+@part
+def power_of(w: int, i: int, s: int, c: Charts) -> int:
+    """The power of the span of w words from i on; leaves have none."""
+    return 0 if w == 1 else int(c.powers[c.span_of[s] + cell(c.lengths[s], w, i)])
+
+
+@part
+def factor_of(whole: int, parts: int) -> float:
+    """What brings a product to the power of the span that it is a part of; 0 if one cannot be."""
+    return math.ldexp(1.0, whole - parts) if max(whole, parts) < EMPTY else 0.0
+
+
+@part
+def factors_of(w: int, first: int, n: int, c: Charts, rooms: Any) -> None:
+    """What brings products of m words and w − m to the power of their span, of n spans."""
+    for q in range(n):
+        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        whole = power_of(w, i, s, c)
+        for m in range(1, w):
+            parts = power_of(m, i, s, c) + power_of(w - m, i + m, s, c)
+            rooms.factors[q, m] = factor_of(whole, parts)
+
+
+@part
 def gather(
-    kind: int,
-    w: int,
-    i: int,
-    s: int,
-    lengths: Array,
-    leaf_of: Array,
-    span_of: Array,
-    leaves: Array,
-    spans: Array,
-    powers: Array,
-    left: Array,
-    right: Array,
-    factors: Array,
+    w: int, i: int, s: int, q: int, c: Charts, left: Array, right: Array, factors: Array
 ) -> int:
-    """Copy the pairs of one kind that make up the span of w words from i on; gives their number.
+    """Copy the pairs of two leaves, or of two spans, that make up the span of w words from i on.
 
-    The left ones are multiplied by ``factors``, which bring products to the power of the span.
+    Gives their number. The left ones are multiplied by row q of ``factors``.
     """
-    n, leaf, span = lengths[s], leaf_of[s] + i, span_of[s]
-    if kind == SPANS:
-        for m in range(2, w - 1):
-            power = powers[s, w] - powers[s, m] - powers[s, w - m]
-            factors[m - 2] = math.ldexp(1.0, power)
-            _copy(span + cell(n, m, i), spans, m - 2, left, factors[m - 2])
-            _copy(span + cell(n, w - m, i + m), spans, m - 2, right, factors.dtype.type(1.0))
-        return w - 3
-    factors[0] = math.ldexp(1.0, powers[s, w] - powers[s, w - 1])
-    if kind == LEAF_LAST:
-        _copy(span + cell(n, w - 1, i), spans, 0, left, factors[0])
-    else:
-        _copy(leaf, leaves, 0, left, factors[0])
-    if kind == LEAF_FIRST:
-        _copy(span + cell(n, w - 1, i + 1), spans, 0, right, factors.dtype.type(1.0))
-    else:
-        _copy(leaf + w - 1, leaves, 0, right, factors.dtype.type(1.0))
-    return 1
+    n, one = c.lengths[s], factors.dtype.type(1.0)
+    if w == 2:
+        copy_row(left, 0, c.leaves, c.leaf_of[s] + i, factors[q, 1])
+        copy_row(right, 0, c.leaves, c.leaf_of[s] + i + 1, one)
+        return 1
+    for m in range(2, w - 1):
+        copy_row(left, m - 2, c.spans, c.span_of[s] + cell(n, m, i), factors[q, m])
+        copy_row(right, m - 2, c.spans, c.span_of[s] + cell(n, w - m, i + m), one)
+    return w - 3
 
 
-@merged
-def _copy(a: int, source: Array, b: int, into: Array, factor: float) -> None:
-    for k in range(source.shape[1]):
-        into[b, k] = source[a, k] * factor
-
-
-@lean
+@part
 def scatter(
-    kind: int,
-    w: int,
-    i: int,
-    s: int,
-    lengths: Array,
-    leaf_of: Array,
-    span_of: Array,
-    leaves: Array,
-    spans: Array,
-    left: Array,
-    right: Array,
-    factors: Array,
+    w: int, i: int, s: int, q: int, out: Charts, left: Array, right: Array, factors: Array
 ) -> None:
-    """Add rows to where `gather` took them from, the left ones times ``factors``."""
-    n, leaf, span = lengths[s], leaf_of[s] + i, span_of[s]
-    one = factors.dtype.type(1.0)
-    if kind == SPANS:
-        for m in range(2, w - 1):
-            _add(m - 2, left, span + cell(n, m, i), spans, factors[m - 2])
-            _add(m - 2, right, span + cell(n, w - m, i + m), spans, one)
+    """Add rows to where `gather` took them from, the left ones times row q of ``factors``."""
+    n, one = out.lengths[s], factors.dtype.type(1.0)
+    if w == 2:
+        add_scaled(out.leaves, out.leaf_of[s] + i, factors[q, 1], left, 0)
+        add_scaled(out.leaves, out.leaf_of[s] + i + 1, one, right, 0)
         return
-    if kind == LEAF_LAST:
-        _add(0, left, span + cell(n, w - 1, i), spans, factors[0])
-    else:
-        _add(0, left, leaf, leaves, factors[0])
-    if kind == LEAF_FIRST:
-        _add(0, right, span + cell(n, w - 1, i + 1), spans, one)
-    else:
-        _add(0, right, leaf + w - 1, leaves, one)
-
-
-@merged
-def _add(a: int, source: Array, b: int, into: Array, factor: float) -> None:
-    for k in range(into.shape[1]):
-        into[b, k] += source[a, k] * factor
+    for m in range(2, w - 1):
+        add_scaled(out.spans, out.span_of[s] + cell(n, m, i), factors[q, m], left, m - 2)
+        add_scaled(out.spans, out.span_of[s] + cell(n, w - m, i + m), one, right, m - 2)

@@ -136,6 +136,7 @@ def _best(number: int, text: Text, grammar: Any, shape: Shape) -> Array:
     found[starts, starts + 1, shape.k :] = leaves + logs[text.order[number]] / n
     for w in range(2, n + 1):
         begin, starts = cell(n, w, 0), np.arange(n - w + 1)
-        own = spans[begin : begin + len(starts)] - c.powers[0, w] * math.log(2.0)
+        these = slice(begin, begin + len(starts))
+        own = spans[these] - c.powers[these, None] * math.log(2.0)
         found[starts, starts + w, : shape.k] = own + logs[text.order[number]] * w / n
     return found

@@ -19,7 +19,7 @@ from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
 from softcount.models.grammar.dense_forest import best_trees
 from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
 from softcount.models.grammar.risk import most_expected, tree_of
-from softcount.models.grammar.rules import Rule, Rules, from_counts
+from softcount.models.grammar.rules import Rule, Rules, scaled
 from softcount.models.grammar.shards import Limits, Sentences, n_spans
 from softcount.models.grammar.told import Bracket, Told, crossing
 from softcount.models.sequences.emissions import Words, unseen_words
@@ -206,7 +206,7 @@ class DenseForm:
         """Rules whose probability is at least so much."""
         rules, words = (np.asarray(params[name]) for name in (RULES, WORDS))
         root = zip(self.labels, np.asarray(params[ROOT])[0].tolist(), strict=True)
-        return from_counts(
+        return scaled(
             self._listed(rules, words, self.vocabulary.words, least),
             {label: p for label, p in root if p >= least and p > 0.0},
         )

@@ -121,9 +121,9 @@ class RuleCore(TreeCore):
         counts: dict[str, Counts] = {ROOT: used.root[None], RULES: used.rules}
         return {} if how.score_only else counts, logs[0], logs[1]
 
-    def logs(self, params: Params, shard: Shard, threads: int, known: float = 0.0) -> Array:
+    def logs(self, params: Params, shard: Shard, threads: int) -> Array:
         """log p of each sentence whose tree is not known; 0 of others."""
-        ready, grammar = self.ready(params, shard, known=known), self.grammar(params, shard)
+        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
         some = (ready.words, ready.text, ready.weights, threads, False, self.prune)
         logs = np.zeros(len(shard))
         logs[ready.numbers] = rule_passes.expected(self.own, grammar, *some).logs

@@ -22,7 +22,7 @@ from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, dem
 from softcount.models.grammar.risk import Links, most_expected, tree_of
 from softcount.models.grammar.rule_core import Ready, RuleCore
 from softcount.models.grammar.rule_forest import best_parses
-from softcount.models.grammar.rules import Rule, Rules, from_counts, rule_of
+from softcount.models.grammar.rules import Rule, Rules, rule_of, scaled
 from softcount.models.grammar.shards import Limits, Sentences
 from softcount.models.grammar.told import Bracket, Told, crossing
 from softcount.models.grammar.unknown import KNOWN, UnknownWords
@@ -200,7 +200,7 @@ class RuleForm:
     def logs(self, asked: Asked) -> Array:
         """log p of each sentence."""
         core: RuleCore = asked.core
-        return core.logs(asked.params, asked.shard, asked.threads, KNOWN)
+        return core.logs(asked.params, asked.shard, asked.threads)
 
     def best(self, asked: Asked) -> tuple[list[Tree | None], Array]:
         """The best tree of each sentence, and log p of both."""
@@ -273,7 +273,7 @@ class RuleForm:
         pairs = zip(self.own.rules.rules, chances.tolist(), strict=True)
         tops = zip(self.own.labels, root.tolist(), strict=True)
         counts = {rule: p for rule, p in pairs if p >= least and p > 0.0}
-        return from_counts(counts, {label: p for label, p in tops if p >= least and p > 0.0})
+        return scaled(counts, {label: p for label, p in tops if p >= least and p > 0.0})
 
     def made(self, params: Params, rng: np.random.Generator) -> Tree | None:
         """A new tree; None if it became too large."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 
@@ -104,6 +104,11 @@ def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rule
         {symbol: n / total for symbol, n in root.items()},
         np.array([n for _, n in every]),
     )
+
+
+def scaled(chances: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
+    """Rules from numbers that they are in proportion to, and that count nothing."""
+    return replace(from_counts(chances, root), counts=None)
 
 
 def from_trees(
