@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, islice
 
 import numpy as np
@@ -48,16 +49,21 @@ class DenseForm:
     @classmethod
     def of(cls, told: Told, n_nonterminals: int | None, n_preterminals: int | None) -> DenseForm:
         """The symbols: those that sentences are told to have, then others."""
-        labels = {label for some in told.brackets for label, *_ in some if label is not None}
+        labels = {
+            label
+            for some in told.brackets
+            for label, start, end in some
+            if label is not None and end > start + 1  # one word has a preterminal
+        }
         tags: set[str] = set()
         for tree in told.trees:
             if tree is not None:
                 labels.update(label for label, *_ in _phrases(tree))
                 tags.update(node.label for node in tree.nodes() if node.is_preterminal)
-        words = told.text.words
+        words, taken = told.text.words, labels | tags
         return cls(
-            _named(labels, n_nonterminals, "N", "n_nonterminals"),
-            _named(tags, n_preterminals, "P", "n_preterminals"),
+            _named(labels, taken, n_nonterminals, "N", "n_nonterminals"),
+            _named(tags, taken, n_preterminals, "P", "n_preterminals"),
             Vocabulary(words),
             np.bincount(told.text.tokens, minlength=len(words)),
         )
@@ -66,6 +72,19 @@ class DenseForm:
     def labels(self) -> tuple[str, ...]:
         """Names of symbols, by their numbers."""
         return self.nonterminals + self.preterminals
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """Names in rules: preterminals that are called as nonterminals are have = behind them."""
+        taken = set(self.labels)
+        found = list(self.nonterminals)
+        for name in self.preterminals:
+            apart = name
+            while name in self.nonterminals and apart in taken:
+                apart += "="
+            taken.add(apart)
+            found.append(apart)
+        return tuple(found)
 
     @property
     def shape(self) -> Shape:
@@ -83,10 +102,12 @@ class DenseForm:
         words = Words(Categorical((t, v), choices.words, frozen=held), (t, v))
         return PCFGCore("PCFG", root, rules, words, self.shape, choices.dtype)
 
-    def see_rare_words(self, core: PCFGCore, table: Array) -> None:
-        """Words seen once speak for those never seen."""
+    def see_rare_words(self, core: PCFGCore, table: Array, unknown: bool) -> None:
+        """Words seen once speak for those never seen, if these may be."""
         assert isinstance(core.emission, Words)
-        core.emission.unseen = unseen_words(table, self._shares(table), self.often)
+        core.emission.unseen = np.zeros(len(table))
+        if unknown:
+            core.emission.unseen = unseen_words(table, self._shares(table), self.often)
 
     def _shares(self, table: Array) -> Array:
         """The share of each preterminal among tokens, by what words there are: EM of a mixture."""
@@ -205,7 +226,7 @@ class DenseForm:
     def rules(self, params: Params, least: float) -> Rules:
         """Rules whose probability is at least so much."""
         rules, words = (np.asarray(params[name]) for name in (RULES, WORDS))
-        root = zip(self.labels, np.asarray(params[ROOT])[0].tolist(), strict=True)
+        root = zip(self._names, np.asarray(params[ROOT])[0].tolist(), strict=True)
         return scaled(
             self._listed(rules, words, self.vocabulary.words, least),
             {label: p for label, p in root if p >= least and p > 0.0},
@@ -216,12 +237,13 @@ class DenseForm:
     ) -> dict[Rule, float]:
         """The rules with a number from ``least`` on, and above zero."""
         found: dict[Rule, float] = {}
-        labels, n = self.labels, len(self.labels)
+        labels, n = self._names, len(self._names)
         for a, column in np.argwhere((rules >= least) & (rules > 0.0)).tolist():
             pair = labels[column // n], labels[column % n]
             found[Rule(labels[a], pair, (False, False))] = float(rules[a, column])
         for t, w in np.argwhere((words >= least) & (words > 0.0)).tolist():
-            found[Rule(self.preterminals[t], (texts[w],), (True,))] = float(words[t, w])
+            tag = labels[len(self.nonterminals) + t]
+            found[Rule(tag, (texts[w],), (True,))] = float(words[t, w])
         return found
 
     def made(self, params: Params, rng: np.random.Generator) -> Tree | None:
@@ -248,8 +270,10 @@ def _drawn(chances: Array, rng: np.random.Generator) -> int:
     return int(rng.choice(len(chances), p=chances / chances.sum()))
 
 
-def _named(given: Iterable[str], n: int | None, letter: str, setting: str) -> tuple[str, ...]:
-    """n names: those that are given, then letters with numbers."""
+def _named(
+    given: Iterable[str], taken: Collection[str], n: int | None, letter: str, setting: str
+) -> tuple[str, ...]:
+    """n names: those that are given, then letters with numbers that are not taken."""
     names = sorted(given)
     if n is None and not names:
         raise DataError(f"how many symbols? {setting} is missing", f"give {setting}, or trees")
@@ -259,7 +283,7 @@ def _named(given: Iterable[str], n: int | None, letter: str, setting: str) -> tu
             "leave it out, or give at least as many",
         )
     others = (f"{letter}{number}" for number in count())
-    free = (name for name in others if name not in given)
+    free = (name for name in others if name not in taken)
     return (*names, *islice(free, (n or len(names)) - len(names)))
 
 

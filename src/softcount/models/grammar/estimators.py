@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -17,6 +17,7 @@ from softcount.errors import LearnerError, StoreError, shown
 from softcount.models import files
 from softcount.models.grammar import rule_files, starts
 from softcount.models.grammar.annotation import annotated
+from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.core import PCFGCore
 from softcount.models.grammar.dense import RULES, WORDS
 from softcount.models.grammar.dense_form import DenseForm
@@ -27,6 +28,7 @@ from softcount.models.grammar.rule_form import RuleForm
 from softcount.models.grammar.rule_text import from_text
 from softcount.models.grammar.rules import Rules, from_trees
 from softcount.models.grammar.shards import Sentences
+from softcount.models.grammar.soundness import demand_defined
 from softcount.models.grammar.told import Told
 from softcount.models.learnable import FitOptions, all_or_nothing
 from softcount.models.sequences.shards import sentence_weights
@@ -99,13 +101,15 @@ class PCFG(files.Stored, GrammarModel):
     def from_rules(cls, rules: str | Rules, start: str | None = None, **settings: Any) -> Self:
         """A grammar from a text of rules: see `softcount.models.grammar.rule_text`.
 
-        ``start``     the root; None: the left side of the first rule
+        ``start``     the root; None: what the rules say, or the left side of the first
         ``settings``  see `PCFG`
 
         It can be used as it is, and `fit` begins with its probabilities.
         """
-        model = cls(rules=from_text(rules, start) if isinstance(rules, str) else rules, **settings)
-        return model._as_given()
+        read = from_text(rules, start) if isinstance(rules, str) else rules
+        if isinstance(read, Rules) and start is not None:
+            read = replace(read, root={start: 1.0})
+        return cls(rules=read, **settings)._as_given()
 
     @classmethod
     def from_treebank(
@@ -154,6 +158,7 @@ class PCFG(files.Stored, GrammarModel):
         rules = from_text(self.rules) if isinstance(self.rules, str) else self.rules
         if not isinstance(rules, Rules):
             raise LearnerError(f"rules={shown(self.rules)}", "give a text, or use PCFG.from_rules")
+        demand_defined(rules)
         return RuleForm.of(rules, self.unknown, self.horizontal, self.vertical)
 
     # learning
@@ -192,9 +197,10 @@ class PCFG(files.Stored, GrammarModel):
         self._check_settings()
         form: DenseForm | RuleForm
         if self.rules is None:
+            _demand_room(self.n_nonterminals or 1, self.n_preterminals or 1)
             told = Told.of(sentences, trees, brackets, None, self.lowercase)
             form = DenseForm.of(told, self.n_nonterminals, self.n_preterminals)
-            self._demand_room(form)
+            _demand_room(len(form.nonterminals), len(form.preterminals))
         else:
             form = self._rule_form()
             told = Told.of(sentences, trees, brackets, form.vocabulary, self.lowercase)
@@ -215,18 +221,12 @@ class PCFG(files.Stored, GrammarModel):
         return Choices(rules + maximises, words + maximises, self._held(), self.dtype, self.prune)
 
     def _held(self) -> Sequence[str]:
-        held = [self.frozen] if isinstance(self.frozen, str) else list(self.frozen or ())
-        if not all(isinstance(name, str) for name in held):
+        frozen = () if self.frozen is None else self.frozen
+        held = [frozen] if isinstance(frozen, str) or not isinstance(frozen, Iterable) else frozen
+        names = list(held)
+        if not all(isinstance(name, str) for name in names):
             raise LearnerError(f"frozen={shown(self.frozen)}", "give names of tables or symbols")
-        return held
-
-    def _demand_room(self, form: DenseForm) -> None:
-        k, n = len(form.nonterminals), len(form.labels)
-        if k * n * n > MOST_RULES:
-            raise LearnerError(
-                f"{k:,} nonterminals and {n - k:,} preterminals have too many rules",
-                "use fewer of them: 100 and 200 are many",
-            )
+        return names
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -235,6 +235,9 @@ class PCFG(files.Stored, GrammarModel):
                 check_whole(name, getattr(self, name))
                 if self.rules is not None:
                     raise LearnerError(f"{name} and rules are given", "leave one of them out")
+        for name in ("unknown", "lowercase"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise LearnerError(f"{name}={shown(getattr(self, name))}", "give True or False")
         if self.dtype not in ("float64", "float32"):
             raise LearnerError(f"dtype={shown(self.dtype)} is unknown", "float64 or float32")
         check_number("prune", self.prune, "0: nothing is left out; 1e-6 is a little")
@@ -249,9 +252,10 @@ class PCFG(files.Stored, GrammarModel):
             return self.form_.start()
         if told:
             return lambda rng: starts.informed(core, corpus, rng)
-        if init is None or init == "random":
+        name = "random" if init is None else init
+        if isinstance(name, str) and name == "random":
             return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
-        if isinstance(init, str) and init == "uniform" and isinstance(self.form_, RuleForm):
+        if isinstance(name, str) and name == "uniform" and isinstance(self.form_, RuleForm):
             return {name: family.uniform() for name, family in core.families.items()}
         hint = "random (rules: also uniform), or tables as params_ has them"
         raise LearnerError(f"init={shown(init)} is not known here", hint)
@@ -261,8 +265,9 @@ class PCFG(files.Stored, GrammarModel):
         self._see_rare_words()
 
     def _see_rare_words(self) -> None:
-        if isinstance(self.form_, DenseForm) and self.unknown:
-            self.form_.see_rare_words(self.core_, np.asarray(self.raw_params_[WORDS]))
+        if isinstance(self.form_, DenseForm):
+            table = np.asarray(self.raw_params_[WORDS])
+            self.form_.see_rare_words(self.core_, table, self.unknown)
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -282,14 +287,28 @@ class PCFG(files.Stored, GrammarModel):
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> PCFGCore | RuleCore:
         if "words" not in stored.meta:
-            self.rules = rule_files.rules(stored)
-            form: DenseForm | RuleForm = self._rule_form()
+            form: DenseForm | RuleForm = self._stored_rules(rule_files.rules(stored))
             self._check_settings()
         else:
             self._check_settings()
+            if self.rules is not None:
+                raise StoreError("there are tables of a dense grammar, and rules", AGAIN)
             form = self._dense_form(stored)
         self.form_ = form
         return form.core(self._choices())
+
+    def _stored_rules(self, learned: Rules) -> RuleForm:
+        """A grammar of the rules in a file; a text of rules stays what learning begins with."""
+        found = Binarised(learned)
+        found.grammar(learned.chances, found.root)  # complains if chains have no finite sum
+        if not isinstance(self.rules, str):
+            self.rules = learned
+            return RuleForm.of(learned, self.unknown)
+        form = self._rule_form()
+        own = form.own.rules
+        if own.rules != learned.rules or set(own.root) != set(learned.root):
+            raise StoreError("the rules are not those of the settings", AGAIN)
+        return form
 
     def _dense_form(self, stored: store.Stored) -> DenseForm:
         names = {}
@@ -308,3 +327,11 @@ class PCFG(files.Stored, GrammarModel):
             raise StoreError("how often words are there makes no sense", AGAIN)
         symbols = (tuple(names["nonterminals"]), tuple(names["preterminals"]))
         return DenseForm(*symbols, Vocabulary(names["words"]), often.astype(np.int64))
+
+
+def _demand_room(k: int, t: int) -> None:
+    if k * (k + t) ** 2 > MOST_RULES:
+        raise LearnerError(
+            f"{k:,} nonterminals and {t:,} preterminals have too many rules",
+            "use fewer of them: 100 and 200 are many",
+        )

@@ -85,7 +85,8 @@ class GrammarModel(Learnable):
         Each comes with log p(tree, sentence).
         """
         check_whole("k", k)
-        return self.form_.some_best(self._asked(sentences, brackets), k)
+        asked = self._asked(sentences, brackets)
+        return self.form_.some_best(asked, k)
 
     def sample_trees(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, brackets: Any = None
@@ -93,7 +94,8 @@ class GrammarModel(Learnable):
         """n trees for each sentence, drawn from their posterior; none, if there is no tree."""
         check_whole("n", n)
         stream = int(generator(random_state).integers(2**63))
-        return self.form_.drawn(self._asked(sentences, brackets), stream, n)
+        asked = self._asked(sentences, brackets)
+        return self.form_.drawn(asked, stream, n)
 
     def posterior(self, sentences: Any, *, brackets: Any = None, least: float = 1e-6) -> Posterior:
         """Expected brackets of each sentence, and expected rules of all; from ``least`` on.
@@ -113,7 +115,8 @@ class GrammarModel(Learnable):
 
     def score_samples(self, sentences: Any, *, brackets: Any = None) -> Array:
         """log p of each sentence (in trees that agree with the brackets); −inf if it cannot be."""
-        return self.form_.logs(self._asked(sentences, brackets))
+        asked = self._asked(sentences, brackets)
+        return self.form_.logs(asked)
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """The mean log p of a sentence."""

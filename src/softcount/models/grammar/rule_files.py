@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from softcount import store
 from softcount.errors import StoreError
 from softcount.models.files import TABLE
 from softcount.models.grammar.dense import ROOT, RULES
 from softcount.models.grammar.rules import Rule, Rules
-from softcount.models.grammar.soundness import check
+from softcount.models.grammar.soundness import check, demand_defined
 from softcount.models.stored import AGAIN, numbers
 from softcount.types import Array
 
 SYMBOL, WORD = "s", "w"
 COUNTS = "counts"
+MOST_OVER = 1e-6
+"""Sums may be above one by so much, having been rounded."""
 
 
 def facts(rules: Rules) -> dict[str, Any]:
@@ -43,19 +47,23 @@ def rules(stored: store.Stored) -> Rules:
     places = [place[rule.lhs] for rule in found]
     chances = numbers(stored, TABLE + RULES, (len(found),))
     top = numbers(stored, TABLE + ROOT, (1, len(order)))[0]
-    sound = len(set(found)) == len(found) and places == sorted(places)
-    if not sound or not set(meta["roots"]) <= set(order) or not meta["roots"]:
+    roots = meta["roots"]
+    if not isinstance(roots, list) or len(set(roots)) != len(roots):
+        raise StoreError("the roots make no sense", AGAIN)
+    if len(set(found)) != len(found) or places != sorted(places):
         raise StoreError("the rules make no sense", AGAIN)
-    if any(symbol not in place for rule in found for symbol in rule.symbols):
-        raise StoreError("some symbols have no rules", AGAIN)
     if (chances < 0.0).any() or (top < 0.0).any():
         raise StoreError("some probabilities are negative", AGAIN)
     counts = numbers(stored, COUNTS, (len(found),)) if COUNTS in stored.arrays else None
     if counts is not None and not (counts > 0.0).all():
         raise StoreError("rules were used less than never", AGAIN)
-    roots = {symbol: float(top[place[symbol]]) for symbol in meta["roots"]}
-    made = Rules(found, chances, roots, counts)
+    chosen = {symbol: float(top[place[symbol]]) for symbol in roots}
+    made = Rules(found, chances, chosen, counts)
+    demand_defined(made)
     check(made)
+    sums = np.add.reduceat(chances, made.indptr[:-1])
+    if (sums == 0.0).any() or (sums > 1.0 + MOST_OVER).any():
+        raise StoreError("rules of a left side do not add up to one", AGAIN)
     return made
 
 

@@ -8,7 +8,9 @@
 A line has a left side, an arrow (-> or →), and right sides with | between them. Words are in
 quotes, of either kind, all else are symbols, without white space, brackets and |. A probability in
 square brackets follows its right side; right sides of the same symbol that have none share what is
-left, all alike. The left side of the first rule is the root, if nothing else is said.
+left, all alike. The left side of the first rule is the root, if nothing else is said; a line
+"%start -> S [0.9] | NP" says it of several. In words and symbols, a character after \\ stands for
+itself, and \\n for the end of a line.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from softcount.errors import DataError, shown
-from softcount.models.grammar.rules import Rule, Rules
+from softcount.models.grammar.rules import ROOTS, Rule, Rules
 from softcount.models.grammar.soundness import check
 
 TOLERANCE = 0.01
@@ -30,7 +32,8 @@ TOLERANCE = 0.01
 FORM = "write a rule as in NP -> DT N [0.7] | 'she' [0.3], with words in quotes"
 _TOKEN = re.compile(
     r"""\s*(?: (?P<comment>\#.*) | (?P<arrow>->|→) | (?P<bar>\|) | \[(?P<chance>[^]]*)\]
-    | '(?P<single>[^']*)' | "(?P<double>[^"]*)" | (?P<symbol>(?!['"])(?:(?!->|→)[^\s|[\]])+) )""",
+    | '(?P<single>(?:\\.|[^'\\])*)' | "(?P<double>(?:\\.|[^"\\])*)"
+    | (?P<symbol>(?!['"])(?:\\.|(?!->|→)[^\s|[\]\\])+) )""",
     re.VERBOSE,
 )
 
@@ -64,19 +67,28 @@ def from_text(text: str, start: str | None = None) -> Rules:
     by_left: dict[str, list[_Read]] = defaultdict(list)
     for one in read:
         by_left[one.rule.lhs].append(one)
+    roots = by_left.pop(ROOTS, [])
     _demand_once(read)
     _demand_defined(read, by_left)
+    if not by_left:
+        raise DataError("there are no rules in the text", FORM)
     chances = np.concatenate([_shares(some) for some in by_left.values()])
-    root = _root(start, read[0].rule.lhs, by_left)
+    root = _root(start, roots, by_left)
     rules = Rules(tuple(one.rule for some in by_left.values() for one in some), chances, root)
     check(rules)
     return rules
 
 
-def _root(start: str | None, first: str, known: Container[str]) -> dict[str, float]:
+def _root(start: str | None, roots: list[_Read], known: Collection[str]) -> dict[str, float]:
+    """What trees begin with: as is said, or in a line of the text, or the first symbol."""
     if start is not None and start not in known:
         raise DataError(f"the start symbol {shown(start)} has no rules", "give a left side of one")
-    return {first if start is None else start: 1.0}
+    if start is not None or not roots:
+        return {next(iter(known)) if start is None else start: 1.0}
+    for one in roots:
+        if not one.rule.is_unary:
+            raise DataError(f"line {one.line} has a root that is not one symbol", FORM)
+    return {one.rule.rhs[0]: p for one, p in zip(roots, _shares(roots), strict=True)}
 
 
 def _rules(line: str, number: int) -> Iterator[_Read]:
@@ -108,8 +120,14 @@ def _tokens(line: str, number: int) -> Iterator[tuple[str, str]]:
             left = line[end:].strip()
             raise DataError(f"line {number} cannot be read from {shown(left)} on", FORM)
         end, kind = found.end(), str(found.lastgroup)
-        if kind != "comment":
-            yield ("word" if kind in ("single", "double") else kind), found[kind]
+        if kind in ("single", "double", "symbol"):
+            yield ("symbol" if kind == "symbol" else "word"), _unescaped(found[kind])
+        elif kind != "comment":
+            yield kind, found[kind]
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
 def _read(left: str, right: list[tuple[str, str]], line: int) -> _Read:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,10 @@ import numpy as np
 from softcount.corpus.trees import Tree
 from softcount.errors import DataError, shown
 from softcount.types import Array
+
+ROOTS = "%start"
+"""In texts, the left side of what is no rule, but says which symbols are roots."""
+_UNFIT = re.compile(r"[\\|[\]\s→]|-(?=>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +34,13 @@ class Rule:
     is_word: tuple[bool, ...]
 
     def __str__(self) -> str:
-        return f"{self.lhs} -> {self.right}"
+        return f"{_plain(self.lhs)} -> {self.right}"
 
     @property
     def right(self) -> str:
         """What it consists of, words in quotes."""
         items = zip(self.rhs, self.is_word, strict=True)
-        return " ".join(_quoted(item) if word else item for item, word in items)
+        return " ".join(_quoted(item) if word else _plain(item) for item, word in items)
 
     @property
     def is_unary(self) -> bool:
@@ -49,7 +54,15 @@ class Rule:
 
 
 def _quoted(word: str) -> str:
-    return f'"{word}"' if "'" in word else f"'{word}'"
+    quote = '"' if "'" in word else "'"
+    inside = word.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
+    return f"{quote}{inside}{quote}"
+
+
+def _plain(symbol: str) -> str:
+    """A symbol, with \\ before what would be read as something else."""
+    found = _UNFIT.sub(lambda one: r"\n" if one[0] == "\n" else "\\" + one[0], symbol)
+    return "\\" + found if found[:1] in ("#", "'", '"') else found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +88,11 @@ class Rules:
 
     def __str__(self) -> str:
         pairs = zip(self.rules, self.chances, strict=True)
-        return "\n".join(f"{rule} [{chance:.6g}]" for rule, chance in pairs)
+        lines = [f"{rule} [{chance:.6g}]" for rule, chance in pairs]
+        if list(self.root) != list(self.symbols[:1]):  # what is read has the first symbol
+            roots = (f"{_plain(symbol)} [{p:.6g}]" for symbol, p in self.root.items() if p > 0.0)
+            lines.insert(0, f"{ROOTS} -> {' | '.join(roots)}")
+        return "\n".join(lines)
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:

@@ -14,6 +14,19 @@ class GrammarWarning(UserWarning):
     """Some rules of a grammar are of no use."""
 
 
+def demand_defined(rules: Rules) -> None:
+    """Raise an error if a symbol has no rules, as if some were left out."""
+    known = set(rules.symbols)
+    used = [*rules.root, *(symbol for rule in rules.rules for symbol in rule.symbols)]
+    if not rules.root:
+        raise DataError("no symbol is a root", "give rules of which none is left out")
+    for symbol in used:
+        if symbol not in known:
+            raise DataError(
+                f"the symbol {symbol} has no rules", "give rules of which none is left out"
+            )
+
+
 def check(rules: Rules) -> None:
     """Raise an error if nothing is derived, or if unary rules never end; warn of useless rules."""
     by_left: dict[str, list[Rule]] = defaultdict(list)
