@@ -244,17 +244,10 @@ class _Job:
 
     def _rules(self, model: PCFG) -> str:
         """The grammar as a text."""
-        from softcount.cli.grammar_answers import joined, say
-        from softcount.models.grammar.rule_writing import as_text
+        from softcount.cli.grammar_answers import joined
 
         dense = "words" in model.params_
-        written = as_text(model.grammar() if dense else model.grammar(0.0))
-        if written.renamed:
-            names = ", ".join(f"{old} {new}" for old, new in list(written.renamed.items())[:5])
-            say(f"--grammar-text: symbols that a text cannot have are called otherwise: {names}")
-        if written.left_out:
-            say(f"--grammar-text: {written.left_out:,} rules cannot be written, and are left out")
-        return joined([written.text])
+        return joined([str(model.grammar() if dense else model.grammar(0.0))])
 
     def _write(self, model: PCFG, shown: GrammarShown, found: Parsed | None) -> None:
         """The files beside the model."""

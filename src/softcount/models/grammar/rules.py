@@ -124,8 +124,21 @@ def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rule
 
 
 def scaled(chances: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
-    """Rules from numbers that they are in proportion to, and that count nothing."""
-    return replace(from_counts(chances, root), counts=None)
+    """Rules from numbers that they are in proportion to, and that count nothing.
+
+    Rules with a symbol that has none are left out.
+    """
+    kept: Mapping[Rule, float] = chances
+    while True:
+        lefts = {rule.lhs for rule in kept}
+        left = {rule: n for rule, n in kept.items() if lefts.issuperset(rule.symbols)}
+        if len(left) == len(kept):
+            break
+        kept = left
+    tops = {symbol: chance for symbol, chance in root.items() if symbol in lefts}
+    if not tops:
+        raise DataError("no rule of a root is left", "ask for less probable rules as well")
+    return replace(from_counts(kept, tops), counts=None)
 
 
 def from_trees(
