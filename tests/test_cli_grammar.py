@@ -258,12 +258,8 @@ def test_a_treebank_with_odd_tags_as_a_text(tmp_path: Path) -> None:
     (tmp_path / "bank").write_text("(S (`` ``) (X a) ('' '') (# #))\n(FRAG (A|B yes))\n")
     args = ("grammar", "--treebank", tmp_path / "bank", "--keep-functions", "--grammar-text", "-")
     found = done(*args)
-    assert "called otherwise: '' _'', # _#, A|B A_B" in found.stderr
     again = PCFG.from_rules(found.stdout).predict(["`` a '' #", "yes"])
-    assert list(map(str, again)) == [
-        "(TOP (S (`` ``) (X a) (_'' '') (_# #)))",
-        "(TOP (FRAG (A_B yes)))",
-    ]
+    assert list(map(str, again)) == ["(S (`` ``) (X a) ('' '') (# #))", "(FRAG (A|B yes))"]
 
 
 def test_a_page(text: Path, rules: Path, bank: Path, tmp_path: Path) -> None:

@@ -160,7 +160,9 @@ def _of_rules(model: Any, names: Sequence[str]) -> Iterator[tuple[Chances, Chanc
         if rule.is_word == (True,):
             words[rule.lhs].append((rule.rhs[0], chance))
         else:
-            rules[rule.lhs].append((rule.right, chance))
+            parts = zip(rule.rhs, rule.is_word, strict=True)
+            right = " ".join(f"'{item}'" if word else item for item, word in parts)
+            rules[rule.lhs].append((right, chance))
     for name in names:
         yield _first(rules[name]), _first(words[name])
 

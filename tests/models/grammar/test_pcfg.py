@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 import softcount as sc
 from softcount.corpus.trees import Tree, tree
 from softcount.errors import DataError, ImpossibleItem
+from softcount.models.grammar.rules import Rule, Rules
 from tests import real
 from tests.models.grammar.rule_cases import random_rules, sentences_of
 from tests.models.grammar.text import (
@@ -246,13 +247,21 @@ def test_roots_of_a_text() -> None:
 
 def test_a_grammar_of_which_rules_were_left_out() -> None:
     model = sc.PCFG.from_rules("S -> A A [0.9] | 'x' [0.1]\nA -> 'a' | 'b' | 'c'")
-    short = model.grammar(0.5)
-    assert [str(rule) for rule in short.rules] == ["S -> A A"]
-    for read in (lambda: sc.PCFG.from_rules(short), lambda: sc.PCFG.from_rules(str(short))):
+    short = model.grammar(0.3)
+    assert (
+        str(short) == "S -> A A [1]\nA -> 'a' [0.333333]\nA -> 'b' [0.333333]\nA -> 'c' [0.333333]"
+    )
+    assert sc.PCFG.from_rules(short).predict(["a c", "x"]) == [tree("(S (A a) (A c))"), None]
+    for least in (0.5, 2.0):  # S needs A, which has no rule that is so probable
+        with pytest.raises(DataError, match="no rule of a root is left"):
+            model.grammar(least)
+
+
+def test_rules_with_symbols_that_have_none() -> None:
+    rules = Rules((Rule("S", ("A", "A"), (False, False)),), np.ones(1), {"S": 1.0})
+    for read in (lambda: sc.PCFG.from_rules(rules), lambda: sc.PCFG.from_rules(str(rules))):
         with pytest.raises(DataError, match=r"symbol A.* has no rules"):
             read()
-    with pytest.raises(DataError):
-        sc.PCFG.from_rules(model.grammar(2.0))
 
 
 @pytest.mark.slow

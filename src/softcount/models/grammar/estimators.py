@@ -240,6 +240,13 @@ class PCFG(files.Stored, GrammarModel):
                 raise LearnerError(f"{name}={shown(getattr(self, name))}", "give True or False")
         if self.dtype not in ("float64", "float32"):
             raise LearnerError(f"dtype={shown(self.dtype)} is unknown", "float64 or float32")
+        check_whole("vertical", self.vertical, 1, "1: labels know nothing of those above")
+        if self.horizontal is not None:
+            check_whole("horizontal", self.horizontal, 0, "None: rules as they are")
+        if self.rules is None and (self.horizontal is not None or self.vertical != 1):
+            raise LearnerError(
+                "horizontal and vertical are about rules of trees", "use PCFG.from_treebank"
+            )
         check_number("prune", self.prune, "0: nothing is left out; 1e-6 is a little")
         if not self.prune < 1.0:
             raise LearnerError(f"prune={shown(self.prune)}", "give a number from 0 to 1")
@@ -288,7 +295,6 @@ class PCFG(files.Stored, GrammarModel):
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> PCFGCore | RuleCore:
         if "words" not in stored.meta:
             form: DenseForm | RuleForm = self._stored_rules(rule_files.rules(stored))
-            self._check_settings()
         else:
             self._check_settings()
             if self.rules is not None:
@@ -303,7 +309,7 @@ class PCFG(files.Stored, GrammarModel):
         found.grammar(learned.chances, found.root)  # complains if chains have no finite sum
         if not isinstance(self.rules, str):
             self.rules = learned
-            return RuleForm.of(learned, self.unknown)
+        self._check_settings()
         form = self._rule_form()
         own = form.own.rules
         if own.rules != learned.rules or set(own.root) != set(learned.root):

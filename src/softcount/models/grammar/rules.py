@@ -34,13 +34,10 @@ class Rule:
     is_word: tuple[bool, ...]
 
     def __str__(self) -> str:
-        return f"{_plain(self.lhs)} -> {self.right}"
-
-    @property
-    def right(self) -> str:
-        """What it consists of, words in quotes."""
+        """As a text of rules has it: see `rule_text`."""
         items = zip(self.rhs, self.is_word, strict=True)
-        return " ".join(_quoted(item) if word else _plain(item) for item, word in items)
+        right = (_quoted(item) if word else _plain(item) for item, word in items)
+        return f"{_plain(self.lhs)} -> {' '.join(right)}"
 
     @property
     def is_unary(self) -> bool:
