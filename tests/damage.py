@@ -34,3 +34,28 @@ def array(name: str, change: Any) -> Damage:
             there[key] = change(there[key]) if callable(change) else np.array(change)
 
     return damage
+
+
+# of numbers
+def first(value: float) -> Any:
+    """Another first number."""
+
+    def changed(table: Any) -> Any:
+        table = np.array(table, float)
+        table.flat[0] = value
+        return table
+
+    return changed
+
+
+EVERY: dict[str, Any] = {
+    "shorter": lambda table: table[..., :-1].copy(),
+    "longer": lambda table: np.concatenate([table, table[..., -1:]], axis=-1),
+    "flat": lambda table: table.reshape(1, 1, -1),
+    "nan": first(np.nan),
+    "inf": first(np.inf),
+    "negative": first(-1.0),
+    "of bytes": lambda table: np.frombuffer(b"no numbers", np.uint8).copy(),
+    "nothing": lambda table: table[..., :0].copy(),
+}
+"""What no array of numbers may become."""

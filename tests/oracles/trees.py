@@ -125,6 +125,22 @@ def nodes(tree: Node) -> Iterator[Node]:
             yield from nodes(child)
 
 
+def as_node(symbols: Any, ends: Any, words: Sequence[Any]) -> Node:
+    """A tree whose symbols and ends are given in preorder."""
+    ahead = zip(symbols.tolist(), ends.tolist(), strict=True)
+
+    def built(begin: int) -> tuple[Node, int]:
+        symbol, end = next(ahead)
+        if end == begin + 1:
+            return (symbol, words[begin]), end
+        left, middle = built(begin)
+        right, last = built(middle)
+        assert last == end
+        return (symbol, left, right), end
+
+    return built(0)[0]
+
+
 def spans(tree: Node, start: int = 0) -> list[tuple[Any, int, int]]:
     """(symbol, start, end) of all nodes, top-down."""
     found, end = [], start

@@ -207,10 +207,11 @@ def _span(part: str, where: str, n: int) -> Bracket:
 
 
 def _demand_nested(some: Sequence[Bracket], where: str) -> None:
+    from softcount.corpus.trees import crossing
+
     for n, (_, start, end) in enumerate(some):
-        for _, first, last in some[:n]:
-            if first < start < last < end or start < first < end < last:
-                raise DataError(
-                    f"{where} has the spans {first}-{last} and {start}-{end}, which cross",
-                    "leave one of them out",
-                )
+        for _, first, last in crossing(some[:n], start, end):
+            raise DataError(
+                f"{where} has the spans {first}-{last} and {start}-{end}, which cross",
+                "leave one of them out",
+            )

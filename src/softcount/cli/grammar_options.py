@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from softcount.cli import tag_options
 from softcount.cli.align_options import Precision
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
@@ -38,10 +39,7 @@ File = Annotated[
         "or with --treebank or --trees nothing.",
     ),
 ]
-Lowercase = Annotated[
-    bool,
-    typer.Option("--lowercase", help="Learn from words in lower case; a saved model does too."),
-]
+Lowercase = tag_options.Lowercase
 MaxLength = Annotated[
     int | None,
     typer.Option(
@@ -150,14 +148,7 @@ Init = Annotated[
         "--rules, what labels say, or random]",
     ),
 ]
-Smoothing = Annotated[
-    float | None,
-    typer.Option(
-        min=0.0,
-        help="Add this to every count; for vb, svb, gibbs and collapsed-gibbs, their prior. [else "
-        "0.1 for those, 0 for others]",
-    ),
-]
+Smoothing = tag_options.Smoothing
 Learner = Annotated[
     LearnerName | None,
     typer.Option(

@@ -20,6 +20,7 @@ from softcount.errors import DataError, shown
 Span = tuple[str, int, int]
 """A label, the number of its first word, and that of the first word behind it."""
 Part = TypeVar("Part")
+Bracket = TypeVar("Bracket", bound=tuple[str | None, int, int])
 Where = Callable[[int], str]
 """What messages call a place of a text."""
 
@@ -269,7 +270,7 @@ def flat(words: Iterable[str], label: str) -> Tree:
     return Tree(label, tuple(words))
 
 
-def crossing(spans: Iterable[Span], start: int, end: int) -> list[Span]:
+def crossing(spans: Iterable[Bracket], start: int, end: int) -> list[Bracket]:
     """Those of the spans that overlap with start … end while neither is inside the other.
 
     >>> crossing([("A", 0, 2), ("B", 1, 3), ("C", 2, 4)], 1, 3)

@@ -32,8 +32,8 @@ CHUNK = 24
 
 
 class Pairs(NamedTuple):
-    """Rules with two leaves, or two spans, on their right side, in `softcount.kernels.products`'s
-    panels.
+    """Rules with two leaves, or two spans, on their right side, in panels: see
+    `softcount.kernels.table_products`.
 
     ``up``    (pairs, nonterminals)
     ``down``  (nonterminals, pairs), with left symbols padded to a multiple of `SIDE`

@@ -1,4 +1,4 @@
-"""Best trees, draws of trees, and what trees count: see `softcount.kernels.inside_outside`.
+"""Best trees, and draws of trees, from charts: see `softcount.kernels.inside_outside`.
 
 A tree of n words has 2 n − 1 nodes, here from the root down, the left child and all below it first;
 of each its symbol and its end are known. Preterminals come after nonterminals.

@@ -46,6 +46,19 @@ def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: 
         future.result()
 
 
+def even_pieces(work: Array, n: int) -> Array:
+    """Where n pieces of about equal work begin, and the end; fewer, if there are no more items.
+
+    >>> even_pieces(np.array([4, 1, 1, 1, 1]), 2)
+    array([0, 1, 5])
+    """
+    if not len(work):
+        return np.zeros(2, np.int64)  # one piece with nothing in it
+    ends = np.cumsum(work)
+    wanted = np.linspace(0.0, ends[-1], n + 1)[1:-1]
+    return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(ends)]]))
+
+
 def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
     """``work(0)`` … ``work(n − 1)``, by several threads if there are any."""
     if threads == 1 or n < 2:

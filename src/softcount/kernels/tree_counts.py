@@ -40,18 +40,3 @@ def count_trees(
                 # behind the left child and all below it
                 right = node + 2 * (ends[n, node + 1] - begin)
                 rules[symbol, symbols[n, node + 1], symbols[n, right]] += share
-
-
-def nested(symbols: Array, ends: Array) -> list[tuple[int, int, int]]:
-    """Symbol, first word and end of each node of one tree.
-
-    >>> import numpy as np
-    >>> nested(np.array([0, 1, 1]), np.array([2, 1, 2]))
-    [(0, 0, 2), (1, 0, 1), (1, 1, 2)]
-    """
-    found, begin = [], 0
-    for symbol, end in zip(symbols.tolist(), ends.tolist(), strict=True):
-        found.append((symbol, begin, end))
-        if end == begin + 1:
-            begin = end
-    return found

@@ -157,7 +157,7 @@ def _of_rules(model: Any, names: Sequence[str]) -> Iterator[tuple[Chances, Chanc
     words: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
     grammar = model.grammar(0.0)
     for rule, chance in zip(grammar.rules, grammar.chances.tolist(), strict=True):
-        if rule.is_word == (True,):
+        if rule.is_lexical:
             words[rule.lhs].append((rule.rhs[0], chance))
         else:
             parts = zip(rule.rhs, rule.is_word, strict=True)

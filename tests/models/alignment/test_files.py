@@ -12,7 +12,7 @@ from sklearn.base import clone
 import softcount as sc
 from softcount import store
 from softcount.errors import DataError, StoreError
-from tests.damage import Damage, array, meta, settings, without
+from tests.damage import Damage, array, first, meta, settings, without
 from tests.models.alignment.small import (
     AWKWARD,
     LEARNERS,
@@ -148,15 +148,6 @@ def test_a_model_of_another_kind(name: str, tmp_path: Path) -> None:
 
 
 # files that were written by hand
-def first(value: float) -> Any:
-    def changed(table: Any) -> Any:
-        table = np.array(table, float)
-        table.flat[0] = value
-        return table
-
-    return changed
-
-
 def shorter(table: Any) -> Any:
     return table[..., :-1].copy()
 

@@ -15,6 +15,8 @@ from softcount.models.grammar.rules import Rule, from_counts
 from tests.oracles import trees as oracles
 
 SYMBOLS, WORDS = ("S", "A", "B", "C"), ("a", "b", "c")
+SETS = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]], bool)
+"""Some sets of symbols; the first has all."""
 
 
 def random_rules(seed, cycles=True):
@@ -123,3 +125,17 @@ def trees_of(case, words, most_unary=5):
     for node, p in case.oracle.derivations(tuple(words), most_unary):
         found[as_tree(node[1])] += p
     return found
+
+
+def random_sets(case, s, rng):
+    """One of the `SETS` for each cell of a sentence, and p of the trees that keep to them."""
+    n = len(case.sentences[s])
+    sets = rng.choice(len(SETS), size=n * (n + 1) // 2, p=[0.6, 0.1, 0.15, 0.15])
+    cells = dict(zip([(i, j) for i in range(n) for j in range(i + 1, n + 1)], sets, strict=True))
+    numbers = {label: a for a, label in enumerate(case.own.labels)}
+
+    def fits(one):
+        return all(SETS[cells[i, j], numbers[label]] for label, i, j in one.spans())
+
+    trees = {one: p for one, p in trees_of(case, case.sentences[s]).items() if fits(one)}
+    return sets.astype(np.int64), trees

@@ -14,7 +14,7 @@ from softcount.corpus.trees import Tree, tree
 from softcount.errors import ImpossibleItem
 from softcount.models.grammar.rules import rule_of
 from tests.models.grammar.text import SENTENCES, TOY, Known, assert_same, kinds, learned
-from tests.models.grammar.tree_cases import surprise
+from tests.oracles.chance import surprise
 
 EXACT = 1e-10
 MANY = 200_000

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from softcount.families import Categorical, SparseCategorical
-from softcount.kernels.tree_counts import nested
 from softcount.models.grammar import cells, passes, rule_passes
 from softcount.models.grammar.collapsed import CollapsedTrees
 from softcount.models.grammar.rule_text import from_text
 from softcount.models.grammar.rules import Rule
 from tests.models.grammar.rule_cases import Case, random_case, random_rules, trees_of
-from tests.models.grammar.tree_cases import one_sweep_on, small_case, state_of, surprise
+from tests.models.grammar.tree_cases import one_sweep_on, small_case, state_of
+from tests.oracles.chance import surprise
+from tests.oracles.trees import as_node
 
 
 # dense grammars
@@ -39,15 +40,8 @@ def test_cells_of_trees(seed, sizes):
         if not words:
             assert own == []
             continue
-        tree = _tree(iter(nested(nodes.symbols[0, rows], nodes.ends[0, rows])), words)
+        tree = as_node(nodes.symbols[0, rows], nodes.ends[0, rows], words)
         assert own == list(case.cells(tree))
-
-
-def _tree(nodes, words):
-    symbol, begin, end = next(nodes)
-    if end == begin + 1:
-        return symbol, words[begin]
-    return symbol, _tree(nodes, words), _tree(nodes, words)
 
 
 def test_new_words_and_impossible_sentences_have_no_cells():

@@ -25,8 +25,8 @@ from tests.models.grammar.tree_cases import (
     sampler_of,
     small_case,
     state_of,
-    surprise,
 )
+from tests.oracles.chance import surprise
 
 SMALL = small_case(1, 2, [[0, 1, 0], [], [1, 0]])
 CASES = [SMALL, small_case(2, 2, [[0, 1], [1, 0]]), small_case(1, 2, [[0, 1, 1], [1, 0], [1]])]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from softcount.errors import ImpossibleItem
 from softcount.families import Categorical
-from softcount.kernels.tree_counts import nested
 from softcount.models.grammar import passes
 from softcount.models.grammar.core import PCFGCore
 from softcount.models.grammar.dense import Shape
@@ -22,7 +21,7 @@ from softcount.models.sequences.shards import Sentences as Texts
 from softcount.models.sequences.shards import Shard as Text
 from softcount.models.sequences.shards import StateSets
 from softcount.types import How
-from tests.oracles.trees import Grammar, Sentence, not_crossing, random_tables
+from tests.oracles.trees import Grammar, Sentence, as_node, not_crossing, random_tables
 
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
 ALL, NONE, FIRST = 0, 1, 2
@@ -99,18 +98,10 @@ def test_expected_counts(case: Any) -> None:
 def trees_of(shard: Shard, nodes: Any, s: int) -> list[Any]:
     """Trees of a sentence as the oracle has them."""
     first, n = shard.text.indptr[s], shard.text.indptr[s + 1] - shard.text.indptr[s]
-    found = []
+    words, found = shard.text.observed[first : first + n].tolist(), []
     for symbols, ends in zip(nodes.symbols, nodes.ends, strict=True):
         own = slice(2 * first, 2 * first + 2 * n - 1)
-        rest = iter(nested(symbols[own], ends[own]))
-
-        def built(rest: Any = rest) -> Any:
-            symbol, begin, end = next(rest)
-            if end == begin + 1:
-                return symbol, int(shard.text.observed[first + begin])
-            return symbol, built(rest), built(rest)
-
-        found.append(built())
+        found.append(as_node(symbols[own], ends[own], words))
     return found
 
 

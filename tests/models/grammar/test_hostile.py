@@ -12,7 +12,7 @@ import pytest
 import softcount as sc
 from softcount import store
 from softcount.errors import StoreError
-from tests.damage import Damage, array, meta, settings, without
+from tests.damage import EVERY, Damage, array, first, meta, settings, without
 from tests.models.grammar.text import TOY, kinds, learned
 
 KINDS = {
@@ -21,25 +21,6 @@ KINDS = {
 }
 
 
-def first(value: float) -> Any:
-    def changed(table: Any) -> Any:
-        table = np.array(table, float)
-        table.flat[0] = value
-        return table
-
-    return changed
-
-
-EVERY: dict[str, Any] = {
-    "shorter": lambda table: table[..., :-1].copy(),
-    "longer": lambda table: np.concatenate([table, table[..., -1:]], axis=-1),
-    "flat": lambda table: table.reshape(1, 1, -1),
-    "nan": first(np.nan),
-    "inf": first(np.inf),
-    "negative": first(-1.0),
-    "of bytes": lambda table: np.frombuffer(b"no numbers", np.uint8).copy(),
-    "nothing": lambda table: table[..., :0].copy(),
-}
 TABLES: dict[str, Any] = {
     "twice": lambda table: table * 2.0,
     "zeros": np.zeros_like,

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.kernels.tree_counts import nested
 from softcount.models.grammar import passes
 from softcount.models.grammar.dense_forest import best_trees
 from softcount.models.grammar.rule_forest import best_parses
 from softcount.models.grammar.rule_text import from_text
-from tests.models.grammar.rule_cases import Case, random_case, random_rules, trees_of
+from tests.models.grammar.rule_cases import (
+    SETS,
+    Case,
+    random_case,
+    random_rules,
+    random_sets,
+    trees_of,
+)
 from tests.models.grammar.test_dense import cases, core_of, shard_of
 from tests.oracles.trees import Grammar, Sentence, random_tables
 
@@ -23,15 +29,17 @@ some_k = st.sampled_from([1, 2, 7, 5000])
 seeds = st.integers(0, 2**32 - 1)
 
 
-def as_node(nodes: Any, words: Any) -> Any:
-    """A tree as the oracle has it."""
-    rest = iter(nested(nodes.symbols, nodes.ends))
+def as_node(symbols: Any, words: Any, oracle: Grammar) -> Any:
+    """A tree as the oracle has it: leaves have preterminals."""
+    ahead, leaves = iter(symbols.tolist()), iter(words)
 
     def built() -> Any:
-        symbol, begin, end = next(rest)
-        return (symbol, words[begin]) if end == begin + 1 else (symbol, built(), built())
+        symbol = next(ahead)
+        return (symbol, next(leaves)) if symbol >= oracle.K else (symbol, built(), built())
 
-    return built()
+    tree = built()
+    assert [*ahead, *leaves] == []
+    return tree
 
 
 def check(found: list[Any], chances: dict[Any, float], k: int) -> None:
@@ -53,7 +61,7 @@ def test_dense_ones(case: Any, k: int) -> None:
     shard = shard_of(sentences, oracle)
     every = best_trees(shard, core_of(oracle).passing(oracle.tables, shard, 1), k)
     for one, found in zip(sentences, every, strict=True):
-        trees = [(log_p, as_node(nodes, one.words)) for log_p, nodes in found]
+        trees = [(log_p, as_node(symbols, one.words, oracle)) for log_p, symbols in found]
         check(trees, dict(oracle.derivations(one.words, one.allowed)) if one.words else {}, k)
 
 
@@ -69,7 +77,7 @@ def test_all_are_as_good() -> None:
     for k in (50, 10_000):
         (found,) = best_trees(shard, core_of(oracle).passing(tables, shard, 1), k)
         assert len(found) == min(k, 42 * 2**5)
-        assert len({as_node(nodes, [0] * 6) for _, nodes in found}) == len(found)
+        assert len({as_node(symbols, [0] * 6, oracle) for _, symbols in found}) == len(found)
         np.testing.assert_allclose([log_p for log_p, _ in found], -math.log(3) - 5 * math.log(9))
 
 
@@ -87,7 +95,7 @@ def test_sixty_words() -> None:
     shard = shard_of([Sentence(words)], oracle)
     this = core_of(oracle).passing(oracle.tables, shard, 1)
     (found,) = best_trees(shard, this, 10)
-    trees = [as_node(nodes, words) for _, nodes in found]
+    trees = [as_node(symbols, words, oracle) for _, symbols in found]
     assert len(set(trees)) == 10
     for (log_p, _), tree in zip(found, trees, strict=True):
         steps = [oracle.tables[table][row, column] for table, row, column in oracle.events(tree)]
@@ -117,20 +125,10 @@ def test_rules(seed: int, k: int) -> None:
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, k=some_k)
 def test_rules_within_limits(seed: int, k: int) -> None:
-    rng = np.random.default_rng(seed)
     case = random_case(random_rules(seed, cycles=False), seed, 1, 5)
-    allowed = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]], bool)
-    n = len(case.sentences[0])
-    sets = rng.choice(4, size=n * (n + 1) // 2, p=[0.6, 0.1, 0.15, 0.15])
-    cells = dict(zip([(i, j) for i in range(n) for j in range(i + 1, n + 1)], sets, strict=True))
-    numbers = {label: a for a, label in enumerate(case.own.labels)}
-    trees = {
-        tree: p
-        for tree, p in trees_of(case, case.sentences[0]).items()
-        if all(allowed[cells[i, j], numbers[label]] for label, i, j in tree.spans())
-    }
-    text = case.text._replace(begins=np.array([0]), sets=sets.astype(np.int64))
-    check(parses(case, k, text, allowed)[0], trees, k)
+    sets, trees = random_sets(case, 0, np.random.default_rng(seed))
+    text = case.text._replace(begins=np.array([0]), sets=sets)
+    check(parses(case, k, text, SETS)[0], trees, k)
 
 
 def test_unary_rules_that_go_round_have_trees_without_end() -> None:

@@ -17,10 +17,12 @@ from softcount.models.grammar import rule_passes
 from softcount.models.grammar.rule_text import from_text
 from softcount.models.grammar.rules import Rule
 from tests.models.grammar.rule_cases import (
+    SETS,
     SYMBOLS,
     Case,
     random_case,
     random_rules,
+    random_sets,
     trees_of,
 )
 from tests.oracles import trees as oracles
@@ -193,20 +195,10 @@ def test_what_derivations_add_up_to(seed):
 @given(seeds)
 @settings(max_examples=25, deadline=None)
 def test_sets_of_symbols(seed):
-    rng = np.random.default_rng(seed)
     case = random_case(random_rules(seed, cycles=False), seed, 2, 5)
-    allowed = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]], bool)
-    n = len(case.sentences[1])
-    sets = rng.choice(4, size=n * (n + 1) // 2, p=[0.6, 0.1, 0.15, 0.15])
-    cells = dict(zip([(i, j) for i in range(n) for j in range(i + 1, n + 1)], sets, strict=True))
-    numbers = {label: a for a, label in enumerate(case.own.labels)}
-    text = case.text._replace(begins=np.array([-1, 0]), sets=sets.astype(np.int64))
-
-    def fits(one):
-        return all(allowed[cells[i, j], numbers[label]] for label, i, j in one.spans())
-
-    trees = {t: p for t, p in trees_of(case, case.sentences[1]).items() if fits(t)}
-    tally = case.expected(np.array([0.0, 1.0]), text, allowed)
+    sets, trees = random_sets(case, 1, np.random.default_rng(seed))
+    text = case.text._replace(begins=np.array([-1, 0]), sets=sets)
+    tally = case.expected(np.array([0.0, 1.0]), text, SETS)
     free = case.oracle.log_p(case.sentences[0])
     assert tally.logs == pytest.approx([free, oracles.log(math.fsum(trees.values()))], abs=1e-11)
     wanted = Counter()
@@ -214,7 +206,7 @@ def test_sets_of_symbols(seed):
         for node in one.nodes():
             wanted[_rule(node)] += p / sum(trees.values())
     assert case.used(tally).rules == pytest.approx([wanted[r] for r in case.rules.rules], abs=1e-10)
-    (mine,) = case.trees(case.derived(True, text, allowed), 1)
+    (mine,) = case.trees(case.derived(True, text, SETS), 1)
     assert (mine is None) == (not trees)
     if trees:
         assert trees[mine] == pytest.approx(max(trees.values()))

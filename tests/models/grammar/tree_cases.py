@@ -10,7 +10,6 @@ from itertools import product
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import chi2
 
 from softcount.families import Categorical
 from softcount.models.grammar.cells import Derivations
@@ -140,14 +139,3 @@ def one_sweep_on(case, posterior, size, n=1000, temper=1.0, start=None):
         sampler.sweep(t, temper)
         seen[state_of(sampler)] += 1
     return seen
-
-
-def surprise(seen, expected):
-    """χ² over its 0.9999 quantile; what is expected less than five times is put together."""
-    assert set(seen) <= set(expected)
-    n = seen.total()
-    common = [key for key, p in expected.items() if n * p >= 5]
-    pairs = [(seen[key], n * expected[key]) for key in common]
-    rest = n - sum(o for o, _ in pairs), n - sum(e for _, e in pairs)
-    pairs += [rest] if rest[1] >= 5 else []
-    return sum((o - e) ** 2 / e for o, e in pairs) / chi2.ppf(0.9999, len(pairs) - 1)

@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from softcount.errors import DataError, LearnerError
 from softcount.kernels import collapsed as kernel
 from softcount.models.mixture.collapsed import CollapsedMixture, Restaurant
+from tests.oracles.chance import surprise
 
 
 def sampler(counts, alpha, beta, z, allowed=None) -> CollapsedMixture:
@@ -160,17 +161,6 @@ def exact(alpha, allowed, temper, name, beta=0.7) -> dict:
         log_p[name(z)] = np.logaddexp(log_p.get(name(z), -np.inf), joint)
     total = np.logaddexp.reduce(list(log_p.values()))
     return {key: math.exp(value - total) for key, value in log_p.items()}
-
-
-def surprise(seen: Counter, expected: dict) -> float:
-    """χ² over its 0.9999 quantile; what is expected less than five times is put together."""
-    assert set(seen) <= set(expected)
-    n = seen.total()
-    common = [key for key, p in expected.items() if n * p >= 5]
-    pairs = [(seen[key], n * expected[key]) for key in common]
-    rest = n - sum(o for o, _ in pairs), n - sum(e for _, e in pairs)
-    pairs += [rest] if rest[1] >= 5 else []
-    return sum((o - e) ** 2 / e for o, e in pairs) / chi2.ppf(0.9999, len(pairs) - 1)
 
 
 def partition(z) -> tuple:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
-from scipy.stats import chi2
 
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
 from softcount.models.sequences.collapsed import CollapsedChain
+from tests.oracles.chance import surprise
 
 KINDS = [(1, True), (1, False), (2, True), (2, False)]
 NAMES = ["order 1 with stop", "order 1", "order 2 with stop", "order 2"]
@@ -206,17 +206,6 @@ def exact(priors, order, stop, temper, possible=lambda z: True) -> dict:
     }
     total = np.logaddexp.reduce(list(log_p.values()))
     return {z: math.exp(value - total) for z, value in log_p.items()}
-
-
-def surprise(seen: Counter, expected: dict) -> float:
-    """χ² over its 0.9999 quantile; what is expected less than five times is put together."""
-    assert set(seen) <= set(expected)
-    n = seen.total()
-    common = [key for key, p in expected.items() if n * p >= 5]
-    pairs = [(seen[key], n * expected[key]) for key in common]
-    rest = n - sum(o for o, _ in pairs), n - sum(e for _, e in pairs)
-    pairs += [rest] if rest[1] >= 5 else []
-    return sum((o - e) ** 2 / e for o, e in pairs) / chi2.ppf(0.9999, len(pairs) - 1)
 
 
 @pytest.mark.parametrize("temper", [1.0, 0.5])

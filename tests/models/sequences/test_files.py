@@ -12,7 +12,7 @@ from sklearn.base import clone
 import softcount as sc
 from softcount import store
 from softcount.errors import StoreError
-from tests.damage import Damage, array, meta, settings, without
+from tests.damage import EVERY, Damage, array, meta, settings, without
 from tests.models.sequences.text import LEARNERS, SENTENCES, TAGS, WORDS, assert_same
 
 TEXT = [*SENTENCES, ["a", "zebra"], ["the", "yak", "sleeps"]]
@@ -117,25 +117,6 @@ def test_arrays_among_the_settings_are_kept(tmp_path: Path) -> None:
 
 
 # files that were written by hand
-def first(value: float) -> Any:
-    def changed(table: Any) -> Any:
-        table = np.array(table, float)
-        table.flat[0] = value
-        return table
-
-    return changed
-
-
-EVERY: dict[str, Any] = {
-    "shorter": lambda table: table[..., :-1].copy(),
-    "longer": lambda table: np.concatenate([table, table[..., -1:]], axis=-1),
-    "flat": lambda table: table.reshape(1, 1, -1),
-    "nan": first(np.nan),
-    "inf": first(np.inf),
-    "negative": first(-1.0),
-    "of bytes": lambda table: np.frombuffer(b"no numbers", np.uint8).copy(),
-    "nothing": lambda table: table[..., :0].copy(),
-}
 OF_FACTS: dict[str, Damage] = {
     "no settings": without("settings"),
     "settings as a list": meta(settings=[]),

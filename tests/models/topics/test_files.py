@@ -16,7 +16,7 @@ import softcount as sc
 from softcount import store
 from softcount.corpus.archive import Archive
 from softcount.errors import DataError, StoreError
-from tests.damage import Damage, array, meta, settings, without
+from tests.damage import Damage, array, first, meta, settings, without
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics
 
@@ -151,15 +151,6 @@ def test_an_unfitted_model_is_not_saved(tmp_path: Path) -> None:
 
 
 # files that were written by hand
-def first(value: float) -> Any:
-    def changed(table: Any) -> Any:
-        table = np.array(table, float)
-        table.flat[0] = value
-        return table
-
-    return changed
-
-
 def twice(table: Any) -> Any:
     return np.asarray(table, float) * 2.0
 

@@ -20,7 +20,9 @@ from softcount.types import Array
 
 
 def annotated(tree: Tree, horizontal: int | None, vertical: int) -> Tree:
-    """A tree with symbols that tell what is around them."""
+    """A tree with symbols that tell what is around them; with None and 1 they tell nothing."""
+    if horizontal is None and vertical == 1:
+        return tree
     return right_binarised(tree, horizontal, vertical, tags=vertical > 1)
 
 
@@ -82,3 +84,19 @@ class Annotation:
         """(plain labels, symbols), ones and zeros."""
         found: Array = self.of == np.arange(len(self.labels))[:, None]
         return found.astype(float)
+
+
+class NoAnnotation(Annotation):
+    """Symbols that tell nothing of what is around them: they are plain labels themselves."""
+
+    def __init__(self, symbols: tuple[str, ...]) -> None:
+        self.labels, self.of = symbols, np.arange(len(symbols))
+
+    def tree(self, tree: Tree) -> Tree:
+        return tree
+
+    def spans(self, spans: Spans) -> Spans:
+        return spans
+
+    def links(self, links: Links) -> Links:
+        return links

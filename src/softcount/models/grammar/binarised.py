@@ -19,7 +19,7 @@ from softcount.corpus.trees import Tree
 from softcount.errors import LearnerError
 from softcount.kernels.rule_charts import Grammar, Joins, Tally, Words
 from softcount.kernels.unary_chains import chains
-from softcount.models.grammar.rules import Rules
+from softcount.models.grammar.rules import Rules, borders
 from softcount.types import Array
 
 CERTAIN = -1
@@ -51,11 +51,10 @@ class Binarised:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.labels = rules.symbols
-        self._number = {symbol: a for a, symbol in enumerate(rules.symbols)}
         self.n_known = len(rules.symbols)
         self.root = np.zeros(self.n_known)
         for symbol, chance in rules.root.items():
-            self.root[self._number[symbol]] = chance
+            self.root[rules.number[symbol]] = chance
         self._alone: dict[str, int] = {}  # words among several items, as symbols
         for rule in rules.rules:
             if len(rule.rhs) > 1:
@@ -70,13 +69,14 @@ class Binarised:
     # from rules to arrays
     def _join(self) -> None:
         """Binary rules, by the right child."""
+        symbols = self.rules.number
         behind: dict[tuple[int, int], int] = {}
         found: list[tuple[int, int, int, int]] = []  # right, left, parent, rule
         for number, rule in enumerate(self.rules.rules):
             if len(rule.rhs) == 1:
                 continue
             items = [
-                self._alone[item] if is_word else self._number[item]
+                self._alone[item] if is_word else symbols[item]
                 for item, is_word in zip(rule.rhs, rule.is_word, strict=True)
             ]
             rest = items[-1]
@@ -86,14 +86,14 @@ class Binarised:
                     behind[pair] = self.n_left + len(behind)
                     found.append((rest, item, behind[pair], CERTAIN))
                 rest = behind[pair]
-            found.append((rest, items[0], self._number[rule.lhs], number))
+            found.append((rest, items[0], symbols[rule.lhs], number))
         self.n_symbols = self.n_left + len(behind)
         table = np.array(found, np.int32).reshape(-1, 4)
         is_wide = self._are_wide(table[:, 2])
         table = table[np.lexsort((~is_wide[table[:, 1]], table[:, 0]))]
         n_wide = np.bincount(table[is_wide[table[:, 1]], 0], minlength=self.n_symbols)
         _, self._left, self._parent, self._join_rule = np.ascontiguousarray(table.T)
-        self._right_indptr = _borders(table[:, 0], self.n_symbols)
+        self._right_indptr = borders(table[:, 0], self.n_symbols)
         self._wide = self._right_indptr[:-1] + n_wide
 
     def _are_wide(self, parents: Array) -> Array:
@@ -107,25 +107,26 @@ class Binarised:
     def _chain(self) -> None:
         """Unary rules, by the left side, as the rules are."""
         own = [(n, rule) for n, rule in enumerate(self.rules.rules) if rule.is_unary]
+        symbols = self.rules.number
         self._chain_rule = np.array([n for n, _ in own], np.int32)
-        self._child = np.array([self._number[rule.rhs[0]] for _, rule in own], np.int32)
-        self._tops = np.array([self._number[rule.lhs] for _, rule in own], np.int32)
-        self._chain_indptr = _borders(self._tops, self.n_known)
+        self._child = np.array([symbols[rule.rhs[0]] for _, rule in own], np.int32)
+        self._tops = np.array([symbols[rule.lhs] for _, rule in own], np.int32)
+        self._chain_indptr = borders(self._tops, self.n_known)
 
     def _word(self) -> None:
         """Rules of words, and words as symbols, by the word."""
         self.word_rows: dict[str, int] = {}
         found: list[tuple[int, int, int]] = []  # word, symbol, rule
         for number, rule in enumerate(self.rules.rules):
-            if rule.is_word == (True,):
+            if rule.is_lexical:
                 row = self.word_rows.setdefault(rule.rhs[0], len(self.word_rows))
-                found.append((row, self._number[rule.lhs], number))
+                found.append((row, self.rules.number[rule.lhs], number))
         for word, symbol in self._alone.items():
             row = self.word_rows.setdefault(word, len(self.word_rows))
             found.append((row, symbol, CERTAIN))
         table = np.array(found, np.int32).reshape(-1, 3)
         table = table[np.argsort(table[:, 0], kind="stable")]
-        self._word_indptr = _borders(table[:, 0], len(self.word_rows) + 1)
+        self._word_indptr = borders(table[:, 0], len(self.word_rows) + 1)
         _, self._word_symbols, self._word_rule = np.ascontiguousarray(table.T)
 
     # parameters as kernels want them
@@ -170,7 +171,7 @@ class Binarised:
         values = _filled(chances, self._word_rule)
         if more is not None:
             at, symbol = np.nonzero(more)
-            indptr = np.concatenate([indptr, indptr[-1] + _borders(at, len(more))[1:]])
+            indptr = np.concatenate([indptr, indptr[-1] + borders(at, len(more))[1:]])
             symbols = np.concatenate([symbols, symbol.astype(np.int32)])
             values = np.concatenate([values, more[at, symbol]])
         return Words(rows, indptr, symbols, values)
@@ -228,10 +229,6 @@ class Binarised:
                 parts = done.pop() if code >= n_joins else done.pop() + done.pop()
             done.append((Tree(self.labels[symbol], parts),) if symbol < self.n_known else parts)
         return next((top for top in done.pop() if isinstance(top, Tree)), None) if done else None
-
-
-def _borders(sorted_numbers: Array, n: int) -> Array:
-    return np.concatenate([[0], np.cumsum(np.bincount(sorted_numbers, minlength=n))])
 
 
 def _filled(chances: Array, numbers: Array) -> Array:

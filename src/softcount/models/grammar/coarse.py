@@ -22,6 +22,7 @@ from softcount.errors import LearnerError, shown
 from softcount.kernels.rule_charts import Grammar, Joins, Words
 from softcount.kernels.rule_coarse import Coarse
 from softcount.kernels.unary_chains import Chains
+from softcount.models.grammar.rules import borders
 from softcount.types import Array
 
 ROUNDS = 50
@@ -90,7 +91,7 @@ def _joins(joins: Joins, classes: Array, priors: Array) -> Joins:
     parts = (classes[rights], alone, classes[joins.left], classes[joins.parent])
     keys, chance = _summed(parts, (n, 2, n, n), priors[joins.parent] * joins.chance)
     right, alone, left, parent = keys
-    indptr = _indptr(right, n)
+    indptr = borders(right, n)
     wide = indptr[:-1] + np.bincount(right[alone == 0], minlength=n)
     return Joins(indptr, wide, left.astype(np.int32), parent.astype(np.int32), chance)
 
@@ -101,7 +102,7 @@ def _chains(chains: Chains, classes: Array, priors: Array) -> Chains:
     n_sets, bottoms = (len(chains.begins) - 1) // n_known, _numbers(chains.begins)
     parts = (bottoms // n_known, classes[bottoms % n_known], classes[chains.tops])
     keys, weights = _summed(parts, (n_sets, n, n), priors[chains.tops] * chains.weights)
-    begins = _indptr(keys[0] * n + keys[1], n_sets * n)
+    begins = borders(keys[0] * n + keys[1], n_sets * n)
     indptr, child = np.zeros(n + 1, chains.indptr.dtype), np.zeros(0, chains.child.dtype)
     return Chains(indptr, child, np.zeros(0), begins, keys[2].astype(chains.tops.dtype), weights)
 
@@ -111,7 +112,7 @@ def _words(words: Words, classes: Array, priors: Array) -> Words:
     parts = (_numbers(words.indptr), classes[words.symbols])
     values = priors[words.symbols] * words.chances
     (rows, symbols), chances = _summed(parts, (n_rows, int(classes.max()) + 1), values)
-    return Words(words.rows, _indptr(rows, n_rows), symbols.astype(np.int32), chances)
+    return Words(words.rows, borders(rows, n_rows), symbols.astype(np.int32), chances)
 
 
 def _summed(
@@ -126,7 +127,3 @@ def _summed(
 def _numbers(indptr: Array) -> Array:
     """The row of each entry."""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-
-
-def _indptr(rows: Array, n: int) -> Array:
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])

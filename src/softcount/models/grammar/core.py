@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from softcount.families.base import Family
+from softcount.kernels.chart_trees import Nodes
+from softcount.kernels.inside_outside import Tally
 from softcount.kernels.tree_counts import count_trees
 from softcount.models.grammar import cells, passes
 from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
@@ -57,18 +59,20 @@ class PCFGCore(TreeCore):
         else:
             best = how.fill == "hard"
             nodes, attained = passes.trees(shard, this, best, how.stream, how.samples)
-            counts = self.counted(shard, nodes, np.isfinite(attained), len(this.table))
+            counts = self._counted(shard, nodes, np.isfinite(attained), len(this.table))
         logs = attained
         if how.fill == "hard" or how.temper != 1.0:
             logs = passes.posteriors(shard, this._replace(temper=1.0), counting=False).logs
         return self.stats(shard, counts, logs, attained, how)
 
-    def _expected(self, shard: Shard, tally: Any, this: passes.Pass) -> dict[str, Counts]:
+    def _expected(self, shard: Shard, tally: Tally, this: passes.Pass) -> dict[str, Counts]:
         heated = {RULES: np.asarray(this.params[RULES]) ** this.temper}
         root, rules, words = self.shape.counts(tally, heated)
         return {ROOT: root, RULES: rules, WORDS: self.emission.counts(shard.text, words)}
 
-    def counted(self, shard: Shard, nodes: Any, possible: Array, n_rows: int) -> dict[str, Counts]:
+    def _counted(
+        self, shard: Shard, nodes: Nodes, possible: Array, n_rows: int
+    ) -> dict[str, Counts]:
         """What trees add up to."""
         text, n = shard.text, self.shape.n_symbols
         root, rules = np.zeros(n), np.zeros((self.shape.k, n, n))

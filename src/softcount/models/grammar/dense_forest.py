@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.kernels.chart_trees import Nodes
 from softcount.kernels.inside_outside import Text, inside
 from softcount.kernels.span_pairs import Charts, cell
 from softcount.models.grammar.dense import ROOT, RULES, Shape
 from softcount.models.grammar.k_best import (
     NONE,
+    Derivation,
     Edges,
     Vertex,
     best_derivations,
@@ -22,13 +22,6 @@ from softcount.models.grammar.k_best import (
 from softcount.models.grammar.passes import Pass, text_of
 from softcount.models.grammar.shards import Shard
 from softcount.types import Array
-
-
-class Found(NamedTuple):
-    """A tree: log p(tree, sentence), and its nodes in preorder (see `chart_trees`)."""
-
-    log_p: float
-    nodes: Nodes
 
 
 class Logs(NamedTuple):
@@ -88,32 +81,17 @@ class DenseForest:
         middles, lefts, rights = np.unravel_index(kept, scores.shape)
         return scores.ravel()[kept], left.start + lefts, right.start + rights, first + middles
 
-    def nodes(self, codes: Array) -> Nodes:
-        """The nodes of a derivation, whose codes are the symbols: leaves are told by theirs."""
-        ends, behind = np.empty(len(codes), np.int32), list[int]()
-        ahead = self.n_words
-        for number in range(len(codes) - 1, -1, -1):
-            if codes[number] >= self.logs.shape.k:
-                ends[number], ahead = ahead, ahead - 1
-            else:
-                behind.pop()  # of the left child
-                ends[number] = behind.pop()
-            behind.append(ends[number])
-        return Nodes(codes.astype(np.int32), ends)
 
-
-def best_trees(shard: Shard, this: Pass, k: int) -> list[list[Found]]:
+def best_trees(shard: Shard, this: Pass, k: int) -> list[list[Derivation]]:
     """The k best trees of each sentence, or all if there are fewer: none of those that are
-    impossible or empty."""
+    impossible or empty. Their codes are the symbols, in preorder."""
     this = this._replace(dtype=np.float64)
     text, grammar = text_of(shard, this), this.shape.grammar(this.params, np.float64, this.temper)
     logs = _logs(this)
-    found: list[list[Found]] = [[] for _ in range(len(shard))]
-    for number in range(len(text.order)):
-        s = int(text.order[number])
-        best = _best(number, text, grammar, this.shape)
-        forest = DenseForest(logs, best, k)
-        found[s] = [Found(log_p, forest.nodes(c)) for log_p, c in best_derivations(forest, k)]
+    found: list[list[Derivation]] = [[] for _ in range(len(shard))]
+    for number, s in enumerate(text.order.tolist()):
+        forest = DenseForest(logs, _best(number, text, grammar, this.shape), k)
+        found[s] = best_derivations(forest, k)
     return found
 
 

@@ -12,17 +12,17 @@ import numpy as np
 from softcount.corpus.numbering import Vocabulary
 from softcount.corpus.sequences import Sequences
 from softcount.corpus.trees import Span, Tree
-from softcount.errors import DataError
+from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
 from softcount.models.grammar import dense_spans, passes
 from softcount.models.grammar.core import PCFGCore
 from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
 from softcount.models.grammar.dense_forest import best_trees
-from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
+from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_freezable
 from softcount.models.grammar.risk import most_expected, tree_of
 from softcount.models.grammar.rules import Rule, Rules, scaled
 from softcount.models.grammar.shards import Limits, Sentences, n_spans
-from softcount.models.grammar.told import Bracket, Told, crossing
+from softcount.models.grammar.told import Bracket, Told, labelled, span_sets
 from softcount.models.sequences.emissions import Words, unseen_words
 from softcount.models.sequences.knowledge import Sets
 from softcount.models.sequences.shards import Sentences as Texts
@@ -30,6 +30,8 @@ from softcount.models.sequences.shards import Shard as Text
 from softcount.models.sequences.shards import StateSets
 from softcount.types import Array, Params
 
+MOST_RULES = 1 << 28
+"""A table of rules has so many entries at most: 2 GB."""
 STEPS = 30
 """Shares of preterminals are found in so many steps."""
 
@@ -49,6 +51,7 @@ class DenseForm:
     @classmethod
     def of(cls, told: Told, n_nonterminals: int | None, n_preterminals: int | None) -> DenseForm:
         """The symbols: those that sentences are told to have, then others."""
+        _demand_room(n_nonterminals or 1, n_preterminals or 1)
         labels = {
             label
             for some in told.brackets
@@ -61,12 +64,11 @@ class DenseForm:
                 labels.update(label for label, *_ in _phrases(tree))
                 tags.update(node.label for node in tree.nodes() if node.is_preterminal)
         words, taken = told.text.words, labels | tags
-        return cls(
-            _named(labels, taken, n_nonterminals, "N", "n_nonterminals"),
-            _named(tags, taken, n_preterminals, "P", "n_preterminals"),
-            Vocabulary(words),
-            np.bincount(told.text.tokens, minlength=len(words)),
-        )
+        nonterminals = _named(labels, taken, n_nonterminals, "N", "n_nonterminals")
+        preterminals = _named(tags, taken, n_preterminals, "P", "n_preterminals")
+        _demand_room(len(nonterminals), len(preterminals))
+        often = np.bincount(told.text.tokens, minlength=len(words))
+        return cls(nonterminals, preterminals, Vocabulary(words), often)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ class DenseForm:
 
     def core(self, choices: Choices) -> PCFGCore:
         """What learns."""
-        demand_known(choices.frozen, (ROOT, RULES, WORDS), self.labels)
+        demand_freezable(choices.frozen, (ROOT, RULES, WORDS), self.labels)
         k, t, v = len(self.nonterminals), len(self.preterminals), len(self.vocabulary.words)
         held = choices.held(ROOT, ["the only row"])
         root = Categorical((1, k + t), choices.rules, frozen=held)
@@ -137,7 +139,7 @@ class DenseForm:
                 continue
             for node, (label, start, _) in zip(tree.nodes(), tree.spans(), strict=True):
                 if node.is_preterminal:
-                    found[begin + start] = sets.number([_of(number, label, "preterminal")])
+                    found[begin + start] = sets.number([_number_of(number, label, "preterminal")])
         return found, sets.made()
 
     def _limits(self, told: Told) -> Limits:
@@ -200,7 +202,7 @@ class DenseForm:
         """The k best trees of each sentence with log p of each and the sentence."""
         found = best_trees(asked.shard, self._passing(asked), k)
         return [
-            [(log_p, self.tree(nodes.symbols, asked.text.sentence(n))) for log_p, nodes in some]
+            [(log_p, self.tree(symbols, asked.text.sentence(n))) for log_p, symbols in some]
             for n, some in enumerate(found)
         ]
 
@@ -266,6 +268,14 @@ class DenseForm:
         return self.tree(np.array(symbols), texts)
 
 
+def _demand_room(k: int, t: int) -> None:
+    if k * (k + t) ** 2 > MOST_RULES:
+        raise LearnerError(
+            f"{k:,} nonterminals and {t:,} preterminals have too many rules",
+            "use fewer of them: 100 and 200 are many",
+        )
+
+
 def _drawn(chances: Array, rng: np.random.Generator) -> int:
     return int(rng.choice(len(chances), p=chances / chances.sum()))
 
@@ -291,7 +301,7 @@ def _numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def _of(numbers: dict[str, int], label: str, what: str) -> int:
+def _number_of(numbers: dict[str, int], label: str, what: str) -> int:
     if label not in numbers:
         raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
     return numbers[label]
@@ -303,20 +313,9 @@ def _phrases(tree: Tree) -> list[Span]:
 
 
 def _span_sets(n: int, some: Sequence[Bracket], sets: Sets, number: dict[str, int]) -> Array:
-    """What the spans of a sentence of n words may be, the short ones first."""
-    sizes = np.arange(n - 1, 0, -1)  # of two words, of three, …
-    widths = np.repeat(np.arange(2, n + 1), sizes)
-    firsts = np.concatenate([np.zeros(0, np.int64), *(np.arange(size) for size in sizes)])
-    found = np.zeros(len(widths), np.int64)
-    if not some:
-        return found
-    _, starts, ends = zip(*some, strict=True)
-    found[crossing(firsts, firsts + widths, np.array(starts), np.array(ends))] = sets.number([])
-    labels: dict[tuple[int, int], set[int]] = {}
-    for label, start, end in some:
-        if label is not None and end > start + 1:
-            labels.setdefault((start, end), set()).add(_of(number, label, "nonterminal"))
-    ahead = np.concatenate([[0], np.cumsum(sizes)])
-    for (start, end), own in labels.items():
-        found[ahead[end - start - 2] + start] = sets.number(own)
-    return found
+    """What the spans of two words or more may be, the short ones first."""
+    firsts, lasts = np.triu_indices(n, 1)
+    order = np.argsort(lasts - firsts, kind="stable")
+    longer = [one for one in some if one[2] > one[1] + 1]
+    own = labelled(longer, lambda label: [_number_of(number, label, "nonterminal")])
+    return span_sets(firsts[order], lasts[order] + 1, some, own, sets)

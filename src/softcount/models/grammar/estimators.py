@@ -10,19 +10,18 @@ import numpy as np
 
 from softcount import store
 from softcount._version import __version__
-from softcount.corpus.numbering import Vocabulary
 from softcount.corpus.treebank import lowercase
 from softcount.corpus.treebank import trees as as_trees
 from softcount.errors import LearnerError, StoreError, shown
 from softcount.models import files
-from softcount.models.grammar import rule_files, starts
+from softcount.models.grammar import dense_files, rule_files, starts
 from softcount.models.grammar.annotation import annotated
 from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.core import PCFGCore
 from softcount.models.grammar.dense import RULES, WORDS
 from softcount.models.grammar.dense_form import DenseForm
 from softcount.models.grammar.form import Choices
-from softcount.models.grammar.model import GrammarModel, demand_words
+from softcount.models.grammar.model import GrammarModel
 from softcount.models.grammar.rule_core import RuleCore
 from softcount.models.grammar.rule_form import RuleForm
 from softcount.models.grammar.rule_text import from_text
@@ -33,15 +32,12 @@ from softcount.models.grammar.told import Told
 from softcount.models.learnable import FitOptions, all_or_nothing
 from softcount.models.sequences.shards import sentence_weights
 from softcount.models.settings import check_number, check_whole, demand_prior, smoothings
-from softcount.models.stored import AGAIN, numbers, strings
+from softcount.models.stored import AGAIN
 from softcount.types import Array
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
-
-MOST_RULES = 1 << 28
-"""A table of rules has so many entries at most: 2 GB."""
 
 
 @dataclass(eq=False, repr=False)
@@ -140,10 +136,9 @@ class PCFG(files.Stored, GrammarModel):
         weights = None if sample_weight is None else sentence_weights(sample_weight, len(some))
         if settings.get("lowercase"):
             some = some.changed(lowercase)
-        around: dict[str, Any] = {"horizontal": horizontal, "vertical": vertical}
-        if horizontal is not None or vertical != 1:
-            some = some.changed(lambda tree: annotated(tree, **around))
-        return cls(rules=from_trees(some, weights), **around, **settings)._as_given()
+        some = some.changed(lambda tree: annotated(tree, horizontal, vertical))
+        settings |= {"horizontal": horizontal, "vertical": vertical}
+        return cls(rules=from_trees(some, weights), **settings)._as_given()
 
     def _as_given(self) -> Self:
         """With the rules' own probabilities."""
@@ -197,23 +192,20 @@ class PCFG(files.Stored, GrammarModel):
         self._check_settings()
         form: DenseForm | RuleForm
         if self.rules is None:
-            _demand_room(self.n_nonterminals or 1, self.n_preterminals or 1)
             told = Told.of(sentences, trees, brackets, None, self.lowercase)
             form = DenseForm.of(told, self.n_nonterminals, self.n_preterminals)
-            _demand_room(len(form.nonterminals), len(form.preterminals))
         else:
             form = self._rule_form()
             told = Told.of(sentences, trees, brackets, form.vocabulary, self.lowercase)
             if form.unknown is None:
-                demand_words(told, form.vocabulary.words)
+                told.demand_no_new_words(form.vocabulary.words)
         told.demand_words()
         self.form_, self.n_features_in_ = form, max(len(form.vocabulary.words), 1)
         weights = sentence_weights(sample_weight, len(told.text))
         return form.core(self._choices()), form.corpus(told, weights)
 
     def bind_more(self, core: Any, data: Any) -> Sentences:
-        told = Told.of(data, None, None, self.form_.vocabulary, self.lowercase)
-        return self.form_.corpus(told, sentence_weights(None, len(told.text)))
+        return self._told(data)[1]
 
     def _choices(self) -> Choices:
         rules, words = smoothings(self.smoothing, RULES, WORDS)
@@ -254,16 +246,16 @@ class PCFG(files.Stored, GrammarModel):
     def start_values(self, core: Any, corpus: Sentences, init: Any) -> Any:
         if isinstance(init, Mapping):
             return core.params(init)
-        told = init is None and corpus.tells_labels
-        if isinstance(self.form_, RuleForm) and init is None:
+        if init is None and isinstance(self.form_, RuleForm):
             return self.form_.start()
-        if told:
+        if init is None and corpus.tells_labels:
             return lambda rng: starts.informed(core, corpus, rng)
-        name = "random" if init is None else init
-        if isinstance(name, str) and name == "random":
-            return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
-        if isinstance(name, str) and name == "uniform" and isinstance(self.form_, RuleForm):
-            return {name: family.uniform() for name, family in core.families.items()}
+        families = core.families
+        way = "random" if init is None else init
+        if isinstance(way, str) and way == "random":
+            return lambda rng: {name: family.random(rng) for name, family in families.items()}
+        if isinstance(way, str) and way == "uniform" and isinstance(self.form_, RuleForm):
+            return {name: family.uniform() for name, family in families.items()}
         hint = "random (rules: also uniform), or tables as params_ has them"
         raise LearnerError(f"init={shown(init)} is not known here", hint)
 
@@ -282,9 +274,7 @@ class PCFG(files.Stored, GrammarModel):
         if isinstance(form, RuleForm):
             return rule_files.arrays(form.own.rules), rule_files.facts(form.own.rules)
         assert isinstance(form, DenseForm)
-        symbols = {"nonterminals": form.nonterminals, "preterminals": form.preterminals}
-        facts = {name: list(labels) for name, labels in symbols.items()}
-        return {"often": form.often}, {**facts, "words": list(form.vocabulary.words)}
+        return dense_files.arrays(form), dense_files.facts(form)
 
     @classmethod
     def restore(cls, stored: store.Stored, **given: Any) -> Self:
@@ -293,13 +283,14 @@ class PCFG(files.Stored, GrammarModel):
         return model
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> PCFGCore | RuleCore:
-        if "words" not in stored.meta:
-            form: DenseForm | RuleForm = self._stored_rules(rule_files.rules(stored))
-        else:
+        form: DenseForm | RuleForm
+        if dense_files.is_dense(stored):
             self._check_settings()
             if self.rules is not None:
                 raise StoreError("there are tables of a dense grammar, and rules", AGAIN)
-            form = self._dense_form(stored)
+            form = dense_files.form(stored)
+        else:
+            form = self._stored_rules(rule_files.rules(stored))
         self.form_ = form
         return form.core(self._choices())
 
@@ -315,29 +306,3 @@ class PCFG(files.Stored, GrammarModel):
         if own.rules != learned.rules or set(own.root) != set(learned.root):
             raise StoreError("the rules are not those of the settings", AGAIN)
         return form
-
-    def _dense_form(self, stored: store.Stored) -> DenseForm:
-        names = {}
-        for name in ("nonterminals", "preterminals", "words"):
-            given = stored.meta[name]
-            strings(given, len(given), name)
-            if not given or "" in given or len(set(given)) != len(given):
-                raise StoreError(f"the {name} make no sense", AGAIN)
-            names[name] = given
-        k, t, v = map(len, names.values())
-        shapes = {RULES: (k, (k + t) ** 2), WORDS: (t, v)}
-        for name, shape in shapes.items():
-            numbers(stored, files.TABLE + name, shape)
-        often = numbers(stored, "often", (v,))
-        if often.min() < 1 or (often % 1).any():
-            raise StoreError("how often words are there makes no sense", AGAIN)
-        symbols = (tuple(names["nonterminals"]), tuple(names["preterminals"]))
-        return DenseForm(*symbols, Vocabulary(names["words"]), often.astype(np.int64))
-
-
-def _demand_room(k: int, t: int) -> None:
-    if k * (k + t) ** 2 > MOST_RULES:
-        raise LearnerError(
-            f"{k:,} nonterminals and {t:,} preterminals have too many rules",
-            "use fewer of them: 100 and 200 are many",
-        )

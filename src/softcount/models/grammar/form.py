@@ -116,7 +116,9 @@ def generated(form: Form, params: Params, rng: np.random.Generator) -> Tree:
     )
 
 
-def demand_known(frozen: Collection[str], tables: Collection[str], labels: Collection[str]) -> None:
+def demand_freezable(
+    frozen: Collection[str], tables: Collection[str], labels: Collection[str]
+) -> None:
     """Complain of what cannot be frozen, as there is no such table or symbol."""
     for name in frozen:
         if name not in tables and name not in labels:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.corpus.trees import Span, Tree
-from softcount.errors import DataError, LearnerError, shown
+from softcount.errors import LearnerError, shown
 from softcount.kernels.pool import usable_cpus
 from softcount.models.grammar.form import Asked, Form, generated
 from softcount.models.grammar.pruning import Lost
 from softcount.models.grammar.rule_core import RuleCore
 from softcount.models.grammar.rules import Rules
+from softcount.models.grammar.shards import Sentences
 from softcount.models.grammar.told import Told
 from softcount.models.learnable import Learnable
 from softcount.models.sequences.shards import sentence_weights
@@ -51,9 +51,13 @@ class GrammarModel(Learnable):
 
     def _asked(self, sentences: Any, brackets: Any = None) -> Asked:
         self._require_fit()
-        told = Told.of(sentences, None, brackets, self.form_.vocabulary, self.lowercase)
-        corpus = self.form_.corpus(told, sentence_weights(None, len(told.text)))
+        told, corpus = self._told(sentences, brackets)
         return Asked(self.core_, self.raw_params_, corpus.everything, told.text, self.threads)
+
+    def _told(self, sentences: Any, brackets: Any = None) -> tuple[Told, Sentences]:
+        """More sentences, in the words that the grammar knows."""
+        told = Told.of(sentences, None, brackets, self.form_.vocabulary, self.lowercase)
+        return told, self.form_.corpus(told, sentence_weights(None, len(told.text)))
 
     # trees of sentences
     def predict(
@@ -170,16 +174,3 @@ class GrammarModel(Learnable):
         check_whole("n", n, 0)
         rng = generator(random_state)
         return [generated(self.form_, self.raw_params_, rng) for _ in range(n)]
-
-
-def demand_words(told: Told, known: Sequence[str]) -> None:
-    """Complain of words to learn from that are in no rule."""
-    new = told.text.words[len(known) :]
-    if new:
-        first = int(np.flatnonzero(told.text.tokens == len(known))[0])
-        number = int(np.searchsorted(told.text.indptr, first, side="right")) - 1
-        raise DataError(
-            f"{len(new):,} word(s) are in no rule, the first of them {shown(new[0])} "
-            f"({told.text.name(number)})",
-            "give rules for them, or leave these sentences out",
-        )

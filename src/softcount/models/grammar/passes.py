@@ -9,7 +9,7 @@ import numpy as np
 from softcount.kernels import chart_trees, inside_outside
 from softcount.kernels.inside_outside import Tally, Text
 from softcount.kernels.packs import padded
-from softcount.kernels.pool import in_turn
+from softcount.kernels.pool import even_pieces, in_turn
 from softcount.models.grammar.dense import Shape
 from softcount.models.grammar.shards import Shard
 from softcount.types import Array, Params
@@ -97,11 +97,9 @@ def text_of(shard: Shard, this: Pass) -> Text:
 
 
 def bounds_of(shard: Shard) -> Array:
-    """Where pieces begin among the ordered sentences, and the end."""
-    cubes = np.diff(shard.text.indptr)[shard.order].astype(float) ** 3
-    wanted = np.linspace(0.0, cubes.sum(), PIECES + 1)[1:-1]
-    cuts = np.searchsorted(np.cumsum(cubes), wanted)
-    return np.unique(np.concatenate([[0], cuts, [len(cubes)]])) if len(cubes) else np.zeros(2, int)
+    """Where pieces begin among the ordered sentences, and the end: a chart takes the cube of the
+    words."""
+    return even_pieces(np.diff(shard.text.indptr)[shard.order].astype(float) ** 3, PIECES)
 
 
 def batches(first: int, last: int) -> list[tuple[int, int]]:

@@ -51,12 +51,12 @@ class Links(NamedTuple):
                [0, 0, 1],
                [0, 0, 0]])
         """
-        number = {symbol: a for a, symbol in enumerate(rules.symbols)}
-        tags, above = np.zeros(len(number), bool), np.zeros((len(number), len(number)), bool)
+        number, n = rules.number, len(rules.symbols)
+        tags, above = np.zeros(n, bool), np.zeros((n, n), bool)
         for rule in rules.rules:
             if rule.is_unary:
                 above[number[rule.lhs], number[rule.rhs[0]]] = True
-            elif len(rule.rhs) == 1:
+            elif rule.is_lexical:
                 tags[number[rule.lhs]] = True
         for k in np.flatnonzero(above.any(axis=0) & above.any(axis=1)):
             above |= above[:, k, None] & above[k]
@@ -114,8 +114,7 @@ def most_expected(
     found, ahead = list[Bracket](), [(0, n_words)]
     while ahead:
         i, j = ahead.pop()
-        chain = _chain(cells, i, j, links, labelled, cost)
-        found += [(symbol, i, j) for symbol in chain]
+        found += [(a, i, j) for a in _chain(cells, i, j, links, labelled, cost)]
         if j > i + 1:
             middle = int(splits[i, j])
             ahead += [(middle, j), (i, middle)]

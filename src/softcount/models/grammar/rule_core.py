@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.families.base import Family
-from softcount.kernels.rule_charts import Grammar, Text, Words
+from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
 from softcount.models.grammar import cells, rule_passes
 from softcount.models.grammar.binarised import Binarised, Used
 from softcount.models.grammar.dense import ROOT, RULES
@@ -34,6 +34,7 @@ class RuleCore(TreeCore):
     Families: "root" (1, N) and "rules", one number a rule.
 
     ``unknown``  what words may be that are in no rule; None: nothing
+    ``prune``    what a coarse grammar thinks less probable is left out: see `coarse`
     """
 
     remedy = "look at its words and brackets, or give the grammar more rules"
@@ -123,17 +124,22 @@ class RuleCore(TreeCore):
 
     def logs(self, params: Params, shard: Shard, threads: int) -> Array:
         """log p of each sentence whose tree is not known; 0 of others."""
-        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
-        some = (ready.words, ready.text, ready.weights, threads, False, self.prune)
+        ready, tally = self._gone_through(params, shard, threads, counting=False)
         logs = np.zeros(len(shard))
-        logs[ready.numbers] = rule_passes.expected(self.own, grammar, *some).logs
+        logs[ready.numbers] = tally.logs
         return logs
 
     def used(self, params: Params, shard: Shard, threads: int) -> Used:
         """What sentences are expected to use; those that cannot be use nothing."""
+        ready, tally = self._gone_through(params, shard, threads, counting=True)
+        return self.own.used(tally, ready.words)
+
+    def _gone_through(
+        self, params: Params, shard: Shard, threads: int, counting: bool
+    ) -> tuple[Ready, Tally]:
         ready, grammar = self.ready(params, shard), self.grammar(params, shard)
-        some = (ready.words, ready.text, ready.weights, threads, True, self.prune)
-        return self.own.used(rule_passes.expected(self.own, grammar, *some), ready.words)
+        some = (ready.words, ready.text, ready.weights, threads, counting, self.prune)
+        return ready, rule_passes.expected(self.own, grammar, *some)
 
     def lost(self, params: Params, shard: Shard, threads: int) -> Lost:
         """What sentences lose by what is left out."""

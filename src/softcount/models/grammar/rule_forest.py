@@ -17,6 +17,7 @@ from softcount.models.grammar.k_best import (
     edges_from,
     k_largest,
 )
+from softcount.models.grammar.rules import borders
 from softcount.types import Array
 
 Parts = tuple[Array, Array, Array, Array, Array]
@@ -45,13 +46,11 @@ class Table(NamedTuple):
         own, n_symbols = grammar.joins, len(grammar.joins.indptr) - 1
         order = np.argsort(own.parent, kind="stable")
         rights = np.repeat(np.arange(n_symbols), np.diff(own.indptr))
-        sizes = np.bincount(own.parent, minlength=n_symbols)
         with np.errstate(divide="ignore"):
             joins, chains = np.log(own.chance[order]), np.log(grammar.chains.chance)
             ends, root = np.log(words.chances), np.log(grammar.root)
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
         children = (own.left[order], rights[order])
-        return cls(indptr, order, *children, joins, chains, ends, root)
+        return cls(borders(own.parent, n_symbols), order, *children, joins, chains, ends, root)
 
 
 class Cells:

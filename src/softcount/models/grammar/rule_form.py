@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -15,16 +14,16 @@ from softcount.corpus.trees import Tree
 from softcount.errors import DataError
 from softcount.families import Categorical, SparseCategorical
 from softcount.models.grammar import rule_passes
-from softcount.models.grammar.annotation import Annotation, annotated
+from softcount.models.grammar.annotation import Annotation, NoAnnotation, annotated
 from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.dense import ROOT, RULES
-from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_known
+from softcount.models.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_freezable
 from softcount.models.grammar.risk import Links, most_expected, tree_of
 from softcount.models.grammar.rule_core import Ready, RuleCore
 from softcount.models.grammar.rule_forest import best_parses
 from softcount.models.grammar.rules import Rule, Rules, rule_of, scaled
 from softcount.models.grammar.shards import Limits, Sentences
-from softcount.models.grammar.told import Bracket, Told, crossing
+from softcount.models.grammar.told import Bracket, Told, labelled, span_sets
 from softcount.models.grammar.unknown import KNOWN, UnknownWords
 from softcount.models.sequences.knowledge import Sets
 from softcount.models.sequences.shards import Sentences as Texts
@@ -52,35 +51,30 @@ class RuleForm:
     vertical: int = 1
 
     @classmethod
-    def of(cls, rules: Rules, unknown: bool, *around: Any) -> RuleForm:
+    def of(
+        cls, rules: Rules, unknown: bool, horizontal: int | None = None, vertical: int = 1
+    ) -> RuleForm:
         """A grammar, and whether words that are in no rule may be something."""
-        own = Binarised(rules)
         counted = unknown and rules.counts is not None
-        return cls(own, UnknownWords(rules) if counted else None, *around)
+        words = UnknownWords(rules) if counted else None
+        return cls(Binarised(rules), words, horizontal, vertical)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of symbols, by their numbers."""
-        return self.own.labels if self.annotation is None else self.annotation.labels
+        """Names of symbols, by their numbers, as users know them."""
+        return self.annotation.labels
 
     @cached_property
-    def annotation(self) -> Annotation | None:
-        """What users know of symbols that tell what is around them; None: symbols do not."""
+    def annotation(self) -> Annotation:
+        """What users know of symbols that tell what is around them."""
         if self.horizontal is None and self.vertical == 1:
-            return None
+            return NoAnnotation(self.own.labels)
         return Annotation(self.own.labels, self._tags, self.vertical)
-
-    def _shown(self, tree: Tree) -> Tree:
-        return tree if self.annotation is None else self.annotation.tree(tree)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The words that are in rules."""
         return Vocabulary(list(self.own.word_rows))
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.own.labels)}
 
     @cached_property
     def _rule_numbers(self) -> dict[Rule, int]:
@@ -89,17 +83,17 @@ class RuleForm:
     @cached_property
     def _of_words(self) -> Array:
         """Whether each rule has a single word."""
-        return np.array([rule.is_word == (True,) for rule in self.own.rules.rules])
+        return np.array([rule.is_lexical for rule in self.own.rules.rules])
 
     @cached_property
     def _tags(self) -> set[int]:
         """Symbols that single words may be."""
-        rules = self.own.rules.rules
-        return {self._numbers[rules[n].lhs] for n in np.flatnonzero(self._of_words).tolist()}
+        rules = self.own.rules
+        return {rules.number[rule.lhs] for rule in rules.rules if rule.is_lexical}
 
     def core(self, choices: Choices) -> RuleCore:
         """What learns."""
-        demand_known(choices.frozen, (ROOT, RULES), self.own.labels)
+        demand_freezable(choices.frozen, (ROOT, RULES), self.own.labels)
         possible, held = (self.own.root > 0.0)[None], choices.held(ROOT, ["the only row"])
         root = Categorical(possible.shape, choices.rules, possible, held)
         prior = np.where(self._of_words, choices.words, choices.rules)
@@ -137,9 +131,8 @@ class RuleForm:
 
     def _entries(self, tree: Tree, where: str) -> list[int]:
         """The root and the rules of a tree, by their number among all parameters."""
-        if self.annotation is not None:
-            tree = annotated(tree, self.horizontal, self.vertical)
-        root = self._numbers.get(tree.label)
+        tree = annotated(tree, self.horizontal, self.vertical)
+        root = self.own.rules.number.get(tree.label)
         if root is None or self.own.root[root] == 0.0:
             raise DataError(
                 f"the tree of {where} is of {tree.label}, which is never a root",
@@ -172,26 +165,16 @@ class RuleForm:
         """What the spans of a sentence of n words may be, if anything is known of them."""
         if not some:
             return np.zeros(0, np.int64)
+        own = labelled(some, self._symbols)
+        for (start, end), symbols in own.items():
+            if end == start + 1 and not symbols & self._tags:
+                symbols |= self._tags  # what is above the word is known, not its tag
         firsts, lasts = np.triu_indices(n)
-        found = np.zeros(len(firsts), np.int64)
-        _, starts, ends = zip(*some, strict=True)
-        found[crossing(firsts, lasts + 1, np.array(starts), np.array(ends))] = sets.number([])
-        labels: dict[tuple[int, int], set[int]] = {}
-        for label, start, end in some:
-            if label is not None:
-                labels.setdefault((start, end), set()).update(self._symbols(label))
-        for (start, end), own in labels.items():
-            if end == start + 1 and not own & self._tags:
-                own |= self._tags  # what is above the word is known, not its tag
-            found[start * n - start * (start - 1) // 2 + end - start - 1] = sets.number(own)
-        return found
+        return span_sets(firsts, lasts + 1, some, own, sets)
 
     def _symbols(self, label: str) -> set[int]:
         """The symbols that have a label."""
-        if self.annotation is not None:
-            found = self.annotation.symbols(label)
-        else:
-            found = {self._numbers[label]} if label in self._numbers else set()
+        found = self.annotation.symbols(label)
         if not found:
             raise DataError(f"there is no symbol {label!r} in the rules", "look at the brackets")
         return found
@@ -205,11 +188,9 @@ class RuleForm:
     def best(self, asked: Asked) -> tuple[list[Tree | None], Array]:
         """The best tree of each sentence, and log p of both."""
         ready, found = self._derived(asked, True, 1, 0)
-        made = (
-            self.own.tree(found.of(n), asked.text.sentence(n), ready.words)
-            for n in range(len(asked.shard))
-        )
-        return [None if tree is None else self._shown(tree) for tree in made], found.logs
+        sentences = (asked.text.sentence(n) for n in range(len(asked.shard)))
+        trees = [self._tree(found.of(n), words, ready) for n, words in enumerate(sentences)]
+        return trees, found.logs
 
     def drawn(self, asked: Asked, stream: int, samples: int) -> list[list[Tree]]:
         """Trees drawn from the posterior of each sentence."""
@@ -217,37 +198,45 @@ class RuleForm:
         trees: list[list[Tree]] = []
         for n in range(len(asked.shard)):
             words, own = asked.text.sentence(n), range(n * samples, (n + 1) * samples)
-            made = (self.own.tree(found.of(m), words, ready.words) for m in own)
-            trees.append([self._shown(tree) for tree in made if tree is not None])
+            made = (self._tree(found.of(m), words, ready) for m in own)
+            trees.append([tree for tree in made if tree is not None])
         return trees
+
+    def _tree(self, codes: Array, sentence: Sequence[str], ready: Ready) -> Tree | None:
+        """The tree of a derivation, as users know it; None if there is no derivation."""
+        tree = self.own.tree(codes, sentence, ready.words)
+        return None if tree is None else self.annotation.tree(tree)
+
+    def _ready(self, asked: Asked) -> Ready:
+        """Sentences as kernels want them, for answers about trees."""
+        core: RuleCore = asked.core
+        return core.ready(asked.params, asked.shard, known=KNOWN)
 
     def _derived(
         self, asked: Asked, best: bool, samples: int, stream: int
     ) -> tuple[Ready, rule_passes.Derived]:
         core: RuleCore = asked.core
-        ready = core.ready(asked.params, asked.shard, known=KNOWN)
-        grammar = core.grammar(asked.params, asked.shard, best)
+        ready, grammar = self._ready(asked), core.grammar(asked.params, asked.shard, best)
         about = (asked.shard.text.numbers, samples, stream, asked.threads, core.prune)
         return ready, rule_passes.derived(grammar, ready.words, ready.text, *about)
 
     def spans(self, asked: Asked) -> list[Spans]:
         """Expected spans of each sentence."""
         core: RuleCore = asked.core
-        ready = core.ready(asked.params, asked.shard, known=KNOWN)
+        ready = self._ready(asked)
         about = (core.grammar(asked.params, asked.shard), ready.words, ready.text)
         found = (Spans(*rule_passes.spans(self.own, *about, n)) for n in range(len(asked.shard)))
-        return [one if self.annotation is None else self.annotation.spans(one) for one in found]
+        return [self.annotation.spans(one) for one in found]
 
     def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
         """The k best trees of each sentence with log p of each and the sentence."""
         core: RuleCore = asked.core
-        ready = core.ready(asked.params, asked.shard, known=KNOWN)
-        grammar = core.grammar(asked.params, asked.shard, best=True)
+        ready, grammar = self._ready(asked), core.grammar(asked.params, asked.shard, best=True)
         trees: list[list[tuple[float, Tree]]] = []
         for n, some in enumerate(best_parses(grammar, ready.words, ready.text, k)):
             words = asked.text.sentence(n)
-            made = ((log_p, self.own.tree(codes, words, ready.words)) for log_p, codes in some)
-            trees.append([(p, self._shown(tree)) for p, tree in made if tree is not None])
+            made = ((log_p, self._tree(codes, words, ready)) for log_p, codes in some)
+            trees.append([(log_p, tree) for log_p, tree in made if tree is not None])
         return trees
 
     def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:
@@ -257,8 +246,7 @@ class RuleForm:
 
     @cached_property
     def _links(self) -> Links:
-        links = Links.of(self.own.rules)
-        return links if self.annotation is None else self.annotation.links(links)
+        return self.annotation.links(Links.of(self.own.rules))
 
     def expected_rules(self, asked: Asked) -> dict[Rule, float]:
         """How often sentences are expected to use which rules."""
@@ -288,9 +276,9 @@ class RuleForm:
             used.append(rule)
             if len(used) > MOST_NODES:
                 return None
-            ahead += [self._numbers[symbol] for symbol in reversed(rule.symbols)]
+            ahead += [self.own.rules.number[symbol] for symbol in reversed(rule.symbols)]
         done: list[Tree] = []
         for rule in reversed(used):
             parts = zip(rule.rhs, rule.is_word, strict=True)
             done.append(Tree(rule.lhs, tuple(x if word else done.pop() for x, word in parts)))
-        return self._shown(done.pop())
+        return self.annotation.tree(done.pop())

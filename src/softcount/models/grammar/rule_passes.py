@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcount.kernels.pool import in_turn
+from softcount.kernels.pool import even_pieces, in_turn
 from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
 from softcount.kernels.rule_coarse import gone_through
 from softcount.kernels.rule_outside import nodes
@@ -127,9 +127,5 @@ def spans(
 
 
 def _bounds(indptr: Array) -> Array:
-    """Where pieces of about equal work begin, and the end."""
-    ends = np.cumsum(np.diff(indptr).astype(np.float64) ** 3)
-    if not len(ends):
-        return np.zeros(2, np.int64)
-    wanted = np.linspace(0.0, ends[-1], PIECES + 1)[1:-1]
-    return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(ends)]]))
+    """Where pieces begin, and the end: a chart takes the cube of the words."""
+    return even_pieces(np.diff(indptr).astype(np.float64) ** 3, PIECES)

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import repeat
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softcount.corpus.trees import Tree
 from softcount.errors import DataError, shown
@@ -43,6 +44,11 @@ class Rule:
     def is_unary(self) -> bool:
         """Whether it consists of one symbol."""
         return self.is_word == (False,)
+
+    @property
+    def is_lexical(self) -> bool:
+        """Whether it consists of one word."""
+        return self.is_word == (True,)
 
     @property
     def symbols(self) -> list[str]:
@@ -97,11 +103,23 @@ class Rules:
         return tuple(dict.fromkeys(rule.lhs for rule in self.rules))
 
     @cached_property
+    def number(self) -> dict[str, int]:
+        """The place of each symbol among ``symbols``."""
+        return {symbol: a for a, symbol in enumerate(self.symbols)}
+
+    @cached_property
     def indptr(self) -> Array:
         """Symbol a has the rules from ``indptr[a]`` to ``indptr[a + 1]``."""
-        number = {symbol: a for a, symbol in enumerate(self.symbols)}
-        sizes = np.bincount([number[rule.lhs] for rule in self.rules], minlength=len(number))
-        return np.concatenate([[0], np.cumsum(sizes)])
+        return borders([self.number[rule.lhs] for rule in self.rules], len(self.symbols))
+
+
+def borders(rows: ArrayLike, n: int) -> Array:
+    """Where the entries of each of n rows begin, and the end, if entries go by rows.
+
+    >>> borders([0, 0, 2], 3)
+    array([0, 2, 2, 3])
+    """
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
 
 
 def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from softcount.corpus.sequences import Like, Sequences, sequences
 from softcount.corpus.treebank import Trees, lowercase, trees
-from softcount.corpus.trees import Tree
+from softcount.corpus.trees import Tree, crossing
 from softcount.errors import DataError, shown
+from softcount.models.sequences.knowledge import Sets
 from softcount.types import Array
 
 Bracket = tuple[str | None, int, int]
@@ -59,6 +60,18 @@ class Told:
         if not len(self.text.tokens):
             raise DataError("there is not a single word in the sentences", "look at the data")
 
+    def demand_no_new_words(self, known: Sequence[str]) -> None:
+        """Complain of words that are in no rule."""
+        new = self.text.words[len(known) :]
+        if new:
+            first = int(np.flatnonzero(self.text.tokens == len(known))[0])
+            number = int(np.searchsorted(self.text.indptr, first, side="right")) - 1
+            raise DataError(
+                f"{len(new):,} word(s) are in no rule, the first of them {shown(new[0])} "
+                f"({self.text.name(number)})",
+                "give rules for them, or leave these sentences out",
+            )
+
 
 def _beside(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
     """The trees, if they have the sentences' words."""
@@ -89,7 +102,7 @@ def _read(given: Any, text: Sequences) -> list[list[Bracket]]:
     found = []
     for n, (some, length) in enumerate(zip(each, lengths, strict=True)):
         own = _brackets(some, length, text.name(n))
-        _demand_nested(own, length, text.name(n))
+        _demand_nested(own, text.name(n))
         found.append(own)
     return found
 
@@ -123,32 +136,49 @@ def _bracket(one: Any, length: int, where: str) -> Bracket:
     return label, start, end
 
 
-def _demand_nested(some: Sequence[Bracket], length: int, where: str) -> None:
+def _demand_nested(some: Sequence[Bracket], where: str) -> None:
     """Brackets must not cross each other."""
-    if not some:
-        return
-    starts, ends = (np.array([one[at] for one in some]) for at in (1, 2))
-    clash = np.flatnonzero(crossing(starts, ends, starts, ends))
-    if len(clash):
-        first = next(
-            one
-            for one in some
-            if crossing(starts[clash[:1]], ends[clash[:1]], *np.array([one[1:]]).T).any()
-        )
-        raise DataError(
-            f"{where} has the brackets {some[clash[0]][1:]} and {first[1:]}, which cross",
-            "leave one of them out",
-        )
+    for n, (_, start, end) in enumerate(some):
+        for _, first, last in crossing(some[:n], start, end):
+            raise DataError(
+                f"{where} has the brackets {(first, last)} and {(start, end)}, which cross",
+                "leave one of them out",
+            )
 
 
-def crossing(firsts: Array, lasts: Array, starts: Array, ends: Array) -> Array:
-    """Whether each span (first, last) crosses a bracket (start, end).
+# what follows of it for all spans of a sentence
+def labelled(
+    some: Iterable[Bracket], symbols: Callable[[str], Iterable[int]]
+) -> dict[tuple[int, int], set[int]]:
+    """What each bracket that has labels may be; ``symbols`` are those of a label."""
+    found: dict[tuple[int, int], set[int]] = {}
+    for label, start, end in some:
+        if label is not None:
+            found.setdefault((start, end), set()).update(symbols(label))
+    return found
 
-    >>> crossing(np.array([0, 1, 2]), np.array([2, 3, 4]), np.array([1]), np.array([3])).tolist()
-    [True, False, True]
+
+def span_sets(
+    firsts: Array,
+    ends: Array,
+    some: Sequence[Bracket],
+    own: Mapping[tuple[int, int], Iterable[int]],
+    sets: Sets,
+) -> Array:
+    """The number of the set of symbols that each span (first, end) may be: none, if it crosses a
+    bracket; its own, if it has some; else any.
+
+    >>> sets, ends = Sets(3), np.array([2, 3, 4])
+    >>> span_sets(np.array([0, 1, 2]), ends, [("NP", 1, 3)], {(1, 3): [0]}, sets).tolist()
+    [1, 2, 1]
     """
-    found = np.zeros(len(firsts), np.bool_)
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        found |= (firsts < start) & (start < lasts) & (lasts < end)
-        found |= (start < firsts) & (firsts < end) & (end < lasts)
+    found = np.zeros(len(firsts), np.int64)
+    if some:
+        crossed = np.zeros(len(firsts), np.bool_)
+        for _, start, end in some:
+            crossed |= (firsts < start) & (start < ends) & (ends < end)
+            crossed |= (start < firsts) & (firsts < end) & (end < ends)
+        found[crossed] = sets.number([])
+    for (start, end), symbols in own.items():
+        found[(firsts == start) & (ends == end)] = sets.number(symbols)
     return found

@@ -59,11 +59,10 @@ class UnknownWords:
                 "these rules have no counts: nothing is known of words that are in none of them",
                 "take the rules from trees",
             )
-        number = {symbol: a for a, symbol in enumerate(rules.symbols)}
         own = [
-            (rule.rhs[0], number[rule.lhs], count)
+            (rule.rhs[0], rules.number[rule.lhs], count)
             for rule, count in zip(rules.rules, rules.counts, strict=True)
-            if rule.is_word == (True,)
+            if rule.is_lexical
         ]
         numbers = np.array([a for _, a, _ in own], np.int64)
         self._symbols, column = np.unique(numbers, return_inverse=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from softcount.kernels import few_states, listed, pack_paths, packs
 from softcount.kernels.packs import Tally
+from softcount.kernels.pool import even_pieces
 from softcount.models.sequences.shards import Kinds, Shard
 from softcount.types import Array
 
@@ -51,13 +52,8 @@ def is_packed(shard: Shard, moves: listed.Moves) -> bool:
 
 
 def pieces(sizes: Array) -> Array:
-    """Where pieces of about equal size begin, and the end."""
-    if not len(sizes):
-        return np.zeros(2, np.int64)  # one piece with nothing in it
-    ends = np.cumsum(sizes)
-    n = PIECES if ends[-1] >= MANY else 1
-    wanted = np.linspace(0, ends[-1], n + 1)[1:-1] if n > 1 else np.zeros(0)
-    return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(sizes)]]))
+    """Where pieces of about equal size begin, and the end; few tokens are one piece."""
+    return even_pieces(sizes, PIECES if sizes.sum() >= MANY else 1)
 
 
 def room(shape: tuple[int, ...], into: Array, logs: Array, moves: tuple[int, int]) -> Tally:
