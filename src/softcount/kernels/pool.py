@@ -49,8 +49,8 @@ def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: 
 def even_pieces(work: Array, n: int) -> Array:
     """Where n pieces of about equal work begin, and the end; fewer, if there are no more items.
 
-    >>> even_pieces(np.array([4, 1, 1, 1, 1]), 2)
-    array([0, 1, 5])
+    >>> even_pieces(np.array([3, 3, 1, 1]), 2)
+    array([0, 1, 4])
     """
     if not len(work):
         return np.zeros(2, np.int64)  # one piece with nothing in it
