@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from softcount.corpus.trees import Span, Tree, crossing, flat, folded, from_spans, tree
 from softcount.errors import DataError
+from softcount.show.tree_svg import svg
 from tests import real
 
 REAL = ["wsj_sample/wsj_sample.mrg.gz", "masc_ptb/masc_ptb.mrg.gz"]
@@ -320,3 +321,8 @@ def test_any_text_is_a_tree_or_an_error(text: str) -> None:
     assert re.findall(r"[^\s()]+", str(one)) == names
     assert 0 <= text.count("(") - str(one).count("(") <= 1
     assert text.count("(") == text.count(")")
+
+
+def test_notebooks_show_a_picture():
+    one = tree("(NP (DT the) (NN dog))")
+    assert one._repr_svg_() == svg(one)

@@ -20,7 +20,7 @@ from softcount.cli.targets import check_target, refuse_overwriting
 
 if TYPE_CHECKING:
     from softcount.cli.grammar_answers import Parsed
-    from softcount.cli.grammar_learning import Known
+    from softcount.cli.grammar_learning import Known, Lessons
     from softcount.corpus.sequences import Sequences
     from softcount.corpus.treebank import Trees
     from softcount.models.grammar import PCFG
@@ -31,6 +31,9 @@ NOT_COUNTED = (
     *("learner", "max_iter", "tol", "n_init", "precision", "seed"),
 )
 NOT_WITH_RULES = ("n", "p", "precision")
+MOST_SYMBOLS = 60
+"""So many are told of on stderr; treebanks have thousands, if symbols know what is around them."""
+ALONE = "scores are of trees that were found without --brackets and --trees"
 
 
 def grammar(
@@ -69,8 +72,8 @@ def grammar(
     Prints the best tree of every sentence in Penn brackets: exactly one line for each line of the
     file, a blank one for a blank one. A sentence without a tree is a flat one, (FAILED (XX word)
     …), and stderr names its line. Nothing need be known (then say -n); or the rules, or some
-    brackets, or some trees; or there is a treebank, whose rules are counted. What was learned goes
-    to stderr.
+    brackets, which the trees agree with, or some trees, which stay as they are; or there is a
+    treebank, whose rules are counted. What was learned goes to stderr.
 
     \b
     softcount grammar sentences.txt -n 20 -o grammar.softcount --report grammar.html > trees.txt
@@ -168,29 +171,38 @@ class _Job:
 
     def run(self, settings: dict[str, Any]) -> None:
         """Learn, and print and write all that is wanted."""
-        from softcount.cli.grammar_known import demand_as_many, read_trees
-        from softcount.cli.tag_options import Form
-        from softcount.cli.tag_text import read_text
+        from softcount.cli.grammar_answers import say
+        from softcount.cli.grammar_known import (
+            demand_as_many,
+            read_sentences,
+            read_trees,
+            remark_on_brackets,
+        )
 
-        text = None if self.file is None else read_text(self.file, Form.LINES).sequences
+        text = None if self.file is None else read_sentences(self.file)
+        if text is not None:
+            say(remark_on_brackets(text))
         gold = None
         if self.gold is not None and text is not None:
             gold = read_trees(self.gold, self.known.changes)
             demand_as_many("--gold", self.gold, len(gold), len(text), "trees")
-        model, notes = self._learned(settings, text)
+        model, told, notes = self._learned(settings, text)
         try:
             if self.save is not None:
                 model.save(self.save)
         finally:  # whatever becomes of the file, no line is lost
-            self._finish(model, text, gold, notes)
+            self._finish(model, told, gold, notes)
 
-    def _learned(self, settings: dict[str, Any], text: Sequences | None) -> tuple[PCFG, list[str]]:
-        """The grammar, and what is to be said of it."""
+    def _learned(
+        self, settings: dict[str, Any], text: Sequences | None
+    ) -> tuple[PCFG, Lessons, list[str]]:
+        """The grammar, the sentences and what is known of them, and what is to be said."""
         from softcount.cli import grammar_known, grammar_learning
         from softcount.models.grammar import PCFG
 
         if self.known.treebank is not None:
-            return grammar_learning.counted(self.known, settings), []
+            model = grammar_learning.counted(self.known, settings)
+            return model, grammar_learning.Lessons(text), []
         if self.known.rules is None:
             model, symbols = PCFG(**settings), None
         else:
@@ -199,34 +211,36 @@ class _Job:
         every = grammar_learning.lessons(text, self.known, symbols)
         some, remark = every.up_to(self.max_length)
         grammar_learning.learn(model, some)
-        return model, [remark] if remark else []
+        return model, every, [remark] if remark else []
 
-    def _finish(
-        self, model: PCFG, text: Sequences | None, gold: Trees | None, notes: list[str]
-    ) -> None:
+    def _finish(self, model: PCFG, told: Lessons, gold: Trees | None, notes: list[str]) -> None:
         from softcount.cli import grammar_answers as answers
         from softcount.cli.tag_answers import print_overview, print_text
         from softcount.show.grammar_symbols import grammar_shown
 
-        found = None if text is None else answers.parsed(model, text)
+        text = told.text
+        found = None if text is None else answers.parsed_as_told(model, text, told)
         scores: list[str] = []
-        if found is not None:
+        if text is not None and found is not None:
             remark = answers.remark_on(found.failures, len(found.trees))
             notes = [*notes, *([remark] if remark else [])]
             if gold is not None:
-                scores = answers.beside_branching(found.trees, gold)
+                alone = answers.parsed(model, text) if told.tells_trees else found
+                scores = answers.beside_branching(alone.trees, gold, model.labels_)
+                notes += [ALONE] if told.tells_trees else []
         shown = grammar_shown(model, None if found is None else found.trees, notes, scores)
+        brief = shown if self.summary else shown.first(MOST_SYMBOLS)
         watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
         if self.summary or not watched:
             self._draw(found, to_stderr=not self.summary)
-            print_overview(shown, summary=self.summary, as_json=False)
+            print_overview(brief, summary=self.summary, as_json=False)
         if self.grammar_text == "-":
             print_text(self._rules(model))
         elif found is not None and not self.summary:
             print_text(answers.joined(found.lines()))
         if watched and not self.summary:
             self._draw(found, to_stderr=True)
-            print_overview(shown, summary=False, as_json=False)
+            print_overview(brief, summary=False, as_json=False)
         self._write(model, shown, found)
 
     def _draw(self, found: Parsed | None, *, to_stderr: bool) -> None:

@@ -12,6 +12,7 @@ import typer
 from softcount.cli.answers import few_named
 
 if TYPE_CHECKING:
+    from softcount.cli.grammar_learning import Lessons
     from softcount.corpus.sequences import Sequences
     from softcount.corpus.treebank import Trees
     from softcount.corpus.trees import Tree
@@ -87,6 +88,24 @@ def parsed(
     return Parsed(text, [_spelt(model, tree, text, n) for n, tree in enumerate(found)])
 
 
+def parsed_as_told(model: PCFG, text: Sequences, told: Lessons) -> Parsed:
+    """The tree of each sentence that agrees with its brackets; those that are known stay."""
+    from softcount.corpus.trees import from_spans
+
+    brackets = None
+    if told.brackets is not None:  # of sentences that were too long, labels may be new
+        labels = {*model.labels_}
+        brackets = [
+            [(label if label in labels else None, start, end) for label, start, end in some]
+            for some in told.brackets
+        ]
+    found = list(parsed(model, text, brackets=brackets).trees)
+    for n, tree in enumerate(told.trees or ()):
+        if tree is not None:
+            found[n] = from_spans(text.sentence(n), tree.spans())
+    return Parsed(text, found)
+
+
 def _spelt(model: PCFG, tree: Tree | None, text: Sequences, n: int) -> Tree | None:
     """A tree with the words of its sentence, which the model may have in lower case."""
     from softcount.corpus.trees import from_spans
@@ -149,12 +168,14 @@ def bare(gold: Tree) -> list[str]:
     return [] if left is None else left.words()
 
 
-def beside_branching(found: Sequence[Tree | None], gold: Trees) -> list[str]:
-    """Unlabelled scores, and those of trees that know nothing but how many words there are."""
+def beside_branching(
+    found: Sequence[Tree | None], gold: Trees, labels: Sequence[str] = ()
+) -> list[str]:
+    """Scores, and those of trees that know nothing but how many words there are."""
     from softcount.evaluate.brackets import bracket_scores
     from softcount.evaluate.branching import left_branching, right_branching
 
-    told = str(bracket_scores(found, gold)).splitlines()
+    told = _scores(found, gold, labels)
     words = [[] if tree is None else bare(tree) for tree in gold]
     for name, branching in (("right", right_branching), ("left", left_branching)):
         scores = bracket_scores([branching(some) if some else None for some in words], gold)
@@ -167,15 +188,21 @@ def beside_branching(found: Sequence[Tree | None], gold: Trees) -> list[str]:
 
 def beside_gold(found: Sequence[Tree | None], gold: Trees, labels: Sequence[str]) -> list[str]:
     """Unlabelled scores, labelled ones if labels are the same, and how many have a tree."""
+    told = _scores(found, gold, labels)
+    pairs = [pair for pair in zip(found, gold, strict=True) if pair[1] is not None]
+    n = sum(tree is not None for tree, _ in pairs)
+    told.append(f"coverage {n / max(len(pairs), 1):.1%}: {n:,} of {len(pairs):,} have a tree")
+    return told
+
+
+def _scores(found: Sequence[Tree | None], gold: Trees, labels: Sequence[str]) -> list[str]:
+    """Unlabelled scores, and labelled ones if labels are the same."""
     from softcount.evaluate.brackets import bracket_scores
 
     told = str(bracket_scores(found, gold)).splitlines()
     theirs = {node.label for tree in gold if tree is not None for node in tree.nodes()}
     if theirs.intersection(labels):
         told += str(bracket_scores(found, gold, labelled=True)).splitlines()
-    pairs = [pair for pair in zip(found, gold, strict=True) if pair[1] is not None]
-    n = sum(tree is not None for tree, _ in pairs)
-    told.append(f"coverage {n / max(len(pairs), 1):.1%}: {n:,} of {len(pairs):,} have a tree")
     return told
 
 

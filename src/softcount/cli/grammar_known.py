@@ -20,9 +20,15 @@ if TYPE_CHECKING:
     from softcount.models.grammar.rules import Rules
     from softcount.models.grammar.told import Bracket
 
-SPANS = "write nothing, a tree, or spans: 0-2 NP:3-5, the end being the first word behind"
+SPANS = (
+    "write nothing, a tree, brackets around the sentence's words, or spans: 0-2 NP:3-5, the end "
+    "being the first word behind"
+)
+_PART = re.compile(r"[()]|[^\s()]+")
 _LINE = re.compile(r"line (\d+) ")
 _SPAN = re.compile(r"(?:(?P<label>.+):)?(?P<start>[0-9]+)-(?P<end>[0-9]+)")
+FEWEST_OPEN = 2
+"""A sentence of which so many words begin with a bracket, the first of them, may be a tree."""
 LONGEST_NUMBER = 9
 """Digits that the place of a word may have."""
 
@@ -91,6 +97,50 @@ def demand_as_many(option: str, path: str, n: int, n_sentences: int, what: str) 
         )
 
 
+# sentences
+def read_sentences(path: str) -> Sequences:
+    """All sentences of a file."""
+    from softcount.cli.tag_options import Form
+    from softcount.cli.tag_text import read_text
+
+    return _of_trees(path) if _has_trees(path) else read_text(path, Form.LINES).sequences
+
+
+def stream_sentences(path: str) -> Iterator[Sequences]:
+    """Sentences as they come, those that are there together."""
+    from softcount.cli.tag_options import Form
+    from softcount.cli.tag_text import stream
+
+    if _has_trees(path):
+        yield _of_trees(path)
+        return
+    yield from (piece.sequences for piece in stream(path, Form.LINES))
+
+
+def _has_trees(path: str) -> bool:
+    return path.removesuffix(".gz").endswith(".mrg")
+
+
+def _of_trees(path: str) -> Sequences:
+    from softcount.corpus.sequences import sequences
+
+    return sequences(read_trees(path, cleaning(keep_functions=True)).words())
+
+
+def remark_on_brackets(text: Sequences) -> str:
+    """A sentence on trees that are taken for sentences; empty if they are none, by the first."""
+    first = next((n for n in range(len(text)) if text.sentence(n)), None)
+    if first is None:
+        return ""
+    words = text.sentence(first)
+    if not words[0].startswith("(") or sum(word.startswith("(") for word in words) < FEWEST_OPEN:
+        return ""
+    return (
+        f"warning: {text.name(first)} looks like a tree, and its brackets are taken for words; "
+        "the sentences of trees are read from files called .mrg"
+    )
+
+
 # brackets
 def read_brackets(
     path: str,
@@ -150,6 +200,8 @@ class BracketReader:
             )
 
     def _of(self, line: str, where: str, words: Sequence[str]) -> list[Bracket]:
+        if (plain := _without_labels(line, where, words)) is not None:
+            return plain
         if line.lstrip().startswith("("):
             return self._of_tree(line, where, words)
         found = [_span(part, where, len(words)) for part in line.split()]
@@ -159,17 +211,18 @@ class BracketReader:
 
     def _of_tree(self, line: str, where: str, words: Sequence[str]) -> list[Bracket]:
         from softcount.corpus.treebank import composed
-        from softcount.corpus.trees import whole
+        from softcount.corpus.trees import whole, written
+        from softcount.models.grammar.told import other_word
 
         tree = composed(*self.changes)(
             whole(line, lambda place: f"{where}, character {place + 1}", unlabelled="X")
         )
         if tree is None:
             return []
-        theirs = tree.words()
-        if [word.lower() for word in theirs] != [word.lower() for word in words]:
+        lower = [[written(word).lower() for word in some] for some in (tree.words(), words)]
+        if difference := other_word(*lower):
             raise DataError(
-                f"{where} has other words than its sentence, {shown(' '.join(words))}",
+                f"{where} has other words than its sentence: {difference}",
                 "give the trees of the same sentences in the same order",
             )
         spans = tree.spans()
@@ -185,6 +238,34 @@ class BracketReader:
                     f"{where} has the label {shown(label)}, which the grammar has not",
                     "leave it out: 3-5 says that there is a constituent, whatever it is",
                 )
+
+
+def _without_labels(line: str, where: str, words: Sequence[str]) -> list[Bracket] | None:
+    """Brackets around the words of a sentence; None if the line is something else.
+
+    >>> _without_labels("she (sees (a dog))", "known.txt:1", "she sees a dog".split())
+    [(None, 2, 4), (None, 1, 4)]
+    """
+    parts = _PART.findall(line)
+    own = [part.lower() for part in parts if part not in "()"]
+    if len(own) == len(parts) or own != [word.lower() for word in words]:
+        return None
+    found: list[Bracket] = []
+    starts: list[int] = []
+    place = 0
+    for part in parts:
+        if part == "(":
+            starts.append(place)
+        elif part != ")":
+            place += 1
+        elif not starts or starts[-1] == place:
+            what = "a bracket with nothing in it" if starts else "a ) too many"
+            raise DataError(f"{where} has {what}", "brackets are around words: she (sees (a dog))")
+        else:
+            found.append((None, starts.pop(), place))
+    if starts:
+        raise DataError(f"{where}: {len(starts)} ) are missing", "each ( needs its )")
+    return found
 
 
 def _span(part: str, where: str, n: int) -> Bracket:

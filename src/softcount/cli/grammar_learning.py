@@ -59,6 +59,11 @@ class Lessons:
         return 0 if some is None else len(some)
 
     @property
+    def tells_trees(self) -> bool:
+        """Whether anything is known of trees."""
+        return self.trees is not None or self.brackets is not None
+
+    @property
     def lengths(self) -> list[int]:
         """How many words each sentence has."""
         if self.text is not None:

@@ -35,8 +35,8 @@ File = Annotated[
     str | None,
     typer.Argument(
         metavar="FILE",
-        help="One sentence a line, words between spaces; .gz too; - is stdin. If not given: stdin, "
-        "or with --treebank or --trees nothing.",
+        help="One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
+        "sentences. If not given: stdin, or with --treebank or --trees nothing.",
     ),
 ]
 Lowercase = tag_options.Lowercase
@@ -92,8 +92,8 @@ Brackets = Annotated[
     typer.Option(
         metavar="FILE",
         help="What is known of the trees, a line for each line of FILE: nothing; or a tree, whose "
-        "brackets no other constituent crosses; or spans, 0-2 NP:3-5, from the first word, which "
-        "is 0, to the first one behind.",
+        "brackets no other constituent crosses; or the sentence with brackets in it, she (sees (a "
+        "dog)); or spans, 0-2 NP:3-5, from the first word, which is 0, to the first one behind.",
     ),
 ]
 Labels = Annotated[
@@ -174,7 +174,8 @@ Gold = Annotated[
     typer.Option(
         metavar="FILE",
         help="Say how well the brackets agree with those of these trees, which are of the same "
-        "sentences, beside trees that branch to the right and to the left.",
+        "sentences, beside trees that branch to the right and to the left. Of what is known "
+        "of the trees nothing is used for this.",
     ),
 ]
 Show = Annotated[
@@ -218,7 +219,8 @@ ToParse = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="One sentence a line, words between spaces; .gz too; - is stdin.",
+        help="One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
+        "sentences.",
     ),
 ]
 Method_ = Annotated[

@@ -80,7 +80,7 @@ class _Job:
     def run(self) -> None:
         """Print trees as sentences come; then say what there is to be said of all of them."""
         from softcount.cli import grammar_answers as answers
-        from softcount.cli.grammar_known import demand_as_many
+        from softcount.cli.grammar_known import demand_as_many, remark_on_brackets
         from softcount.cli.tag_answers import print_text
 
         gold, reader = self._gold(), self._reader()
@@ -90,6 +90,7 @@ class _Job:
             found, printed = self._parsed(text, None if reader is None else reader.take(text))
             print_text(printed)
             if total == 0:
+                answers.say(remark_on_brackets(text))
                 answers.say(answers.remark_on_pruning(self.model, text))
             self.failures.extend(found.failures)
             total += len(text)
@@ -105,11 +106,10 @@ class _Job:
 
     def _batches(self) -> Iterator[Sequences]:
         from softcount.cli.grammar_answers import batches
-        from softcount.cli.tag_options import Form
-        from softcount.cli.tag_text import stream
+        from softcount.cli.grammar_known import stream_sentences
 
-        for piece in stream(self.file, Form.LINES):
-            yield from batches(piece.sequences, BATCH)
+        for piece in stream_sentences(self.file):
+            yield from batches(piece, BATCH)
 
     def _gold(self) -> Trees | None:
         if self.gold is None:

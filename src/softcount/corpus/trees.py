@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from softcount.errors import DataError, shown
@@ -61,11 +62,17 @@ class Tree:
             if step is None:
                 parts.append(")")
             else:
-                parts += (" ", _fit(step)) if isinstance(step, str) else (" (", _fit(step.label))
+                parts += (
+                    (" ", written(step)) if isinstance(step, str) else (" (", written(step.label))
+                )
         return "".join(parts)[1:]
 
     def __repr__(self) -> str:
         return f"tree({str(self)!r})"
+
+    def _repr_svg_(self) -> str:
+        # by its name: pictures are a layer above this one, and notebooks alone ask for them here
+        return str(import_module("softcount.show.tree_svg").svg(self))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
@@ -142,7 +149,12 @@ class Tree:
                 ahead += reversed(step.children)
 
 
-def _fit(text: str) -> str:
+def written(text: str) -> str:
+    """A word or a label as it is written in Penn brackets.
+
+    >>> written("("), written("dog")
+    ('-LRB-', 'dog')
+    """
     if not _UNFIT.search(text):
         return text
     return _UNFIT.sub(lambda found: _ESCAPED.get(found[0], "_"), text)

@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from softcount.corpus.treebank import PUNCTUATION, TRACE, trees
-from softcount.corpus.trees import Span, Tree
+from softcount.corpus.trees import Span, Tree, written
 from softcount.errors import DataError, shown
 
 EVALB_PUNCTUATION = frozenset({",", ".", ":", "``", "''"})
@@ -220,7 +220,7 @@ def _plain(tree: Tree) -> _Plain:
     for step in tree.steps():
         if isinstance(step, str):
             above = open_ones[-1][0]
-            plain.words.append(step)
+            plain.words.append(written(step))
             plain.tags.append(above.label if above.is_preterminal else None)
         elif step is not None:
             open_ones.append((step, len(plain.words)))

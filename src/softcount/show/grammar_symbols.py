@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +69,14 @@ class GrammarShown:
         """All that is said beside the symbols."""
         found = [*self.notes, *self.scores]
         return found if self.fit is None else [*found, str(self.fit.verdict), ended(self.fit)]
+
+    def first(self, n: int) -> GrammarShown:
+        """With no more than so many symbols, and a remark on the others."""
+        others = len(self.symbols) - n
+        if others <= 0:
+            return self
+        remark = f"{n} of {len(self.symbols):,} symbols; --summary has all"
+        return replace(self, symbols=self.symbols[:n], notes=[*self.notes, remark])
 
     def as_tsv(self) -> str:
         """For programs: a symbol a line; remarks as #."""

@@ -306,5 +306,14 @@ def test_lower_case(kind: str) -> None:
 
 
 def test_trees_with_other_words() -> None:
-    with pytest.raises(DataError, match="has other words than sentence 1"):
+    message = "has other words than sentence 1: word 1 is 'b' in the tree, and 'c' in the sentence"
+    with pytest.raises(DataError, match=message):
         sc.PCFG().fit(["a b", "a c"], ["(S (A a) (B b))", "(S (A a) (B b))"])
+    with pytest.raises(DataError, match="2 words in the tree, and 3 in the sentence"):
+        sc.PCFG().fit(["a b c"], ["(S (A a) (B b))"])
+
+
+def test_brackets_in_sentences_are_those_of_trees() -> None:
+    model = sc.PCFG().fit(["( b"], ["(S (A -LRB-) (B b))"])
+    assert model.form_.vocabulary.words == ["(", "b"]
+    assert model.predict(["( b"])[0].words() == ["(", "b"]

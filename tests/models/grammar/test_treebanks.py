@@ -29,6 +29,65 @@ def test_new_words_are_what_they_look_like() -> None:
     assert sc.PCFG.from_treebank(BANK, unknown=False).predict(["the cat is barking"]) == [None]
 
 
+def test_brackets_are_what_they_are_in_trees() -> None:
+    model = sc.PCFG.from_treebank([*BANK, "(X (-LRB- -LRB-) (NN dog) (-RRB- -RRB-))"])
+    (found,) = model.predict(["( cat )"])
+    assert str(found) == "(X (-LRB- -LRB-) (NN cat) (-RRB- -RRB-))"
+    assert found.words() == ["(", "cat", ")"]
+    shares = model.form_.unknown.symbols_of("(")
+    assert shares[model.labels_.index("-LRB-")] == shares.sum() == 1.0
+
+
+def test_sentences_of_trees() -> None:
+    model = sc.PCFG.from_treebank(BANK)
+    words = [text.words() for text in map(tree, BANK)]
+    assert model.predict([*map(tree, BANK), None]) == [*model.predict(words), None]
+
+
+# rules of the trees that are learned from
+@pytest.mark.parametrize("around", [{}, AROUND])
+def test_rules_of_the_trees(around: dict[str, int], tmp_path: Path) -> None:
+    weights = [1.0, 2.0, 0.5]
+    model = sc.PCFG(rules="treebank", **around).fit(None, BANK, sample_weight=weights)
+    same = sc.PCFG.from_treebank(BANK, weights, **around)
+    assert str(model.grammar(0)) == str(same.grammar(0))
+    model.save(tmp_path / "kept")
+    kept = sc.load(tmp_path / "kept")
+    assert kept.rules == "treebank"
+    assert kept.predict(["the cat is barking"]) == same.predict(["the cat is barking"])
+    assert kept.fit(None, BANK[:1]).labels_ == sc.PCFG.from_treebank(BANK[:1], **around).labels_
+
+
+def test_rules_of_some_trees_are_learned_from_sentences() -> None:
+    text = [tree(one).words() for one in BANK]
+    new = ["a", "dog", "sees", "a", "cat"]
+    model = sc.PCFG(rules="treebank").fit([*text, new], [*BANK, None])
+    counted = sc.PCFG.from_treebank(BANK)
+    assert model.labels_ == counted.labels_
+    assert model.score([new]) > counted.score([new])
+
+
+@pytest.mark.parametrize("given", [None, [None, None]])
+def test_no_trees_to_take_rules_from(given: list[None] | None) -> None:
+    with pytest.raises(DataError, match="no trees to take rules from"):
+        sc.PCFG(rules="treebank").fit(["a b", "c"], given)
+
+
+def test_settings_of_treebanks_are_searched() -> None:
+    search = pytest.importorskip("sklearn.model_selection")
+    bank = [tree(text) for text in BANK] * 2
+
+    tried = {"horizontal": [None, 0], "vertical": [1, 2], "smoothing": [0.0, 5.0]}
+    found = search.GridSearchCV(sc.PCFG(rules="treebank"), tried, cv=2, error_score="raise")
+    found.fit([one.words() for one in bank], bank)
+    for settings, score in zip(
+        found.cv_results_["params"], found.cv_results_["split0_test_score"], strict=True
+    ):
+        model = sc.PCFG(rules="treebank", **settings).fit(None, BANK)
+        assert score == pytest.approx(model.score(bank[:3]))
+    assert found.best_params_["smoothing"] == 0.0
+
+
 def test_known_words_may_be_something_else_in_parsing_alone() -> None:
     model = sc.PCFG.from_treebank(BANK)
     strict = sc.PCFG.from_treebank(BANK, unknown=False)

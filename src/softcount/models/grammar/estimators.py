@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
 
+TREEBANK = "treebank"
+"""Instead of rules: those of the trees that are learned from."""
+
 
 @dataclass(eq=False, repr=False)
 class PCFG(files.Stored, GrammarModel):
@@ -51,7 +54,8 @@ class PCFG(files.Stored, GrammarModel):
 
     ``n_nonterminals``  how many symbols trees have inside; None: as many as labels are given
     ``n_preterminals``  how many symbols words may be; None: as many as trees have
-    ``rules``           the grammar as a text, or `Rules`; None: all rules, by the numbers above
+    ``rules``           the grammar as a text, or `Rules`; "treebank": all that the trees have which
+                        `fit` is given; None: all rules, by the numbers above
     ``smoothing``       added to all counts, and to the prior of learners that have one; a mapping
                         tells "rules" from "words"
     ``frozen``          what stays as it begins: names of tables ("root", "rules", "words"), or of
@@ -132,25 +136,32 @@ class PCFG(files.Stored, GrammarModel):
         >>> print(model.predict(["he rains"])[0])
         (S (NP he) (VP rains))
         """
-        some = as_trees(trees)
+        around: dict[str, Any] = {"horizontal": horizontal, "vertical": vertical}
+        model = cls(rules=TREEBANK, **around, **settings)
+        model.rules = model._counted(trees, sample_weight)
+        return model._as_given()
+
+    def _counted(self, trees: Any, sample_weight: Any) -> Rules:
+        """The rules of trees, which tell what is around them if they are to."""
+        self._check_settings()
+        some = as_trees([] if trees is None else trees)
         weights = None if sample_weight is None else sentence_weights(sample_weight, len(some))
-        if settings.get("lowercase"):
+        if self.lowercase:
             some = some.changed(lowercase)
-        some = some.changed(lambda tree: annotated(tree, horizontal, vertical))
-        settings |= {"horizontal": horizontal, "vertical": vertical}
-        return cls(rules=from_trees(some, weights), **settings)._as_given()
+        some = some.changed(lambda tree: annotated(tree, self.horizontal, self.vertical))
+        return from_trees(some, weights)
 
     def _as_given(self) -> Self:
         """With the rules' own probabilities."""
         self._check_settings()
-        form = self._rule_form()
+        form = self._rule_form(self.rules)
         self.form_, self.core_, self.raw_params_ = form, form.core(self._choices()), form.start()
         self.signature_ = f"softcount {__version__}: PCFG, rules as they were given"
         self.n_features_in_ = max(len(form.vocabulary.words), 1)
         return self
 
-    def _rule_form(self) -> RuleForm:
-        rules = from_text(self.rules) if isinstance(self.rules, str) else self.rules
+    def _rule_form(self, given: Any) -> RuleForm:
+        rules = from_text(given) if isinstance(given, str) else given
         if not isinstance(rules, Rules):
             raise LearnerError(f"rules={shown(self.rules)}", "give a text, or use PCFG.from_rules")
         demand_defined(rules)
@@ -195,7 +206,8 @@ class PCFG(files.Stored, GrammarModel):
             told = Told.of(sentences, trees, brackets, None, self.lowercase)
             form = DenseForm.of(told, self.n_nonterminals, self.n_preterminals)
         else:
-            form = self._rule_form()
+            counted = isinstance(self.rules, str) and self.rules == TREEBANK
+            form = self._rule_form(self._counted(trees, sample_weight) if counted else self.rules)
             told = Told.of(sentences, trees, brackets, form.vocabulary, self.lowercase)
             if form.unknown is None:
                 told.demand_no_new_words(form.vocabulary.words)
@@ -301,7 +313,7 @@ class PCFG(files.Stored, GrammarModel):
         if not isinstance(self.rules, str):
             self.rules = learned
         self._check_settings()
-        form = self._rule_form()
+        form = self._rule_form(learned if self.rules == TREEBANK else self.rules)
         own = form.own.rules
         if own.rules != learned.rules or set(own.root) != set(learned.root):
             raise StoreError("the rules are not those of the settings", AGAIN)

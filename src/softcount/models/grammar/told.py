@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from softcount.corpus.sequences import Like, Sequences, sequences
 from softcount.corpus.treebank import Trees, lowercase, trees
-from softcount.corpus.trees import Tree, crossing
+from softcount.corpus.trees import Tree, crossing, from_spans, written
 from softcount.errors import DataError, shown
 from softcount.models.sequences.knowledge import Sets
 from softcount.types import Array
@@ -45,8 +46,8 @@ class Told:
         if sentences is None and known is None:
             raise DataError("there are no sentences and no trees", "give sentences, or trees")
         whole = None if known is None else trees(known)
-        if isinstance(sentences, Trees):  # right answers are not for whoever is asked
-            sentences = sentences.words()
+        if _are_trees(sentences):  # right answers are not for whoever is asked
+            sentences = trees(sentences).words()
         if sentences is None and whole is not None:
             sentences = whole.words()
         text = sequences(sentences, like=like, lowercase=lower)
@@ -78,12 +79,40 @@ def _beside(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
     _demand_as_many(len(whole), len(text), "trees")
     found = list(whole.changed(lowercase) if lower else whole)
     for n, tree in enumerate(found):
-        if tree is not None and tree.words() != text.sentence(n):
+        if tree is None or (words := tree.words()) == (own := text.sentence(n)):
+            continue
+        if difference := other_word(words, own):
             raise DataError(
-                f"{whole.name(n)} has other words than {text.name(n)}",
+                f"{whole.name(n)} has other words than {text.name(n)}: {difference}",
                 "trees have the sentences' words, one tree (or None) a sentence",
             )
+        found[n] = from_spans(own, tree.spans())
     return found
+
+
+def other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
+    """Where the words of a tree are not those of its sentence; empty if they are.
+
+    Brackets may be written as trees have them.
+
+    >>> other_word(["the", "dog"], ["the", "cat", "sat"])
+    "word 1 is 'dog' in the tree, and 'cat' in the sentence"
+    >>> other_word(["-LRB-", "x"], ["(", "x"])
+    ''
+    """
+    for n, (one, other) in enumerate(zip_longest(tree, sentence)):
+        if one is None or other is None:
+            return f"{len(tree)} words in the tree, and {len(sentence)} in the sentence"
+        if written(one) != written(other):
+            return f"word {n} is {shown(one)} in the tree, and {shown(other)} in the sentence"
+    return ""
+
+
+def _are_trees(sentences: Any) -> bool:
+    if isinstance(sentences, Trees):
+        return True
+    some = isinstance(sentences, list | tuple) and any(isinstance(s, Tree) for s in sentences)
+    return some and all(s is None or isinstance(s, Tree) for s in sentences)
 
 
 def _demand_as_many(n: int, n_sentences: int, what: str) -> None:

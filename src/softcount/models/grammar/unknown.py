@@ -7,7 +7,8 @@ Words seen once stand for those never seen. Of those that look alike, some are V
 with n₁ the number of words seen once, where looks are, from the least exact on, anything; the marks
 of the word (capitals, digits, hyphens); and these with its last letter, the last two, and the last
 three (Samuelsson 1993; Brants 2000, "TnT"). If the word is there in lower case, which it may have
-lost at the start of a sentence, this counts as `ALIKE` words seen once. A new word has the
+lost at the start of a sentence, this counts as `ALIKE` words seen once. Brackets are what they are
+as trees have them: ( is -LRB-, if that is there. A new word has the
 probability of a word that was seen once, and had each symbol as often as the looks say:
 
     p(word | A)  =  p(A | looks) / n(A)
@@ -26,6 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from softcount.corpus.looks import endings, marks
+from softcount.corpus.trees import written
 from softcount.errors import LearnerError
 from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.rules import Rules
@@ -92,13 +94,19 @@ class UnknownWords:
 
     def symbols_of(self, word: str) -> Array:
         """p(symbol | looks of the word), of all N symbols."""
+        found = np.zeros(len(self._often))
+        found[self._symbols] = self._shares(word)
+        return found
+
+    def _shares(self, word: str) -> Array:
+        if (same := written(word)) != word and same in self._words:
+            counts = self._words[same]
+            return np.asarray(counts / counts.sum())
         shares = self._looks[next(x for x in reversed(_looks(word)) if x in self._looks)]
         alike = self._words.get(word.lower()) if word != word.lower() else None
         if alike is not None:
             shares = (shares + ALIKE * alike / alike.sum()) / (1.0 + ALIKE)
-        found = np.zeros(len(self._often))
-        found[self._symbols] = shares
-        return found
+        return shares
 
     def chances(self, words: Sequence[str]) -> Array:
         """p(word | symbol) of words that are in no rule, (words, N)."""
