@@ -287,3 +287,15 @@ def test_usage(kept: Path, args: tuple[str, ...], message: str) -> None:
     result = run("parse", kept, *args, stdin="a\n")
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+def test_a_sentence_that_no_memory_has_room_for(
+    model: PCFG, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise MemoryError("Unable to allocate 26.8 GiB")
+
+    monkeypatch.setattr(PCFG, "predict", full)
+    model.save(tmp_path / "grammar.softcount")
+    message = "not enough memory: Unable to allocate 26.8 GiB"
+    refused("parse", tmp_path / "grammar.softcount", message=message, stdin="she sleeps\n")

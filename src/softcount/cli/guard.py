@@ -14,7 +14,8 @@ from softcount.errors import SoftcountError, StoryError
 
 @contextmanager
 def readable_errors(model_file: Path | None = None) -> Iterator[None]:
-    """Turn errors on purpose, and errors of the user's own model file, into one message.
+    """Turn errors on purpose, too little memory, and errors of the user's own model file, into one
+    message.
 
     Anything else is a fault of ours and keeps its traceback, so that it can be reported.
     """
@@ -22,6 +23,8 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
         yield
     except SoftcountError as error:
         _leave(_placed(error, model_file))
+    except MemoryError as error:
+        _leave(f"there is not enough memory: {error}\n  hint: give less, or shorter sentences")
     except Exception as error:
         where = _line_in(model_file, error) if model_file else None
         if where is None:

@@ -51,6 +51,8 @@ from softcount.types import Array
 
 LEAST = -1010
 """What is below 2 to this power, beside the largest product of two spans, is nothing."""
+LEAST_SINGLE = -100
+"""The same in float32, whose smaller numbers have fewer digits; and so for words and roots."""
 
 
 class Text(NamedTuple):
@@ -103,6 +105,12 @@ def _charts(first: int, last: int, text: Text, grammar: Grammar) -> Charts:
 
 
 @part
+def _too_small(number: float, like: Array) -> bool:
+    """Whether float32, if numbers are such, has not all digits of a number."""
+    return like.itemsize < 8 and number < math.ldexp(1.0, LEAST_SINGLE)
+
+
+@part
 def _load(first: int, text: Text, c: Charts, logs: Array) -> None:
     """Chances of words, the largest of each being one; its logarithm goes to ``logs``."""
     for s in range(len(c.lengths)):
@@ -111,8 +119,9 @@ def _load(first: int, text: Text, c: Charts, logs: Array) -> None:
             row, top = text.rows[text.indptr[sentence] + i], 0.0
             for k in range(text.table.shape[1]):
                 top = max(top, text.table[row, k])
-            logs[sentence] += math.log(top) if top > 0.0 else -np.inf
-            if top > 0.0:
+            may_be = top > 0.0 and not _too_small(top, text.table)
+            logs[sentence] += math.log(top) if may_be else -np.inf
+            if may_be:
                 for k in range(text.table.shape[1]):
                     c.leaves[c.leaf_of[s] + i, k] = text.table[row, k] / top
 
@@ -207,7 +216,7 @@ def _store(w: int, q: int, n: int, first: int, text: Text, rooms: Rooms, c: Char
             some[r, k] *= text.allowed[known, k]
             top = max(top, some[r, k])
         power = math.frexp(top)[1]
-        if top == 0.0 or power < LEAST:
+        if top == 0.0 or power < LEAST or _too_small(top, some):
             c.powers[place] = EMPTY
             continue
         c.powers[place] -= power
@@ -226,6 +235,8 @@ def _at_root(
         some, at = own[which], places[which]
         shares = chances * beta[at]
         totals = shares.sum(axis=1, dtype=np.float64)
+        if shares.itemsize < 8:  # as `_too_small` says
+            totals[totals < 2.0**LEAST_SINGLE] = 0.0
         powers = (no_powers if beta is c.leaves else c.powers)[at]
         with np.errstate(divide="ignore", invalid="ignore"):
             tally.logs[some] += np.log(totals) - powers * math.log(2.0)

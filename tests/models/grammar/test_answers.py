@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -282,3 +283,22 @@ def test_words_in_no_rule() -> None:
     assert model.score(text) == -math.inf
     with pytest.raises(ImpossibleItem):
         model.expected(text)
+
+
+def test_spans_of_many_sentences_are_not_kept() -> None:
+    rng = np.random.default_rng(0)
+    text = [[f"w{w}" for w in rng.integers(5, size=12)] for _ in range(600)]
+    model = sc.PCFG(9, 9, learner=sc.EM(max_iter=1)).fit(text[:50])
+    few, many = (_most_bytes(model, text[:n]) for n in (150, 600))
+    assert many < 1.5 * few
+    alone = [model.predict([words], method="labelled")[0] for words in text[60:70]]
+    assert model.predict(text, method="labelled")[60:70] == alone
+
+
+def _most_bytes(model: sc.PCFG, text: list[list[str]]) -> int:
+    tracemalloc.start()
+    for _ in model.form_.spans(model._asked(text)):
+        pass
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most

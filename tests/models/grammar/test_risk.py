@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -173,3 +174,30 @@ def test_two_hundred_words() -> None:
     tree = tree_of(found, ("X",), ["w"] * 200)
     assert tree is not None
     assert [(i, j) for _, i, j in tree.spans()] == [(i, j) for _, i, j in found]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_links_of_labels_are_those_of_their_symbols(seed: int) -> None:
+    rules = random_rules(seed)
+    plain = np.random.default_rng(seed).integers(-1, 2, len(rules.symbols))
+    plain[0] = 1
+    every, found = Links.of(rules), Links.of(rules, plain)
+    for a, b in np.ndindex(2, 2):
+        assert found.above[a, b] == every.above[np.ix_(plain == a, plain == b)].any()
+    for a in range(2):
+        assert found.roots[a] == every.roots[plain == a].any()
+        assert found.tags[a] == every.tags[plain == a].any()
+
+
+def test_symbols_with_few_links() -> None:
+    """Of many symbols that have few labels, there is no table of all pairs."""
+    n = 5000
+    rules = from_text("\n".join(f"S -> A{k}\nA{k} -> B{k}\nB{k} -> 'w{k}'" for k in range(n)))
+    labels = {"S": 0, "A": 1, "B": 2}
+    tracemalloc.start()
+    found = Links.of(rules, np.array([labels[symbol[0]] for symbol in rules.symbols]))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.above.astype(int).tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    assert most_bytes < (2 * n) ** 2 / 4

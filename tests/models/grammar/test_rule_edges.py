@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+import softcount as sc
 from softcount.corpus.treebank import read_trees, without_functions, without_traces
 from softcount.corpus.trees import Tree
+from softcount.errors import LearnerError
 from softcount.models.grammar import rule_passes
 from softcount.models.grammar.rule_text import from_text
 from softcount.models.grammar.rules import from_trees
@@ -129,3 +131,14 @@ def test_all_trees_of_a_small_grammar_are_those_of_nltk():
     assert case.derived(best=True).logs == pytest.approx(
         [math.log(max(one.prob() for one in theirs))], abs=1e-12
     )
+
+
+def test_chains_that_hardly_end():
+    """They are summed, and have a best one; trees that go round for ever are not drawn."""
+    text = "S -> A\nA -> S [{0!r}] | 'a' [{1!r}]"
+    model = sc.PCFG.from_rules(text.format(1.0 - 2.0**-40, 2.0**-40))
+    assert model.score_samples(["a"])[0] == pytest.approx(0.0, abs=1e-3)
+    assert str(model.predict(["a"])[0]) == "(S (A a))"
+    with pytest.raises(LearnerError, match="go round some 1.1e"):
+        model.sample_trees(["a"])
+    assert len(sc.PCFG.from_rules(text.format(0.999, 0.001)).sample_trees(["a"], 3)[0]) == 3

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import softcount as sc
 from softcount.corpus.treebank import (
     read_trees,
     right_binarised,
@@ -197,3 +198,17 @@ def test_nearly_all_sentences_of_real_text_can_be_parsed():
     seen = set(Binarised(rules).word_rows)
     assert sum(seen.issuperset(words) for words in held_out) < 0.5 * len(held_out)
     assert np.isfinite(logs(rules, held_out, 0.3)).mean() > 0.95
+
+
+@pytest.mark.parametrize("weight", [0.5, 1e-3, 1e-300, 5e-324])
+def test_trees_that_count_less_than_once(weight):
+    """Weights that sum to one, say: a new word is as probable as if they all counted once."""
+    given = ["(S (DT the) (NN dog))", "(S (DT the) (NN cat))"]
+    whole = sc.PCFG.from_treebank(given)
+    less = sc.PCFG.from_treebank(given, sample_weight=[weight, weight])
+    text = ["the dog", "the emu", "an emu"]
+    np.testing.assert_allclose(less.score_samples(text), whole.score_samples(text))
+    mixed = sc.PCFG.from_treebank(given, sample_weight=[1.0, weight])
+    assert (mixed.score_samples(text) <= 0.0).all()
+    one = sc.PCFG.from_treebank([*given, "(S (UH oh))"], sample_weight=[1.0, 1.0, weight])
+    assert (one.score_samples([*text, "ah"]) <= 0.0).all()

@@ -8,15 +8,11 @@ their parts knowing some of their neighbours (Johnson 1998; Klein & Manning 2003
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from softcount.corpus.binarising import plain_label, right_binarised, unbinarised
 from softcount.corpus.trees import Tree
 from softcount.models.grammar.form import Spans
-from softcount.models.grammar.risk import Links
-from softcount.types import Array
 
 
 def annotated(tree: Tree, horizontal: int | None, vertical: int) -> Tree:
@@ -67,24 +63,6 @@ class Annotation:
         starts, ends, symbols = places
         return Spans(starts, ends, symbols, shares)
 
-    def links(self, links: Links) -> Links:
-        """What plain labels may be."""
-        return Links(self._any(links.roots), self._any(links.tags), self._pairs(links.above))
-
-    def _any(self, some: Array) -> Array:
-        found: Array = (self._members @ some.astype(float)) > 0.0
-        return found
-
-    def _pairs(self, some: Array) -> Array:
-        found: Array = (self._members @ some.astype(float) @ self._members.T) > 0.0
-        return found
-
-    @cached_property
-    def _members(self) -> Array:
-        """(plain labels, symbols), ones and zeros."""
-        found: Array = self.of == np.arange(len(self.labels))[:, None]
-        return found.astype(float)
-
 
 class NoAnnotation(Annotation):
     """Symbols that tell nothing of what is around them: they are plain labels themselves."""
@@ -97,6 +75,3 @@ class NoAnnotation(Annotation):
 
     def spans(self, spans: Spans) -> Spans:
         return spans
-
-    def links(self, links: Links) -> Links:
-        return links

@@ -34,6 +34,8 @@ MOST_RULES = 1 << 28
 """A table of rules has so many entries at most: 2 GB."""
 STEPS = 30
 """Shares of preterminals are found in so many steps."""
+AT_A_TIME = passes.PIECES * passes.TOGETHER
+"""Expected spans of so many sentences are kept: those of all would fill the memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +208,12 @@ class DenseForm:
             for n, some in enumerate(found)
         ]
 
-    def spans(self, asked: Asked) -> list[Spans]:
+    def spans(self, asked: Asked) -> Iterator[Spans]:
         """Expected spans of each sentence."""
-        every = dense_spans.spans(asked.shard, self._passing(asked))
-        return [Spans(*dense_spans.one_sentence(every, n)) for n in range(len(asked.shard))]
+        core: PCFGCore = asked.core
+        for block in core.blocks(asked.shard, AT_A_TIME):
+            every = dense_spans.spans(block, core.passing(asked.params, block, asked.threads))
+            yield from (Spans(*dense_spans.one_sentence(every, n)) for n in range(len(block)))
 
     def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:
         """The tree of the most expected brackets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -88,7 +88,7 @@ class Form(Protocol):
     def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
         """The k best trees of each sentence with log p of each and the sentence."""
 
-    def spans(self, asked: Asked) -> list[Spans]:
+    def spans(self, asked: Asked) -> Iterator[Spans]:
         """Expected spans of each sentence."""
 
     def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:

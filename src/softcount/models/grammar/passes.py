@@ -50,7 +50,7 @@ def posteriors(shard: Shard, this: Pass, counting: bool = True) -> Tally:
         for into, more in zip(total, own.pop(number), strict=True):
             if into is not logs and into is not total.into:
                 into += more
-    sound = np.isfinite(logs).all() and np.isfinite(total.words).all()
+    sound = all(np.isfinite(some).all() for some in total)
     if np.dtype(this.dtype).itemsize < 8 and not sound:  # too small, or large, for so few bits
         return posteriors(shard, this._replace(dtype=np.float64), counting)
     return total

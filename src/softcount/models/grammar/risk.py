@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from softcount.corpus.trees import Tree
 from softcount.kernels.splits import best_splits
@@ -42,26 +43,46 @@ class Links(NamedTuple):
     above: Array
 
     @classmethod
-    def of(cls, rules: Rules) -> Links:
+    def of(cls, rules: Rules, plain: Array | None = None) -> Links:
         """What these rules allow.
 
+        ``plain``  the label of each symbol, −1 if it has none, where users know labels of symbols:
+                   then this is about labels
+
         >>> from softcount.models.grammar.rule_text import from_text
-        >>> Links.of(from_text("S -> A S | A\\nA -> B\\nB -> 'b'")).above.astype(int)
+        >>> rules = from_text("S -> A S | A\\nA -> B\\nB -> 'b'")
+        >>> Links.of(rules).above.astype(int)
         array([[0, 1, 1],
                [0, 0, 1],
                [0, 0, 0]])
+        >>> Links.of(rules, np.array([0, -1, 1])).above.astype(int)
+        array([[0, 1],
+               [0, 0]])
         """
-        number, n = rules.number, len(rules.symbols)
-        tags, above = np.zeros(n, bool), np.zeros((n, n), bool)
-        for rule in rules.rules:
-            if rule.is_unary:
-                above[number[rule.lhs], number[rule.rhs[0]]] = True
-            elif rule.is_lexical:
-                tags[number[rule.lhs]] = True
-        for k in np.flatnonzero(above.any(axis=0) & above.any(axis=1)):
-            above |= above[:, k, None] & above[k]
-        roots = np.array([rules.root.get(symbol, 0.0) > 0.0 for symbol in rules.symbols])
+        number = rules.number
+        label = np.arange(len(number)) if plain is None else plain
+        n = int(label.max()) + 1
+        roots, tags, above = np.zeros(n, bool), np.zeros(n, bool), np.zeros((n, n), bool)
+        pairs = [(number[r.lhs], number[r.rhs[0]]) for r in rules.rules if r.is_unary]
+        tops, bottoms = (label[some] for some in _chained(pairs, len(number)))
+        known = (tops >= 0) & (bottoms >= 0)
+        above[tops[known], bottoms[known]] = True
+        words = [number[rule.lhs] for rule in rules.rules if rule.is_lexical]
+        for into, some in ((tags, words), (roots, [number[a] for a, p in rules.root.items() if p])):
+            own = label[np.array(some, np.int64)]
+            into[own[own >= 0]] = True
         return cls(roots, tags, above)
+
+
+def _chained(pairs: Sequence[tuple[int, int]], n: int) -> tuple[Array, Array]:
+    """Of n symbols, those that unary rules lead from and to, in however many steps."""
+    table = np.array(pairs, np.int64).reshape(-1, 2).T
+    found = csr_matrix((np.ones(len(pairs), np.int32), (table[0], table[1])), (n, n))
+    while True:
+        further = ((found + found @ found) > 0).astype(np.int32)
+        if further.nnz == found.nnz:
+            return found.nonzero()  # type: ignore[no-any-return]
+        found = further
 
 
 class _Cells(NamedTuple):

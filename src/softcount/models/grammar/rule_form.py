@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -220,13 +220,13 @@ class RuleForm:
         about = (asked.shard.text.numbers, samples, stream, asked.threads, core.prune)
         return ready, rule_passes.derived(grammar, ready.words, ready.text, *about)
 
-    def spans(self, asked: Asked) -> list[Spans]:
+    def spans(self, asked: Asked) -> Iterator[Spans]:
         """Expected spans of each sentence."""
         core: RuleCore = asked.core
         ready = self._ready(asked)
         about = (core.grammar(asked.params, asked.shard), ready.words, ready.text)
         found = (Spans(*rule_passes.spans(self.own, *about, n)) for n in range(len(asked.shard)))
-        return [self.annotation.spans(one) for one in found]
+        return (self.annotation.spans(one) for one in found)
 
     def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
         """The k best trees of each sentence with log p of each and the sentence."""
@@ -246,7 +246,7 @@ class RuleForm:
 
     @cached_property
     def _links(self) -> Links:
-        return self.annotation.links(Links.of(self.own.rules))
+        return Links.of(self.own.rules, self.annotation.of)
 
     def expected_rules(self, asked: Asked) -> dict[Rule, float]:
         """How often sentences are expected to use which rules."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softcount.errors import LearnerError
 from softcount.kernels.pool import even_pieces, in_turn
 from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
 from softcount.kernels.rule_coarse import gone_through
@@ -18,6 +19,8 @@ from softcount.types import Array
 PIECES = 16
 """Work is shared out among so many, whatever the threads: each has counts of its own, which are
 added up in one order."""
+MOST_ROUNDS = 1e5
+"""Chains of unary rules that are drawn may go round so often, on average: each round is a node."""
 
 
 class Derived(NamedTuple):
@@ -90,6 +93,8 @@ def derived(
     ``numbers``  of sentences: draws depend on them and on the stream alone
     ``prune``    what a coarse grammar thinks less probable is left out: see `coarse`
     """
+    if not grammar.best:
+        _demand_short_chains(grammar)
     logs, bounds = np.zeros(len(some.indptr) - 1), _bounds(some.indptr)
     coarse, left_out = coarse_of(grammar, words, prune), np.zeros((len(bounds) - 1, 3))
     found: dict[int, tuple[Array, Array]] = {}
@@ -103,6 +108,16 @@ def derived(
     sizes = np.concatenate([np.diff(some_borders) for some_borders in borders])
     ends = np.cumsum(sizes)
     return Derived(np.concatenate(codes), np.concatenate([[0], ends]), logs, left_out.sum(axis=0))
+
+
+def _demand_short_chains(grammar: Grammar) -> None:
+    """Complain of chains that nobody could draw, though sums over them are fine."""
+    rounds = grammar.chains.weights.max(initial=1.0)
+    if rounds > MOST_ROUNDS:
+        raise LearnerError(
+            f"unary rules go round some {rounds:.3g} times: no tree can be drawn",
+            "give less probability to unary rules that lead back, or take best trees",
+        )
 
 
 def counted(own: Binarised, words: Words, found: Derived, weights: Array) -> Tally:

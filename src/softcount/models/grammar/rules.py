@@ -162,7 +162,8 @@ def from_trees(
     """The rules of trees of any shape, and how often they are used there: a treebank grammar.
 
     ``trees``    None is passed over
-    ``weights``  how often each tree counts; those that count 0 times give no rules
+    ``weights``  how often each tree counts; those that count 0 times give no rules. Where all count
+                 less than once, the one that counts most counts once: weights may sum to one
 
     >>> from softcount.corpus.trees import tree
     >>> print(from_trees([tree("(S (NP it) (VP rains))"), tree("(S (VP (VB go)))")]))
@@ -175,17 +176,20 @@ def from_trees(
     """
     counts: dict[Rule, float] = defaultdict(float)
     root: dict[str, float] = defaultdict(float)
-    some = list(trees)
+    some, most = list(trees), 0.0
     for n, (tree, weight) in enumerate(zip(some, _weights(weights, len(some)), strict=True)):
         if not (math.isfinite(weight) and weight >= 0.0):
             raise DataError(f"tree {n} counts {shown(weight)} times", "weights are 0 or more")
         if tree is None or weight == 0.0:
             continue
         root[tree.label] += weight
+        most = max(most, weight)
         for node in tree.nodes():
             counts[rule_of(node)] += weight
     if not root:
         raise DataError("there are no trees to take rules from", "give one at least")
+    if most < 1.0:
+        counts = {rule: count / most for rule, count in counts.items()}
     return from_counts(counts, root)
 
 

@@ -68,7 +68,8 @@ class UnknownWords:
         ]
         numbers = np.array([a for _, a, _ in own], np.int64)
         self._symbols, column = np.unique(numbers, return_inverse=True)
-        self._often = np.add.reduceat(rules.counts, rules.indptr[:-1])
+        # trees may count less than once; what is seen less than once says no more than that
+        self._often = np.maximum(np.add.reduceat(rules.counts, rules.indptr[:-1]), 1.0)
         self._words: dict[str, Array] = {}
         for (word, _, count), at in zip(own, column.tolist(), strict=True):
             self._words.setdefault(word, np.zeros(len(self._symbols)))[at] += count
