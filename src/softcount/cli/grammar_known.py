@@ -31,6 +31,8 @@ FEWEST_OPEN = 2
 """A sentence of which so many words begin with a bracket, the first of them, may be a tree."""
 LONGEST_NUMBER = 9
 """Digits that the place of a word may have."""
+UNLABELLED = "X"
+"""The label of constituents of files that have none."""
 
 
 # rules
@@ -82,10 +84,10 @@ def cleaning_for(labels: Collection[str]) -> list[Change]:
 
 
 def read_trees(path: str, changes: Sequence[Change]) -> Trees:
-    """The trees of a file, with these changes."""
+    """The trees of a file, with these changes; constituents without a label have one."""
     from softcount.corpus.treebank import from_pieces
 
-    return from_pieces(pieces_of(path), called(path)).changed(*changes)
+    return from_pieces(pieces_of(path), called(path), unlabelled=UNLABELLED).changed(*changes)
 
 
 def demand_as_many(option: str, path: str, n: int, n_sentences: int, what: str) -> None:

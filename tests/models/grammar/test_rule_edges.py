@@ -139,6 +139,6 @@ def test_chains_that_hardly_end():
     model = sc.PCFG.from_rules(text.format(1.0 - 2.0**-40, 2.0**-40))
     assert model.score_samples(["a"])[0] == pytest.approx(0.0, abs=1e-3)
     assert str(model.predict(["a"])[0]) == "(S (A a))"
-    with pytest.raises(LearnerError, match="go round some 1.1e"):
+    with pytest.raises(LearnerError, match="go round some"):
         model.sample_trees(["a"])
     assert len(sc.PCFG.from_rules(text.format(0.999, 0.001)).sample_trees(["a"], 3)[0]) == 3

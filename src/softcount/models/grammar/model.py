@@ -86,7 +86,9 @@ class GrammarModel(Learnable):
     ) -> list[list[tuple[float, Tree]]]:
         """For each sentence the k most probable trees (fewer, if there are), the best first.
 
-        Each comes with log p(tree, sentence).
+        Each comes with log p(tree, sentence). In parsing, words of treebank grammars may be what
+        they never were (see `softcount.models.grammar.unknown`), which `score` knows nothing of: a
+        tree may be more probable than the sentence that it says.
         """
         check_whole("k", k)
         asked = self._asked(sentences, brackets)
