@@ -55,3 +55,9 @@ def shares_of(*args: str | Path, stdin: str | bytes | None = None) -> np.ndarray
     """What ``topics --proba`` prints."""
     said = lines(done("topics", *args, "--proba", stdin=stdin))
     return np.array([line.split("\t") for line in said], dtype=float)
+
+
+def file_of(path: Path, text: str) -> Path:
+    """A file that has this text."""
+    path.write_text(text)
+    return path

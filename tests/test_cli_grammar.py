@@ -16,29 +16,23 @@ from softcount.corpus.sequences import sequences
 from softcount.corpus.treebank import read_trees, trees, without_functions, without_traces
 from softcount.errors import DataError
 from softcount.evaluate.brackets import bracket_scores
-from tests.commands import ODD_LINES, done, lines, n_lines, refused, run
+from tests.commands import ODD_LINES, done, file_of, lines, n_lines, refused, run
 from tests.grammars import BANK, RULES, SENTENCES, TEXT, TREES
 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_text(TEXT)
-    return path
+    return file_of(tmp_path / "text.txt", TEXT)
 
 
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:
-    path = tmp_path / "rules.txt"
-    path.write_text(RULES)
-    return path
+    return file_of(tmp_path / "rules.txt", RULES)
 
 
 @pytest.fixture
 def bank(tmp_path: Path) -> Path:
-    path = tmp_path / "bank.mrg"
-    path.write_text(BANK)
-    return path
+    return file_of(tmp_path / "bank.mrg", BANK)
 
 
 def written(model: PCFG, sentences: list[str] = SENTENCES) -> list[str]:

@@ -13,22 +13,18 @@ from softcount.cli.tag_learning import Lessons, learn
 from softcount.cli.tag_text import read_tags, read_text
 from softcount.errors import ImpossibleItem
 from softcount.models.sequences import HMM
-from tests.commands import ODD_LINES, done, lines, n_lines, refused, run
+from tests.commands import ODD_LINES, done, file_of, lines, n_lines, refused, run
 from tests.tagging import DICTIONARY, KNOWN, KNOWN_PAIRS, SENTENCES, TEXT, WORDS, conllu, joined
 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_text(TEXT)
-    return path
+    return file_of(tmp_path / "text.txt", TEXT)
 
 
 @pytest.fixture
 def words(tmp_path: Path) -> Path:
-    path = tmp_path / "words.tsv"
-    path.write_text(WORDS)
-    return path
+    return file_of(tmp_path / "words.tsv", WORDS)
 
 
 # what is learned

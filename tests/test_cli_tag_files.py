@@ -18,22 +18,18 @@ from softcount.cli.tag_options import Form
 from softcount.cli.tag_text import shape, stream
 from softcount.evaluate import induction_scores, tag_scores
 from softcount.models.sequences import HMM
-from tests.commands import done, lines, refused, run
+from tests.commands import done, file_of, lines, refused, run
 from tests.tagging import DICTIONARY, KNOWN_PAIRS, ROW, SENTENCES, TEXT, WORDS, conllu
 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_text(TEXT)
-    return path
+    return file_of(tmp_path / "text.txt", TEXT)
 
 
 @pytest.fixture
 def words(tmp_path: Path) -> Path:
-    path = tmp_path / "words.tsv"
-    path.write_text(WORDS)
-    return path
+    return file_of(tmp_path / "words.tsv", WORDS)
 
 
 # CoNLL-U
@@ -140,7 +136,7 @@ def test_what_cannot_be_has_no_states(text: Path, words: Path, tmp_path: Path) -
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Standard input is a pipe; what is written to this descriptor arrives there."""
+    """Standard input is a pipe; what is file_of to this descriptor arrives there."""
     there, here = os.pipe()
     with open(there, "rb") as file:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))

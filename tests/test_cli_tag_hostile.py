@@ -14,15 +14,13 @@ import pytest
 from softcount.cli.tag_text import read_text, stream
 from softcount.errors import DataError
 from softcount.models.sequences import HMM
-from tests.commands import done, lines, refused, run
+from tests.commands import done, file_of, lines, refused, run
 from tests.tagging import KNOWN_PAIRS, ROW, SENTENCES, TEXT, conllu
 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_text(TEXT)
-    return path
+    return file_of(tmp_path / "text.txt", TEXT)
 
 
 @pytest.fixture
