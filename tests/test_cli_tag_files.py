@@ -136,7 +136,7 @@ def test_what_cannot_be_has_no_states(text: Path, words: Path, tmp_path: Path) -
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Standard input is a pipe; what is file_of to this descriptor arrives there."""
+    """Standard input is a pipe; what is written to this descriptor arrives there."""
     there, here = os.pipe()
     with open(there, "rb") as file:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
