@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from softcount import store
+from softcount.errors import StoreError
+
 Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 """Changes a file's arrays and its other facts."""
+
+
+def refused(good: store.Stored, damage: Damage, path: Path) -> bool:
+    """Whether a damaged file is refused, as it should be: by nothing but a `StoreError`."""
+    arrays, facts = dict(good.arrays), deepcopy(dict(good.meta))
+    damage(arrays, facts)
+    store.write(path, good.kind, arrays, facts, good.signature)
+    try:
+        store.load(path)
+    except StoreError:
+        return True
+    return False
 
 
 def settings(**changed: Any) -> Damage:

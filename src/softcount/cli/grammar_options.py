@@ -12,7 +12,7 @@ from softcount.cli import tag_options
 from softcount.cli.align_options import Precision
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
-from softcount.cli.options import LEARNER
+from softcount.cli.options import LEARNER, OTHER_LEARNERS
 
 
 class Start(StrEnum):
@@ -154,9 +154,7 @@ Learner = Annotated[
     typer.Option(
         metavar="NAME",
         parser=LEARNER,
-        help="If not given, em (inside-outside). hard-em: Viterbi training. online-em (online): "
-        "mini-batches. incremental-em. variational-bayes (vb), stochastic-vb (svb), gibbs, "
-        "collapsed-gibbs: with a prior. monte-carlo-em (mcem): EM with draws.",
+        help=f"If not given, em (inside-outside). {OTHER_LEARNERS}",
     ),
 ]
 Precision_ = Annotated[

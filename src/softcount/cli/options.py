@@ -23,6 +23,12 @@ Data = Annotated[
     typer.Argument(metavar="DATA", help="A text file, one item a line; .gz too; - is stdin."),
 ]
 LEARNER = one_of(LearnerName)
+OTHER_LEARNERS = (
+    "hard-em: Viterbi training. online-em (online): mini-batches. incremental-em. "
+    "variational-bayes (vb), stochastic-vb (svb), gibbs, collapsed-gibbs: with a prior. "
+    "monte-carlo-em (mcem): EM with draws."
+)
+"""What learners of sequences and trees do, beside the usual one."""
 HOW_TO_LEARN = typer.Option(
     metavar="NAME",
     parser=LEARNER,

@@ -11,7 +11,7 @@ import typer
 from softcount.cli.align_options import Precision
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
-from softcount.cli.options import LEARNER
+from softcount.cli.options import LEARNER, OTHER_LEARNERS
 
 
 class Form(StrEnum):
@@ -124,9 +124,7 @@ Learner = Annotated[
     typer.Option(
         metavar="NAME",
         parser=LEARNER,
-        help="If not given, em (Baum-Welch). hard-em: Viterbi training. online-em (online): "
-        "mini-batches. incremental-em. variational-bayes (vb), stochastic-vb (svb), gibbs, "
-        "collapsed-gibbs: with a prior. monte-carlo-em (mcem): EM with draws.",
+        help=f"If not given, em (Baum-Welch). {OTHER_LEARNERS}",
     ),
 ]
 Precision_ = Annotated[

@@ -301,7 +301,8 @@ def _add_rows(some: Array, numbers: Array, into: Array) -> None:
 def both_ways(
     first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
 ) -> tuple[Charts, Charts]:
-    """β and, if there is counting, ω of sentences: see `gone_through`."""
+    """β and, if there is counting, ω of sentences ``order[first]`` to ``order[last − 1]``, none of
+    them empty, together; the tally gets log p of each and, if wanted, what is counted."""
     c, rooms = inside(first, last, text, grammar, False, tally.logs)
     out = c._replace(leaves=np.zeros_like(c.leaves), spans=np.zeros_like(c.spans))
     own = text.order[first:last]
@@ -315,11 +316,3 @@ def both_ways(
         tokens = np.repeat(text.indptr[own] - c.leaf_of, c.lengths) + np.arange(len(c.leaves))
         _add_rows(out.leaves * c.leaves, tally.into[tokens], tally.words)
     return c, out
-
-
-def gone_through(
-    first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
-) -> None:
-    """Sentences ``order[first]`` to ``order[last − 1]``, none of them empty, together: log p of
-    each and, if wanted, what is to be counted."""
-    both_ways(first, last, text, grammar, tally, counting)

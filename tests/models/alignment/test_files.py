@@ -12,7 +12,7 @@ from sklearn.base import clone
 import softcount as sc
 from softcount import store
 from softcount.errors import DataError, StoreError
-from tests.damage import Damage, array, first, meta, settings, without
+from tests.damage import Damage, array, first, meta, refused, settings, without
 from tests.models.alignment.small import (
     AWKWARD,
     LEARNERS,
@@ -267,19 +267,6 @@ def prefixes(name: str) -> tuple[str, ...]:
     return ("",) if name in ONE_WAY else ("forward.", "backward.")
 
 
-def damaged(good: store.Stored, damage: Damage, path: Path) -> bool:
-    """Whether the file is refused, as it should be."""
-    arrays = dict(good.arrays)
-    facts = {"settings": dict(good.meta["settings"]), "words": [[*w] for w in good.meta["words"]]}
-    damage(arrays, facts)
-    store.write(path, good.kind, arrays, facts, good.signature)
-    try:
-        sc.load(path)
-    except StoreError:
-        return True
-    return False
-
-
 def of_one(prefix: str, damage: Damage) -> Damage:
     """The same damage in one direction."""
 
@@ -306,7 +293,7 @@ def test_arrays_that_are_none(name: str, good: dict[str, store.Stored], tmp_path
         f"{prefix}{what}"
         for prefix in prefixes(name)
         for what, change in changes.items()
-        if not damaged(good[name], of_one(prefix, change), tmp_path / "bad")
+        if not refused(good[name], of_one(prefix, change), tmp_path / "bad")
     ]
     assert accepted == []
 
@@ -322,16 +309,16 @@ def test_facts_that_are_none(name: str, good: dict[str, store.Stored], tmp_path:
             continue
         if what == "another model" and name == "GibbsAligner":
             continue
-        if not damaged(good[name], change, tmp_path / "bad"):
+        if not refused(good[name], change, tmp_path / "bad"):
             accepted.append(what)
     assert accepted == []
 
 
 @every
-def test_the_file_that_was_not_damaged(
+def test_the_file_that_was_not_refused(
     name: str, good: dict[str, store.Stored], tmp_path: Path
 ) -> None:
-    assert not damaged(good[name], lambda arrays, facts: None, tmp_path / "m")
+    assert not refused(good[name], lambda arrays, facts: None, tmp_path / "m")
     assert len(sc.load(tmp_path / "m").partial_fit(PAIRS).align()) == len(PAIRS)
 
 
@@ -341,4 +328,4 @@ def test_claims_of_endless_size_take_no_memory(
 ) -> None:
     """Sentences of 10⁹ words: refused before room for them is made."""
     huge = array("sizes", lambda sizes: np.full_like(sizes, 10**9))
-    assert damaged(good[name], huge, tmp_path / "bad")
+    assert refused(good[name], huge, tmp_path / "bad")

@@ -12,7 +12,7 @@ import pytest
 import softcount as sc
 from softcount import store
 from softcount.errors import StoreError
-from tests.damage import EVERY, Damage, array, first, meta, settings, without
+from tests.damage import EVERY, Damage, array, first, meta, refused, settings, without
 from tests.models.grammar.text import TOY, kinds, learned
 
 KINDS = {
@@ -121,20 +121,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, store.Stored]:
         made().save(path)
         found[kind] = store.read(path)
     return found
-
-
-def refused(good: store.Stored, damage: Damage, path: Path) -> bool:
-    """Whether the file is refused, as it should be: by nothing but a `StoreError`."""
-    facts = {name: list(f) if isinstance(f, list) else f for name, f in good.meta.items()}
-    facts["settings"] = dict(good.meta["settings"])
-    arrays = dict(good.arrays)
-    damage(arrays, facts)
-    store.write(path, good.kind, arrays, facts, good.signature)
-    try:
-        sc.load(path)
-    except StoreError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import softcount as sc
 from softcount.corpus.trees import Tree
+from tests.models.learners import learners
 from tests.oracles.trees import Allowed, Grammar, random_tables
 
 TOY = """
@@ -37,21 +38,7 @@ PALINDROMES = [
     list(half + half[::-1]) for n in (1, 2, 3) for half in map("".join, product("ab", repeat=n))
 ]
 
-LEARNERS: dict[str, Any] = {
-    "usual": None,
-    "EM": sc.EM(max_iter=4, tol=0),
-    "restarts": sc.EM(max_iter=3, tol=0, n_init=3),
-    "Squarem": sc.EM(max_iter=4, schedule=sc.Squarem()),
-    "annealed": sc.EM(max_iter=4, temper=(0.3, 0.6, 1.0)),
-    "HardEM": sc.HardEM(max_iter=3),
-    "OnlineEM": sc.OnlineEM(batch_size=3, max_iter=2),
-    "IncrementalEM": sc.IncrementalEM(batch_size=3, max_iter=2),
-    "MonteCarloEM": sc.MonteCarloEM(samples=3, max_iter=3),
-    "VariationalBayes": sc.VariationalBayes(max_iter=4),
-    "StochasticVB": sc.StochasticVB(batch_size=3, max_iter=2),
-    "Gibbs": sc.Gibbs(max_iter=6, n_chains=2),
-    "CollapsedGibbs": sc.CollapsedGibbs(max_iter=6, n_chains=2),
-}
+LEARNERS = learners(batch_size=3, sweeps=6)
 kinds = pytest.mark.parametrize("kind", ["dense", "rules"])
 
 

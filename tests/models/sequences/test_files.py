@@ -12,7 +12,7 @@ from sklearn.base import clone
 import softcount as sc
 from softcount import store
 from softcount.errors import StoreError
-from tests.damage import EVERY, Damage, array, meta, settings, without
+from tests.damage import EVERY, Damage, array, meta, refused, settings, without
 from tests.models.sequences.text import LEARNERS, SENTENCES, TAGS, WORDS, assert_same
 
 TEXT = [*SENTENCES, ["a", "zebra"], ["the", "yak", "sleeps"]]
@@ -175,20 +175,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> store.Stored:
     path = tmp_path_factory.mktemp("models") / "m"
     fitted("tags").save(path)
     return store.read(path)
-
-
-def refused(good: store.Stored, damage: Damage, path: Path) -> bool:
-    """Whether the file is refused, as it should be."""
-    facts = {name: list(f) if isinstance(f, list) else f for name, f in good.meta.items()}
-    facts["settings"] = dict(good.meta["settings"])
-    arrays = dict(good.arrays)
-    damage(arrays, facts)
-    store.write(path, good.kind, arrays, facts, good.signature)
-    try:
-        sc.load(path)
-    except StoreError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("name", ["start", "transitions", "emissions", "often"])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import softcount as sc
+from tests.models.learners import learners
 
 WORDS = {
     "the": ["DT"],
@@ -45,21 +45,7 @@ def made(n: int = 40, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
 
 SENTENCES, TAGS = made()
 
-LEARNERS: dict[str, Any] = {
-    "usual": None,
-    "EM": sc.EM(max_iter=4, tol=0),
-    "restarts": sc.EM(max_iter=3, tol=0, n_init=3),
-    "Squarem": sc.EM(max_iter=4, schedule=sc.Squarem()),
-    "annealed": sc.EM(max_iter=4, temper=(0.3, 0.6, 1.0)),
-    "HardEM": sc.HardEM(max_iter=3),
-    "OnlineEM": sc.OnlineEM(batch_size=9, max_iter=2),
-    "IncrementalEM": sc.IncrementalEM(batch_size=9, max_iter=2),
-    "MonteCarloEM": sc.MonteCarloEM(samples=3, max_iter=3),
-    "VariationalBayes": sc.VariationalBayes(max_iter=4),
-    "StochasticVB": sc.StochasticVB(batch_size=9, max_iter=2),
-    "Gibbs": sc.Gibbs(max_iter=8, n_chains=2),
-    "CollapsedGibbs": sc.CollapsedGibbs(max_iter=8, n_chains=2),
-}
+LEARNERS = learners(batch_size=9, sweeps=8)
 orders = pytest.mark.parametrize("order", [1, 2])
 stops = pytest.mark.parametrize("stop", [True, False])
 

@@ -42,7 +42,7 @@ def posteriors(shard: Shard, this: Pass, counting: bool = True) -> Tally:
     def piece(number: int) -> None:
         own[number] = this.shape.tally(logs, len(this.table) if counting else 0, shard.text.rows)
         for first, last in batches(bounds[number], bounds[number + 1]):
-            inside_outside.gone_through(first, last, text, grammar, own[number], counting)
+            inside_outside.both_ways(first, last, text, grammar, own[number], counting)
 
     in_turn(piece, len(bounds) - 1, this.threads)
     total = own.pop(0)
