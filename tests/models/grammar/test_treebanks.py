@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 import softcount as sc
 from softcount.corpus.treebank import without_functions, without_traces
@@ -74,11 +75,10 @@ def test_no_trees_to_take_rules_from(given: list[None] | None) -> None:
 
 
 def test_settings_of_treebanks_are_searched() -> None:
-    search = pytest.importorskip("sklearn.model_selection")
     bank = [tree(text) for text in BANK] * 2
 
     tried = {"horizontal": [None, 0], "vertical": [1, 2], "smoothing": [0.0, 5.0]}
-    found = search.GridSearchCV(sc.PCFG(rules="treebank"), tried, cv=2, error_score="raise")
+    found = GridSearchCV(sc.PCFG(rules="treebank"), tried, cv=2, error_score="raise")
     found.fit([one.words() for one in bank], bank)
     for settings, score in zip(
         found.cv_results_["params"], found.cv_results_["split0_test_score"], strict=True
