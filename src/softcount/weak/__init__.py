@@ -1,0 +1,1 @@
+"""Learning from a handful of labels without a generative story."""
