@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from softcount.show.alignment import alignment_report
     from softcount.show.alignment_text import alignment_view
     from softcount.show.grammar import grammar_report
+    from softcount.show.labelling import labelling_report
     from softcount.show.over_time import topics_over_time
     from softcount.show.sequences import tagging_report
     from softcount.show.topics import topic_report
@@ -151,6 +152,7 @@ _HOME = {
     "softcount.show.alignment": ("alignment_report",),
     "softcount.show.alignment_text": ("alignment_view",),
     "softcount.show.grammar": ("grammar_report",),
+    "softcount.show.labelling": ("labelling_report",),
     "softcount.show.sequences": ("tagging_report",),
     "softcount.show.topics": ("topic_report",),
     "softcount.learners": (
@@ -284,6 +286,7 @@ __all__ = [
     "decompose",
     "grammar_report",
     "held_out",
+    "labelling_report",
     "load",
     "phrase_table",
     "phrases",
