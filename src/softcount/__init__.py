@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, GibbsAligner, HMMAligner
     from softcount.models.alignment.phrases import phrase_table, phrases
     from softcount.models.alignment.symmetrise import symmetrise
+    from softcount.models.annotators import Annotators, SwitchWarning, majority_vote
     from softcount.models.grammar import PCFG
     from softcount.models.language import LanguageModel
     from softcount.models.mixture import (
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from softcount.theory import decompose
     from softcount.types import Fit, State, Stats, Trace
     from softcount.verdict import Verdict
+    from softcount.weak.annotators import annotator_history
 
 _HOME = {
     "softcount.models.translate": ("Translator",),
@@ -142,6 +144,8 @@ _HOME = {
         "NaiveBayesCV",
         "SoftKMeans",
     ),
+    "softcount.models.annotators": ("Annotators", "SwitchWarning", "majority_vote"),
+    "softcount.weak.annotators": ("annotator_history",),
     "softcount.models.grammar": ("PCFG",),
     "softcount.models.senses": ("Sense", "SenseInducer"),
     "softcount.models.sequences": ("HMM",),
@@ -219,6 +223,7 @@ __all__ = [
     "PLSA",
     "Agreement",
     "Aligner",
+    "Annotators",
     "Archive",
     "Batch",
     "Bitext",
@@ -270,6 +275,7 @@ __all__ = [
     "StoreError",
     "StoryError",
     "StoryModel",
+    "SwitchWarning",
     "TemperedEM",
     "Trace",
     "Translator",
@@ -281,6 +287,7 @@ __all__ = [
     "alignment_report",
     "alignment_view",
     "anneal",
+    "annotator_history",
     "bitext",
     "check_model",
     "decompose",
@@ -288,6 +295,7 @@ __all__ = [
     "held_out",
     "labelling_report",
     "load",
+    "majority_vote",
     "phrase_table",
     "phrases",
     "read_bitext",

@@ -32,6 +32,7 @@ FORMAT = "softcount"
 FORMAT_VERSION = 1
 
 LOADERS = {
+    "Annotators": "softcount.models.annotators:Annotators",
     "GaussianHMM": "softcount.models.sequences.vectors:GaussianHMM",
     "HMM": "softcount.models.sequences:HMM",
     "LanguageModel": "softcount.models.language:LanguageModel",

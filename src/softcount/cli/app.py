@@ -9,6 +9,7 @@ import typer
 from softcount import __version__
 from softcount.cli import (
     align,
+    annotators,
     classify,
     cluster,
     corpus,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command("cluster")(cluster.cluster)
 app.command("classify")(classify.classify)
+app.command("annotators")(annotators.annotators)
 app.command("select")(select.select)
 app.command("topics")(topics.topics)
 app.command("similar")(similar.similar)

@@ -15,6 +15,7 @@ from softcount.errors import LearnerError, StoreError
 if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
     from softcount.models.alignment.model import OneWay
     from softcount.models.alignment.two_ways import TwoWays
+    from softcount.models.annotators import Annotators
     from softcount.models.grammar import PCFG
     from softcount.models.mixture.base import Clusterer, Mixture
     from softcount.models.mixture.naive_bayes import NaiveBayes
@@ -27,7 +28,9 @@ CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcoun
 TOPICS, SIMILAR = "softcount topics", "softcount similar"
 ALIGN, TRANSLATE = "softcount align", "softcount translate"
 TAG, PARSE = "softcount tag", "softcount parse"
+ANNOTATORS = "softcount annotators"
 COMMANDS = {
+    "Annotators": ANNOTATORS,
     "SenseInducer": SENSES,
     **dict.fromkeys(("LDA", "PLSA"), TOPICS),
     **dict.fromkeys(("Aligner", "GibbsAligner"), ALIGN),
@@ -88,6 +91,13 @@ def load_classifier(path: Path) -> NaiveBayes:
     stored = _stored(path, CLASSIFY)
     model: NaiveBayes = getattr(mixture, stored.kind).restore(stored)
     return model
+
+
+def load_annotators(path: Path) -> Annotators:
+    """The model in a file, if it knows annotators."""
+    from softcount.models.annotators import Annotators
+
+    return Annotators.restore(_stored(path, ANNOTATORS))
 
 
 def load_inducer(path: Path) -> SenseInducer:

@@ -63,6 +63,25 @@ def demand_prior(learner: Any, smoothing: float) -> bool:
     return maximises
 
 
+def mixture_priors(
+    smoothing: float, prior: float | Mapping[str, float] | None, maximises: bool, table: str
+) -> dict[str, float]:
+    """Dirichlet concentrations of a mixture's class weights and of what its classes say."""
+    check_number("smoothing", smoothing, "0.1 is usual; 0 does not smooth")
+    # adding a to every count gives the mode under 1 + a, and the mean under a
+    usual = {"weights": 1.0, table: smoothing + (1.0 if maximises else 0.0)}
+    if prior is None:
+        return usual
+    if not isinstance(prior, Mapping):
+        return {**usual, table: prior}
+    strange = set(prior) - {"weights", table}
+    if strange:
+        raise LearnerError(
+            f"prior names {', '.join(sorted(strange))}", f"name weights, {table} or both"
+        )
+    return {**usual, **prior}
+
+
 def smoothings(given: float | Mapping[str, float], *names: str) -> tuple[float, ...]:
     """What is added to the counts of each of these tables: one number for all, or a mapping."""
     if not isinstance(given, Mapping):

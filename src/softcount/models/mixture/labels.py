@@ -71,7 +71,7 @@ def read_labels(y: Any, n_items: int) -> Labels:
     unknown = np.array([label is None or _is_unknown(label) for label in given], dtype=bool)
     if unknown.all():
         raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
-    labelled = _of_one_kind(given[~unknown])
+    labelled = of_one_kind(given[~unknown])
     check_classification_targets(labelled)
     classes, found = np.unique(labelled, return_inverse=True)
     numbers = np.full(n_items, UNKNOWN, np.int64)
@@ -96,7 +96,7 @@ def _is_unknown(label: Any) -> bool:
     return isinstance(label, Real) and label == UNKNOWN
 
 
-def _of_one_kind(labels: Array) -> Array:
+def of_one_kind(labels: Array) -> Array:
     """Labels as an array of strings or of numbers."""
     if labels.dtype != object:
         return labels

@@ -251,7 +251,7 @@ class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
         return arrays, {**facts, "classes": self.classes_.tolist(), "kind_of_classes": kind}
 
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
-        self.classes_ = _read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
+        self.classes_ = read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
         self._check_settings()
         return super().recall(stored, given)
 
@@ -260,7 +260,7 @@ KINDS = {bool: "b", int: "iu", float: "f", str: "U"}
 """Which labels can be in which arrays."""
 
 
-def _read_classes(given: Any, kind: str) -> Array:
+def read_classes(given: Any, kind: str) -> Array:
     """The classes that a file lists."""
     types = {type(label) for label in given} if isinstance(given, list) else set()
     if len(types) != 1 or np.dtype(kind).kind not in KINDS.get(types.pop(), ""):

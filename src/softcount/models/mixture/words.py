@@ -10,7 +10,6 @@ from scipy import sparse
 
 from softcount import store
 from softcount.corpus.bags import Bags
-from softcount.errors import LearnerError
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.models import files
@@ -21,7 +20,7 @@ from softcount.models.mixture.emissions import Emission, Presence, Words
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.word_core import WordCore
 from softcount.models.reading import ReadsWords, telling
-from softcount.models.settings import check_number
+from softcount.models.settings import mixture_priors
 from softcount.models.stored import numbers
 from softcount.types import Array
 
@@ -48,19 +47,7 @@ class WordMixture(ReadsWords, Mixture):
 
     def _priors(self) -> dict[str, float]:
         """Dirichlet concentrations of class weights and of words."""
-        check_number("smoothing", self.smoothing, "0.1 is usual; 0 does not smooth")
-        # adding a to every count gives the mode under 1 + a, and the mean under a
-        usual = {"weights": 1.0, "words": self.smoothing + (1.0 if self.maximises else 0.0)}
-        if self.prior is None:
-            return usual
-        if not isinstance(self.prior, Mapping):
-            return {**usual, "words": self.prior}
-        strange = set(self.prior) - {"weights", "words"}
-        if strange:
-            raise LearnerError(
-                f"prior names {', '.join(sorted(strange))}", "name weights, words or both"
-            )
-        return {**usual, **self.prior}
+        return mixture_priors(self.smoothing, self.prior, self.maximises, "words")
 
     def starts(self) -> Mapping[str, Any]:
         offered = {
