@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsons
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -15,16 +15,16 @@ from softcount.cli import options
 from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.records import CONFIDENCE, LABEL, column_names, read_records
+from softcount.cli.records import CONFIDENCE, LABEL, column_names
 from softcount.cli.targets import check_target
-from softcount.errors import DataError, shown
+from softcount.cli.votes import ITEM, Ballot, read_ballot, read_true_labels
+from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.models.annotators import Annotators
     from softcount.show.annotators import Survey
     from softcount.types import Array
 
-ITEM, ANNOTATOR = "item", "annotator"
 LEARNING_OPTIONS = (
     *("known", "smoothing", "learner", "init", "max_iter", "tol", "n_init", "seed", "threads"),
     "save",
@@ -73,16 +73,6 @@ Proba = Annotated[
         "--proba", help="Print the probabilities of all labels too, in alphabetical order."
     ),
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Ballot:
-    """The votes of a file, and its items and labels as the file writes them."""
-
-    triples: Sequence[tuple[str, str, str | None]]
-    items: Mapping[str, Any]
-    labels: Mapping[str, Any]
-    is_json: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +130,9 @@ def annotators(
         from softcount.cli import models
         from softcount.engines import Local
 
-        ballot = _ballot(file, column_names(columns))
-        told, true = _labels_of(known, "--known", ballot), _labels_of(gold, "--gold", ballot)
+        ballot = read_ballot(file, column_names(columns))
+        told = read_true_labels(known, "--known", ballot)
+        true = read_true_labels(gold, "--gold", ballot)
         if load is not None:
             model = models.load_annotators(load)
             answers = _answers(model, ballot)
@@ -155,7 +146,7 @@ def annotators(
                 engine=Local(threads),
                 random_state=seed,
             )
-            models.learn(model, ballot.triples, told or None)
+            models.learn(model, ballot.columns, told or None)
             answers = Answers(ballot, _names(model), model.proba_)
         if save is not None:
             model.save(save)
@@ -168,77 +159,6 @@ def annotators(
         _print_all(answers, found, proba=proba, as_json=json, summary=summary)
 
 
-# files
-def _ballot(path: str, columns: Sequence[str]) -> Ballot:
-    if not {ITEM, ANNOTATOR} <= set(columns):
-        raise DataError(
-            f"--columns {','.join(columns)}: there is no {ITEM}, or no {ANNOTATOR}",
-            f"name them in their order, such as {ITEM},{ANNOTATOR},{LABEL}",
-        )
-    records = read_records(path, columns)
-    triples: list[tuple[str, str, str | None]] = []
-    items: dict[str, Any] = {}
-    labels: dict[str, Any] = {}
-    for number, (fields, label) in enumerate(zip(records.fields, records.labels, strict=True), 1):
-        if not any(value not in ("", None) for value in fields.values()):
-            continue  # a blank line
-        where = f"{path}:{number}"
-        if not records.is_json:
-            _check_end(fields[columns[-1]], where)
-        item, annotator = _name(fields, ITEM, where), _name(fields, ANNOTATOR, where)
-        items.setdefault(item, fields[ITEM])
-        if label is not None:
-            labels.setdefault(label, fields[LABEL])
-        triples.append((item, annotator, label))
-    return Ballot(triples, items, labels, records.is_json)
-
-
-def _labels_of(path: str | None, option: str, ballot: Ballot) -> dict[str, str]:
-    """True labels by item; nothing without a file."""
-    if path is None:
-        return {}
-    records = read_records(path, (ITEM, LABEL))
-    found: dict[str, str] = {}
-    for number, (fields, label) in enumerate(zip(records.fields, records.labels, strict=True), 1):
-        if label is None:
-            continue
-        where = f"{option} {path}:{number}"
-        if not records.is_json:
-            _check_end(label, where)
-        item = _name(fields, ITEM, where)
-        if found.setdefault(item, label) != label:
-            raise DataError(
-                f"{where}: {shown(item)} is {label!r} here, and {found[item]!r} before",
-                "give every item one true label",
-            )
-    if not any(item in ballot.items for item in found):
-        raise DataError(
-            f"{option} {path}: no item that has votes has a true label here",
-            "call items as they are called in the votes",
-        )
-    return found
-
-
-def _name(fields: Mapping[str, Any], column: str, where: str) -> str:
-    """An item or an annotator, as text."""
-    value = fields.get(column)
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise DataError(
-            f"{where}: {shown(value)} is no {column}",
-            f"give every line an {column}: a text, or a whole number",
-        )
-    return str(value).strip()
-
-
-def _check_end(last: str, where: str) -> None:
-    """The last column takes the rest of its line, and names have no tabs in them."""
-    if "\t" in last:
-        raise DataError(
-            f"{where}: there are too many columns",
-            "end the line after the last one; --columns names those of the votes",
-        )
-
-
 # answers
 def _names(model: Annotators) -> list[str]:
     return [str(label) for label in model.classes_.tolist()]
@@ -248,7 +168,7 @@ def _answers(model: Annotators, ballot: Ballot) -> Answers:
     """What a model that was learned before says; votes that it cannot use are told of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        shares = model.predict_proba(list(ballot.triples))
+        shares = model.predict_proba(ballot.columns)
     for warning in caught:
         typer.echo(f"softcount: warning: {warning.message}", err=True)
     return Answers(ballot, _names(model), shares)
@@ -262,7 +182,7 @@ def _survey(
 
     ballot, sure = answers.ballot, answers.shares.max(axis=1)
     items, chosen = list(ballot.items), answers.chosen
-    votes = sum(label is not None for _, _, label in ballot.triples)
+    votes = sum(label is not None for label in ballot.columns[2])
     told = sum(item in ballot.items for item in known)
     some = f", of which {told:,} have a known label" if told else ""
     return survey(
@@ -284,7 +204,7 @@ def _agreement(answers: Answers, known: dict[str, str], gold: dict[str, str]) ->
     from softcount.models.annotators import majority_vote
 
     said = dict(zip(answers.ballot.items, answers.chosen, strict=True))
-    most = majority_vote(list(answers.ballot.triples))
+    most = majority_vote(answers.ballot.columns)
     asked = [item for item in gold if item in said and item not in known]
     if not asked:
         raise DataError("--gold: all of its items are in --known", "keep some items apart")
@@ -346,5 +266,5 @@ def _print_survey(found: Survey, stream: TextIO, as_json: bool = False) -> None:
     elif stream.isatty():
         shown_as.show(found, Console(file=stream, highlight=False))
     else:
-        stream.write(shown_as.as_tsv(found))
+        stream.write(shown_as.as_tsv(found, confusions=stream is sys.stdout))
     stream.flush()

@@ -193,8 +193,8 @@ def show(found: Survey, console: Console) -> None:
     console.print(Text(found.signature, style="dim"), soft_wrap=True)
 
 
-def as_tsv(found: Survey) -> str:
-    """For programs: an annotator a line with all of p(said | true); remarks as #."""
+def as_tsv(found: Survey, *, confusions: bool = True) -> str:
+    """For programs: an annotator a line, with all of p(said | true) if wanted; remarks as #."""
     told = [] if found.fit is None else [str(found.fit.verdict), ended(found.fit)]
     common = zip(found.labels, found.weights, strict=True)
     remarks = [
@@ -203,13 +203,13 @@ def as_tsv(found: Survey) -> str:
         *(f"{_said(name)}: {value:.6g}" for name, value in found.gold.items()),
         "labels: " + ", ".join(f"{label} {p:.6g}" for label, p in common),
     ]
-    pairs = [f"{true}→{said}" for true in found.labels for said in found.labels]
+    pairs = [f"{true}→{said}" for true in found.labels for said in found.labels] * confusions
     lines = [
         *(f"# {remark}" for remark in remarks),
         "\t".join(["annotator", "votes", "right", *pairs]),
     ]
     for one in found.people:
-        chances = [f"{p:.4f}" for row in one.confusion for p in row]
+        chances = [f"{p:.4f}" for row in one.confusion for p in row] * confusions
         lines.append("\t".join([one.name, str(one.votes), f"{one.accuracy:.4f}", *chances]))
     return "\n".join(lines) + "\n"
 
