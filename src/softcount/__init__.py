@@ -105,6 +105,10 @@ if TYPE_CHECKING:
     from softcount.types import Fit, State, Stats, Trace
     from softcount.verdict import Verdict
     from softcount.weak.annotators import annotator_history
+    from softcount.weak.collocations import collocations
+    from softcount.weak.decision_list import DecisionList, Rule
+    from softcount.weak.seeds import read_rules
+    from softcount.weak.yarowsky import Yarowsky
 
 _HOME = {
     "softcount.models.translate": ("Translator",),
@@ -200,6 +204,10 @@ _HOME = {
     "softcount.store": ("load",),
     "softcount.types": ("Fit", "State", "Stats", "Trace"),
     "softcount.verdict": ("Verdict",),
+    "softcount.weak.collocations": ("collocations",),
+    "softcount.weak.decision_list": ("DecisionList", "Rule"),
+    "softcount.weak.seeds": ("read_rules",),
+    "softcount.weak.yarowsky": ("Yarowsky",),
     "softcount.errors": (
         "DataError",
         "ImpossibleItem",
@@ -231,6 +239,7 @@ __all__ = [
     "CollapseWarning",
     "CollapsedGibbs",
     "DataError",
+    "DecisionList",
     "Diagonal",
     "DirichletProcessGaussianMixture",
     "DirichletProcessMixture",
@@ -258,6 +267,7 @@ __all__ = [
     "NaiveBayes",
     "NaiveBayesCV",
     "OnlineEM",
+    "Rule",
     "Selection",
     "Sense",
     "SenseInducer",
@@ -282,6 +292,7 @@ __all__ = [
     "Tree",
     "VariationalBayes",
     "Verdict",
+    "Yarowsky",
     "__version__",
     "agreement",
     "alignment_report",
@@ -290,6 +301,7 @@ __all__ = [
     "annotator_history",
     "bitext",
     "check_model",
+    "collocations",
     "decompose",
     "grammar_report",
     "held_out",
@@ -300,6 +312,7 @@ __all__ = [
     "phrases",
     "read_bitext",
     "read_conllu",
+    "read_rules",
     "read_sequences",
     "read_tag_dictionary",
     "read_tagged",

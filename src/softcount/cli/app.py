@@ -10,6 +10,7 @@ from softcount import __version__
 from softcount.cli import (
     align,
     annotators,
+    bootstrap,
     classify,
     cluster,
     corpus,
@@ -36,6 +37,7 @@ app = typer.Typer(
 app.command("cluster")(cluster.cluster)
 app.command("classify")(classify.classify)
 app.command("annotators")(annotators.annotators)
+app.command("bootstrap")(bootstrap.bootstrap)
 app.command("select")(select.select)
 app.command("topics")(topics.topics)
 app.command("similar")(similar.similar)

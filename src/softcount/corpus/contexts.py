@@ -110,8 +110,8 @@ def features(
     >>> features("he stood in line , for bread".split(), 3, 2, 1, {"in"})
     ['stood', 'for', 'bread', 'in_', '_for']
     """
-    before = [token for token in tokens[:position] if _is_word(token)][::-1]
-    after = [token for token in tokens[position + 1 :] if _is_word(token)]
+    before = [token for token in tokens[:position] if is_word(token)][::-1]
+    after = [token for token in tokens[position + 1 :] if is_word(token)]
     around = before[:window][::-1] + after[:window]
     placed = [f"{w}{'·' * i}_" for i, w in enumerate(before[:near])]
     placed += [f"_{'·' * i}{w}" for i, w in enumerate(after[:near])]
@@ -131,5 +131,6 @@ def passage(tokens: Sequence[str], position: int, window: int | None) -> str:
     return "… " * (low > 0) + " ".join(marked) + " …" * (high < len(tokens))
 
 
-def _is_word(token: str) -> bool:
+def is_word(token: str) -> bool:
+    """Whether a token is more than punctuation."""
     return any(character.isalnum() for character in token)

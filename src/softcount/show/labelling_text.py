@@ -33,6 +33,8 @@ def show(one: Labelling, console: Console) -> None:
     views = one.figures.views()
     if len(views) > 1:
         console.print(_views(views, known))
+    if one.rules:
+        console.print(_rules(one))
     for remark in _remarks(one):
         console.print(Text(remark))
     if one.signature:  # one line, to be copied whole
@@ -40,9 +42,10 @@ def show(one: Labelling, console: Console) -> None:
 
 
 def as_tsv(one: Labelling) -> str:
-    """The rounds for programs; remarks as #, a line for each class among them."""
+    """The rounds for programs; remarks as #, a line for each class and each rule among them."""
     remarks = [one.title, one.lead, *_remarks(one), *([one.signature] if one.signature else [])]
     remarks += [_told(row) for row in one.figures.classes()]
+    remarks += [f"{label}: {rule}, strength {strength:.4f}" for rule, label, strength in one.rules]
     lines = [f"# {' '.join(clean(remark).split())}" for remark in remarks]
     lines.append("\t".join(HEADS))
     for done in one.history.rounds:
@@ -126,6 +129,16 @@ def _views(rows: list[ViewRow], known: bool) -> Table:
         table.add_row(_name(row.name), f"{row.new:,}", f"{row.changed:,}", f"{row.kept:,}", *shares)
     if len(rows) > MOST_VIEWS:
         table.add_row(Text(f"and {len(rows) - MOST_VIEWS:,} more", style="dim"))
+    return table
+
+
+def _rules(one: Labelling) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("rule")
+    table.add_column("class")
+    table.add_column("strength", justify="right")
+    for rule, label, strength in one.rules:
+        table.add_row(Text(clean(rule)), _name(label), f"{strength:.4f}")
     return table
 
 
