@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from softcount.weak.annotators import annotator_history
     from softcount.weak.collocations import collocations
     from softcount.weak.decision_list import DecisionList, Rule
+    from softcount.weak.propagation import LabelPropagation, UnreachedWarning
     from softcount.weak.seeds import read_rules
     from softcount.weak.yarowsky import Yarowsky
 
@@ -208,6 +209,7 @@ _HOME = {
     "softcount.weak.decision_list": ("DecisionList", "Rule"),
     "softcount.weak.seeds": ("read_rules",),
     "softcount.weak.yarowsky": ("Yarowsky",),
+    "softcount.weak.propagation": ("LabelPropagation", "UnreachedWarning"),
     "softcount.errors": (
         "DataError",
         "ImpossibleItem",
@@ -256,6 +258,7 @@ __all__ = [
     "Incremental",
     "IncrementalEM",
     "KMeans",
+    "LabelPropagation",
     "LanguageModel",
     "Learner",
     "LearnerError",
@@ -290,6 +293,7 @@ __all__ = [
     "Trace",
     "Translator",
     "Tree",
+    "UnreachedWarning",
     "VariationalBayes",
     "Verdict",
     "Yarowsky",

@@ -35,6 +35,7 @@ LOADERS = {
     "Annotators": "softcount.models.annotators:Annotators",
     "GaussianHMM": "softcount.models.sequences.vectors:GaussianHMM",
     "HMM": "softcount.models.sequences:HMM",
+    "LabelPropagation": "softcount.weak.propagation:LabelPropagation",
     "LanguageModel": "softcount.models.language:LanguageModel",
     "PCFG": "softcount.models.grammar:PCFG",
     "SenseInducer": "softcount.models.senses:SenseInducer",

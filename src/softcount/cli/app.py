@@ -17,6 +17,7 @@ from softcount.cli import (
     demo,
     grammar,
     parse,
+    propagate,
     select,
     senses,
     similar,
@@ -38,6 +39,7 @@ app.command("cluster")(cluster.cluster)
 app.command("classify")(classify.classify)
 app.command("annotators")(annotators.annotators)
 app.command("bootstrap")(bootstrap.bootstrap)
+app.command("propagate")(propagate.propagate)
 app.command("select")(select.select)
 app.command("topics")(topics.topics)
 app.command("similar")(similar.similar)

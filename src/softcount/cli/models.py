@@ -23,14 +23,16 @@ if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
     from softcount.models.sequences import HMM
     from softcount.models.topics.model import TopicModel
     from softcount.models.translate import Translator
+    from softcount.weak.propagation import LabelPropagation
 
 CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
 TOPICS, SIMILAR = "softcount topics", "softcount similar"
 ALIGN, TRANSLATE = "softcount align", "softcount translate"
 TAG, PARSE = "softcount tag", "softcount parse"
-ANNOTATORS = "softcount annotators"
+ANNOTATORS, PROPAGATE = "softcount annotators", "softcount propagate"
 COMMANDS = {
     "Annotators": ANNOTATORS,
+    "LabelPropagation": PROPAGATE,
     "SenseInducer": SENSES,
     **dict.fromkeys(("LDA", "PLSA"), TOPICS),
     **dict.fromkeys(("Aligner", "GibbsAligner"), ALIGN),
@@ -105,6 +107,13 @@ def load_inducer(path: Path) -> SenseInducer:
     from softcount.models.senses import SenseInducer
 
     return SenseInducer.restore(_stored(path, SENSES))
+
+
+def load_propagation(path: Path, threads: int | None) -> LabelPropagation:
+    """The model in a file, if it spreads labels."""
+    from softcount.weak.propagation import LabelPropagation
+
+    return LabelPropagation.restore(_stored(path, PROPAGATE), n_jobs=threads)
 
 
 def load_topics(path: Path, command: str = TOPICS) -> TopicModel:
