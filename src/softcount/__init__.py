@@ -106,9 +106,11 @@ if TYPE_CHECKING:
     from softcount.verdict import Verdict
     from softcount.weak.annotators import annotator_history
     from softcount.weak.collocations import collocations
+    from softcount.weak.cotraining import CoTraining
     from softcount.weak.decision_list import DecisionList, Rule
     from softcount.weak.propagation import LabelPropagation, UnreachedWarning
     from softcount.weak.seeds import read_rules
+    from softcount.weak.self_training import SelfTraining
     from softcount.weak.yarowsky import Yarowsky
 
 _HOME = {
@@ -210,6 +212,8 @@ _HOME = {
     "softcount.weak.seeds": ("read_rules",),
     "softcount.weak.yarowsky": ("Yarowsky",),
     "softcount.weak.propagation": ("LabelPropagation", "UnreachedWarning"),
+    "softcount.weak.cotraining": ("CoTraining",),
+    "softcount.weak.self_training": ("SelfTraining",),
     "softcount.errors": (
         "DataError",
         "ImpossibleItem",
@@ -238,6 +242,7 @@ __all__ = [
     "Batch",
     "Bitext",
     "Categorical",
+    "CoTraining",
     "CollapseWarning",
     "CollapsedGibbs",
     "DataError",
@@ -272,6 +277,7 @@ __all__ = [
     "OnlineEM",
     "Rule",
     "Selection",
+    "SelfTraining",
     "Sense",
     "SenseInducer",
     "SoftKMeans",

@@ -18,6 +18,10 @@ class Verdict(StrEnum):
         "stuck: the hidden values are indistinguishable, every class has the same distribution; "
         "start from unequal values, for instance at random"
     )
+    CIRCLED = (
+        "went round in a circle: the same labels came back and would for ever; what is kept is "
+        "where the circle closed, not a point of rest"
+    )
     FELL = "fell: the objective went down, which this learner must not do; please report it"
     STOPPED = "stopped by a callback"
     SAMPLED = "sampled: the chain ran its course; look at the diagnostics before you trust it"
@@ -26,4 +30,4 @@ class Verdict(StrEnum):
 
     @property
     def good(self) -> bool:
-        return self not in (Verdict.OUT_OF_STEPS, Verdict.STUCK, Verdict.FELL)
+        return self not in (Verdict.OUT_OF_STEPS, Verdict.STUCK, Verdict.CIRCLED, Verdict.FELL)

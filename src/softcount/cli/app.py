@@ -14,6 +14,7 @@ from softcount.cli import (
     classify,
     cluster,
     corpus,
+    cotrain,
     demo,
     grammar,
     parse,
@@ -40,6 +41,7 @@ app.command("classify")(classify.classify)
 app.command("annotators")(annotators.annotators)
 app.command("bootstrap")(bootstrap.bootstrap)
 app.command("propagate")(propagate.propagate)
+app.command("cotrain")(cotrain.cotrain)
 app.command("select")(select.select)
 app.command("topics")(topics.topics)
 app.command("similar")(similar.similar)

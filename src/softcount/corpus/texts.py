@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.corpus.tokenise import spaces, words
-from softcount.errors import DataError, StoreError, shown
+from softcount.errors import DataError, LearnerError, StoreError, shown
 
 ANALYZERS = {"words": words, "spaces": spaces}
 """Ways to cut a text that a model file can name."""
@@ -87,6 +87,20 @@ def default_vectorizer(texts: Sequence[Any]) -> CountVectorizer:
     """Words in lower case for texts, and words as they are for lists of words."""
     is_cut = any(isinstance(text, list | tuple) for text in texts)
     return CountVectorizer(analyzer=as_it_is if is_cut else words)
+
+
+def own_vectorizer(
+    given: Any, texts: Sequence[Any], default: Callable[[Sequence[Any]], Any] = default_vectorizer
+) -> Any:
+    """A copy of the vectorizer that a user gave, or the default for these texts."""
+    if given is None:
+        return default(texts)
+    if not hasattr(given, "fit_transform"):
+        raise LearnerError(
+            f"vectorizer={shown(given)} cannot count words",
+            "give scikit-learn's CountVectorizer, or one like it",
+        )
+    return clone(given, safe=False)
 
 
 def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from softcount import store
 from softcount.corpus import texts
 from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError, shown
+from softcount.errors import DataError
 from softcount.models.stored import numbers, strings
 from softcount.types import Array
 
@@ -49,15 +48,7 @@ class ReadsWords:
 
     def _counted(self, documents: list[Any], first: bool) -> Any:
         if first:
-            given = self.vectorizer
-            if given is not None and not hasattr(given, "fit_transform"):
-                raise LearnerError(
-                    f"vectorizer={shown(given)} cannot count words",
-                    "give scikit-learn's CountVectorizer, or one like it",
-                )
-            self.vectorizer_ = (
-                texts.default_vectorizer(documents) if given is None else clone(given, safe=False)
-            )
+            self.vectorizer_ = texts.own_vectorizer(self.vectorizer, documents)
             return texts.learn_words(self.vectorizer_, documents)
         if getattr(self, "vectorizer_", None) is None:
             raise DataError(

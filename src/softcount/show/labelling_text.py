@@ -42,9 +42,14 @@ def show(one: Labelling, console: Console) -> None:
 
 
 def as_tsv(one: Labelling) -> str:
-    """The rounds for programs; remarks as #, a line for each class and each rule among them."""
+    """The rounds for programs; remarks as #, a line for each class, view and rule among them."""
     remarks = [one.title, one.lead, *_remarks(one), *([one.signature] if one.signature else [])]
     remarks += [_told(row) for row in one.figures.classes()]
+    views = one.figures.views()
+    remarks += [
+        f"by {row.name}: {row.new:,} new, {row.changed:,} changed"
+        for row in views[: MOST_VIEWS if len(views) > 1 else 0]
+    ]
     remarks += [f"{label}: {rule}, strength {strength:.4f}" for rule, label, strength in one.rules]
     lines = [f"# {' '.join(clean(remark).split())}" for remark in remarks]
     lines.append("\t".join(HEADS))

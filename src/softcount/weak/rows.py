@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import validate_data
 
 from softcount.corpus import texts
-from softcount.errors import DataError, LearnerError, shown
+from softcount.errors import DataError
 from softcount.kernels.blas import single_threaded
 from softcount.models.settings import generator
 from softcount.types import Array
@@ -55,14 +54,8 @@ class ReadsRows:
                     "pass the same columns, or fit the model to texts",
                 )
             return texts.count_words(self.vectorizer_, documents)
-        given = self.vectorizer
-        if given is not None and not hasattr(given, "fit_transform"):
-            raise LearnerError(
-                f"vectorizer={shown(given)} cannot read texts",
-                "give scikit-learn's TfidfVectorizer, or one like it",
-            )
-        self.vectorizer_ = (
-            tfidf.default_vectorizer(documents) if given is None else clone(given, safe=False)
+        self.vectorizer_ = texts.own_vectorizer(
+            self.vectorizer, documents, tfidf.default_vectorizer
         )
         return texts.learn_words(self.vectorizer_, documents)
 
