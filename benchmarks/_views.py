@@ -13,7 +13,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.weak.named_views import body, subject
 
-UNKNOWN = -1
 CONTEXT = ("X01_", "X11_", "X3_")
 NOISE = "?"
 
@@ -84,13 +83,3 @@ def names_in_context() -> Names:
 
 def _side(in_context: bool):  # type: ignore[no-untyped-def]
     return lambda item: [f for f in item if f.startswith(CONTEXT) == in_context]
-
-
-def some_labels(labels: NDArray[np.int64], n: int, draw: int) -> NDArray[np.int64]:
-    """Labels of n items, as many of every class; the others unknown."""
-    rng, classes = np.random.default_rng(draw), np.unique(labels)
-    shown = np.full(len(labels), UNKNOWN)
-    for k in classes:
-        chosen = rng.choice(np.flatnonzero(labels == k), n // len(classes), replace=False)
-        shown[chosen] = k
-    return shown

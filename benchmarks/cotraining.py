@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 from _figures import report
-from _views import NOISE, Posts, course_pages, names_in_context, posts_in_two_views, some_labels
+from _views import NOISE, Posts, course_pages, names_in_context, posts_in_two_views
+from few_labels import some_labels
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags, hstack
 from sklearn.feature_extraction.text import CountVectorizer
