@@ -9,7 +9,8 @@ Accuracy: 2,000 items, 5 votes each, 40 annotators, 4 labels, mean of 5 draws, b
 annotators and by how many true labels are known (accuracy of the others alone). Good ones are right
 with .6 to .95; spammers say anything; adversaries are right with .1 to .3 and mostly say the one
 label that follows the true one. "from known" begins with the known items (init="known") instead of
-the majority. Settings are the usual ones, none was chosen by these figures.
+the majority; that start was added after a first run of these figures had been seen. Settings are
+the usual ones, none was chosen by the figures.
 
     python benchmarks/annotators.py [--json]
 """

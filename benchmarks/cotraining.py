@@ -37,7 +37,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 import softcount as sc
 
-TRIALS, DRAWS, LABELS = 20, 5, (100, 300)
+TRIALS, DRAWS, LABELS = 20, 5, (100, 300, 1000)
 HELD_OUT, GIVEN = 0.25, {"course": 3, "non-course": 9}
 AS_PUBLISHED: dict[str, Any] = {
     "per_class": {"course": 1, "non-course": 3},

@@ -80,6 +80,7 @@ def softcount(
     softcount demo
     softcount cluster documents.txt -k 20 --html classes.html
     softcount topics documents.txt -k 50 --html topics.html
+    softcount propagate lines.tsv > labelled.tsv
     softcount align -i corpus.fr-en > links.txt
     softcount tag sentences.txt -k 45 > states.txt
     softcount grammar sentences.txt -n 20 -o grammar.softcount > trees.txt
