@@ -168,7 +168,7 @@ def bootstrap(
             gold=known,
             html=html,
             rules=_strongest(model),
-            notes=[f"{len(model.rules_):,} rules after {model.n_iter_:,} rounds"],
+            notes=[_told(model)],
         )
 
 
@@ -207,6 +207,14 @@ def _confidence(
     shares = model.predict_proba(items, documents).max(axis=1).tolist()
     known = zip(model.transduction_.tolist(), records.labels, shares, strict=True)
     return [0.0 if said is None else 1.0 if told is not None else p for said, told, p in known]
+
+
+def _told(model: Yarowsky) -> str:
+    """How many rules there are, and what the rounds mean."""
+    rules = f"{len(model.rules_):,} rule{'s' * (len(model.rules_) != 1)}"
+    if not model.max_rounds:
+        return f"{rules}, as given"
+    return f"{rules}; round 1 is what the seeds say, the last one what all rules say"
 
 
 def _strongest(model: Yarowsky) -> list[tuple[str, Any, float]]:

@@ -25,9 +25,15 @@ AXES, PRIOR, FACTORS = "axes", "prior", "factors"
 
 def signature(model: Any) -> str:
     """How a model came about, in a line."""
-    name = type(model).__name__
-    said = ", ".join(f"{key}={value!r}" for key, value in plain_settings(model).items())
-    return f"softcount {__version__} {name}({said}) on {len(model.transduction_)} items"
+    said = [str(model.weights)]
+    if model.weights != "precomputed":
+        said.append(f"{model.n_neighbors} neighbours")
+    if model.svd is not None:
+        said.append(f"SVD {model.svd}")
+    if model.class_mass:
+        said.append("class mass")
+    parts = (f"softcount {__version__}", "label propagation", ", ".join(said))
+    return " · ".join([*parts, f"tol {model.tol:g}", f"seed {model.random_state}"])
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
