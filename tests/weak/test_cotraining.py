@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import softcount as sc
 from softcount.weak.bayes import few_labels_bayes
 from softcount.weak.combining import agreement, product
+from softcount.weak.giving import read_quota
 
 HALVES = [slice(0, None, 2), slice(1, None, 2)]
 MINUS_ONE = {"check_classifiers_classes": "uses −1 as a class; here it means unknown"}
@@ -226,6 +227,47 @@ def test_how_many_of_each_class() -> None:
             sc.CoTraining(["a", "b"], per_class=wrong).fit(views, y)
 
 
+def test_how_many_of_each_class_unless_users_say() -> None:
+    """A twentieth of what is unlabelled, shared by views, and by classes as the labels are."""
+    labels = np.array([0] * 6 + [1] * 2 + [2] * 0 + [-1] * 800)
+    classes = np.array(["a", "b", "c"])
+    assert read_quota(None, classes, labels, 1).tolist() == [30, 10, 1]
+    assert read_quota(None, classes, labels, 2).tolist() == [15, 5, 1]
+
+
+def test_a_pool_is_all_that_is_chosen_from_and_is_filled_up_again() -> None:
+    views, classes = two_views(4, n=120)
+    y = np.where(np.arange(len(classes)) < 6, classes, -1)
+    model = sc.CoTraining(["a", "b"], per_class=50, pool=10).fit(views, y)
+    new = [one.new for one in model.history_.rounds[1:]]
+    assert max(new) == new[0] == 10
+    assert sum(new) + model.silent_.sum() == 120 - 6
+
+
+def test_what_nobody_speaks_of_gets_the_shares_of_all_labels() -> None:
+    X = np.array([[3.0, 0, 0], [0, 3, 0], [2, 0, 0], [1, 0, 0], [0, 0, 2]])
+    model = sc.CoTraining(["a", "b"], per_class=5).fit([X, X], [0, 1, -1, -1, -1])
+    np.testing.assert_allclose(model.predict_proba([X, X])[4], [0.75, 0.25])  # 3 of 4 labels
+    assert model.silent_.tolist() == [False] * 4 + [True]
+    assert model.transduction_[4] == 0
+
+
+@pytest.mark.parametrize("prediction", ["product", "agreement"])
+def test_confidence_is_what_all_views_think_of_it_in_the_end(prediction: str) -> None:
+    views, classes = two_views(5)
+    y = np.where(np.arange(len(classes)) < 6, classes, -1)
+    model = sc.CoTraining(["a", "b"], per_class=3, rounds=2, prediction=prediction).fit(views, y)
+    shares = model.predict_proba(views)
+    expected = shares[np.arange(len(classes)), model.transduction_]
+    assert (model.confidence_[:6] == 1.0).all()
+    np.testing.assert_array_equal(model.confidence_[6:], expected[6:])
+    given = labels_after(model, len(model.history_) - 1)
+    assert (given == -1).any()
+    np.testing.assert_array_equal(
+        model.transduction_, np.where(given == -1, shares.argmax(axis=1), given)
+    )
+
+
 def test_a_pool_is_drawn_by_the_seed() -> None:
     views, classes = two_views(4, n=120)
     y = np.where(np.arange(len(classes)) < 6, classes, -1)
@@ -256,6 +298,26 @@ def test_product_and_agreement_by_hand() -> None:
     np.testing.assert_allclose(product([one, other], heard, prior), expected, atol=1e-12)
     expected = [[0.55, 0.2, 0.25], [1.0, 0.0, 0.0], other[2], prior]
     np.testing.assert_allclose(agreement([one, other], heard, prior), expected, atol=1e-12)
+
+
+def test_of_views_that_agree_the_silent_are_not_asked() -> None:
+    """The third view would be the surest, and would object."""
+    shares = [np.array([row]) for row in ([0.6, 0.4], [0.8, 0.2], [0.05, 0.95])]
+    heard = [np.array([one]) for one in (True, True, False)]
+    np.testing.assert_allclose(agreement(shares, heard, np.ones(2) / 2), [[0.7, 0.3]])
+    objecting = [np.array([[0.3, 0.7]]), *shares[1:]]
+    np.testing.assert_allclose(agreement(objecting, heard, np.ones(2) / 2), [[0.8, 0.2]])
+
+
+def test_items_that_nobody_speaks_of_take_no_place_in_the_pool() -> None:
+    X = np.zeros((40, 3))
+    X[:2, :2] = 3.0 * np.eye(2)
+    X[2:6, 0] = 1.0
+    X[6:, 2] = 1.0  # a word of no labelled item
+    y = [0, 1, *[-1] * 38]
+    model = sc.CoTraining(["a", "b"], per_class=1, pool=2).fit([X, X], y)
+    assert (model.history_.first_rounds()[2:6] > 0).all()
+    assert model.silent_.sum() == 34
 
 
 def test_words_never_seen_do_not_speak_for_the_rarer_class() -> None:

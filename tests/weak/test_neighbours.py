@@ -37,14 +37,21 @@ def by_query(found: Found, n: int):
     return rows
 
 
-def same(found: Found, wanted) -> None:
-    """The same values in order; the same rows where values leave no choice."""
+def same(found: Found, wanted, pairs) -> None:
+    """The same values in order, and each is that of its own row: ``pairs`` has those of all."""
     got = by_query(found, len(wanted))
-    for mine, theirs in zip(got, wanted, strict=True):
-        mine.sort(key=lambda pair: pair[1])
-        theirs = sorted(theirs, key=lambda pair: pair[1])
-        assert np.allclose([v for _, v in mine], [v for _, v in theirs], atol=1e-12)
+    for mine, theirs, everyone in zip(got, wanted, pairs, strict=True):
+        values = sorted(value for _, value in mine)
+        assert np.allclose(values, sorted(value for _, value in theirs), atol=1e-12)
         assert len({row for row, _ in mine}) == len(mine)
+        of_row = dict(everyone)
+        assert np.allclose([of_row[row] for row, _ in mine], [v for _, v in mine], atol=1e-12)
+
+
+def same_rows(found: Found, wanted) -> None:
+    """The very rows with the very values, in whatever order: for numbers that need no rounding."""
+    got = by_query(found, len(wanted))
+    assert [sorted(row) for row in got] == [sorted(row) for row in wanted]
 
 
 def matrix(seed: int, n: int, width: int, density: float, signed: bool):
@@ -71,7 +78,10 @@ def test_sparse_search_finds_what_all_pairs_say(seed, n, k, density, signed, dis
     queries = None if alone else matrix(seed + 1, 7, 12, density, signed)
     given_rows = None if alone else sparse.csr_matrix(queries)
     found = SparseRows(sparse.csr_matrix(base), distances).nearest(given_rows, k, 1)
-    same(found, brute(base, queries, k, distances=distances, sparse_rows=True))
+    wanted, pairs = (
+        brute(base, queries, most, distances=distances, sparse_rows=True) for most in (k, n)
+    )
+    same(found, wanted, pairs)
 
 
 @settings(max_examples=30, deadline=None)
@@ -87,7 +97,40 @@ def test_dense_search_finds_what_all_pairs_say(seed, n, k, distances, alone):
     base = rng.normal(size=(n, 3))
     queries = None if alone else rng.normal(size=(5, 3))
     found = DenseRows(base, distances).nearest(queries, k, 1)
-    same(found, brute(base, queries, k, distances=distances, sparse_rows=False))
+    wanted, pairs = (
+        brute(base, queries, most, distances=distances, sparse_rows=False) for most in (k, n)
+    )
+    same(found, wanted, pairs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 30),
+    k=st.integers(1, 9),
+    kind=st.sampled_from([SparseRows, DenseRows]),
+    distances=st.booleans(),
+    alone=st.booleans(),
+    block=st.sampled_from([3, 4096]),
+    frequent=st.sampled_from([0.3, 0.9]),
+)
+def test_among_equals_the_first_are_taken(seed, n, k, kind, distances, alone, block, frequent):
+    """Small whole numbers: many rows are as near as others, and nothing is rounded."""
+    rng = np.random.default_rng(seed)
+    base = rng.integers(-1, 3, size=(n, 4)).astype(float)
+    base = rng.permutation(np.vstack([base, -base]))  # their mean is 0, exactly
+    queries = None if alone else rng.integers(-1, 3, size=(6, 4)).astype(float)
+    asked = queries
+    if kind is SparseRows and queries is not None:
+        asked = sparse.csr_matrix(queries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "BLOCK", block)
+        patch.setattr(neighbours, "QUERIES", block)
+        patch.setattr(neighbours, "FREQUENT", frequent)
+        rows = kind(sparse.csr_matrix(base) if kind is SparseRows else base, distances)
+        found = rows.nearest(asked, k, 1)
+    is_sparse = kind is SparseRows
+    same_rows(found, brute(base, queries, k, distances=distances, sparse_rows=is_sparse))
 
 
 @pytest.mark.parametrize("frequent", [0.0, 0.3, 1.0])

@@ -1,4 +1,7 @@
-"""Labels on graphs: the closed form, worked example G, what no label reaches."""
+"""Labels on graphs: the closed form, how far off it can be, what no label reaches.
+
+Worked example G is in tests/examples/test_propagation_examples.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -15,6 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from softcount import DataError, LabelPropagation, LearnerError, UnreachedWarning, Verdict
+from softcount.weak.history import Event
 
 TEXTS = ["good fine", "bad awful", "fine great", "awful dreadful", "great film", ""]
 LABELS = ["+", "-", None, None, None, None]
@@ -41,22 +45,6 @@ def random_graph(rng, n, density):
     return upper + upper.T
 
 
-# worked example G
-def test_chain():
-    chain = np.diag(np.ones(3), 1)
-    model = on_graph(chain, [0, -1, -1, 1])
-    assert np.allclose(model.label_distributions_[:, 1], [0, 1 / 3, 2 / 3, 1], atol=1e-9)
-    assert model.steps_to_label_ == pytest.approx([0, 2, 2, 0])
-    assert model.verdict_ is Verdict.CONVERGED
-
-
-def test_star():
-    star = np.zeros((4, 4))
-    star[0, 1:] = 1.0
-    model = on_graph(star, [-1, 1, 1, 0])
-    assert model.label_distributions_[0] == pytest.approx([1 / 3, 2 / 3])
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
@@ -79,6 +67,41 @@ def test_it_is_the_closed_form(seed, n, density, classes):
     assert np.abs(model.label_distributions_ - wanted).max() <= model.error_ + 1e-13
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(4, 30),
+    free=st.integers(2, 20),
+    classes=st.sampled_from([2, 5, 20]),
+    max_iter=st.integers(2, 30),
+    tol=st.sampled_from([1e-1, 1e-3, 1e-5]),
+)
+@example(seed=41, n=9, free=4, classes=20, max_iter=3, tol=1e-5)
+@example(seed=57, n=9, free=4, classes=20, max_iter=4, tol=1e-5)  # on the way some are below 0
+def test_no_share_is_farther_off_than_it_is_told(seed, n, free, classes, max_iter, tol):
+    """Also where it stops early, and many classes are made to add up to one."""
+    rng = np.random.default_rng(seed)
+    W = random_graph(rng, n, 0.3)
+    known = rng.permutation(np.arange(n) < max(n - free, 1))
+    shares = np.full((n, classes), np.nan)
+    shares[known] = rng.dirichlet(np.full(classes, 0.05), known.sum())
+    model = on_graph(W, shares, max_iter=max_iter, tol=tol)
+    wanted, _ = closed_form(W, np.nan_to_num(shares), known)
+    off = np.abs(model.label_distributions_ - wanted).max()
+    assert off <= model.error_ + 1e-13
+    assert (model.verdict_ is Verdict.CONVERGED) == (model.error_ <= tol)
+    assert np.allclose(model.label_distributions_.sum(axis=1), 1.0)
+    assert model.label_distributions_.min() >= 0.0
+
+
+def test_more_than_rounding_allows_is_told_to_be_unfinished():
+    W = random_graph(np.random.default_rng(0), 40, 0.2)
+    model = on_graph(W, [0, 1, *[-1] * 38], tol=1e-30)
+    assert model.verdict_ is Verdict.OUT_OF_STEPS
+    assert model.n_iter_ < 1000  # it does not go on for what cannot be
+    assert 0.0 < model.error_ < 1e-10
+
+
 def test_a_long_chain_is_told_to_be_unfinished():
     chain = sparse.diags([np.ones(399)], [1]).tocsr()
     y = np.full(400, -1)
@@ -87,6 +110,7 @@ def test_a_long_chain_is_told_to_be_unfinished():
     assert short.verdict_ is Verdict.OUT_OF_STEPS
     assert not short.verdict_.good
     assert short.n_iter_ == 50
+    assert short.label_distributions_[100:300] == pytest.approx(np.full((200, 2), 0.5))  # the prior
     long = on_graph(chain, y, max_iter=5000, tol=1e-6)
     assert long.verdict_ is Verdict.CONVERGED
     wanted = np.linspace(0, 1, 400)
@@ -161,13 +185,23 @@ def test_wrong_shares_are_told(wrong):
 
 # the estimator
 def test_history_says_when_labels_arrived():
-    chain = np.diag(np.ones(4), 1)
+    chain = np.diag(np.ones(8), 1)
     model = LabelPropagation(weights="precomputed", class_mass=False)
-    model.fit(chain, [0, -1, -1, -1, 1], gold=[0, 0, 0, 1, 1])
-    assert model.history_.first_rounds().tolist() == [0, 1, 2, 1, 0]
-    assert model.history_.of(1)[0].view == "graph"
-    assert model.history_.of(1)[0].label == 0
-    assert model.history_.accuracy[-1] >= 2 / 3
+    model.fit(chain, [0, *[-1] * 7, 1], gold=[0, 0, 0, 0, 0, 1, 1, 1, 1])
+    assert model.history_.first_rounds().tolist() == [0, 1, 2, 3, 4, 3, 2, 1, 0]
+    assert model.history_.of(1)[0] == Event(1, 0, 1.0, "graph")  # all that has reached it says so
+    assert model.history_.of(3)[0] == Event(3, 0, 1.0, "graph")
+    assert model.history_.of(4)[0].confidence == pytest.approx(0.5)
+    assert model.history_.accuracy[1] == 1.0
+    assert model.history_.accuracy[-1] >= 6 / 7
+
+
+def test_history_counts_masses_as_the_last_round():
+    chain = np.diag(np.ones(3), 1)
+    model = on_graph(chain, [0, -1, -1, 1], class_mass={0: 1.0, 1: 3.0}, tol=1e-5)
+    last = model.history_.of(1)[-1]
+    assert (last.label, last.view, last.round) == (1, "class mass", len(model.history_) - 1)
+    assert last.confidence == pytest.approx(0.6)
 
 
 def test_gaussian_weights_are_those_of_distances():
@@ -189,6 +223,69 @@ def test_new_items_are_weighed_means_of_their_neighbours():
     others = np.argsort((X[2] @ X.T).toarray()[0])[-2:]
     shares = cosines[-2:] @ model.label_distributions_[others] / cosines[-2:].sum()
     assert model.predict_proba(X[2]) == pytest.approx(shares[None])
+
+
+def test_new_items_are_weighed_by_their_distances():
+    """Of two neighbours, by exp(−α d²): what the items learned from have before any masses."""
+    points = np.array([[0.0], [1.0], [3.0], [4.0]])
+    model = LabelPropagation(weights="gaussian", alpha=0.3, n_neighbors=2, class_mass=False)
+    shares = model.fit(points, [0, -1, -1, 1]).label_distributions_
+    weights = np.exp(-0.3 * np.array([0.7, 1.3]) ** 2)
+    wanted = weights @ shares[1:3] / weights.sum()
+    assert model.predict_proba([[1.7]])[0] == pytest.approx(wanted)
+    scaled = model.set_params(class_mass={0: 1.0, 1: 9.0}).fit(points, [0, -1, -1, 1])
+    masses = shares[1:3].sum(axis=0)
+    wanted = wanted * [1.0, 9.0] / masses
+    assert scaled.predict_proba([[1.7]])[0] == pytest.approx(wanted / wanted.sum(), abs=1e-5)
+
+
+def test_the_usual_alpha_is_one_over_the_mean_squared_distance():
+    points = np.array([[0.0], [1.0], [3.0]])
+    model = LabelPropagation(weights="gaussian", n_neighbors=1).fit(points, [0, -1, 1])
+    assert model.alpha_ == pytest.approx(1.0 / np.mean([1.0, 1.0, 4.0]))
+
+
+def test_of_new_items_only_neighbours_that_a_label_reaches_have_a_say():
+    texts = ["good fine", "bad awful", "fine great", "awful mud", "reed boat", "boat oar"]
+    with pytest.warns(UnreachedWarning):
+        model = LabelPropagation(class_mass=False).fit(texts, ["+", "-", None, None, None, None])
+    assert model.reached_.tolist() == [True] * 4 + [False] * 2
+    assert model.predict_proba(["good boat reed"])[0] == pytest.approx([1.0, 0.0])
+
+
+def test_cosines_do_not_know_how_long_a_row_is():
+    rng = np.random.default_rng(2)
+    X = rng.poisson(0.5, size=(30, 12)) * 1.0
+    X[:, 0] = 1.0
+    y = [0, 1, *[-1] * 28]
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    cosines = (X / lengths) @ (X / lengths).T
+    np.fill_diagonal(cosines, 0.0)
+    for rows in (X, sparse.csr_matrix(X)):
+        model = LabelPropagation(n_neighbors=29).fit(rows, y)
+        assert np.allclose(model.graph_.toarray(), cosines)
+        assert np.allclose(model.predict_proba(rows[3:5] * 7.0), model.predict_proba(rows[3:5]))
+
+
+def test_texts_are_weighed_by_logarithms_of_their_counts():
+    texts = ["a b b b", "a c", "b c c"]
+    model = LabelPropagation().fit(texts, [0, 1, -1])
+    counts = np.array([[1.0, 3, 0], [1, 0, 1], [0, 1, 2]])
+    there = counts > 0
+    rows = np.where(there, 1.0 + np.log(np.where(there, counts, 1.0)), 0.0)
+    rows *= 1.0 + np.log(4.0 / (1.0 + there.sum(axis=0)))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    wanted = rows @ rows.T
+    np.fill_diagonal(wanted, 0.0)
+    assert np.allclose(model.graph_.toarray(), wanted)
+
+
+def test_a_class_that_reaches_nothing_scales_nothing():
+    pairs = np.zeros((5, 5))
+    pairs[0, 1] = pairs[1, 2] = pairs[3, 4] = 1.0
+    model = on_graph(pairs, [0, -1, 1, 2, 2], class_mass=True)
+    assert model.factors_.tolist() == [1.0, 1.0, 1.0]
+    assert model.label_distributions_[1] == pytest.approx([0.5, 0.5, 0.0])
 
 
 def test_threads_change_nothing():

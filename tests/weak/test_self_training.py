@@ -147,6 +147,34 @@ class Contrary(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.tile(np.eye(2)[self.says_], (len(X), 1))
 
 
+class ThreeQuarters(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Is as sure of the second class of every item."""
+
+    def fit(self, X: Any, y: Any) -> ThreeQuarters:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.tile([0.25, 0.75], (len(X), 1))
+
+
+def test_a_threshold_is_to_be_exceeded() -> None:
+    X, y = np.ones((5, 1)), [0, 1, -1, -1, -1]
+    exact = sc.SelfTraining(ThreeQuarters(), threshold=0.75).fit(X, y)
+    assert len(exact.history_) == 1
+    assert exact.transduction_.tolist() == [0, 1, 1, 1, 1]  # as it would label them
+    below = sc.SelfTraining(ThreeQuarters(), threshold=0.74).fit(X, y)
+    assert below.history_.first_rounds().tolist() == [0, 0, 1, 1, 1]
+    assert below.history_.of(3)[0].confidence == 0.75
+
+
+def test_of_equally_sure_items_the_first_are_labelled() -> None:
+    X, y = np.ones((6, 1)), [0, -1, 1, -1, -1, -1]
+    for way in ({"best": 2}, {"per_class": 2}):
+        model = sc.SelfTraining(ThreeQuarters(), keep=True, **way).fit(X, y)
+        assert model.history_.first_rounds().tolist() == [0, 1, 0, 1, 2, 2]
+
+
 def test_a_circle_ends_and_is_told() -> None:
     y = [0, 1, -1, -1, -1, -1, -1]
     model = sc.SelfTraining(Contrary()).fit(np.ones((7, 1)), y)

@@ -162,6 +162,36 @@ def test_one_step_of_propagation(items: list[list[str]]) -> None:
     assert model.bootstrapped_.tolist() == names[second].tolist()
 
 
+def test_how_sure_propagation_is_by_hand() -> None:
+    """Round 1 is what the seeds say: θ_a and θ_c from items of x only, μ = .6 and ν = .01."""
+    model = fitted(["a c", "a", "b"], variant="propagating")
+    of_a, of_c = (1.2 + 0.005) / (1.2 + 0.01), (0.6 + 0.005) / (0.6 + 0.01)
+    assert model.history_.of(0)[0].confidence == pytest.approx((of_a + of_c) / 2)
+    assert model.history_.of(1)[0].confidence == pytest.approx(of_a)
+
+
+def test_propagation_learns_from_labels_that_are_known() -> None:
+    """What is known of the third item, against its rule, is what q is told by."""
+    y = [None, None, "y", None]
+    model = sc.Yarowsky(variant="propagating").fit(["a", "a", "a q", "q"], y, seeds={"x": ["a"]})
+    assert model.bootstrapped_.tolist() == ["x", "x", "y", "y"]
+
+
+@pytest.mark.parametrize(("of_a", "of_b", "said"), [(0.9, 0.7, "x"), (0.7, 0.9, "y")])
+def test_seeds_have_the_strength_they_are_given(of_a: float, of_b: float, said: str) -> None:
+    seeds = [sc.Rule("a", "x", of_a), sc.Rule("b", "y", of_b)]
+    model = sc.Yarowsky(max_rounds=0).fit(["a b", "a", "b"], seeds=seeds)
+    assert model.transduction_.tolist() == [said, "x", "y"]
+    assert model.predict_proba(["a"])[0] == pytest.approx([of_a, 1.0 - of_a])
+
+
+def test_seeds_are_never_surer_than_sure() -> None:
+    seeds = [sc.Rule("a", "x", 10000.0), sc.Rule("b", "y")]
+    model = sc.Yarowsky().fit(["a b", "a", "b"], seeds=seeds)
+    assert model.rules_[0].strength == 1.0
+    assert model.predict_proba(["a b"])[0] == pytest.approx([1.0, 0.0])
+
+
 # what must not matter
 @given(items=items_of, seed=st.integers(0, 99))
 def test_the_order_of_items_does_not_matter(items: list[list[str]], seed: int) -> None:
@@ -291,6 +321,7 @@ def test_a_document_changes_what_is_weak_and_fills_what_is_empty() -> None:
     model = sc.Yarowsky(abstain=True, discourse=1.0).fit(items, seeds=SEEDS, documents=documents)
     assert model.transduction_.tolist() == ["x", "x", "x", "x", "y", "y", None]
     assert model.history_.of(3)[-1].view == "document"
+    assert model.history_.of(3)[-1].confidence == pytest.approx(1.0, abs=1e-4)
     assert model.predict(["c", "a"], documents=[1, 1]).tolist() == ["x", "x"]
     assert model.predict(["c", "a"], documents=[1, None]).tolist()[1] == "x"
 

@@ -11,8 +11,10 @@ limit. So the sweeps only spread the mass; from there on conjugate gradients sol
 equations, (D_uu − W_uu) F_u = W_ul Y_l.
 
 How far off the result can be is known. A sweep's change r = T_uu F + T_ul Y − F and the error are
-related by e = (I − T_uu)⁻¹ r, hence |e_i| ≤ h_i max |r|, where h = (I − T_uu)⁻¹ 1 is how many steps
-a random walk takes from an item to a label. h is one more column of the same system.
+related by e = (I − T_uu)⁻¹ r, hence Σ_c |e_ic| ≤ b = h_i max_j Σ_c |r_jc|, where h = (I − T_uu)⁻¹ 1
+is how many steps a random walk takes from an item to a label. h is one more column of the same
+system. In the end the shares of an item are made to add up to one. Their sum was 1 − b or more, so
+that none of them is farther off than b / (1 − b).
 """
 
 from __future__ import annotations
@@ -141,7 +143,8 @@ def _error(values: Array, change: Array) -> float:
         return np.inf
     # (I − T) h ≥ 1 − short everywhere makes h / (1 − short) an upper bound of the steps
     longest = float(values[:, -1].max(initial=0.0)) / (1.0 - short)
-    return longest * float(np.abs(change[:, :-1]).max(initial=0.0))
+    bound = longest * float(np.abs(change[:, :-1]).sum(axis=1).max(initial=0.0))
+    return bound / (1.0 - bound) if bound < 1.0 else np.inf
 
 
 def _shares(values: Array) -> Array:

@@ -71,6 +71,15 @@ def test_confusions_are_recovered() -> None:
     assert (model.labels_ == truth).mean() > (majority == truth).mean() + 0.02
 
 
+def test_accuracy_counts_labels_as_often_as_they_are_true() -> None:
+    """Three of four items are "yes": who always says so is right of these."""
+    votes = [(i, a, "no" if i == 3 and a != "always" else "yes") for i in range(4) for a in "bcd"]
+    votes += [(i, "always", "yes") for i in range(4)]
+    model = sc.Annotators(smoothing=1e-6).fit(votes)
+    found = dict(zip(model.annotators_.tolist(), model.accuracy_.tolist(), strict=True))
+    assert found == pytest.approx({"b": 1.0, "c": 1.0, "d": 1.0, "always": 0.75}, abs=1e-4)
+
+
 def test_an_annotator_who_always_says_the_contrary_helps() -> None:
     rng = np.random.default_rng(1)
     truth = rng.integers(2, size=300)
