@@ -170,6 +170,20 @@ def test_how_sure_propagation_is_by_hand() -> None:
     assert model.history_.of(1)[0].confidence == pytest.approx(of_a)
 
 
+def test_items_without_label_make_propagation_less_sure() -> None:
+    """The second item is half of each label: θ_c(x) = (μ · 1.5 + ν/2) / (2μ + ν)."""
+    model = fitted(["a c", "c", "b"], variant="propagating")
+    of_a, of_c = (0.6 + 0.005) / (0.6 + 0.01), (0.9 + 0.005) / (1.2 + 0.01)
+    assert model.history_.of(0)[0].confidence == pytest.approx((of_a + of_c) / 2)
+
+
+@pytest.mark.parametrize(("of_a", "of_b", "said"), [(0.9, 0.7, "x"), (0.7, 0.9, "y")])
+def test_votes_that_tie_in_propagation_go_by_strength(of_a: float, of_b: float, said: str) -> None:
+    seeds = [sc.Rule("a", "x", of_a), sc.Rule("b", "y", of_b)]
+    model = sc.Yarowsky(variant="propagating").fit(["a b", "a b"], seeds=seeds)
+    assert model.history_.of(0)[0].label == said
+
+
 def test_propagation_learns_from_labels_that_are_known() -> None:
     """What is known of the third item, against its rule, is what q is told by."""
     y = [None, None, "y", None]

@@ -121,6 +121,12 @@ def test_a_start_from_known_labels_needs_few_of_them() -> None:
     assert np.isfinite(sc.Annotators(init="known", smoothing=0.0).fit(matrix, y).proba_).all()
 
 
+def test_known_labels_are_called_as_the_votes_are_though_not_all_are_known() -> None:
+    """Against all votes, and only of the label that comes last in order."""
+    assert sc.Annotators().fit(SMALL).labels_.tolist() == ["yes", "no", "yes"]
+    assert sc.Annotators().fit(SMALL, {"s2": "yes"}).labels_[1] == "yes"
+
+
 def test_a_mapping_and_a_list_of_known_labels_are_the_same() -> None:
     one = sc.Annotators().fit(SMALL, {"s3": "no", "elsewhere": "yes"})
     other = sc.Annotators().fit(SMALL, [None, -1, "no"])
