@@ -152,3 +152,14 @@ def test_bad_known_labels_are_named(votes: Path, tmp_path: Path) -> None:
     assert run("annotators", "-", "--known", "-", stdin=VOTES).exit_code == 2
     refused("annotators", votes, "--columns", "item,label", message="there is no")
     refused("annotators", votes, "--init", "nowhere", message="init='nowhere' is not known")
+
+
+def test_nothing_is_written_over_what_is_read(votes: Path, tmp_path: Path) -> None:
+    known = file_of(tmp_path / "known.tsv", "s1\tyes\n")
+    for option in ("--save", "--html"):
+        refused("annotators", votes, option, votes, message="file of FILE")
+        refused("annotators", votes, "--known", known, option, known, message="file of --known")
+    done("annotators", votes, "--save", tmp_path / "m")
+    load = ("annotators", votes, "--load", tmp_path / "m")
+    refused(*load, "--html", tmp_path / "m", message="file of --load")
+    assert votes.read_text() == VOTES

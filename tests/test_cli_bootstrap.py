@@ -118,3 +118,10 @@ def test_seeds_that_never_occur_are_warned_of(corpus: Path, tmp_path: Path) -> N
     seeds = file_of(tmp_path / "s.txt", SEEDS + "water lake\n")
     result = done("bootstrap", corpus, "--seeds", seeds)
     assert "softcount: warning: no item has the features of these seeds: 'lake'" in result.stderr
+
+
+def test_nothing_is_written_over_what_is_read(corpus: Path, seeds: Path) -> None:
+    for option in ("--rules", "--html"):
+        refused("bootstrap", corpus, "--seeds", seeds, option, seeds, message="file of --seeds")
+        refused("bootstrap", corpus, "--seeds", seeds, option, corpus, message="file of FILE")
+    assert seeds.read_text() == SEEDS

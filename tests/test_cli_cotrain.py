@@ -142,3 +142,11 @@ def test_a_seed_and_a_pool(tmp_path: Path) -> None:
     args = ("cotrain", objects(tmp_path), "--views", "subject,body", "--pool", "1")
     assert done(*args, "--seed", "3").stdout == done(*args, "--seed", "3").stdout
     assert run(*args, "--prediction", "sum").exit_code == 2
+
+
+def test_the_page_is_not_written_over_the_file(tmp_path: Path) -> None:
+    file = raw(tmp_path)
+    before = file.read_text()
+    args = ("cotrain", file, "--views", "subject,body", "--html", file)
+    refused(*args, message="this is the file of FILE")
+    assert file.read_text() == before

@@ -71,7 +71,7 @@ def test_a_model_labels_new_lines(some, tmp_path, more):
     said = [line.split("\t") for line in lines(result)]
     assert said[0][0] == "-"
     assert said[1] == ["?", "fine", "1"]
-    assert "1 new item got the prior" in result.stderr
+    assert "no label reaches 1 line (3)" in result.stderr
 
 
 def test_threads_and_seeds_change_nothing_that_they_should_not(some):
@@ -103,3 +103,35 @@ def test_the_page(some, tmp_path):
     page = tmp_path / "page.html"
     done("propagate", some, "--html", page)
     assert "What to label next" in page.read_text()
+
+
+@pytest.mark.parametrize("option", ["--save", "--html"])
+def test_nothing_is_written_over_what_is_read(some, tmp_path, option):
+    edges, gold = file_of(tmp_path / "g", "0\t2\n"), file_of(tmp_path / "y", "+\n" * 7)
+    before = [file.read_text() for file in (some, edges, gold)]
+    refused("propagate", some, option, some, message="this is the file of FILE")
+    refused("propagate", some, "--gold", gold, option, gold, message="this is the file of --gold")
+    if option == "--html":
+        graph = ("propagate", some, "--graph", edges)
+        refused(*graph, option, edges, message="this is the file of --graph")
+        refused("propagate", some, "--save", tmp_path / "m", option, tmp_path / "m", message="of")
+    assert [file.read_text() for file in (some, edges, gold)] == before
+
+
+def test_a_loaded_model_speaks_of_lines_that_it_labels(some, tmp_path):
+    done("propagate", some, "--save", tmp_path / "m")
+    rows = "+\tstrange\n\tfine\n\n\tstrange\n\tbad\n-\t\n"
+    file, gold = file_of(tmp_path / "new", rows), file_of(tmp_path / "y", "+\n-\n+\n+\n-\n+\n")
+    result = done("propagate", "--load", tmp_path / "m", file, "--gold", gold)
+    said = [line.split("\t") for line in lines(result)]
+    assert [row[0] for row in said] == ["+", "+", "", "+", "-", "-"]
+    assert [row[-1] for row in said][::5] == ["1", "1"]
+    assert "no label reaches 1 line (4)" in result.stderr
+    assert "0.6667 of 3 lines" in result.stderr
+    labelled = file_of(tmp_path / "all", "+\tstrange\n-\t\n")
+    assert done("propagate", "--load", tmp_path / "m", labelled).stderr == ""
+
+
+def test_weights_that_add_up_to_infinity(some, tmp_path):
+    edges = file_of(tmp_path / "g", "0\t2\t1e308\n0\t2\t1e308\n")
+    refused("propagate", some, "--graph", edges, message="add up to infinity")

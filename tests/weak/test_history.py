@@ -249,3 +249,8 @@ def test_no_gold_is_none() -> None:
 def test_gold_that_cannot_be_compared_is_refused(gold: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         gold_numbers(gold, np.array(["a", "b"]), 2)
+
+
+def test_a_strange_gold_label_is_shown_as_it_is() -> None:
+    with pytest.raises(DataError, match="such as 'q'"):
+        gold_numbers(["q", "q"], np.array(["no", "yes"]), 2)

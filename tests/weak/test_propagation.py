@@ -341,3 +341,60 @@ def test_scikit_learn_finds_nothing(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+# numbers at the ends of what there is
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("weights", ["cosine", "gaussian"])
+def test_nothing_but_empty_rows(make, weights):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = LabelPropagation(weights=weights).fit(make(np.zeros((4, 3))), [0, 1, -1, -1])
+        assert np.isfinite(model.predict_proba(make(np.eye(3)))).all()
+    assert {warning.category for warning in caught} <= {UnreachedWarning}
+
+
+@pytest.mark.parametrize("svd", [None, 3])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_how_long_rows_are_is_nothing_to_a_cosine(make, svd):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((30, 5)), [0, 1, *[-1] * 28]
+    lengths = 10.0 ** rng.integers(-300, 300, (30, 1))
+    plain = LabelPropagation(svd=svd).fit(make(X), y)
+    with warnings.catch_warnings(action="error"):
+        scaled = LabelPropagation(svd=svd).fit(make(X * lengths), y)
+    assert scaled.verdict_ is Verdict.CONVERGED
+    assert scaled.label_distributions_ == pytest.approx(plain.label_distributions_, abs=1e-4)
+    assert scaled.predict_proba(make(X * 1e-200)) == pytest.approx(plain.predict_proba(make(X)))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_points_too_far_apart_to_measure_are_refused(make):
+    X, y = np.random.default_rng(0).random((9, 2)), [0, 1, *[-1] * 7]
+    with pytest.raises(DataError, match="distances are infinite"):
+        LabelPropagation(weights="gaussian").fit(make(X * 1e200), y)
+    model = LabelPropagation(weights="gaussian").fit(make(X), y)
+    with pytest.raises(DataError, match="distances are infinite"):
+        model.predict(make(X * 1e200))
+
+
+@pytest.mark.parametrize("small", [1e-320, 1e-200, 1e-40])
+@pytest.mark.parametrize("large", [1e300, 1e100])
+def test_weights_that_are_far_apart_come_to_an_end(small, large):
+    W = np.zeros((4, 4))
+    W[0, 2], W[2, 3], W[1, 3] = small, large, small
+    with warnings.catch_warnings(action="error"):
+        model = on_graph(W, [0, 1, -1, -1], max_iter=50)
+    assert np.isfinite(model.label_distributions_).all()
+    assert model.n_iter_ <= 50
+
+
+def test_weights_that_add_up_to_infinity_are_refused():
+    with pytest.raises(DataError, match="add up to infinity"):
+        on_graph(np.full((4, 4), 1e308), [0, 1, -1, -1])
+
+
+def test_a_warning_knows_its_items():
+    with pytest.warns(UnreachedWarning, match="no label reaches it") as caught:
+        LabelPropagation().fit(TEXTS, LABELS)
+    assert caught[0].message.items == [5]

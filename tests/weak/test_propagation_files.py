@@ -118,3 +118,10 @@ def test_only_rows_that_say_something_are_kept(tmp_path):
     with pytest.warns(sc.UnreachedWarning):
         sc.LabelPropagation().fit(X, [*LABELS, None, None]).save(tmp_path / "m")
     assert store.read(tmp_path / "m").arrays["says"].tolist() == list(range(6))
+
+
+def test_rows_too_far_apart_to_measure_are_refused(tmp_path):
+    sc.LabelPropagation(weights="gaussian").fit(COUNTS, LABELS).save(tmp_path / "m")
+    good = store.read(tmp_path / "m")
+    larger = damage.array("rows.values", lambda values: np.full(values.shape, 1e300))
+    assert damage.refused(good, larger, tmp_path / "n")

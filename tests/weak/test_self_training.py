@@ -230,3 +230,17 @@ def test_settings_that_cannot_be(wrong: dict[str, Any], message: str) -> None:
 def test_what_cannot_count_words_is_no_vectorizer() -> None:
     with pytest.raises(sc.LearnerError, match="cannot count words"):
         sc.SelfTraining(vectorizer=3).fit(["a b", "c d"], ["x", "y"])
+
+
+def test_the_text_minus_one_is_a_class_if_a_list_has_it() -> None:
+    model = sc.SelfTraining().fit(["a b", "c d", "a"], ["x", "-1", None])
+    assert model.transduction_.tolist() == ["x", "-1", "x"]
+
+
+def test_columns_in_another_order_are_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    model = sc.SelfTraining(GaussianNB()).fit(frame, [0, 1, 0, -1])
+    assert len(model.predict(frame)) == 4
+    with pytest.raises(sc.DataError, match="feature names"):
+        model.predict(frame[list("dcba")])

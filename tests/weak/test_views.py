@@ -180,3 +180,19 @@ def test_new_items_must_be_like_the_old() -> None:
         separate.read({"a": ["x"], "b": ["y"]})
     with pytest.raises(sc.LearnerError, match="vectorizer is given for"):
         Views(["a", "b"], {"a": CountVectorizer()})
+
+
+def test_one_column_by_its_number() -> None:
+    for make in (np.asarray, csr_matrix):
+        first, second = Views([0, 2]).learn(make(np.eye(3)))
+        assert first.shape == second.shape == (3, 1)
+        assert (second[2] != 0).sum() == 1
+
+
+def test_columns_in_another_order_are_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    model = sc.CoTraining([slice(0, 2), slice(2, 4)]).fit(frame, [0, 1, 0, -1])
+    assert len(model.predict(frame)) == len(model.predict(frame.to_numpy())) == 4
+    with pytest.raises(sc.DataError, match="feature names"):
+        model.predict(frame[list("dcba")])

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import softcount as sc
-from softcount.weak.discourse import SUREST, settle
+from softcount.weak.discourse import SUREST, numbered, settle
 from tests import real
 
 LETTERS = "abcdefgh"
@@ -409,3 +409,37 @@ def test_names_from_seven_rules() -> None:
     clean = [(label, text.split()) for label, text in test if label != "?"]
     said = model.predict([item for _, item in clean])
     assert np.mean(said == np.array([label for label, _ in clean])) >= 0.9
+
+
+def test_unsigned_labels_and_items_without_a_rule() -> None:
+    model = sc.Yarowsky(abstain=True).fit(np.eye(3), np.array([0, 1, 1], np.uint8))
+    assert model.predict(np.zeros((2, 3))).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("label", [-1, None])
+def test_a_seed_without_a_label_is_refused(label: Any) -> None:
+    with pytest.raises(sc.DataError, match="is no label, but a seed has it: 'a'"):
+        sc.Yarowsky().fit([["a"], ["b"]], seeds={label: ["a"], 1: ["b"]})
+
+
+@pytest.mark.parametrize("strength", [float("nan"), -1.0, 0.0, "much", float("inf")])
+def test_a_strength_that_is_none_is_refused(strength: Any) -> None:
+    with pytest.raises(sc.LearnerError, match="strength of 'a'"):
+        sc.Yarowsky().fit([["a"], ["b"]], seeds=[sc.Rule("a", "x", strength), sc.Rule("b", "y")])
+
+
+def test_views_that_are_no_function_are_refused() -> None:
+    with pytest.raises(sc.LearnerError, match="views=5"):
+        sc.Yarowsky(views=5).fit([["a"], ["b"]], seeds=SEEDS)
+
+
+@pytest.mark.filterwarnings("default:no item")
+def test_the_warning_of_missing_seeds_points_here() -> None:
+    with pytest.warns(UserWarning, match="features of these seeds: 'z'") as caught:
+        sc.Yarowsky().fit([["a"], ["b"]], seeds={"x": ["a", "z"], "y": ["b"]})
+    assert caught[0].filename == __file__
+
+
+def test_items_whose_document_is_missing_are_alone() -> None:
+    nan = float("nan")
+    assert numbered(["d", nan, nan, None, "", "d"], 6).tolist() == [0, 1, 2, 3, 4, 0]

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -16,7 +17,7 @@ from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.records import CONFIDENCE, LABEL, column_names
-from softcount.cli.targets import check_target
+from softcount.cli.targets import check_targets
 from softcount.cli.votes import ITEM, Ballot, read_ballot, read_true_labels
 from softcount.errors import DataError
 
@@ -125,8 +126,9 @@ def annotators(
     if load is not None:
         refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
     with readable_errors():
-        check_target(save, "--save")
-        check_target(html, "--html")
+        inputs: dict[str, str | Path | None]
+        inputs = {"FILE": file, "--known": known, "--gold": gold, "--load": load}
+        check_targets(inputs, {"--save": save, "--html": html})
         from softcount.cli import models
         from softcount.engines import Local
 

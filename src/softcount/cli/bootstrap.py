@@ -17,7 +17,7 @@ from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
 from softcount.cli.records import Records, column_names, read_records
-from softcount.cli.targets import check_target
+from softcount.cli.targets import check_targets
 from softcount.cli.texts import WordFilter, stop_words_in, word_counter
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def bootstrap(
     if (document is None) != (discourse == 0.0):
         raise typer.BadParameter("--document and --discourse go together")
     with readable_errors():
-        check_target(rules, "--rules")
-        check_target(html, "--html")
+        inputs = {"FILE": file, "--seeds": seeds, "--stop-words": stop_words, "--gold": gold}
+        check_targets(inputs, {"--rules": rules, "--html": html})
         from softcount.cli.answers import called
         from softcount.cli.labelling_answers import finish
         from softcount.show.report import write_whole

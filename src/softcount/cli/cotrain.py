@@ -15,7 +15,7 @@ from softcount.cli.conflicts import refuse_two_of_stdin
 from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.records import LABEL, Records, column_names, read_records
-from softcount.cli.targets import check_target
+from softcount.cli.targets import check_targets
 from softcount.cli.texts import WordFilter, word_counter
 from softcount.errors import DataError
 
@@ -105,7 +105,7 @@ def cotrain(
     """
     refuse_two_of_stdin(file, gold)
     with readable_errors():
-        check_target(html, "--html")
+        check_targets({"FILE": file, "--stop-words": stop_words, "--gold": gold}, {"--html": html})
         from softcount.cli.answers import called
         from softcount.cli.labelling_answers import finish
         from softcount.weak.cotraining import CoTraining

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,7 +17,7 @@ from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
 from softcount.cli.records import Records, column_names, print_records, read_records
-from softcount.cli.targets import check_target
+from softcount.cli.targets import check_targets
 from softcount.errors import DataError, shown
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ def propagate(
     if graph is not None:
         refuse_with(ctx, "--graph", COMPARING_OPTIONS, "lines are not compared")
     with readable_errors():
-        check_target(save, "--save")
-        check_target(html, "--html")
+        inputs = {"FILE": file, "--graph": graph, "--gold": gold}
+        check_targets(inputs, {"--save": save, "--html": html})
         records = read_records(file, column_names(columns))
         known = read_gold(gold, file, len(records))
         if load is not None:
@@ -164,43 +165,55 @@ def _answer(
         raise DataError(
             f"{path}: this model was not fitted to texts", "use it in Python: softcount.load"
         )
-    shares = _shares(model, records.texts("text"))
-    found = [str(label) for label in model.classes_[shares.argmax(axis=1)].tolist()]
-    labels = [given or label for given, label in zip(records.labels, found, strict=True)]
-    sure = shares.max(axis=1).tolist()
-    sure = [1.0 if given else part for given, part in zip(records.labels, sure, strict=True)]
+    texts = records.texts("text")
+    given = records.labels
+    asked = [n for n in range(len(texts)) if given[n] is None and n not in records.blank]
+    labels, sure = list(given), [1.0] * len(texts)
+    if asked:
+        shares = _shares(model, texts, asked)
+        for n, row in zip(asked, shares, strict=True):
+            labels[n], sure[n] = str(model.classes_[row.argmax()]), float(row.max())
     _say_accuracy(records, labels, gold)
     print_records(records, labels, sure)
 
 
-def _shares(model: LabelPropagation, texts: Sequence[str]) -> Array:
-    """The shares of classes for new lines; a warning is said as the command says it."""
+def _shares(model: LabelPropagation, texts: Sequence[str], asked: Sequence[int]) -> Array:
+    """The shares of classes for some of the lines; says which of these no label reaches."""
     from softcount.weak.propagation import UnreachedWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnreachedWarning)
-        shares = model.predict_proba(texts)
+        shares = model.predict_proba([texts[n] for n in asked])
     for warning in caught:
-        typer.echo(f"softcount: warning: {warning.message}", err=True)
+        if isinstance(warning.message, UnreachedWarning):
+            typer.echo(f"# {_lost([asked[item] + 1 for item in warning.message.items])}", err=True)
     return shares
 
 
 def _unreached(model: LabelPropagation, records: Records) -> list[str]:
     """A remark on lines that no label reaches, if there are any that are not blank."""
+    lost = [n + 1 for n in (~model.reached_).nonzero()[0].tolist() if n not in records.blank]
+    return [_lost(lost)] if lost else []
+
+
+def _lost(lines: Sequence[int]) -> str:
     from softcount.cli.answers import few_named
 
-    lost = [n + 1 for n in (~model.reached_).nonzero()[0].tolist() if n not in records.blank]
-    return [f"no label reaches {few_named(lost)}, which got the most common one"] if lost else []
+    return f"no label reaches {few_named(lines)}, which got the most common one"
 
 
 def _say_accuracy(
-    records: Records, labels: Sequence[str], gold: Sequence[str | None] | None
+    records: Records, labels: Sequence[str | None], gold: Sequence[str | None] | None
 ) -> None:
-    """How many of the labels that were not given are right."""
+    """How many of the labels that were not given are right; blank lines have none."""
     if gold is None:
         return
     both = zip(records.labels, labels, gold, strict=True)
-    right = [label == true for given, label, true in both if given is None and true is not None]
+    right = [
+        label == true
+        for given, label, true in both
+        if given is None and label is not None and true is not None
+    ]
     said = f"{sum(right) / len(right):.4f} of {len(right):,} lines" if right else "of no line"
     typer.echo(f"accuracy\t{said}", err=True)
 
@@ -231,4 +244,6 @@ def _edges(path: str, n: int) -> Any:
         rows.append(row)
         others.append(other)
         values.append(value)
+    if not math.isfinite(sum(values)):
+        raise DataError(f"{path}: the weights add up to infinity", "only ratios matter: scale them")
     return sparse.csr_matrix((values, (rows, others)), shape=(n, n), dtype=float)

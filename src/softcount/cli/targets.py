@@ -31,6 +31,15 @@ def refuse_overwriting(
             )
 
 
+def check_targets(
+    inputs: Mapping[str, str | Path | None], targets: Mapping[str, Path | None]
+) -> None:
+    """All that is to be looked at before the work, of what is read and what is written."""
+    for option, path in targets.items():
+        check_target(path, option)
+    refuse_overwriting(inputs, targets)
+
+
 def _place(path: str | Path) -> Path:
     return Path(path).resolve()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
 
+from softcount.errors import DataError
 from softcount.kernels.posterior import soft
 from softcount.models.annotators import Annotators
 from softcount.models.mixture.base import FLOOR
@@ -29,7 +31,14 @@ def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = 
     >>> [event.label for event in history.of(2)], history.rounds[-1].accuracy
     (['yes'], 1.0)
     """
-    _, corpus = model.bind(votes, y)
+    again = copy(model)  # for to bind votes is to forget others
+    _, corpus = again.bind(votes, y)
+    for name in ("items_", "annotators_", "classes_"):
+        if not np.array_equal(getattr(again, name), getattr(model, name)):
+            raise DataError(
+                f"the model was fitted to other votes: {name} is not the same",
+                "give the votes, and the labels y, that it was fitted to",
+            )
     known = corpus.known
     given = np.where(known.upper - known.lower == 1, known.lower, -1)
     true = gold_numbers(_aligned(gold, model.items_), model.classes_, len(corpus))

@@ -24,7 +24,7 @@ class Settled(NamedTuple):
 
 
 def numbered(documents: Sequence[Hashable | None], n_items: int) -> Array:
-    """Documents as numbers; an item without one (None, "") gets one of its own.
+    """Documents as numbers; an item without one (None, "", NaN) gets one of its own.
 
     >>> numbered(["a", None, "b", "a"], 4)
     array([0, 1, 2, 0])
@@ -34,7 +34,10 @@ def numbered(documents: Sequence[Hashable | None], n_items: int) -> Array:
             f"{len(documents)} documents for {n_items} items", "name the document of each item"
         )
     found: dict[Hashable, int] = {}
-    keys = (("alone", i) if d in (None, "") else ("document", d) for i, d in enumerate(documents))
+    keys = (
+        ("alone", i) if d is None or d == "" or d != d else ("document", d)
+        for i, d in enumerate(documents)
+    )
     return np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
 
 

@@ -52,6 +52,10 @@ def demand_weights(matrix: Any) -> None:
             "Negative values in data: some weight of an edge is negative, or no number",
             "give weights of 0 (no edge) and above",
         )
+    with np.errstate(over="ignore"):
+        total = matrix.data.sum()
+    if not np.isfinite(total):
+        raise DataError("the weights of edges add up to infinity", "only ratios matter: scale them")
 
 
 def reached(graph: Any, labelled: Array) -> Array:

@@ -108,32 +108,45 @@ def _solve(
     """Conjugate gradients, with the number of steps to a label as the last column."""
     incoming = np.column_stack([system.incoming, np.ones(len(shares))])
     whole = _System(system.between, system.sums, incoming)
-    values = np.column_stack([shares, np.ones(len(shares))])
-    everywhere = np.ones(len(shares), dtype=bool)
+    begin = np.column_stack([shares, np.ones(len(shares))])
+    with np.errstate(over="ignore", invalid="ignore"):
+        values, error, taken = _descended(whole, begin.copy(), tol, taken, max_iter, watch)
+    if not np.isfinite(values).all():  # weights are too far apart for numbers of 64 bits
+        values, error = begin, np.inf
+    verdict = Verdict.CONVERGED if error <= tol else Verdict.OUT_OF_STEPS
+    return Settled(_shares(values), values[:, -1], error, taken, verdict)
+
+
+def _descended(
+    whole: _System, values: Array, tol: float, taken: int, max_iter: int, watch: Watch
+) -> tuple[Array, float, int]:
+    """The values where conjugate gradients end, how far off they can be, and the steps taken."""
+    everywhere = np.ones(len(values), dtype=bool)
     weight = whole.sums[:, None]
+    _, scale = np.frexp(weight.max(initial=TINY))
+    share = np.ldexp(weight, -scale)  # with the same digits, and no square is infinite
     while True:  # once; again if rounding has led the residuals astray
         change = whole.swept(values) - values
         error = _error(values, change)
         if error <= tol or taken >= max_iter:
             break
-        direction, power = change.copy(), (weight * change * change).sum(axis=0)
+        direction, power = change.copy(), (share * change * change).sum(axis=0)
         begun = error
         while taken < max_iter and _error(values, change) > tol:
             ahead = direction - (whole.between @ direction) / weight
-            bend = (weight * direction * ahead).sum(axis=0)
+            bend = (share * direction * ahead).sum(axis=0)
             step = power / np.maximum(bend, TINY)
             values += step * direction
             change -= step * ahead
-            before, power = power, (weight * change * change).sum(axis=0)
+            before, power = power, (share * change * change).sum(axis=0)
             direction *= power / np.maximum(before, TINY)
             direction += change
             taken += 1
             watch(_shares(values), everywhere)
         error = _error(values, whole.swept(values) - values)
-        if error > tol and error > 0.5 * begun:
-            break  # the last digits are reached, and tol asks for more
-    verdict = Verdict.CONVERGED if error <= tol else Verdict.OUT_OF_STEPS
-    return Settled(_shares(values), values[:, -1], error, taken, verdict)
+        if not error <= 0.5 * begun:
+            break  # the last digits are reached, and tol asks for more; or there are none (NaN)
+    return values, error, taken
 
 
 def _error(values: Array, change: Array) -> float:

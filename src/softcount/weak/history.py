@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from numbers import Real
 from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.errors import DataError, shown
-from softcount.models.mixture.labels import UNKNOWN, read_labels
+from softcount.models.mixture.labels import UNKNOWN, is_unknown, read_labels
 from softcount.types import Array
 
 GIVEN = "given"
@@ -239,7 +238,7 @@ def gold_numbers(gold: Any, classes: Array, n_items: int) -> Array | None:
     """
     if gold is None:
         return None
-    if len(gold) == n_items and all(map(_is_unknown, gold)):
+    if len(gold) == n_items and all(map(is_unknown, gold)):
         return np.full(n_items, UNKNOWN, np.int64)
     try:
         read = read_labels(gold, n_items)
@@ -249,10 +248,11 @@ def gold_numbers(gold: Any, classes: Array, n_items: int) -> Array | None:
         raise DataError("gold: shares of classes are not compared", "give one label for each item")
     names = np.asarray(classes).tolist()
     places = {label: number for number, label in enumerate(names)}
-    renumbered = np.array([places.get(label, OTHER) for label in read.classes.tolist()])
+    true = read.classes.tolist()
+    renumbered = np.array([places.get(label, OTHER) for label in true])
     if (renumbered == OTHER).all():
         raise DataError(
-            f"gold: none of its labels is one of the classes, such as {shown(read.classes[0])}",
+            f"gold: none of its labels is one of the classes, such as {shown(true[0])}",
             f"the classes are {shown(names)}; −1 or None where a label is unknown",
         )
     found: Array = np.where(read.numbers == UNKNOWN, UNKNOWN, renumbered[read.numbers])
@@ -280,10 +280,6 @@ def _numbers(what: str, labels: Any, least: int, n_classes: int) -> Array:
         )
     found.setflags(write=False)
     return found
-
-
-def _is_unknown(label: Any) -> bool:
-    return label is None or (isinstance(label, Real) and label == UNKNOWN)
 
 
 def _demand_length(what: str, length: int, n_items: int) -> None:

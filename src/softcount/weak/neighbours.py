@@ -148,8 +148,10 @@ class DenseRows:
     @cached_property
     def _middle(self) -> Array:
         """Where distances are measured from, so that few digits cancel."""
+        if not (self.distances and len(self.matrix)):
+            return np.zeros(self.matrix.shape[1])
         middle: Array = self.matrix.mean(axis=0)
-        return middle if self.distances else np.zeros_like(middle)
+        return middle
 
     @cached_property
     def _centred(self) -> Array:
@@ -188,7 +190,7 @@ class DenseRows:
 
 
 def _borders(n: int) -> Array:
-    n_blocks = min(MOST_BLOCKS, -(-n // BLOCK))
+    n_blocks = max(1, min(MOST_BLOCKS, -(-n // BLOCK)))
     return np.linspace(0, n, n_blocks + 1).astype(np.int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -31,7 +31,14 @@ WEIGHTS = (COSINE, GAUSSIAN, PRECOMPUTED)
 
 
 class UnreachedWarning(UserWarning):
-    """No label reached some items: they get what is known beforehand, and no more."""
+    """No label reached some items: they get what is known beforehand, and no more.
+
+    ``items``  their numbers, from 0
+    """
+
+    def __init__(self, text: str, items: Sequence[int] = ()) -> None:
+        super().__init__(text)
+        self.items = items
 
 
 class LabelPropagation(ClassifierMixin, ReadsRows, BaseEstimator):  # type: ignore[misc]
@@ -103,7 +110,7 @@ class LabelPropagation(ClassifierMixin, ReadsRows, BaseEstimator):  # type: igno
             labels = read_labels(y, matrix.shape[0])
             self.graph_ = self._build(matrix)
             self._spread(labels, gold)
-        self._warn(int((~self.reached_).sum()), "items", stacklevel=3)
+        self._warn(~self.reached_, "items", stacklevel=3)
         return self
 
     def _check_settings(self) -> None:
@@ -205,7 +212,7 @@ class LabelPropagation(ClassifierMixin, ReadsRows, BaseEstimator):  # type: igno
         alone = totals == 0.0
         shares = scaled(shares / np.where(alone, 1.0, totals)[:, None], self.factors_)
         shares[alone] = self.prior_
-        self._warn(int(alone.sum()), "new items", stacklevel)
+        self._warn(alone, "new items", stacklevel)
         return shares
 
     def _weights_to(self, matrix: Any) -> Any:
@@ -227,12 +234,15 @@ class LabelPropagation(ClassifierMixin, ReadsRows, BaseEstimator):  # type: igno
         chosen: Array = self.classes_[shares.argmax(axis=1)]
         return chosen
 
-    def _warn(self, n: int, what: str, stacklevel: int) -> None:
+    def _warn(self, lost: Array, what: str, stacklevel: int) -> None:
+        items = np.flatnonzero(lost).tolist()
+        n = len(items)
         if n:
             what = what if n > 1 else what.removesuffix("s")
             why = "empty, or joined to no label by any way of neighbours"
-            text = f"{n:,} {what} got the prior, for no label reaches them: {why}"
-            warnings.warn(text, UnreachedWarning, stacklevel=stacklevel)
+            whom = "them" if n > 1 else "it"
+            text = f"{n:,} {what} got the prior, for no label reaches {whom}: {why}"
+            warnings.warn(UnreachedWarning(text, items), stacklevel=stacklevel)
 
     # files
     def save(self, path: str | PathLike[str]) -> None:

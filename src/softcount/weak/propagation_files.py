@@ -17,6 +17,7 @@ from softcount.models.mixture.naive_bayes import read_classes
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
 from softcount.weak import tfidf
+from softcount.weak.rows import demand_short
 
 ROWS, SHARES, REACHED, SAYS = "rows", "shares", "reached", "says"
 SPARSE = ("rows.indptr", "rows.columns", "rows.values")
@@ -131,9 +132,11 @@ def _recall_rows(model: Any, stored: store.Stored, n: int) -> None:
         raise DataError("numbers of items are out of order")
     width = model.n_features_in_ if model.axes_ is None else len(model.axes_)
     if meta["is_sparse"] is True:
-        model._rows = model.searchable(_sparse_rows(stored, len(says), width))
+        rows = _sparse_rows(stored, len(says), width)
     else:
-        model._rows = model.searchable(numbers(stored, ROWS, (len(says), width)))
+        rows = numbers(stored, ROWS, (len(says), width))
+    demand_short(rows)
+    model._rows = model.searchable(rows)
 
 
 def _sparse_rows(stored: store.Stored, n: int, width: int) -> Any:

@@ -31,6 +31,7 @@ class Reader:
         self._owner = owner
         self.vectorizer: Any = None
         self.n_columns = 0
+        self._names: list[Any] | None = None
 
     def learn(self, X: Any) -> Any:
         """The matrix of these items, whose words or columns are what to expect of others."""
@@ -39,7 +40,7 @@ class Reader:
             self.vectorizer = texts.own_vectorizer(self._given, found)
             X = texts.learn_words(self.vectorizer, found)
         matrix = _checked(X)
-        self.n_columns = matrix.shape[1]
+        self.n_columns, self._names = matrix.shape[1], names_in(X)
         return matrix
 
     def read(self, X: Any) -> Any:
@@ -52,6 +53,7 @@ class Reader:
                     "pass numbers in the same columns, or fit it to texts",
                 )
             X = texts.count_words(self.vectorizer, found)
+        demand_names(self._names, names_in(X))
         matrix = _checked(X)
         if matrix.shape[1] != self.n_columns:
             raise DataError(
@@ -60,6 +62,20 @@ class Reader:
                 "give the same columns as in fit",
             )
         return matrix
+
+
+def names_in(X: Any) -> list[Any] | None:
+    """What the columns of a data frame are called; None if this is none."""
+    return list(X.columns) if hasattr(X, "columns") else None
+
+
+def demand_names(learned: list[Any] | None, given: list[Any] | None) -> None:
+    """Complain of a data frame whose columns are not those learned from, in their order."""
+    if learned is not None and given is not None and learned != given:
+        raise DataError(
+            "The feature names should match those that were passed during fit",
+            "give the same columns as in fit, in the same order",
+        )
 
 
 def _is_matrix(X: Any) -> bool:

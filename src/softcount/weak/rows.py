@@ -20,6 +20,8 @@ from softcount.weak.neighbours import DenseRows, SparseRows
 
 POWERS = 3
 """Steps of the power method: of use for neighbours are the large dimensions, which come first."""
+SMALLEST, LARGEST = 1e-10, 1e140
+"""Between these the squares of numbers have all their digits, and long sums of them are finite."""
 COSINE, GAUSSIAN, PRECOMPUTED = "cosine", "gaussian", "precomputed"
 
 
@@ -88,13 +90,16 @@ class ReadsRows:
             X = X.tocsr(copy=True)
             X.sum_duplicates()
             X.eliminate_zeros()
-        says = _lengths(X) > 0.0
+        says = _largest(X) > 0.0
         if self.axes_ is not None:
             with single_threaded():
                 X = np.asarray(_scaled(X) @ self.axes_.T)
         elif not sparse.issparse(X) and self.weights == GAUSSIAN:
             says = np.ones(len(X), dtype=bool)
-        return normalize(X) if self.weights == COSINE else X, says
+        if self.weights == COSINE:
+            return _scaled(X), says
+        demand_short(X)
+        return X, says
 
     def searchable(self, rows: Any) -> SparseRows | DenseRows:
         """Rows that can be searched for neighbours."""
@@ -105,8 +110,27 @@ class ReadsRows:
 
 
 def _scaled(X: Any) -> Any:
-    """Rows of length 1, for an SVD that long rows do not rule."""
+    """Rows of length 1, however large or small their numbers are."""
+    largest = _largest(X)
+    some = largest[largest > 0.0]
+    if len(some) and not SMALLEST < some.min() <= some.max() < LARGEST:
+        # by hand: scikit-learn takes small dense rows for empty ones
+        by = np.where(largest > 0.0, largest, 1.0)
+        if sparse.issparse(X):
+            X = sparse.csr_matrix(
+                (X.data / np.repeat(by, np.diff(X.indptr)), X.indices, X.indptr), X.shape
+            )
+        else:
+            X = X / by[:, None]
     return normalize(X)
+
+
+def demand_short(X: Any) -> None:
+    """Complain of rows so long that nobody can say how far apart they are."""
+    if not (_largest(X) < LARGEST).all():
+        raise DataError(
+            "some numbers are so large that distances are infinite", "scale the columns first"
+        )
 
 
 def _spread(X: Any) -> Array:
@@ -116,6 +140,7 @@ def _spread(X: Any) -> Array:
     return np.asarray(np.count_nonzero(X, axis=0))
 
 
-def _lengths(X: Any) -> Array:
-    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else (X * X).sum(axis=1)
-    return np.asarray(squares).reshape(-1)
+def _largest(X: Any) -> Array:
+    """The largest number of each row, whatever its sign."""
+    found = abs(X).max(axis=1)
+    return np.asarray(found.toarray() if sparse.issparse(found) else found).reshape(-1)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError, shown
-from softcount.models.mixture.labels import UNKNOWN
+from softcount.models.mixture.labels import UNKNOWN, is_unknown
+from softcount.models.settings import check_number
 from softcount.types import Array
 from softcount.weak.decision_list import SEED_STRENGTH, Rule, Rules
 
+SURE = "give the share of items with this feature that have the label, such as 0.9999"
 FORM = "label, feature and perhaps strength, separated by tabs, or by spaces if none has any"
 
 
@@ -27,7 +29,9 @@ def listed(seeds: Any) -> list[Rule]:
     if seeds is None:
         return []
     if isinstance(seeds, Mapping):
-        return [Rule(feature, label) for label, many in seeds.items() for feature in _several(many)]
+        seeds = [
+            Rule(feature, label) for label, many in seeds.items() for feature in _several(many)
+        ]
     rules = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
     for rule in rules:
         if not isinstance(rule, Rule):
@@ -35,6 +39,12 @@ def listed(seeds: Any) -> list[Rule]:
                 f"among the seeds is {shown(rule)}",
                 "give a mapping from labels to features, or a list of Rule(feature, label)",
             )
+        if is_unknown(rule.label):
+            raise DataError(
+                f"{shown(rule.label)} is no label, but a seed has it: {shown(rule.feature)}",
+                "−1 and None stand for labels that are unknown: give others",
+            )
+        check_number(f"strength of {shown(rule.feature)}", rule.strength, SURE, above=True)
     return rules
 
 
@@ -114,4 +124,4 @@ def _tell_missing(missing: Sequence[Rule], n_seeds: int) -> None:
             f"no item has the feature of any seed: {names}{more}",
             "write features as they are in the data: texts are cut into words in lower case",
         )
-    warnings.warn(f"no item has the features of these seeds: {names}{more}", stacklevel=4)
+    warnings.warn(f"no item has the features of these seeds: {names}{more}", stacklevel=5)

@@ -142,7 +142,10 @@ class SelfTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_to(self, matrix: Any, labels: Array) -> None:
         known = np.flatnonzero(labels != UNKNOWN)
         own = NaiveBayes(length=100) if self.classifier is None else own_copy(self.classifier)
-        self.estimator_ = own.fit(matrix[known], self.classes_[labels[known]])
+        names = self.classes_[labels[known]]
+        if "-1" in self.classes_.tolist():  # a class here, and no −1 that has become a text
+            names = names.astype(object)
+        self.estimator_ = own.fit(matrix[known], names)
 
     def _round(self, matrix: Any, given: Array, labels: Array) -> tuple[Array, Array]:
         """The labels after another round, and how sure the classifier is of each."""

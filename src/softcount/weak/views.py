@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from softcount.errors import DataError, LearnerError, shown
 from softcount.types import Array
 from softcount.weak.named_views import NAMED
-from softcount.weak.reader import Reader
+from softcount.weak.reader import Reader, demand_names, names_in
 
 View = str | slice | Sequence[int] | Array | Callable[[Any], Any]
 
@@ -32,6 +32,7 @@ class Views:
         chosen = each_of(self.names, vectorizer, "vectorizer")
         self._readers = {name: Reader(one) for name, one in chosen.items()}
         self.n_columns: int | None = None
+        self._column_names: list[Any] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -74,9 +75,11 @@ class Views:
 
     def _whole(self, X: Any, *, first: bool) -> Any:
         """The one matrix of which views are columns."""
+        if not first:
+            demand_names(self._column_names, names_in(X))
         matrix = check_array(X, accept_sparse="csr", dtype=np.float64)
         if first:
-            self.n_columns = matrix.shape[1]
+            self.n_columns, self._column_names = matrix.shape[1], names_in(X)
         elif self.n_columns is not None and matrix.shape[1] != self.n_columns:
             raise DataError(
                 f"X has {matrix.shape[1]} features, but CoTraining is expecting {self.n_columns} "
@@ -210,7 +213,7 @@ def _columns(matrix: Any, views: Mapping[str, View]) -> list[Any]:
                 f"the data are one matrix, and the view {name!r} is {shown(view)}",
                 "give its columns: a slice such as slice(0, 100), or their numbers",
             )
-        columns = view if isinstance(view, slice) else np.asarray(view)
+        columns = view if isinstance(view, slice) else np.atleast_1d(view)
         try:
             part = matrix[:, columns]
         except IndexError as error:

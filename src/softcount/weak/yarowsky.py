@@ -188,6 +188,8 @@ class Yarowsky(ClassifierMixin, ReadsWords, BaseEstimator):  # type: ignore[misc
         check_whole("step", self.step)
         check_whole("max_rounds", self.max_rounds, 0)
         check_number("discourse", self.discourse, "0: documents do not count")
+        if self.views is not None and not callable(self.views):
+            raise LearnerError(f"views={shown(self.views)}", "give a function of a feature's name")
         if self.views is not None and self.variant.startswith("propagating"):
             raise LearnerError("views do not propagate", "variant='cautious' or 'plain'")
 
@@ -253,6 +255,7 @@ class Yarowsky(ClassifierMixin, ReadsWords, BaseEstimator):  # type: ignore[misc
         if not abstain:
             named[unknown] = self.classes_[self.prior_.argmax()]
         elif named.dtype.kind in "iuf":
+            named = named.astype(np.result_type(named, np.int8))  # unsigned ones know no −1
             named[unknown] = UNKNOWN
         else:
             named = named.astype(object)

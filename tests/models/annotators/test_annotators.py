@@ -442,3 +442,42 @@ DAMAGES = {
 def test_damaged_files_are_refused(damage: Any, tmp_path: Path) -> None:
     sc.Annotators().fit(SMALL).save(tmp_path / "good")
     assert refused(store.read(tmp_path / "good"), damage, tmp_path / "bad")
+
+
+@pytest.mark.parametrize("large", [float("inf"), 1e300])
+def test_labels_too_large_for_whole_numbers_stay_what_they_are(large: float) -> None:
+    with warnings.catch_warnings(action="error"):
+        model = sc.Annotators().fit([("s", "ann", large), ("t", "ann", 1.0), ("t", "bob", 1.0)])
+    assert model.classes_.tolist() == [1.0, large]
+
+
+@pytest.mark.parametrize("column", [0, 1])
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_votes_of_nobody_or_on_nothing_are_refused(column: int, missing: Any) -> None:
+    vote: list[Any] = ["s9", "ann", "yes"]
+    vote[column] = missing
+    with pytest.raises(DataError, match="has no name"):
+        sc.Annotators().fit([*SMALL, tuple(vote)])
+
+
+def test_names_beyond_64_bits_keep_their_digits() -> None:
+    items = np.array([2**64 - 1, 5], np.uint64)
+    model = sc.Annotators().fit((items, ["ann", "ann"], ["yes", "no"]))
+    assert model.items_.tolist() == [2**64 - 1, 5]
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "score", "score_samples"])
+def test_the_warning_of_strangers_points_here(ask: str) -> None:
+    model = sc.Annotators().fit(SMALL)
+    with pytest.warns(UserWarning, match="does not know 1 annotator") as caught:
+        getattr(model, ask)([*SMALL, ("s1", "zoe", "yes")])
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_history_of_other_votes_is_refused_and_changes_nothing() -> None:
+    model = sc.Annotators().fit(SMALL, keep_params=True)
+    before = dict(vars(model))
+    sc.annotator_history(model, SMALL)
+    with pytest.raises(DataError, match="fitted to other votes"):
+        sc.annotator_history(model, SMALL[:3])
+    assert all(vars(model)[name] is value for name, value in before.items())

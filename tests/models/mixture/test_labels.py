@@ -84,3 +84,16 @@ def test_columns_of_one_are_taken_with_a_warning() -> None:
 
     with pytest.warns(DataConversionWarning):
         assert read_labels(np.array([[1], [0]]), 2).numbers.tolist() == [1, 0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_classes_with_one_label_each_are_nothing_to_warn_of() -> None:
+    assert len(read_labels([*map(str, range(50)), None], 51).classes) == 50
+    assert len(read_labels(np.arange(50), 50).classes) == 50
+
+
+@pytest.mark.parametrize("given", [["b", None, "a"], [3.0, None, 1.0], ["b", float("nan"), "a"]])
+def test_what_a_data_frame_has_no_value_for_is_unknown(given: list[Any]) -> None:
+    pd = pytest.importorskip("pandas")
+    for kind in (None, object):
+        assert read_labels(pd.Series(given, dtype=kind), 3).numbers.tolist() == [1, -1, 0]

@@ -256,7 +256,7 @@ class Annotators(Mixture):
 
     def predict(self, votes: Any) -> Array:
         """The likeliest true label of each item, in the order in which items first appear."""
-        shares = self.predict_proba(votes)
+        shares = self._posterior(self._seen(votes))  # as far from whoever asks as predict_proba
         chosen: Array = self.classes_[shares.argmax(axis=1)]
         return chosen
 
@@ -266,7 +266,7 @@ class Annotators(Mixture):
 
     def score(self, votes: Any, y: Any = None) -> float:
         """The mean of log p(votes of an item); ``y`` is not looked at."""
-        return float(np.mean(self.score_samples(votes)))
+        return float(np.mean(self._log_likelihoods(self._seen(votes))))
 
     # new data
     def _generated(self, classes: Array, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:

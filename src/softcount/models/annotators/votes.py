@@ -73,7 +73,7 @@ def sorted_classes(labels: Iterable[Any]) -> Array:
     given = np.empty(len(listed), dtype=object)
     given[:] = listed
     classes: Array = np.unique(of_one_kind(given))
-    if classes.dtype.kind == "f" and np.all(classes == np.floor(classes)):
+    if classes.dtype.kind == "f" and np.all(np.abs(classes) < 2.0**53) and not (classes % 1).any():
         return classes.astype(np.int64)
     return classes
 
@@ -81,7 +81,7 @@ def sorted_classes(labels: Iterable[Any]) -> Array:
 def as_array(names: Sequence[Any]) -> Array:
     """Names as an array of strings or numbers if all are, else of objects."""
     kinds = {type(name) for name in names}
-    if kinds in ({str}, {int}):
+    if kinds == {str} or (kinds == {int} and -(2**63) <= min(names) <= max(names) < 2**63):
         return np.array(names)
     objects = np.empty(len(names), dtype=object)
     objects[:] = names
@@ -180,6 +180,9 @@ def _of_columns(items: Column, annotators: Column, labels: Column) -> Votes:
         of_item = of_item[said]
         annotator_names, by_annotator = _used(annotator_names, by_annotator[said])
         label_names, of_label = _used(label_names, of_label[said])
+    for names, what in ((item_names, "item"), (annotator_names, "annotator")):
+        if any(name is None or name != name for name in names):
+            raise DataError(f"some {what} has no name, but None or NaN", "name it in every vote")
     return Votes(item_names, annotator_names, label_names, of_item, by_annotator, of_label)
 
 

@@ -68,11 +68,12 @@ def read_labels(y: Any, n_items: int) -> Labels:
         return _read_shares(given, n_items)
     given = column_or_1d(given, warn=True)
     _demand_length(len(given), n_items)
-    unknown = np.array([label is None or _is_unknown(label) for label in given], dtype=bool)
+    unknown = np.array([is_unknown(label) for label in given], dtype=bool)
     if unknown.all():
         raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
     labelled = of_one_kind(given[~unknown])
-    check_classification_targets(labelled)
+    if labelled.dtype.kind not in "biuU":  # which are classes, however many there are
+        check_classification_targets(labelled)
     classes, found = np.unique(labelled, return_inverse=True)
     numbers = np.full(n_items, UNKNOWN, np.int64)
     numbers[~unknown] = found
@@ -81,6 +82,8 @@ def read_labels(y: Any, n_items: int) -> Labels:
 
 def _as_array(y: Any) -> Array:
     """The labels, each as it is: numpy would make the −1 in ["a", −1] a string."""
+    if hasattr(y, "isna"):  # a column of a data frame, which makes NaN of None
+        y = y.astype(object).where(~y.isna(), None).to_numpy()
     given: Array = np.asarray(y)
     if given.dtype.kind not in "US":
         return given
@@ -92,8 +95,9 @@ def _as_array(y: Any) -> Array:
     return np.asarray(y, dtype=object)
 
 
-def _is_unknown(label: Any) -> bool:
-    return isinstance(label, Real) and label == UNKNOWN
+def is_unknown(label: Any) -> bool:
+    """Whether a label says nothing: None or −1."""
+    return label is None or (isinstance(label, Real) and bool(label == UNKNOWN))
 
 
 def of_one_kind(labels: Array) -> Array:
