@@ -23,6 +23,16 @@ from typing import TYPE_CHECKING, Any
 from softcount._version import __version__
 
 if TYPE_CHECKING:
+    from softcount.adapt.adversarial import AdversarialNetwork
+    from softcount.adapt.baselines import Merge, SourceOnly, TargetOnly, Weighted
+    from softcount.adapt.comparison import compare
+    from softcount.adapt.denoising import DenoisingProjection
+    from softcount.adapt.easyadapt import EasyAdapt, FeatureCopies
+    from softcount.adapt.folds import domain_folds
+    from softcount.adapt.interpolation import Interpolation
+    from softcount.adapt.pivots import PivotProjection
+    from softcount.adapt.prediction import PredictionFeature
+    from softcount.adapt.prior import SourcePrior
     from softcount.checks import check_model
     from softcount.corpus.archive import Archive
     from softcount.corpus.bitext import Bitext, bitext, read_bitext
@@ -93,6 +103,7 @@ if TYPE_CHECKING:
     from softcount.models.story import StoryModel, story, table
     from softcount.models.topics import LDA, PLSA
     from softcount.models.translate import Translator
+    from softcount.show.adaptation import adaptation_report
     from softcount.show.alignment import alignment_report
     from softcount.show.alignment_text import alignment_view
     from softcount.show.grammar import grammar_report
@@ -114,6 +125,16 @@ if TYPE_CHECKING:
     from softcount.weak.yarowsky import Yarowsky
 
 _HOME = {
+    "softcount.adapt.adversarial": ("AdversarialNetwork",),
+    "softcount.adapt.baselines": ("Merge", "SourceOnly", "TargetOnly", "Weighted"),
+    "softcount.adapt.comparison": ("compare",),
+    "softcount.adapt.denoising": ("DenoisingProjection",),
+    "softcount.adapt.easyadapt": ("EasyAdapt", "FeatureCopies"),
+    "softcount.adapt.folds": ("domain_folds",),
+    "softcount.adapt.interpolation": ("Interpolation",),
+    "softcount.adapt.pivots": ("PivotProjection",),
+    "softcount.adapt.prediction": ("PredictionFeature",),
+    "softcount.adapt.prior": ("SourcePrior",),
     "softcount.models.translate": ("Translator",),
     "softcount.models.language": ("LanguageModel",),
     "softcount.models.alignment.symmetrise": ("symmetrise",),
@@ -159,6 +180,7 @@ _HOME = {
     "softcount.models.sequences.vectors": ("GaussianHMM",),
     "softcount.models.story": ("StoryModel", "story", "table"),
     "softcount.models.topics": ("LDA", "PLSA"),
+    "softcount.show.adaptation": ("adaptation_report",),
     "softcount.show.over_time": ("topics_over_time",),
     "softcount.show.alignment": ("alignment_report",),
     "softcount.show.alignment_text": ("alignment_view",),
@@ -235,6 +257,7 @@ __all__ = [
     "LDA",
     "PCFG",
     "PLSA",
+    "AdversarialNetwork",
     "Agreement",
     "Aligner",
     "Annotators",
@@ -247,9 +270,12 @@ __all__ = [
     "CollapsedGibbs",
     "DataError",
     "DecisionList",
+    "DenoisingProjection",
     "Diagonal",
     "DirichletProcessGaussianMixture",
     "DirichletProcessMixture",
+    "EasyAdapt",
+    "FeatureCopies",
     "Fit",
     "Gaussian",
     "GaussianHMM",
@@ -262,6 +288,7 @@ __all__ = [
     "ImpossibleItem",
     "Incremental",
     "IncrementalEM",
+    "Interpolation",
     "KMeans",
     "LabelPropagation",
     "LanguageModel",
@@ -269,12 +296,15 @@ __all__ = [
     "LearnerError",
     "Local",
     "LogLinear",
+    "Merge",
     "MissingEntry",
     "MonteCarloEM",
     "MultinomialMixture",
     "NaiveBayes",
     "NaiveBayesCV",
     "OnlineEM",
+    "PivotProjection",
+    "PredictionFeature",
     "Rule",
     "Selection",
     "SelfTraining",
@@ -282,6 +312,8 @@ __all__ = [
     "SenseInducer",
     "SoftKMeans",
     "SoftcountError",
+    "SourceOnly",
+    "SourcePrior",
     "SparseCategorical",
     "Spectral",
     "Squarem",
@@ -295,6 +327,7 @@ __all__ = [
     "StoryError",
     "StoryModel",
     "SwitchWarning",
+    "TargetOnly",
     "TemperedEM",
     "Trace",
     "Translator",
@@ -302,8 +335,10 @@ __all__ = [
     "UnreachedWarning",
     "VariationalBayes",
     "Verdict",
+    "Weighted",
     "Yarowsky",
     "__version__",
+    "adaptation_report",
     "agreement",
     "alignment_report",
     "alignment_view",
@@ -312,7 +347,9 @@ __all__ = [
     "bitext",
     "check_model",
     "collocations",
+    "compare",
     "decompose",
+    "domain_folds",
     "grammar_report",
     "held_out",
     "labelling_report",

@@ -8,6 +8,7 @@ import typer
 
 from softcount import __version__
 from softcount.cli import (
+    adapt,
     align,
     annotators,
     bootstrap,
@@ -42,6 +43,7 @@ app.command("annotators")(annotators.annotators)
 app.command("bootstrap")(bootstrap.bootstrap)
 app.command("propagate")(propagate.propagate)
 app.command("cotrain")(cotrain.cotrain)
+app.command("adapt")(adapt.adapt)
 app.command("select")(select.select)
 app.command("topics")(topics.topics)
 app.command("similar")(similar.similar)
@@ -81,6 +83,7 @@ def softcount(
     softcount cluster documents.txt -k 20 --html classes.html
     softcount topics documents.txt -k 50 --html topics.html
     softcount propagate lines.tsv > labelled.tsv
+    softcount adapt --source books.tsv --target kitchen.tsv > labelled.tsv
     softcount align -i corpus.fr-en > links.txt
     softcount tag sentences.txt -k 45 > states.txt
     softcount grammar sentences.txt -n 20 -o grammar.softcount > trees.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from softcount.types import Array
 
 
 class Reader:
-    """Reads items of one kind; ``vectorizer`` counts the words of texts (None: as everywhere), and
-    messages call whoever reads ``owner``.
+    """Reads items of one kind; ``vectorizer`` counts the words of texts (None: what ``default``
+    makes for them), and messages call whoever reads ``owner``.
 
     Unlike what models of words read, numbers may be any, for any classifier.
 
@@ -26,8 +27,14 @@ class Reader:
     np.float64(3.0)
     """
 
-    def __init__(self, vectorizer: Any = None, owner: str = "it") -> None:
+    def __init__(
+        self,
+        vectorizer: Any = None,
+        owner: str = "it",
+        default: Callable[[Sequence[Any]], Any] = texts.default_vectorizer,
+    ) -> None:
         self._given = vectorizer
+        self._default = default
         self._owner = owner
         self.vectorizer: Any = None
         self.n_columns = 0
@@ -37,7 +44,7 @@ class Reader:
         """The matrix of these items, whose words or columns are what to expect of others."""
         found = texts.texts_in(X) if not _is_matrix(X) else None
         if found is not None:
-            self.vectorizer = texts.own_vectorizer(self._given, found)
+            self.vectorizer = texts.own_vectorizer(self._given, found, self._default)
             X = texts.learn_words(self.vectorizer, found)
         matrix = _checked(X)
         self.n_columns, self._names = matrix.shape[1], names_in(X)
@@ -62,6 +69,15 @@ class Reader:
                 "give the same columns as in fit",
             )
         return matrix
+
+    def feature_names(self) -> list[str]:
+        """What the columns are called: words, names in a data frame, or x0, x1, …"""
+        names = self._names
+        if self.vectorizer is not None:
+            names = texts.vocabulary_of(self.vectorizer)
+        if names is None:
+            names = [f"x{number}" for number in range(self.n_columns)]
+        return list(map(str, names))
 
 
 def names_in(X: Any) -> list[Any] | None:

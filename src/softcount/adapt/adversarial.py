@@ -1,0 +1,271 @@
+"""A network whose features tell classes apart, and domains not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.adapt.base import Adapter
+from softcount.adapt.network import Network, Optimiser, random_network, slopes
+from softcount.adapt.task import Task
+from softcount.errors import DataError, LearnerError, shown
+from softcount.models.mixture.labels import UNKNOWN
+from softcount.models.settings import check_number, check_whole, generator
+from softcount.types import Array
+from softcount.verdict import Verdict
+
+FEWEST_BATCHES = 50
+"""An epoch has at least so many, however few items there are: steps are short."""
+STEEPNESS = 10.0
+"""Of the schedule of λ, as published."""
+
+
+class Epoch(NamedTuple):
+    """Means over an epoch's batches, and what the held-out labels of the source say after it.
+
+    ``domain_loss``      log 2 ≈ 0.693 is chance; 0.5 is chance for ``domain_accuracy``
+    ``validation_loss``  NaN, like ``validation_accuracy``, if nothing is held out
+    """
+
+    number: int
+    reversal: float
+    label_loss: float
+    domain_loss: float
+    domain_accuracy: float
+    validation_loss: float
+    validation_accuracy: float
+
+
+class Epochs(Sequence[Epoch]):
+    """The epochs of a training; ``best`` is the number of the one whose weights were kept.
+
+    >>> print(Epochs([Epoch(1, 0.5, 0.6, 0.69, 0.52, 0.5, 0.8)], best=1))
+    epoch     λ  label loss  domain loss  domain accuracy  validation loss  validation accuracy
+        1* 0.50       0.600        0.690            0.520            0.500                0.800
+    """
+
+    def __init__(self, epochs: Sequence[Epoch], best: int) -> None:
+        self._epochs = tuple(epochs)
+        self.best = best
+
+    def __len__(self) -> int:
+        return len(self._epochs)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._epochs[at]
+
+    def __str__(self) -> str:
+        names = [name.replace("_", " ") for name in Epoch._fields[2:]]
+        lines = ["epoch     λ  " + "  ".join(names)]
+        for one in self._epochs:
+            start = f"{one.number:>5}{'*' if one.number == self.best else ' '}{one.reversal:5.2f}"
+            cells = [f"{v:{len(n)}.3f}" for n, v in zip(names, one[2:], strict=True)]
+            lines.append("  ".join([start, *cells]))
+        return "\n".join(lines)
+
+
+class AdversarialNetwork(Adapter):
+    """A shallow domain-adversarial network (Ganin et al. 2016): hidden features from which classes
+    can be told, and from which it cannot be told whether an item is of a source or of the target.
+
+    Minimises L_y − λ L_d over the hidden layer, L_y over the head for classes, L_d over the head
+    for domains, step by step in batches of half source, half target. Labels of the target count
+    too, where there are any. λ grows with the share t of the training that is done:
+    λ(t) = λ (2 / (1 + exp(−10 t)) − 1). Several sources are one to the domain head, which tells
+    them from the target: they need not be alike among themselves to be of use to it.
+
+    ``reversal``       λ; 0: a plain network, which the target's unlabelled items do not touch
+    ``n_units``        hidden units
+    ``learning_rate``  how far a step moves each array, about; rows are scaled to suit it
+    ``batch_size``     half of it source, half target
+    ``max_epochs``     at most so many passes over the source (of 50 batches or more)
+    ``validation``     share of the source's labels held out to tell when to stop; 0: never early
+    ``patience``       stop after so many epochs without a smaller loss of these, and go back
+    ``vectorizer``     how texts become rows; None: tf-idf with 1 + log tf
+    ``random_state``   of first weights, held-out labels and batches
+
+    Afterwards: ``history_`` (print it), ``n_epochs_``, ``network_``, ``verdict_``. That the domain
+    loss is at chance is necessary for success and no proof of it.
+
+    >>> texts = ["good plot", "bad plot", "fine read", "awful read", "good blender", "bad blender"]
+    >>> model = AdversarialNetwork(validation=0).fit(
+    ...     texts, [1, 0, 1, 0, None, None], sample_domain=[1, 1, 1, 1, -1, -1])
+    >>> model.predict(["good knife", "bad knife"]).tolist()
+    [1, 0]
+    """
+
+    network_: Network
+    history_: Epochs
+    n_epochs_: int
+    verdict_: Verdict
+
+    def __init__(
+        self,
+        *,
+        reversal: float = 1.0,
+        n_units: int = 50,
+        learning_rate: float = 0.02,
+        batch_size: int = 64,
+        max_epochs: int = 30,
+        validation: float = 0.1,
+        patience: int = 3,
+        vectorizer: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.reversal = reversal
+        self.n_units = n_units
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.validation = validation
+        self.patience = patience
+        self.vectorizer = vectorizer
+        self.random_state = random_state
+
+    def check_settings(self) -> None:
+        """Complain of settings that make no sense."""
+        check_number("reversal", self.reversal, "1 is usual; 0 does not adapt")
+        check_number("learning_rate", self.learning_rate, "0.02 is usual", above=True)
+        check_number("validation", self.validation, "0.1 holds out a tenth")
+        if self.validation >= 1.0:
+            raise LearnerError(
+                f"validation={shown(self.validation)}: must be a share below 1",
+                "0.1 holds out a tenth",
+            )
+        check_whole("n_units", self.n_units)
+        check_whole("batch_size", self.batch_size, 2, "half of it source, half target")
+        check_whole("max_epochs", self.max_epochs)
+        check_whole("patience", self.patience)
+
+    def learn(self, task: Task) -> None:
+        """Train; keep the weights of the epoch that did best on held-out labels of the source."""
+        name = type(self).__name__
+        task.demand_target_items(name)
+        task.demand_source(name)
+        rng = generator(self.random_state)
+        held = _held_out(task, self.validation, rng)
+        scale = _scale(task.X)
+        self._train(_Data(task, held, scale), rng)
+        self.network_.W *= scale  # from here on, for rows as they come
+        h = self.network_.units(task.X)
+        self._bends = {int(d): 1.0 - (h[task.domain == d] ** 2).mean(0) for d in task.domains}
+        self._sizes = {int(d): int((task.domain == d).sum()) for d in task.domains}
+
+    def _train(self, data: _Data, rng: np.random.Generator) -> None:
+        net = random_network(rng, data.X.shape[1], self.n_units, data.n_classes)
+        optimiser = Optimiser(net, self.learning_rate)
+        batches = _Batches(data.task.in_target, self.batch_size, rng)
+        epochs: list[Epoch] = []
+        best, least = 0, np.inf
+        self.verdict_ = Verdict.OUT_OF_STEPS if len(data.held) else Verdict.ENOUGH
+        for number in range(1, self.max_epochs + 1):
+            epochs.append(self._epoch(number, net, optimiser, data, batches))
+            loss = epochs[-1].validation_loss
+            if not len(data.held) or loss < least:
+                best, least, self.network_ = number, loss, net.copy()
+            elif number - best >= self.patience:
+                self.verdict_ = Verdict.CONVERGED
+                break
+        self.history_, self.n_epochs_ = Epochs(epochs, best), len(epochs)
+
+    def _epoch(
+        self, number: int, net: Network, optimiser: Optimiser, data: _Data, batches: _Batches
+    ) -> Epoch:
+        """One epoch's steps, and what they came to."""
+        sums, weight = np.zeros(5), 0.0
+        for at, rows in enumerate(batches.epoch()):
+            done = (number - 1 + at / batches.n_batches) / self.max_epochs
+            weight = self.reversal * (2.0 / (1.0 + np.exp(-STEEPNESS * done)) - 1.0)
+            found = slopes(net, data.X[rows], data.y[rows], data.task.in_target[rows], weight)
+            optimiser.step(found)
+            sums += (*found[2:], len(rows))
+        label_loss, n_labelled, domain_loss, n_right, n = sums
+        mean = label_loss / n_labelled if n_labelled else np.nan
+        held = data.check(net)
+        return Epoch(number, float(weight), float(mean), domain_loss / n, n_right / n, *held)
+
+    def shares(self, X: Any, domain: Array) -> Array:
+        """p(class | item), whatever the domain."""
+        return self.network_.class_shares(X)
+
+    def word_weights(self, sample_domain: int | None = None) -> Array:
+        """(classes, columns): how much a word speaks for each class, on average over the training
+        items of a domain (None: of all targets): the mean of ∂s/∂x, where s is a class's score
+        less the mean of all; with two classes one row, of ∂ log p(second)/p(first) / ∂x.
+
+        ∂ tanh is 1 − h², so this is W diag(mean of 1 − h²) V, with V so centred.
+        """
+        check_is_fitted(self, "classes_")
+        wanted = [d for d in self._bends if d < 0] if sample_domain is None else [sample_domain]
+        if any(d not in self._bends for d in wanted):
+            raise DataError(
+                f"no item was of the domain {shown(sample_domain)}",
+                f"one of {', '.join(map(str, self._bends))}",
+            )
+        sizes = [self._sizes[d] for d in wanted]
+        bend = np.average([self._bends[d] for d in wanted], axis=0, weights=sizes)
+        V = self.network_.V
+        V = V[:, 1:] - V[:, :1] if V.shape[1] == 2 else V - V.mean(axis=1, keepdims=True)
+        found: Array = (self.network_.W @ (bend[:, None] * V)).T
+        return found
+
+
+class _Data:
+    """What training sees: scaled rows, and labels but for those held out."""
+
+    def __init__(self, task: Task, held: Array, scale: float) -> None:
+        self.task, self.held = task, held
+        self.X = task.X * scale
+        self.y = task.y.copy()
+        self.y[held] = UNKNOWN
+        self.n_classes = len(task.classes)
+
+    def check(self, net: Network) -> tuple[float, float]:
+        """Loss and accuracy on what is held out."""
+        if not len(self.held):
+            return np.nan, np.nan
+        rows, true = self.X[self.held], self.task.y[self.held]
+        right = net.class_shares(rows).argmax(axis=1) == true
+        return net.label_loss(rows, true), float(right.mean())
+
+
+class _Batches:
+    """Endless shuffled passes over source and target, as many of each in a batch."""
+
+    def __init__(self, in_target: Array, size: int, rng: np.random.Generator) -> None:
+        self._pools = [np.flatnonzero(~in_target), np.flatnonzero(in_target)]
+        self._half = min(size // 2, max(map(len, self._pools)))
+        self._left = [np.empty(0, dtype=np.int64)] * 2
+        self._rng = rng
+        self.n_batches = max(-(-len(self._pools[0]) // self._half), FEWEST_BATCHES)
+
+    def epoch(self) -> Iterator[Array]:
+        """The items of each batch of an epoch."""
+        for _ in range(self.n_batches):
+            yield np.concatenate([self._draw(0), self._draw(1)])
+
+    def _draw(self, side: int) -> Array:
+        while len(self._left[side]) < self._half:
+            more = self._rng.permutation(self._pools[side])
+            self._left[side] = np.concatenate([self._left[side], more])
+        drawn, self._left[side] = np.split(self._left[side], [self._half])
+        return drawn
+
+
+def _held_out(task: Task, share: float, rng: np.random.Generator) -> Array:
+    """So large a share of each class's labels in the source; never the last of a class."""
+    held = []
+    for number in range(len(task.classes)):
+        rows = task.source[task.y[task.source] == number]
+        held.append(rng.permutation(rows)[: int(share * len(rows))])
+    return np.sort(np.concatenate(held))
+
+
+def _scale(X: Any) -> float:
+    """What makes the mean of |x|² over rows 1, so that a rate means the same in any units."""
+    square = X.multiply(X).sum() if sparse.issparse(X) else (X * X).sum()
+    return float(np.sqrt(X.shape[0] / square)) if square > 0.0 else 1.0

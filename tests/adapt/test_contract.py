@@ -1,0 +1,196 @@
+"""Methods as scikit-learn's estimators: pipelines, searches, texts, domains as users give them."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import softcount as sc
+from softcount.adapt.methods import usual_methods
+from tests.adapt.problems import two_domains
+
+MINUS_ONE = {"check_classifiers_classes": "uses −1 as a class; here it means unknown"}
+ALL = list(usual_methods(True))
+
+
+@parametrize_with_checks(
+    [sc.SourceOnly(), sc.Merge(), sc.Weighted(), sc.EasyAdapt()],
+    expected_failed_checks=lambda model: MINUS_ONE,
+)
+def test_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def method(name: str) -> Any:
+    return clone(usual_methods(True)[name])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_fits_again_and_is_pickled(name: str) -> None:
+    X, y, domain, _ = two_domains(1)
+    model = method(name).fit(X, y, domain)
+    shares = model.predict_proba(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), shares)
+    np.testing.assert_array_equal(model.fit(X, y, domain).predict_proba(X), shares)
+    assert model.classes_.tolist() == [0, 1]
+    assert set(model.predict(X)) <= {0, 1}
+    assert model.n_features_in_ == X.shape[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_texts_with_names_for_labels(name: str) -> None:
+    texts = ["a good book", "a bad book", "good plot", "bad plot", "good heat", "bad, blunt"]
+    texts += ["a good, sharp knife", "a bad, blunt knife", ""]
+    y = ["+", "-", "+", "-", "+", "-", None, None, None]
+    domain = [1, 1, 1, 1, -1, -1, -1, -1, -1]
+    model = method(name).fit(texts, y, sample_domain=domain)
+    assert model.predict(["good", "bad"]).tolist() == ["+", "-"]
+    assert model.predict_proba(["", "never seen"]).shape == (2, 2)
+    explained = model.explain(5)
+    assert (0 < len(explained.moved) <= 5) == (name != "SourceOnly")
+    assert all(one.word in model.feature_names() for one in explained.moved)
+    assert str(explained).startswith("word")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_error_leaves_the_model_as_it_was(name: str) -> None:
+    X, y, domain, _ = two_domains(2)
+    model = method(name).fit(X, y, domain)
+    before = model.predict_proba(X)
+    with pytest.raises(sc.DataError):
+        model.fit(X, y, domain[:-1])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_three_sources_and_three_classes(name: str) -> None:
+    X, y, domain, truth = two_domains(3, n=80, n_target_labels=40, K=3, n_sources=3)
+    model = method(name).fit(sparse.csr_matrix(X), y, domain)
+    assert model.domains_.tolist() == [-1, 1, 2, 3]
+    new = domain < 0
+    assert (model.predict(sparse.csr_matrix(X[new])) == truth[new]).mean() > 0.4
+
+
+def test_without_domains_what_has_no_label_is_the_target() -> None:
+    X, y, domain, _ = two_domains(4, n_target_labels=0)
+    one, other = sc.SourceOnly().fit(X, y), sc.SourceOnly().fit(X, y, domain)
+    assert one.domains_.tolist() == other.domains_.tolist() == [-1, 1]
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("domains", "says"),
+    [
+        ([1, 0], "0 is no domain"),
+        ([1, 0.5], r"0\.5 is no domain"),
+        (["books", "ovens"], "'books' is no domain"),
+        ([1], "2 items and 1 domains"),
+        ([1, None], "is no domain"),
+    ],
+)
+def test_domains_are_numbers(domains: list[Any], says: str) -> None:
+    with pytest.raises(sc.DataError, match=says):
+        sc.SourceOnly().fit([[1.0], [2.0]], [0, 1], domains)
+
+
+@pytest.mark.parametrize("name", ["PivotProjection", "DenoisingProjection", "AdversarialNetwork"])
+def test_no_target_at_all(name: str) -> None:
+    X, y, domain, _ = two_domains(5)
+    with pytest.raises(sc.DataError, match="no item of the target"):
+        method(name).fit(X[domain > 0], y[domain > 0], domain[domain > 0])
+    labelled = np.flatnonzero(y >= 0)  # a target without unlabelled items will do
+    method(name).fit(X[labelled], y[labelled], domain[labelled])
+
+
+def test_at_the_end_of_a_pipeline() -> None:
+    X, y, domain, _ = two_domains(6)
+    steps = Pipeline([("scale", StandardScaler()), ("adapt", sc.EasyAdapt())])
+    steps.fit(X, y, adapt__sample_domain=domain)
+    scaled = StandardScaler().fit(X)
+    expected = sc.EasyAdapt().fit(scaled.transform(X), y, domain)
+    np.testing.assert_array_equal(steps.predict(X), expected.predict(scaled.transform(X)))
+
+
+def test_texts_through_a_pipeline() -> None:
+    texts = ["a good book", "a bad book", "good oven", "bad oven"]
+    steps = Pipeline([("count", CountVectorizer()), ("tf", TfidfTransformer()), ("a", sc.Merge())])
+    steps.fit(texts, [1, 0, -1, -1], a__sample_domain=[1, 1, -1, -1])
+    assert steps.predict(["good oven"]).tolist() == [1]
+
+
+@pytest.mark.parametrize("on", ["source", "target"])
+def test_a_search_looks_at_labels_of_one_domain_only(on: str) -> None:
+    X, y, domain, _ = two_domains(7)
+    settings = {"classifier": [LogisticRegression(C=C) for C in (0.001, 1.0)]}
+    folds = sc.domain_folds(y, domain, on=on)
+    search = GridSearchCV(sc.EasyAdapt(), settings, cv=folds)
+    search.fit(X, y, sample_domain=domain)
+    by_hand = []
+    for one in settings["classifier"]:
+        right = []
+        for learn, test in folds:
+            model = sc.EasyAdapt(one).fit(X[learn], y[learn], domain[learn])
+            right.append((model.predict(X[test]) == y[test]).mean())
+        by_hand.append(np.mean(right))
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand)
+
+
+def test_domains_are_handed_on_by_routing() -> None:
+    X, y, domain, _ = two_domains(8)
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            Pipeline([("scale", StandardScaler()), ("adapt", sc.EasyAdapt())]),
+            {"adapt__classifier": [LogisticRegression(C=C) for C in (0.1, 1.0)]},
+            cv=sc.domain_folds(y, domain, on="target"),
+        )
+        search.fit(X, y, sample_domain=domain)
+        inner = search.best_estimator_.named_steps["adapt"]
+        assert inner.domains_.tolist() == [-1, 1]
+        scores = cross_val_score(
+            sc.EasyAdapt(),
+            X,
+            y,
+            cv=sc.domain_folds(y, domain, on="target"),
+            params={"sample_domain": domain},
+        )
+        assert len(scores) == 5
+
+
+def test_folds_hold_out_labels_of_one_domain() -> None:
+    _, y, domain, _ = two_domains(9)
+    for on, sign in (("source", 1), ("target", -1)):
+        folds = sc.domain_folds(y, domain, on=on, n_splits=4)
+        tested = np.concatenate([test for _, test in folds])
+        expected = np.flatnonzero((domain * sign > 0) & (y >= 0))
+        np.testing.assert_array_equal(np.sort(tested), expected)
+        for learn, test in folds:
+            np.testing.assert_array_equal(np.union1d(learn, test), np.arange(len(y)))
+            assert not np.isin(learn, test).any()
+            assert set(y[test]) == {0, 1}
+
+
+def test_folds_that_cannot_be() -> None:
+    with pytest.raises(sc.DataError, match="5 folds need"):
+        sc.domain_folds([0, 1, 0, 1], [1, 1, 1, -1], on="target")
+    with pytest.raises(sc.LearnerError, match="on='here'"):
+        sc.domain_folds([0, 1], [1, 1], on="here")
+    with pytest.raises(sc.LearnerError, match="n_splits"):
+        sc.domain_folds([0, 1], [1, 1], n_splits=1)
+
+
+def test_minus_one_among_names() -> None:
+    texts = ["a good book", "a bad book", "good oven", "bad oven"]
+    model = sc.Merge().fit(texts, ["1", "-1", None, None])
+    assert model.predict(["good", "bad"]).tolist() == ["1", "-1"]
