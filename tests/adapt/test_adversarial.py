@@ -213,10 +213,12 @@ def test_verdicts_of_full_courses() -> None:
     assert np.isnan(course.history_[-1].validation_loss)
 
 
-def test_labels_of_the_target_are_never_held_out() -> None:
+def test_held_out_are_labels_of_the_source_and_training_does_not_see_them() -> None:
     X, _, domain, truth = spurious(4)
     held = adversarial._held_out(task_of(X, truth, domain), 0.4, np.random.default_rng(0))
     assert (domain[held] > 0).all()
+    seen = adversarial._Data(task_of(X, truth, domain), held, 1.0).y
+    assert (np.flatnonzero(seen == -1) == held).all()
     for k in (0, 1):
         assert (truth[held] == k).sum() == int(0.4 * ((truth == k) & (domain > 0)).sum())
 
@@ -271,7 +273,7 @@ def test_unlabelled_items_of_the_source_shape_the_features_only_by_their_domain(
 @pytest.mark.parametrize("K", [2, 3])
 def test_weights_of_words_are_mean_derivatives(K: int) -> None:
     rng = np.random.default_rng(K)
-    truth, domain = rng.integers(0, K, 150), np.repeat([1, -1, -2], 50)
+    truth, domain = rng.integers(0, K, 150), np.repeat([1, -1, -2], [50, 80, 20])
     X = rng.normal(size=(150, 4)) + rng.normal(size=(K, 4))[truth]
     model = AdversarialNetwork(max_epochs=4).fit(X, np.where(domain > 0, truth, -1), domain)
     for wanted, rows in ((None, domain < 0), (1, domain == 1), (-2, domain == -2)):

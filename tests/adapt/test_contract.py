@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import softcount as sc
+from softcount.adapt.explanation import moved_words
 from softcount.adapt.methods import usual_methods
 from tests.adapt.problems import two_domains
 
@@ -194,3 +195,28 @@ def test_minus_one_among_names() -> None:
     texts = ["a good book", "a bad book", "good oven", "bad oven"]
     model = sc.Merge().fit(texts, ["1", "-1", None, None])
     assert model.predict(["good", "bad"]).tolist() == ["1", "-1"]
+
+
+def test_columns_of_a_matrix_are_called_by_their_names() -> None:
+    X, y, domain, _ = two_domains(10)
+    model = sc.EasyAdapt().fit(X, y, domain)
+    assert {one.word for one in model.explain(40).moved} == {f"x{i}" for i in range(12)}
+    assert {one.word for one in model.explain(40, names="abcdefghijkl").moved} == {*"abcdefghijkl"}
+    assert model.feature_names()[0] == "a"
+    with pytest.raises(sc.DataError, match="3 names for 12 columns"):
+        model.explain(names=["a", "b", "c"])
+
+
+def test_what_counts_is_what_moves_scores_of_the_target() -> None:
+    """A word that never occurs in the target counts for nothing, and longer weights are no news."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(80, 4)).astype(float)
+    domain = np.repeat([1, -1], 40)
+    X[domain < 0, 3] = 0.0
+    y = np.where(domain > 0, X[:, 0] + X[:, 3] > 0.5, X[:, 1] > 0.5).astype(int)
+    moved = sc.TargetOnly().fit(X, y, domain).explain().moved
+    assert [one.word for one in moved][:2] in (["x0", "x1"], ["x1", "x0"])
+    assert "x3" not in {one.word for one in moved}
+    assert next(one for one in moved if one.word == "x1").moved > 0.0
+    weights = np.array([[1.0, -2.0, 0.5, 4.0]])
+    assert moved_words([*"abcd"], np.array([0, 1]), weights, 4.0 * weights, X, 9) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -53,7 +55,8 @@ def test_joint_ridge_is_one_ridge_at_a_time(
 @pytest.mark.parametrize(("dual", "direct"), WAYS)
 def test_joint_logistic_is_one_regression_at_a_time(dual: bool, direct: bool) -> None:
     X, R, penalty = counts(3, 30, 8), responses(4, 30, 5), 2.0
-    found = logistic(JointRidge(X, penalty, dual=dual, direct=direct), R)
+    with warnings.catch_warnings(action="error"):  # it settles
+        found = logistic(JointRidge(X, penalty, dual=dual, direct=direct), R)
 
     for column, weights in zip(R.T, found.combined(np.eye(5)).T, strict=True):
         sign = 1.0 - 2.0 * column
@@ -100,3 +103,12 @@ def test_no_more_directions_than_the_rank(dual: bool) -> None:
     directions, values = main_directions(JointRidge(X, 1.0, dual=dual).solve(R), np.ones(5), 4)
     assert directions.shape == (14, 2)
     assert len(values) == 2
+
+
+@pytest.mark.parametrize(("dual", "direct"), WAYS)
+def test_words_that_never_vary_have_no_direction(dual: bool, direct: bool) -> None:
+    X, R = np.tile([0.1, 0.7, 3.3], (25, 1)), responses(6, 25, 4)
+    found = JointRidge(X, 0.01 * (X**2).sum(), dual=dual, direct=direct).solve(R)
+    directions, values = main_directions(found, 1.0 / R.std(axis=0), 3)
+    assert directions.shape == (3, 0)
+    assert len(values) == 0

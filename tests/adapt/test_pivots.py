@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from softcount import DataError, LearnerError, PivotProjection, SourceOnly
 from softcount.adapt import pivot_predictors
+from softcount.adapt.pivots import occurrence
 from softcount.types import Array
 from tests import real
 
@@ -83,6 +84,7 @@ def test_zeros_that_are_stored_are_zeros() -> None:
 def test_pivots_by_information(seed: int, K: int) -> None:
     X, y, domain = three_domains(seed, K)
     known = [i for i in range(90) if domain[i] > 0 and y[i] >= 0]
+    y[-15:] = np.arange(15) % K  # labels of the target have no say
     labels = [int(y[i]) for i in known]
     told = {}
     for column in range(40):
@@ -117,6 +119,14 @@ def test_measurements_occur_above_their_median() -> None:
                                np.abs(model.directions_), atol=1e-8)  # fmt: skip
 
 
+def test_what_occurs_where() -> None:
+    rows = [[3.0, 0.0, 1.0, -1.0, 2.0], [5.0, 1.0, 0.0, -2.0, 2.0], [4.0, -1.0, 0.0, -3.0, 2.0]]
+    X = np.array(rows)
+    expected = [[0, 0, 1, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]]
+    for items in (X, sparse.csr_matrix(X)):
+        assert occurrence(items).toarray().tolist() == expected
+
+
 # the whole
 def expected_directions(X: Array, present: Array, pivots: Array, share: float) -> Array:
     """By one regression at a time and the SVD of all weights."""
@@ -147,6 +157,18 @@ def test_what_the_classifier_sees(scale: float) -> None:
     plain = LogisticRegression(C=3.0, max_iter=1000).fit(np.hstack([X, new])[known], y[known])
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(np.hstack([X, new])),
                                atol=1e-4)  # fmt: skip
+
+
+def test_logistic_predictors_of_pivots() -> None:
+    X, y, domain = three_domains(2)
+    model = PivotProjection(n_pivots=7, loss="logistic").fit(X, y, domain)
+    pivots = [int(name[1:]) for name in model.pivots_]
+    rest = np.delete(X, pivots, axis=1)
+    plain = LogisticRegression(C=4.0 / (0.01 * (rest**2).sum()), tol=1e-10, max_iter=10_000)
+    present = (X[:, pivots] != 0.0) * 1.0
+    W = np.column_stack([plain.fit(rest, column).coef_[0] for column in present.T])
+    expected = np.linalg.svd(W / present.std(axis=0), full_matrices=False)[1]
+    np.testing.assert_allclose(model.singular_values_, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["ridge", "logistic"])
@@ -251,6 +273,31 @@ def test_neighbours_and_correspondences() -> None:
     assert len(model.correspondences(100)) == 4
 
 
+def test_words_typical_of_a_side() -> None:
+    """Of 18 items each, one more with the word and one more without: 4 / 20 is 4 times 1 / 20."""
+    X = np.zeros((36, 6))
+    X[::2, 0] = X[1::2, 1] = 1.0
+    X[:3, 2] = X[18:21, 3] = 1.0  # three there and none here: just typical
+    X[:2, 4] = 1.0  # two and none: not yet
+    X[:9, 5] = X[18:25, 5] = 1.0
+    model = PivotProjection(n_pivots=2).fit(X, [0, 1] * 9 + [-1] * 18)
+    assert model.pivots_ == ["x0", "x1"]
+    assert [word for word, _ in model.neighbours("x5", among="source")] == ["x2"]
+    assert [word for word, _ in model.neighbours("x5", among="target")] == ["x3"]
+    assert {word for word, _ in model.neighbours("x5")} == {"x2", "x3", "x4"}
+
+
+def test_pivots_correspond_to_nothing() -> None:
+    X, y, domain = three_domains(0)
+    X[:, 9] = np.where(domain > 0, np.arange(90) % 5 == 0, np.arange(90) % 20 > 0)
+    X[::2, 10:] = 0.0  # others are rarer
+    model = PivotProjection().fit(X, y, domain)
+    assert "x9" in model.pivots_  # though it is typical of the target
+    told = dict(model.correspondences(100))
+    assert "x8" in told
+    assert not set(told) & set(model.pivots_)
+
+
 def test_words_without_neighbours() -> None:
     texts, labels, domains = reviews()
     model = PivotProjection(n_pivots=7).fit(texts, labels, domains)
@@ -296,15 +343,18 @@ def test_no_pivots() -> None:
     with pytest.raises(DataError, match="frequent in the source and in the target") as error:
         PivotProjection().fit(X, y, domain)
     assert "min_share=0.01" in error.value.hint
+    with pytest.raises(DataError, match="frequent in the source and in the target"):
+        PivotProjection(min_share=0).fit(X, y, domain)
     with pytest.raises(DataError, match="that tells items apart"):
         PivotProjection().fit(np.ones_like(X), y, domain)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_only_one_word(form: Any) -> None:
-    X = np.array([[1.0], [0.0], [1.0], [0.0]])
+@pytest.mark.parametrize("others", [[], [0.0], [1.0], [0.0, 0.3]])
+def test_no_word_but_pivots(form: Any, others: list[float]) -> None:
+    X = np.array([[number, *others] for number in (1.0, 0.0, 1.0, 0.0)])
     model = PivotProjection().fit(form(X), [1, 0, -1, -1], [1, 1, -1, -1])
-    assert model.directions_.shape == (1, 0)
+    assert model.directions_.shape == (X.shape[1], 0)
     assert model.predict(form(X)).tolist() == [1, 0, 1, 0]
     assert model.correspondences() == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -122,8 +123,14 @@ class Adapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one row, for the second of them."""
         raise DataError(f"{type(self).__name__} has no weights of words", "it is not linear")
 
-    def explain(self, n: int = 20) -> Explanation:
-        """The n words whose weights have moved most, beside a classifier of the source alone."""
+    def explain(self, n: int = 20, names: Sequence[str] | None = None) -> Explanation:
+        """The n words whose weights have moved most, beside a classifier of the source alone.
+
+        ``names``  what the columns of a matrix are called, from here on
+        """
+        check_is_fitted(self, "classes_")
+        if names is not None:
+            self._reader.call(names)
         names, after, task = self.feature_names(), self.word_weights(), self._task
         task.demand_source("explain")
         task.demand_target_items("explain")

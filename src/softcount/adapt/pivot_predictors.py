@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from softcount.types import Array
 
-LARGEST = 8000
-"""A system of more equations than this is not factorised: 8,000 take half a gigabyte."""
+LARGEST = 2000
+"""A system of more equations than this is not factorised: λ is so large that conjugate gradients
+take some ten steps, and no memory."""
 BLOCK = 50
 """So many responses are solved for at a time where nothing is factorised."""
 NEAR = 1e-8
@@ -24,8 +25,9 @@ NEAR = 1e-8
 SETTLED = 1e-6
 """Logistic predictors have settled if no score moves more than this in a step."""
 MOST_STEPS = 1000
-NOTHING = 1e-12
-"""A direction with less than this share of the largest square is rounding."""
+NOTHING, ROUNDING = 1e-12, 1e-14
+"""A direction is rounding if its square is less than this share of the largest that there is, or
+that there could be."""
 
 
 class JointRidge:
@@ -63,19 +65,20 @@ class JointRidge:
         system[np.diag_indices_from(system)] += self.penalty
         return cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
-    def solve(self, responses: Array) -> Predictors:
-        """The predictors of these responses, (items, responses)."""
+    def solve(self, responses: Array, start: Predictors | None = None) -> Predictors:
+        """The predictors of these responses, (items, responses); ``start``: some that are near."""
         R = responses - responses.mean(axis=0)
         right = R if self.dual else self.X.T @ R
         if self._factor is not None:
             found = cho_solve(self._factor, right, check_finite=False)
         else:
-            starts = range(0, right.shape[1], BLOCK)
-            parts = [conjugate_gradients(self._times, right[:, s : s + BLOCK]) for s in starts]
-            found = np.hstack(parts)
+            found = np.zeros_like(right) if start is None else start.found.copy()
+            for first in range(0, right.shape[1], BLOCK):
+                block = slice(first, first + BLOCK)
+                found[:, block] = conjugate_gradients(self._times, right[:, block], found[:, block])
         # (XXᵀ + λI)A = R spares a product
         fitted = R - self.penalty * found if self.dual else _centred(self.X @ found)
-        return Predictors(self, found, fitted)
+        return Predictors(self, found, fitted, _squares(R))
 
     def _times(self, V: Array) -> Array:
         if self.dual:  # columns of V have the mean 0, as those of R have
@@ -86,11 +89,17 @@ class JointRidge:
 
 @dataclass(frozen=True, eq=False)
 class Predictors:
-    """What `JointRidge` finds: A if it solves the dual, else W; and the centred items' scores."""
+    """What `JointRidge` finds.
+
+    ``found``    A if it solves the dual, else W
+    ``fitted``   (items, responses): XW, centred
+    ``squares``  ‖R‖² of each response, centred
+    """
 
     ridge: JointRidge
     found: Array
     fitted: Array
+    squares: Array
 
     def gram(self) -> Array:
         """WᵀW, (responses, responses)."""
@@ -111,16 +120,19 @@ def logistic(ridge: JointRidge, occurs: Array, max_steps: int = MOST_STEPS) -> P
     a ridge regression of F + 4 (R − p(F)), F the scores so far, never makes it worse.
     """
     scores = np.tile(logit(occurs.mean(axis=0)), (len(occurs), 1))
+    found = None
     for _ in range(max_steps):
         working = scores + 4.0 * (occurs - expit(scores))
-        found = ridge.solve(working)
+        found = ridge.solve(working, found)
         after = working.mean(axis=0) + found.fitted
         moved = float(np.abs(after - scores).max())
         scores = after
         if moved <= SETTLED:
-            return found
-    text = f"logistic predictors of pivots still move by {moved:.1e} after {max_steps} steps"
-    warnings.warn(ConvergenceWarning(f"{text}: take more regularisation"), stacklevel=2)
+            break
+    else:
+        text = f"logistic predictors of pivots still move by {moved:.1e} after {max_steps} steps"
+        warnings.warn(ConvergenceWarning(f"{text}: take more regularisation"), stacklevel=2)
+    assert found is not None
     return found
 
 
@@ -134,26 +146,25 @@ def main_directions(predictors: Predictors, factors: Array, n: int) -> tuple[Arr
     m = len(gram)
     squares, V = eigh(gram, subset_by_index=[m - min(n, m), m - 1])
     squares, V = squares[::-1], V[:, ::-1]
-    real = squares > max(NOTHING * squares[0], 0.0)
+    most = float(factors**2 @ predictors.squares) / (4.0 * predictors.ridge.penalty)  # ‖W‖² at most
+    real = squares > max(NOTHING * squares[0], ROUNDING * most)
     values = np.sqrt(squares[real])
     directions = predictors.combined(factors[:, np.newaxis] * V[:, real] / values)
-    if not len(directions):
-        return directions[:, :0], values[:0]
     largest = np.abs(directions).argmax(axis=0)
     directions *= np.where(directions[largest, np.arange(len(values))] < 0.0, -1.0, 1.0)
     return directions, values
 
 
-def conjugate_gradients(times: Callable[[Array], Array], right: Array) -> Array:
+def conjugate_gradients(times: Callable[[Array], Array], right: Array, start: Array) -> Array:
     """Solves times(X) = right for all columns at once; ``times`` is symmetric and positive.
 
-    >>> conjugate_gradients(lambda V: 2.0 * V, np.array([[2.0, 0.0], [4.0, 0.0]]))
-    array([[1., 0.],
-           [2., 0.]])
+    >>> conjugate_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
+    array([[1.],
+           [2.]])
     """
-    found, residual = np.zeros_like(right), right.copy()
+    found, residual = start.copy(), right - times(start)
     along, square = residual.copy(), _squares(residual)
-    enough = NEAR**2 * square
+    enough = NEAR**2 * _squares(right)
     for _ in range(len(right)):
         active = square > enough
         if not active.any():

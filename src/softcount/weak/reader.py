@@ -39,6 +39,7 @@ class Reader:
         self.vectorizer: Any = None
         self.n_columns = 0
         self._names: list[Any] | None = None
+        self._said: Sequence[Any] | None = None
 
     def learn(self, X: Any) -> Any:
         """The matrix of these items, whose words or columns are what to expect of others."""
@@ -72,12 +73,20 @@ class Reader:
 
     def feature_names(self) -> list[str]:
         """What the columns are called: words, names in a data frame, or x0, x1, …"""
-        names = self._names
-        if self.vectorizer is not None:
+        names = self._said if self._said is not None else self._names
+        if names is None and self.vectorizer is not None:
             names = texts.vocabulary_of(self.vectorizer)
         if names is None:
             names = [f"x{number}" for number in range(self.n_columns)]
         return list(map(str, names))
+
+    def call(self, names: Sequence[Any]) -> None:
+        """Say what the columns of a matrix are called."""
+        if len(names) != self.n_columns:
+            raise DataError(
+                f"{len(names):,} names for {self.n_columns:,} columns", "give one for each column"
+            )
+        self._said = names
 
 
 def names_in(X: Any) -> list[Any] | None:
