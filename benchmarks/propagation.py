@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from _cora import cora
 from _corpora import newsgroups_texts
+from _costs import memory
 from few_labels import some_labels
 from numpy.typing import NDArray
 from scipy import sparse
@@ -182,16 +183,10 @@ def one(name: str, folder: str) -> Figures:
     X, shown = sparse.load_npz(Path(folder, "X.npz")), np.load(Path(folder, "y.npy"))
     few = np.flatnonzero(shown != UNKNOWN)[:300]
     METHODS[name]().fit(X[few], np.where(np.arange(len(few)) < 100, shown[few], UNKNOWN))
-    before, began, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
+    before, began, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
     METHODS[name]().fit(X, shown)
     seconds = {"seconds": time.perf_counter() - began, "CPU s": time.process_time() - cpu}
-    return {**seconds, "MB": _memory("VmHWM") - before}
-
-
-def _memory(which: str) -> float:
-    """Memory in use, or the most that was (ru_maxrss would begin with what the parent had)."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    return float(next(line for line in status if line.startswith(which)).split()[1]) / 1024.0
+    return {**seconds, "MB": memory("VmHWM") - before}
 
 
 def choices() -> Figures:

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import Pipeline
 
 import softcount as sc
 from softcount.adapt.comparison import CEILING, Comparison, Domain, Result
@@ -189,3 +190,26 @@ def test_labels_that_are_not_known_cannot_be_hidden() -> None:
         sc.compare({"spy": Spy()}, {"a": domain(1), "b": unknown}, pairs=[("a", "b")])
     with pytest.raises(sc.LearnerError, match="two methods have one name"):
         sc.compare([Spy(), Spy(1)], {"a": domain(1), "b": domain(2)})
+
+
+def test_pipelines_of_methods() -> None:
+    data = {"a": domain(1, 40), "b": domain(2, 40)}
+    chain = Pipeline([("new", sc.DenoisingProjection()), ("net", sc.AdversarialNetwork())])
+    found = sc.compare({"both": chain}, data, pairs=[("a", "b")], draws=2, ceiling=False)
+    X = sparse.vstack([data["a"].X, data["b"].X], format="csr")
+    y, where = [*data["a"].y] + [-1] * 40, np.repeat([1, -1], 40)
+    assert len(found.results) == 2  # the network has a seed
+    for seed, result in enumerate(found.results):
+        new = sc.DenoisingProjection().fit(X, y, where)
+        net = sc.AdversarialNetwork(random_state=seed).fit(new.transform(X), y, where)
+        right = (net.predict(new.transform(data["b"].X_test)) == data["b"].y_test).mean()
+        assert result.accuracy == right
+    tuned = sc.compare(
+        {"both": chain},
+        data,
+        pairs=[("a", "b")],
+        draws=1,
+        ceiling=False,
+        tune={"both": {"net__n_units": [2, 3]}},
+    )
+    assert tuned.results[0].settings["net__n_units"] in (2, 3)

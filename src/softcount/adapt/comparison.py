@@ -12,6 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from softcount.adapt.baselines import TargetOnly
 from softcount.adapt.folds import domain_folds
@@ -133,7 +135,8 @@ def compare(
 ) -> Comparison:
     """How well methods do on several ways from one domain to another.
 
-    ``methods``        by name, or in a list; None: all that can do with the labels there are
+    ``methods``        by name, or in a list; None: all that can do with the labels there are. One
+                       may be a pipeline of several, such as a projection before a network
     ``data``           domains by name: (X, y), or (X, y, X_test, y_test), see `Domain`
     ``pairs``          (source, target) by name, a tuple of names for several sources; None: all
     ``target_labels``  how many items of the target show their labels: a number, or a share of
@@ -166,7 +169,7 @@ def compare(
         for draw in range(draws):
             trial = _Trial(domains, sources, target, target_labels, vectorizer, random_state + draw)
             for name, method in chosen.items():
-                if draw == 0 or trial.is_random or "random_state" in method.get_params():
+                if draw == 0 or trial.is_random or _seeds(method):
                     found = trial.run(name, method, (tune or {}).get(name), draw)
                     results.append(found)
                     if on_result is not None:
@@ -242,8 +245,7 @@ class _Trial:
     def run(self, name: str, method: Any, grid: Any, draw: int) -> Result:
         """A method's accuracy."""
         own = clone(method)
-        if "random_state" in own.get_params():
-            own.set_params(random_state=self.seed)
+        own.set_params(**dict.fromkeys(_seeds(own), self.seed))
         return self._measured(name, own, self.y, grid, draw)
 
     def run_ceiling(self, draw: int) -> Result:
@@ -253,9 +255,10 @@ class _Trial:
 
     def _measured(self, name: str, method: Any, y: list[Any], grid: Any, draw: int) -> Result:
         begun = time.process_time()
+        told = dict.fromkeys(_taking_domains(method), self.domain)
         if grid is not None:
             method = GridSearchCV(method, dict(grid), cv=self._folds(), error_score="raise")
-        method.fit(self.X, y, sample_domain=self.domain)
+        method.fit(self.X, y, **told)
         right = float((method.predict(self.X_test) == self.y_test).mean())
         seconds = time.process_time() - begun
         settings = method.best_params_ if grid is not None else {}
@@ -266,6 +269,32 @@ class _Trial:
             return domain_folds(self.y, self.domain, "target", FOLDS, self.seed)
         except DataError:  # too few labels there
             return domain_folds(self.y, self.domain, "source", FOLDS, self.seed)
+
+
+def _seeds(method: Any) -> list[str]:
+    """The settings of a method, or of the steps of a pipeline, that are seeds."""
+    return [
+        f"{prefix}random_state"
+        for prefix, step in _steps(method)
+        if "random_state" in step.get_params(deep=False)
+    ]
+
+
+def _taking_domains(method: Any) -> list[str]:
+    """Names under which ``fit`` of a method, or of a pipeline, takes domains."""
+    return [
+        f"{prefix}sample_domain"
+        for prefix, step in _steps(method)
+        if has_fit_parameter(step, "sample_domain")
+    ]
+
+
+def _steps(method: Any) -> list[tuple[str, Any]]:
+    """What begins the names of settings of each step, and the step; one without a name if this is
+    no pipeline."""
+    if isinstance(method, Pipeline):
+        return [(f"{name}__", step) for name, step in method.steps]
+    return [("", method)]
 
 
 def _halved(home: Domain, rng: np.random.Generator) -> Domain:

@@ -116,9 +116,7 @@ def slopes(net: Network, X: Any, y: Array, in_target: Array, reversal: float) ->
     off = np.exp(scores)
     off[said] -= 1.0
     off /= max(len(known), 1)
-
     margin = h @ net.u + net.d
-    signed = np.where(in_target, margin, -margin)
     off_domain = (expit(margin) - in_target) / len(y)
 
     back = -reversal * np.outer(off_domain, net.u)
@@ -138,7 +136,7 @@ def slopes(net: Network, X: Any, y: Array, in_target: Array, reversal: float) ->
         columns,
         float(-scores[said].sum()),
         len(known),
-        float(-log_expit(signed).sum()),
+        float(-log_expit(np.where(in_target, margin, -margin)).sum()),
         int(((margin > 0.0) == in_target).sum()),
     )
 
