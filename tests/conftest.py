@@ -7,6 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests import adapted
 from tests.commands import PETS, TECH, done
 
 
@@ -45,3 +46,24 @@ def archive(texts: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "texts.archive"
     done("corpus", "build", texts, "-o", folder, "--shuffle", "1")
     return folder
+
+
+# files for adaptation
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    return adapted.books_in(tmp_path)
+
+
+@pytest.fixture
+def kitchen(tmp_path: Path) -> Path:
+    return adapted.kitchen_in(tmp_path)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    return adapted.few_in(tmp_path)
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    return adapted.gold_in(tmp_path)

@@ -18,36 +18,12 @@ from tests.adapted import (
     SHARED,
     WORDS,
     N,
-    books_in,
     cells,
-    few_in,
-    gold_in,
-    kitchen_in,
     reviews,
     table,
     written,
 )
 from tests.commands import ODD_LINES, done, file_of, lines, n_lines, refused, run
-
-
-@pytest.fixture
-def books(tmp_path: Path) -> Path:
-    return books_in(tmp_path)
-
-
-@pytest.fixture
-def kitchen(tmp_path: Path) -> Path:
-    return kitchen_in(tmp_path)
-
-
-@pytest.fixture
-def few(tmp_path: Path) -> Path:
-    return few_in(tmp_path)
-
-
-@pytest.fixture
-def gold(tmp_path: Path) -> Path:
-    return gold_in(tmp_path)
 
 
 @pytest.mark.parametrize("method", list(CLASSES))

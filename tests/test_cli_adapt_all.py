@@ -9,37 +9,13 @@ import pytest
 
 from softcount.cli.adapt_methods import CLASSES, NEEDS, USUAL_WITHOUT_LABELS
 from tests.adapted import (
-    books_in,
     cells,
-    few_in,
-    gold_in,
-    kitchen_in,
     reviews,
     table,
     written,
 )
 from tests.commands import done, file_of, refused
 from tests.test_show_labelling import Parts
-
-
-@pytest.fixture
-def books(tmp_path: Path) -> Path:
-    return books_in(tmp_path)
-
-
-@pytest.fixture
-def kitchen(tmp_path: Path) -> Path:
-    return kitchen_in(tmp_path)
-
-
-@pytest.fixture
-def few(tmp_path: Path) -> Path:
-    return few_in(tmp_path)
-
-
-@pytest.fixture
-def gold(tmp_path: Path) -> Path:
-    return gold_in(tmp_path)
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
-from sklearn.feature_extraction.text import TfidfTransformer
 
 from softcount.adapt import adversarial
 from softcount.adapt.adversarial import AdversarialNetwork
@@ -16,7 +14,7 @@ from softcount.adapt.network import RIDGE, Network, Optimiser, random_network, s
 from softcount.errors import DataError, LearnerError
 from softcount.types import Array
 from softcount.verdict import Verdict
-from tests import real
+from tests.adapt.problems import real_reviews
 
 FORMS = [np.asarray, sparse.csr_matrix]
 NAMES = ["W", "b", "V", "c", "u", "d"]
@@ -342,24 +340,9 @@ def test_settings_are_checked(setting: dict[str, Any]) -> None:
         AdversarialNetwork(**setting).fit(X, y, domain)
 
 
-# real reviews
-def reviews(name: str) -> tuple[Any, Array]:
-    """Counts of words in reviews, and whether they are good."""
-    real.lines(f"blitzer_sentiment/{name}.svmlight.gz")  # skips if there is no such corpus
-    path = real.FOLDER / "blitzer_sentiment" / f"{name}.svmlight.gz"
-    X, y = load_svmlight_file(str(path), n_features=5000, zero_based=True)
-    return X, (y > 0).astype(int)
-
-
 def test_from_electronics_to_kitchen() -> None:
-    (S, y), (T, _), (E, e) = (
-        reviews(name) for name in ("electronics.train", "kitchen.train", "kitchen.test")
-    )
-    X = sparse.vstack([S, T])
-    rows = TfidfTransformer(sublinear_tf=True).fit(X)
-    labels = np.concatenate([y, np.full(T.shape[0], -1)])
-    domain = np.repeat([1, -1], [S.shape[0], T.shape[0]])
-    model = AdversarialNetwork().fit(rows.transform(X), labels, domain)
-    assert model.score(rows.transform(E), e) > 0.82
+    X, y, new, truth = real_reviews("electronics", "kitchen")
+    model = AdversarialNetwork().fit(X, y)
+    assert model.score(new, truth) > 0.82
     best = model.history_[model.history_.best - 1]
     assert best.domain_loss == pytest.approx(np.log(2.0), abs=0.05)

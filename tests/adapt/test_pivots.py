@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
@@ -17,7 +15,7 @@ from softcount import DataError, LearnerError, PivotProjection, SourceOnly
 from softcount.adapt import pivot_predictors
 from softcount.adapt.pivots import occurrence
 from softcount.types import Array
-from tests import real
+from tests.adapt.problems import real_reviews
 
 
 def one_by_one(X: Array, R: Array, penalty: float) -> tuple[Array, Array]:
@@ -380,17 +378,8 @@ def test_settings(settings: dict[str, Any], says: str) -> None:
 @pytest.mark.slow
 def test_from_electronics_to_books() -> None:
     """Direct transfer: 0.7286; with pivots: 0.7669."""
-    data = {}
-    for name in ("electronics.train", "books.train", "books.test"):
-        real.lines(f"blitzer_sentiment/{name}.svmlight.gz")  # skips if there is no such corpus
-        path = real.FOLDER / "blitzer_sentiment" / f"{name}.svmlight.gz"
-        data[name] = load_svmlight_file(str(path), n_features=5000, zero_based=True)
-    both = sparse.vstack([data["electronics.train"][0], data["books.train"][0]])
-    weigh = TfidfTransformer(sublinear_tf=True).fit(both)
-    y = np.concatenate([data["electronics.train"][1] > 0, np.full(2000, -1)])
-    X, new, truth = weigh.transform(both), *data["books.test"]
-    new = weigh.transform(new)
-    direct = (SourceOnly().fit(X, y).predict(new) == (truth > 0)).mean()
+    X, y, new, truth = real_reviews("electronics", "books")
+    direct = SourceOnly().fit(X, y).score(new, truth)
     model = PivotProjection().fit(X, y)
     assert len(model.pivots_) == 500
-    assert (model.predict(new) == (truth > 0)).mean() > direct + 0.02
+    assert model.score(new, truth) > direct + 0.02

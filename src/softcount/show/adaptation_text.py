@@ -14,10 +14,9 @@ from softcount.show.adaptation import Adaptation
 from softcount.show.adaptation_tables import method_rows, percent
 from softcount.show.groups import shortened
 from softcount.show.labelling_tables import figure
+from softcount.show.labelling_text import class_table
 from softcount.show.snippets import clean
-from softcount.show.terminal import bar
 
-MOST_CLASSES = 30
 LONGEST_NAME = 24
 """In letters: of a class or a word in a table."""
 MOVED = ("word", "label", "source", "target", "moved", "share")
@@ -28,7 +27,7 @@ def show(one: Adaptation, console: Console, *, words: bool = False) -> None:
     console.print(Text(clean(one.title), style="bold"), Text(one.lead), sep="\n")
     if one.judgements:
         console.print(_methods(one))
-    console.print(_classes(one))
+    console.print(class_table(one.figures.classes(), one.figures.gold is not None))
     if words and one.explanation is not None:
         console.print(_moved(one.explanation))
     for remark in _remarks(one, words):
@@ -96,24 +95,6 @@ def _methods(one: Adaptation) -> Table:
         cells = [*map(figure, row.accuracies), f"{row.seconds:.2f}"]
         mark = "→ " if chosen else "  "
         table.add_row(Text(mark + clean(row.name)), *cells, style="bold" if chosen else "")
-    return table
-
-
-def _classes(one: Adaptation) -> Table:
-    rows, known = one.figures.classes(), one.figures.gold is not None
-    largest = sorted(range(len(rows)), key=lambda k: (-rows[k].labelled, k))[:MOST_CLASSES]
-    full = max((row.labelled for row in rows), default=0) or 1
-    table = _table("label")
-    for head in ("given", "at the end", *("right", "found") * known):
-        table.add_column(head, justify="right")
-    table.add_column("", style="cyan", no_wrap=True)
-    for k in sorted(largest):
-        row = rows[k]
-        shares = (figure(row.right), figure(row.found)) * known
-        counts = (f"{row.given:,}", f"{row.labelled:,}")
-        table.add_row(_name(row.name), *counts, *shares, bar(row.labelled / full))
-    if len(rows) > len(largest):
-        table.add_row(Text(f"and {len(rows) - len(largest):,} more", style="dim"))
     return table
 
 

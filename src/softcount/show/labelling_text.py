@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -29,7 +30,7 @@ def show(one: Labelling, console: Console) -> None:
     known = one.figures.gold is not None
     console.print(Text(clean(one.title), style="bold"), Text(one.lead), sep="\n")
     console.print(_rounds(one.history))
-    console.print(_classes(one.figures.classes(), known))
+    console.print(class_table(one.figures.classes(), known))
     views = one.figures.views()
     if len(views) > 1:
         console.print(_views(views, known))
@@ -106,7 +107,8 @@ def _rounds(history: History) -> Table:
     return table
 
 
-def _classes(rows: list[ClassRow], known: bool) -> Table:
+def class_table(rows: Sequence[ClassRow], known: bool) -> Table:
+    """How many items each class was given and has; ``known``: and how many rightly."""
     largest = sorted(range(len(rows)), key=lambda k: (-rows[k].labelled, k))[:MOST_CLASSES]
     full = max((row.labelled for row in rows), default=0) or 1
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
