@@ -84,6 +84,9 @@ def test_the_usual_method_is_that_of_the_labels_there_are(
             result.stdout
             == done("adapt", "--source", books, "--target", target, "--method", method).stdout
         )
+    only = file_of(few.parent / "only.tsv", "pos\tred\n\tblue\n")  # of one class: that is little
+    told = done("adapt", "--source", books, "--target", only, "--seed", 2**32).stderr
+    assert f"got one by {USUAL_WITHOUT_LABELS}." in told
 
 
 def test_more_labels_of_the_target_are_learned_from_and_not_printed(

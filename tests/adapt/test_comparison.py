@@ -161,7 +161,7 @@ def test_every_method_by_its_name() -> None:
         None, {"books": books, "pans": pans}, target_labels=2, draws=1, on_result=seen.append
     )
     assert len(found.methods) == 12
-    assert {one.method for one in seen} == {*found.methods} - {CEILING}
+    assert seen == [*found.results]
     assert "EasyAdapt" in str(found)
     assert found.svg().startswith("<svg")
     assert sc.compare(None, {"books": books, "pans": pans}, draws=1).methods[0] == "SourceOnly"
@@ -175,6 +175,8 @@ def test_every_method_by_its_name() -> None:
         ({"pairs": []}, "nothing to compare"),
         ({"target_labels": 41}, "target_labels=41, of 40 items"),
         ({"target_labels": -1}, "target_labels=-1"),
+        ({"target_labels": "2"}, "target_labels='2'"),
+        ({"random_state": None}, "random_state=None"),
         ({"draws": 0}, "draws=0"),
         ({"tune": {"other": {}}}, "tune speaks of 'other'"),
     ],
@@ -213,3 +215,27 @@ def test_pipelines_of_methods() -> None:
         tune={"both": {"net__n_units": [2, 3]}},
     )
     assert tuned.results[0].settings["net__n_units"] in (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("strange", "says"),
+    [
+        ({"y_test": None}, "b: 10 items and 0 labels"),
+        ({"y_test": [1]}, "b: 10 items and 1 labels"),
+        ({"y_test": ["1"] * 10}, "b: no item to learn from has the label '1'"),
+        ({"y_test": [-1] * 10}, "b: some labels are unknown"),
+        ({"y": [0] * 39}, "b: 40 items and 39 labels"),
+    ],
+)
+def test_every_domain_is_looked_at(strange: dict[str, Any], says: str) -> None:
+    data = {"a": domain(1), "b": domain(2)._replace(**strange)}
+    with pytest.raises(sc.DataError, match=says):
+        sc.compare({"spy": Spy()}, data)
+
+
+def test_matrices_whose_rows_cannot_be_picked() -> None:
+    data = {"a": domain(1, tests=False), "b": domain(2, tests=False)}
+    expected = sc.compare([sc.SourceOnly()], data)
+    others = {name: Domain(one.X.tocoo(), one.y) for name, one in data.items()}
+    found = sc.compare([sc.SourceOnly()], others)
+    assert found.table() == expected.table()

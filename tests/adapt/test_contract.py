@@ -98,7 +98,9 @@ def test_without_domains_what_has_no_label_is_the_target() -> None:
         ([1, 0.5], r"0\.5 is no domain"),
         (["books", "ovens"], "'books' is no domain"),
         ([1], "2 items and 1 domains"),
-        ([1, None], "is no domain"),
+        ([1, None], "None is no domain"),
+        ([1, float("nan")], "nan is no domain"),
+        ([[1], [1]], r"domains of shape \(2, 1\)"),
     ],
 )
 def test_domains_are_numbers(domains: list[Any], says: str) -> None:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 import softcount as sc
 from softcount.adapt.prior import drawn_towards
@@ -130,9 +130,9 @@ def test_the_source_has_its_say(K: int) -> None:
 def test_without_a_source_the_prior_is_ridge(K: int) -> None:
     X, y, _, _, target, _ = parts(4, K)
     ours = drawn_towards(np.zeros((1 if K == 2 else K, 13)), X[target], y[target], 0.5)
-    expected = LINEAR.fit(X[target], y[target])  # C = 1 / strength
-    np.testing.assert_allclose(ours[:, :-1], expected.coef_, atol=1e-5)
-    assert drawn_towards(ours, X[target], y[target], 0.5).shape == ours.shape
+    ones = np.hstack([X[target], np.ones((len(target), 1))])
+    plain = LogisticRegression(C=2.0, tol=1e-10, max_iter=10_000, fit_intercept=False)
+    np.testing.assert_allclose(ours, plain.fit(ones, y[target]).coef_, atol=1e-5)  # C = 1/strength
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -140,7 +140,8 @@ def test_without_a_source_the_prior_is_ridge(K: int) -> None:
 def test_the_prior_is_where_the_objective_is_least(K: int, strength: float) -> None:
     X, y, domain, source, target, _ = parts(5, K)
     model = sc.SourcePrior(LINEAR, strength=strength).fit(X, y, domain)
-    centre = LINEAR.fit(X[source], y[source]).coef_
+    own = LINEAR.fit(X[source], y[source])
+    centre, middle = own.coef_.copy(), own.intercept_.copy()
 
     def objective(coef: np.ndarray, intercept: np.ndarray) -> float:
         scores = X[target] @ coef.T + intercept
@@ -148,15 +149,18 @@ def test_the_prior_is_where_the_objective_is_least(K: int, strength: float) -> N
             scores = np.hstack([np.zeros_like(scores), scores])
         log = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         fit = -log[np.arange(len(target)), y[target]].sum()
-        return float(fit + 0.5 * strength * np.sum((coef - centre) ** 2))
+        away = np.sum((coef - centre) ** 2) + np.sum((intercept - middle) ** 2)
+        return float(fit + 0.5 * strength * away)
 
     least, rng = objective(model.coef_, model.intercept_), np.random.default_rng(0)
     for _ in range(40):
         away = 1e-3 * rng.normal(size=model.coef_.shape)
         assert objective(model.coef_ + away, model.intercept_) > least
-        assert objective(model.coef_, model.intercept_ + 1e-2 * rng.normal(size=1)) > least or K > 2
+        aside = 1e-3 * rng.normal(size=model.intercept_.shape)
+        assert objective(model.coef_, model.intercept_ + aside) > least
     far = sc.SourcePrior(LINEAR, strength=1e9).fit(X, y, domain)
     np.testing.assert_allclose(far.coef_, centre, atol=1e-6)
+    np.testing.assert_allclose(far.intercept_, middle, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", SEVERAL)
@@ -202,6 +206,8 @@ def test_a_class_that_a_domain_lacks() -> None:
         shares = method().fit(X, y, domain).predict_proba(X[domain < 0])
         assert shares.shape[1] == 3
     assert (sc.TargetOnly().fit(X, y, domain).predict_proba(X)[:, 2] == 0.0).all()
+    for method in (sc.Merge, sc.Weighted, sc.SourcePrior, sc.EasyAdapt):
+        assert (method().fit(X, y, domain).predict(X[domain > 0]) == 2).any()
     X, y, domain, _ = two_domains(9, K=3)
     y = np.where((domain > 0) & (y == 2), -1, y)  # the source's labels do
     for method in SEVERAL:
@@ -218,7 +224,22 @@ def test_labels_of_one_class_only() -> None:
         with pytest.raises(sc.DataError, match=r"labels of the target, where all labels are 0"):
             method().fit(X, y, domain)
     for method in (sc.SourceOnly, sc.Merge, sc.Weighted, sc.SourcePrior, sc.EasyAdapt):
-        method().fit(X, y, domain)
+        model = method().fit(X, y, domain)
+        assert set(model.predict(X[domain > 0])) == {0, 1}
+    texts, marks = ["good book", "bad book"] * 5 + ["good pan"], [1, 0] * 5 + [1]
+    model = sc.SourcePrior().fit(texts, marks, [1] * 10 + [-1])
+    assert model.predict(["bad book", "good book"]).tolist() == [0, 1]
+
+
+def test_weights_of_pairs_of_classes_are_no_weights_of_classes() -> None:
+    X, y, domain, _ = two_domains(13, K=3)
+    with pytest.raises(sc.DataError, match="pairs of classes"):
+        sc.SourcePrior(SVC(kernel="linear")).fit(X, y, domain)
+    easy = sc.EasyAdapt(SVC(kernel="linear")).fit(X, y, domain)
+    with pytest.raises(sc.DataError, match="pairs of classes"):
+        easy.explain()
+    bare = sc.SourcePrior(LogisticRegression(fit_intercept=False), strength=1e9).fit(X, y, domain)
+    np.testing.assert_allclose(bare.intercept_, 0.0, atol=1e-6)
 
 
 def test_what_is_missing_is_said() -> None:
@@ -234,6 +255,8 @@ def test_what_is_missing_is_said() -> None:
         sc.Weighted(weight=-1).fit(X, y, domain)
     with pytest.raises(sc.LearnerError, match=r"from 0 \(source\) to 1"):
         sc.Interpolation(weight=1.5).fit(X, y, domain)
+    with pytest.raises(sc.LearnerError, match="weight='x'"):
+        sc.Interpolation(weight="x").fit(X, y, domain)  # type: ignore[arg-type]
     with pytest.raises(sc.LearnerError, match="strength"):
         sc.SourcePrior(strength=0.0).fit(X, y, domain)
     X, y, domain, _ = two_domains(11)

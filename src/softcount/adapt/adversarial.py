@@ -78,7 +78,7 @@ class AdversarialNetwork(Adapter):
     λ(t) = λ (2 / (1 + exp(−10 t)) − 1). Several sources are one to the domain head, which tells
     them from the target: they need not be alike among themselves to be of use to it.
 
-    ``reversal``       λ; 0: a plain network, which the target's unlabelled items do not touch
+    ``reversal``       λ; 0: a plain network, which does not care about domains
     ``n_units``        hidden units
     ``learning_rate``  how far a step moves each array, about; rows are scaled to suit it
     ``batch_size``     half of it source, half target

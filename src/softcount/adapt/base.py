@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
@@ -168,10 +169,25 @@ def weights_in(classifier: Any, classes: Array) -> Array:
             f"{type(classifier).__name__} has no weights of words", "take a linear classifier"
         )
     found = classifier.coef_
-    found = np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)
-    if len(classes) == len(classifier.classes_):
+    return by_class(classifier, found.toarray() if sparse.issparse(found) else found, classes)
+
+
+def by_class(classifier: Any, found: Any, classes: Array) -> Array:
+    """What a linear classifier has for each of its classes, as rows for ``classes``, of which it
+    may never have seen some; one row, for the second, where there are two."""
+    found = np.asarray(found, dtype=np.float64)
+    own = len(classifier.classes_)
+    if len(found) == 1 < own - 1:  # no intercepts
+        found = np.repeat(found, own, axis=0)
+    # support vector machines of one class against one have a row for each pair
+    if own > 2 and hasattr(classifier, "decision_function_shape"):
+        raise DataError(
+            f"{type(classifier).__name__} has weights for pairs of classes",
+            "take a classifier that has some for each class, such as LogisticRegression()",
+        )
+    if own == len(classes):
         return found
-    if len(classifier.classes_) == 2:
+    if own == 2:
         found = np.vstack([-found, found]) / 2.0
     weights = np.zeros((len(classes), found.shape[1]))
     weights[np.searchsorted(classes, classifier.classes_)] = found

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from softcount.adapt.baselines import TargetOnly
@@ -20,8 +21,8 @@ from softcount.adapt.folds import domain_folds
 from softcount.adapt.methods import usual_methods
 from softcount.corpus.texts import texts_in
 from softcount.errors import DataError, LearnerError, shown
-from softcount.models.mixture.labels import UNKNOWN
-from softcount.models.settings import check_whole
+from softcount.models.mixture.labels import is_unknown
+from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
 from softcount.weak import tfidf
 from softcount.weak.hard_labels import hard_labels
@@ -135,8 +136,9 @@ def compare(
 ) -> Comparison:
     """How well methods do on several ways from one domain to another.
 
-    ``methods``        by name, or in a list; None: all that can do with the labels there are. One
-                       may be a pipeline of several, such as a projection before a network
+    ``methods``        by name, or in a list; None: all, those that learn from labels of the target
+                       only if there are some. One may be a pipeline of several, such as a
+                       projection before a network
     ``data``           domains by name: (X, y), or (X, y, X_test, y_test), see `Domain`
     ``pairs``          (source, target) by name, a tuple of names for several sources; None: all
     ``target_labels``  how many items of the target show their labels: a number, or a share of
@@ -146,7 +148,7 @@ def compare(
     ``vectorizer``     makes rows of the items; it sees those of source and target, but not those to
                        test on. None: tf-idf of texts, and matrices as they are
     ``tune``           by name of a method, settings to choose from. What is chosen is best on
-                       held-out labels of the target if there are any, else of the source
+                       held-out labels of the target if each class has five, else of the source
     ``ceiling``        whether to show also what all labels of the target could do
     ``on_result``      called with every `Result`
 
@@ -158,24 +160,29 @@ def compare(
     1.0
     """
     check_whole("draws", draws)
-    domains = {name: Domain(*one) for name, one in data.items()}
+    check_whole("random_state", random_state, 0)
+    check_number("target_labels", target_labels, "a share below 1, or a number of items")
+    domains = {name: _checked(name, Domain(*one)) for name, one in data.items()}
     ways = _ways(domains, pairs)
     chosen = _by_name(methods, target_labels > 0)
     strange = sorted(set(tune or {}) - set(chosen))
     if strange:
         raise LearnerError(f"tune speaks of {shown(strange[0])}", f"methods: {', '.join(chosen)}")
     results: list[Result] = []
+
+    def tell(found: Result) -> None:
+        results.append(found)
+        if on_result is not None:
+            on_result(found)
+
     for sources, target in ways:
         for draw in range(draws):
             trial = _Trial(domains, sources, target, target_labels, vectorizer, random_state + draw)
             for name, method in chosen.items():
                 if draw == 0 or trial.is_random or _seeds(method):
-                    found = trial.run(name, method, (tune or {}).get(name), draw)
-                    results.append(found)
-                    if on_result is not None:
-                        on_result(found)
+                    tell(trial.run(name, method, (tune or {}).get(name), draw))
             if ceiling and (draw == 0 or trial.splits):
-                results.append(trial.run_ceiling(draw))
+                tell(trial.run_ceiling(draw))
     return Comparison(results)
 
 
@@ -193,6 +200,33 @@ def _ways(
     if not found:
         raise DataError("there is nothing to compare", "give two domains or more")
     return found
+
+
+def _checked(name: str, one: Domain) -> Domain:
+    """A domain with a known label for each item, and rows that can be picked."""
+    known = set()
+    for X, y in ((one.X, one.y), (one.X_test, one.y_test)):
+        if X is None and y is None:
+            continue
+        n_items, n_labels = (0 if part is None else _length(part) for part in (X, y))
+        if n_items != n_labels:
+            raise DataError(
+                f"{name}: {n_items} items and {n_labels} labels", "give a label for each item"
+            )
+        labels = list(y)
+        if any(is_unknown(label) for label in labels):
+            raise DataError(
+                f"{name}: some labels are unknown", "give all of them: compare hides them itself"
+            )
+        known |= set(labels) if X is one.X else set()
+        if not set(labels) <= known:
+            strange = next(label for label in labels if label not in known)
+            raise DataError(
+                f"{name}: no item to learn from has the label {shown(strange)}, which is tested",
+                "write labels in one way",
+            )
+    picked = [X.tocsr() if sparse.issparse(X) else X for X in (one.X, one.X_test)]
+    return Domain(picked[0], list(one.y), picked[1], one.y_test)
 
 
 def _by_name(
@@ -228,8 +262,6 @@ class _Trial:
         if self.splits:
             home = _halved(home, rng)
         y = hard_labels(home.y, _length(home.X)).numbers
-        if (y == UNKNOWN).any():
-            raise DataError(f"{target}: some labels are unknown", "they are hidden here: give all")
         shown_labels = _drawn(y, target_labels, rng)
         self.is_random = self.splits or 0 < shown_labels.sum() < len(y)
         parts = [domains[name].X for name in sources]
@@ -338,7 +370,7 @@ def _length(X: Any) -> int:
 
 
 def _some(X: Any, rows: Array) -> Any:
-    return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+    return _safe_indexing(X, rows)
 
 
 def _stacked(parts: Sequence[Any]) -> Any:

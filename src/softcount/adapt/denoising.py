@@ -83,6 +83,8 @@ class DenoisingProjection(Projection):
             raise LearnerError(f"corruption={shown(self.corruption)}: must be below 1", hint)
         check_whole("n_layers", self.n_layers)
         check_whole("n_outputs", self.n_outputs)
+        if self.presence not in (None, True, False):
+            raise LearnerError(f"presence={shown(self.presence)}", "True, False, or None: as fits")
         check_number(
             "scale",
             self.scale,
@@ -135,7 +137,7 @@ class DenoisingProjection(Projection):
 
     def word_weights(self, sample_domain: int | None = None) -> Array:
         """(classes, columns): the slope of a class's score along each word, the mean over the items
-        of a domain in fit (of all items, if none was of it).
+        of a domain in fit (None: of all targets; of all items, if none was of it).
 
         That is w_j + D_j / x_j: the weight of the word itself, and what it does by way of h. D_j
         is the slope of the score along the word's presence, and x_j, which presence adds to the
@@ -144,8 +146,9 @@ class DenoisingProjection(Projection):
         check_is_fitted(self, "classes_")
         weights = weights_in(self.classifier_, self.classes_)
         words, new = np.split(weights, [self.n_features_in_], axis=1)
-        domain = self.home() if sample_domain is None else sample_domain
-        X, rows = self._task.X, np.flatnonzero(self._task.domain == domain)
+        task = self._task
+        of_it = task.in_target if sample_domain is None else task.domain == sample_domain
+        X, rows = task.X, np.flatnonzero(of_it)
         X = self._input(X[rows] if len(rows) else X)
         with single_threaded():
             slopes = np.vstack([self._mean_slope(X, row * self._factor) for row in new])

@@ -28,7 +28,8 @@ def domain_folds(
 
     Tested on are labelled items of the sources, or of the targets (``on``), each once; learned
     from is everything else, items without a label too. So a search never looks at labels that it
-    was not given, and with ``on="source"`` at none of the target:
+    was not given, and with ``on="source"`` at none of the target. (It scores all items as if they
+    were of the target, which only `EasyAdapt` minds, unless metadata routing hands domains on.)
 
     ``GridSearchCV(method, settings, cv=domain_folds(y, domains)).fit(X, y, sample_domain=domains)``
 
@@ -39,6 +40,7 @@ def domain_folds(
     if on not in WHERE:
         raise LearnerError(f"on={shown(on)}", f"one of {', '.join(WHERE)}")
     check_whole("n_splits", n_splits, 2)
+    check_whole("random_state", random_state, 0)
     n_items = len(y)
     numbers, domain = hard_labels(y, n_items).numbers, read_domains(sample_domain, n_items)
     rows = np.flatnonzero(((domain > 0) if on == "source" else (domain < 0)) & (numbers != UNKNOWN))
@@ -46,7 +48,7 @@ def domain_folds(
     if len(splits) < n_splits:
         raise DataError(
             f"{n_splits} folds need as many labels of each class in the {on}",
-            f"label more items, or take n_splits={max(len(splits), 2)}",
+            f"label more items{f', or take n_splits={len(splits)}' if splits else ''}",
         )
     return [(np.setdiff1d(np.arange(n_items), test), test) for test in splits]
 
@@ -65,7 +67,7 @@ def _split(rows: Array, numbers: Array, most: int, seed: int) -> list[Array]:
     n = min(most, int(there.min())) if len(there) > 1 else 0
     if n < 2:
         return []
-    deal = StratifiedKFold(n, shuffle=True, random_state=seed)
+    deal = StratifiedKFold(n, shuffle=True, random_state=seed % 2**32)
     return [rows[test] for _, test in deal.split(rows, numbers[rows])]
 
 

@@ -10,6 +10,7 @@ from softcount.adapt.base import Adapter, weights_in
 from softcount.adapt.folds import best_setting, target_folds
 from softcount.adapt.task import Task
 from softcount.errors import LearnerError, shown
+from softcount.models.settings import check_number
 from softcount.types import Array
 
 STEPS = 20
@@ -43,7 +44,10 @@ class Interpolation(Adapter):
 
     def check_settings(self) -> None:
         """Complain of a weight that is no share."""
-        if self.weight is not None and not 0.0 <= self.weight <= 1.0:
+        if self.weight is None:
+            return
+        check_number("weight", self.weight, "None finds one on held-out labels")
+        if self.weight > 1.0:
             raise LearnerError(
                 f"weight={shown(self.weight)}: must be from 0 (source) to 1 (target)",
                 "None finds one on held-out labels",

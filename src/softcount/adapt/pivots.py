@@ -61,7 +61,6 @@ class PivotProjection(Projection):
     [1, 0]
     """
 
-    pivots_: list[str]
     directions_: Array
     singular_values_: Array
 
@@ -105,8 +104,6 @@ class PivotProjection(Projection):
         """Choose pivots, learn to predict them, and keep the main directions of the weights."""
         present = occurrence(task.X)
         pivots = self._chosen(present, task)
-        names = self._reader.feature_names()
-        self.pivots_ = [names[column] for column in pivots]
         self._pivot_columns = pivots
         others = np.setdiff1d(np.arange(task.X.shape[1]), pivots)
         self.directions_ = np.zeros((task.X.shape[1], 0))
@@ -156,6 +153,12 @@ class PivotProjection(Projection):
         return new
 
     # looking inside
+    @property
+    def pivots_(self) -> list[str]:
+        """The pivots by name, the best first."""
+        names = self.feature_names()
+        return [names[column] for column in self._pivot_columns]
+
     def word_weights(self, sample_domain: int | None = None) -> Array:
         """(classes, columns): the weight of a word itself, and what it does by the new features;
         the same in all domains."""

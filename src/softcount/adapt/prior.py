@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 
-from softcount.adapt.base import Adapter, weights_in
+from softcount.adapt.base import Adapter, by_class, weights_in
 from softcount.adapt.folds import best_on_target
 from softcount.adapt.task import Task
 from softcount.models.settings import check_number
@@ -22,9 +22,9 @@ MOST_STEPS = 500
 class SourcePrior(Adapter):
     """Logistic regression of the target's labels, drawn towards the source's weights.
 
-    Minimised by L-BFGS is −Σ log p(y_i | x_i; W, b) + ½ λ ‖W − W_source‖² over the target's
-    labelled items: the mode under a Gaussian prior around the source (Chelba & Acero 2004). The
-    intercepts b are free, as in scikit-learn.
+    Minimised by L-BFGS is −Σ log p(y_i | x_i; W, b) + ½ λ (‖W − W_source‖² + ‖b − b_source‖²) over
+    the target's labelled items: the mode under a Gaussian prior around the source (Chelba & Acero
+    2004). Intercepts are drawn, too, so that labels of one class do not carry everything away.
 
     ``strength``  λ; None: the one, of 0.01 to 3, under which most held-out labels of the target are
                   right; 0.3 if there are too few to hold any out
@@ -78,11 +78,12 @@ class SourcePrior(Adapter):
 
     def _source_weights(self) -> Array:
         """(rows, columns + 1): weights and, last, intercepts of the source."""
-        coef = weights_in(self.source_, self.classes_)
-        intercept = np.ravel(self.source_.intercept_)
-        if len(intercept) != len(coef):  # a class that the source lacks, or no intercept at all
-            intercept = np.zeros(len(coef))
-        return np.column_stack([coef, intercept])
+        return np.column_stack(
+            [
+                weights_in(self.source_, self.classes_),
+                by_class(self.source_, np.reshape(self.source_.intercept_, (-1, 1)), self.classes_),
+            ]
+        )
 
     def shares(self, X: Any, domain: Array) -> Array:
         """p(class | item), the same in all domains."""
@@ -100,8 +101,8 @@ class SourcePrior(Adapter):
 def drawn_towards(start: Array, X: Any, y: Array, strength: float) -> Array:
     """The weights and intercepts of which the objective of `SourcePrior` is least.
 
-    ``start``  (rows, columns + 1): W_source and, last, where intercepts begin. One row is for two
-               classes, the score of the second; else there is a row for each class
+    ``start``  (rows, columns + 1): W_source and, last, b_source. One row is for two classes, the
+               score of the second; else there is a row for each class
 
     >>> start = np.array([[2.0, 0.0]])
     >>> drawn_towards(start, np.array([[1.0]]), np.array([0]), 1e9)[0, 0].round(3)
@@ -111,7 +112,6 @@ def drawn_towards(start: Array, X: Any, y: Array, strength: float) -> Array:
     def loss(flat: Array) -> tuple[float, Array]:
         weights = flat.reshape(start.shape)
         away = weights - start
-        away[:, -1] = 0.0
         value, slope = misfit(scores(weights, X), y)
         gradient = np.column_stack([(X.T @ slope).T, slope.sum(axis=0)])
         total = value + 0.5 * strength * float((away**2).sum())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
 
 from softcount.errors import DataError, shown
 from softcount.models.mixture.labels import UNKNOWN
@@ -121,17 +121,21 @@ def read_domains(sample_domain: Any, n_items: int) -> Array:
     given = np.asarray(sample_domain)
     if given.ndim == 0:
         given = np.full(n_items, given)
-    given = column_or_1d(given)
+    if given.ndim != 1:
+        raise DataError(f"domains of shape {given.shape}", "give one number for each item")
     if len(given) != n_items:
         raise DataError(
             f"inconsistent numbers of samples: {n_items} items and {len(given)} domains",
             "give a domain for each item",
         )
-    numbers: Array | None = given.astype(np.int64) if given.dtype.kind in "iuf" else None
-    if numbers is None or not (numbers == given).all() or (numbers == 0).any():
-        strange = given[0] if numbers is None else given[(numbers != given) | (numbers == 0)][0]
+    strange = next((one for one in given.tolist() if not _is_domain(one)), None)
+    if strange is not None or None in given.tolist():
         raise DataError(
-            f"{shown(strange.item() if hasattr(strange, 'item') else strange)} is no domain",
-            "number them: sources 1, 2, …; targets -1, -2, …",
+            f"{shown(strange)} is no domain", "number them: sources 1, 2, …; targets -1, -2, …"
         )
+    numbers: Array = given.astype(np.int64)
     return numbers
+
+
+def _is_domain(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and value % 1 == 0 and value != 0

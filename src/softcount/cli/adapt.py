@@ -66,8 +66,8 @@ def adapt(
             help="source-only: what is learned in the source, as it is. target-only, merge, "
             "weighted, interpolation, prediction, prior, easyadapt: with labels of the target. "
             "pivots, denoising, adversarial: with its words only, or with labels, too. all: "
-            f"compare them. If not given: {USUAL_WITH_LABELS} if the target has labels, else "
-            f"{USUAL_WITHOUT_LABELS}.",
+            f"compare them. If not given: {USUAL_WITH_LABELS} if the target has labels of two "
+            f"classes, else {USUAL_WITHOUT_LABELS}.",
         ),
     ] = None,
     columns: Annotated[

@@ -55,8 +55,10 @@ NEEDS = {
 
 
 def usual_method(domains: Domains) -> Method:
-    """What labels the lines if nobody says what should."""
-    return USUAL_WITH_LABELS if domains.labels_in("target") else USUAL_WITHOUT_LABELS
+    """What labels the lines if nobody says what should: labels of one class only say little, and
+    would speak for that class everywhere."""
+    enough = len(domains.labels_in("target")) > 1
+    return USUAL_WITH_LABELS if enough else USUAL_WITHOUT_LABELS
 
 
 def possible_methods(domains: Domains) -> list[Method]:
