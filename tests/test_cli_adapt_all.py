@@ -118,10 +118,11 @@ def test_too_few_labels_anywhere(tmp_path: Path) -> None:
 def test_methods_that_cannot_do_are_named(
     books: Path, few: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from softcount.adapt.denoising import DenoisingProjection
     from softcount.adapt.easyadapt import EasyAdapt
     from softcount.errors import DataError
 
-    def learn(self: EasyAdapt, task: object) -> None:
+    def learn(self: object, task: object) -> None:
         raise DataError("it will not", "be patient")
 
     monkeypatch.setattr(EasyAdapt, "learn", learn)
@@ -129,6 +130,7 @@ def test_methods_that_cannot_do_are_named(
     assert "# easyadapt cannot do: it will not" in result.stderr
     assert "easyadapt" not in table(result)
     refused("adapt", "--source", books, "--target", few, message="it will not")
+    monkeypatch.setattr(DenoisingProjection, "learn", learn)
     one = file_of(few.parent / "one.tsv", "pos\tsharp pan\n\tgood knife\n")
     result = done("adapt", "--source", books, "--target", one, "--method", "all")
     assert "# source-only labels the lines" in result.stderr

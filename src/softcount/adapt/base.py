@@ -175,10 +175,10 @@ def weights_in(classifier: Any, classes: Array) -> Array:
 def by_class(classifier: Any, found: Any, classes: Array) -> Array:
     """What a linear classifier has for each of its classes, as rows for ``classes``, of which it
     may never have seen some; one row, for the second, where there are two."""
-    found = np.asarray(found, dtype=np.float64)
+    rows: Array = np.asarray(found, dtype=np.float64)
     own = len(classifier.classes_)
-    if len(found) == 1 < own - 1:  # no intercepts
-        found = np.repeat(found, own, axis=0)
+    if len(rows) == 1 < own - 1:  # no intercepts
+        rows = np.repeat(rows, own, axis=0)
     # support vector machines of one class against one have a row for each pair
     if own > 2 and hasattr(classifier, "decision_function_shape"):
         raise DataError(
@@ -186,9 +186,9 @@ def by_class(classifier: Any, found: Any, classes: Array) -> Array:
             "take a classifier that has some for each class, such as LogisticRegression()",
         )
     if own == len(classes):
-        return found
+        return rows
     if own == 2:
-        found = np.vstack([-found, found]) / 2.0
-    weights = np.zeros((len(classes), found.shape[1]))
-    weights[np.searchsorted(classes, classifier.classes_)] = found
+        rows = np.vstack([-rows, rows]) / 2.0
+    weights = np.zeros((len(classes), rows.shape[1]))
+    weights[np.searchsorted(classes, classifier.classes_)] = rows
     return weights
