@@ -32,7 +32,7 @@ WITHOUT = {
     **usual_methods(target_labels=False),
     "PivotProjection, k=20": sc.PivotProjection(n_components=20),
     "AdversarialNetwork, λ=0": sc.AdversarialNetwork(reversal=0.0),
-    "DenoisingProjection, AdversarialNetwork": Pipeline(
+    "denoising, then network": Pipeline(
         [("denoising", sc.DenoisingProjection()), ("network", sc.AdversarialNetwork())]
     ),
 }
