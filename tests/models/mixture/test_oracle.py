@@ -168,6 +168,21 @@ def test_the_story_of_a_mixture_has_the_same_counts(kind: str, data: Any) -> Non
     assert mine.items == story.items == len(case.counts)
 
 
+CUT = 1e-12
+"""Shares of an item below this are left out of counts (docs/design.md)."""
+
+
+def off(found: dict[Event, float], wanted: dict[Event, float]) -> float:
+    """How far tables are apart, beyond what leaving out small shares does to the words of a class:
+    up to CUT of each item, beside the class's own share of all items."""
+
+    def slack(event: Event) -> float:
+        table, key = event
+        return 2.0 * CUT / max(wanted["weights", key[:1]], CUT) if table == "words" else 0.0
+
+    return max(abs(found[event] - wanted[event]) - slack(event) for event in wanted)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @settings(max_examples=10, deadline=None)
@@ -181,7 +196,7 @@ def test_em_takes_the_steps_of_the_enumerated_story(kind: str, data: Any) -> Non
     result = fit(core, items, learner, init=core.params(tables), keep_params=True)
     for state in result.trace:
         words = state.params["words"].reshape(tables["words"].shape)
-        assert furthest(case.by_event(state.params["weights"], words), weights) <= 1e-9
+        assert off(case.by_event(state.params["weights"], words), weights) <= 1e-9
         counts = enumeration.corpus_counts(tale.corpus, weights)
         weights = enumeration.normalised(counts, weights, weights)
 
