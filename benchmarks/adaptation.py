@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 
 import softcount as sc
 from softcount.adapt.comparison import CEILING, Comparison, Result
-from softcount.adapt.methods import usual_methods
+from softcount.adapt.methods import WITH_TARGET_LABELS, usual_methods
 
 SHARE, DRAWS, SEEDS = 0.05, 5, 3
 PUBLISHED = {
@@ -36,16 +36,7 @@ WITHOUT = {
         [("denoising", sc.DenoisingProjection()), ("network", sc.AdversarialNetwork())]
     ),
 }
-SUPERVISED = (
-    sc.SourceOnly,
-    sc.TargetOnly,
-    sc.Merge,
-    sc.Weighted,
-    sc.Interpolation,
-    sc.PredictionFeature,
-    sc.SourcePrior,
-    sc.EasyAdapt,
-)
+SUPERVISED = (sc.SourceOnly, *WITH_TARGET_LABELS)
 STRICT = LogisticRegression(max_iter=1000)
 """Scikit-learn's own C of 1; that of all methods without a classifier of their own is 3."""
 
@@ -101,7 +92,7 @@ def main() -> None:
         found = sc.compare(
             {
                 **{one.__name__: one() for one in SUPERVISED},
-                **{f"{one.__name__}, C=1": one(STRICT) for one in SUPERVISED},
+                **{f"{one.__name__}, C=1": one(classifier=STRICT) for one in SUPERVISED},
             },
             data,
             vectorizer=weigher(),

@@ -181,9 +181,8 @@ def test_any_linear_classifier(method: Any, classifier: Any) -> None:
     model = method(classifier).fit(X, y, domain)
     shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert (model.predict(X[domain < 0]) == truth[domain < 0]).mean() > (
-        0.0 if method is sc.SourceOnly else 0.4
-    )
+    home = domain > 0 if method is sc.SourceOnly else domain < 0  # where it has learned
+    assert (model.predict(X[home]) == truth[home]).mean() > 0.4
     assert model.word_weights().shape == (3, X.shape[1])
     assert len(model.explain(5).moved) == (0 if method is sc.SourceOnly else 5)
 

@@ -159,6 +159,17 @@ def usual_classifier() -> Any:
     return LogisticRegression(C=USUAL_C, max_iter=MOST_STEPS)
 
 
+def beside(X: Any, new: Array) -> Any:
+    """Words and new features, side by side.
+
+    >>> beside(sparse.csr_matrix([[1.0, 0.0]]), np.array([[2.0]])).toarray()
+    array([[1., 0., 2.]])
+    """
+    if sparse.issparse(X):
+        return sparse.hstack([X, sparse.csr_matrix(new)], format="csr")
+    return np.hstack([X, new])
+
+
 def weights_in(classifier: Any, classes: Array) -> Array:
     """The weights of a linear classifier, a row for each of ``classes``; one row if these are two.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from softcount.adapt.base import Adapter, weights_in
+from softcount.adapt.base import Adapter, beside, weights_in
 from softcount.adapt.task import Task
 from softcount.types import Array
 
@@ -42,12 +41,12 @@ class PredictionFeature(Adapter):
         self.source_ = self.trained(task.X[task.source], task, task.source)
         rows = task.target
         said = self.posterior(self.source_, task.X[rows])
-        self.target_ = self.trained(_beside(task.X[rows], said), task, rows)
+        self.target_ = self.trained(beside(task.X[rows], said), task, rows)
         self._said = said
 
     def shares(self, X: Any, domain: Array) -> Array:
         """p(class | item), as the target's classifier sees it."""
-        return self.posterior(self.target_, _beside(X, self.posterior(self.source_, X)))
+        return self.posterior(self.target_, beside(X, self.posterior(self.source_, X)))
 
     def word_weights(self, sample_domain: int | None = None) -> Array:
         """(classes, columns): a word's own weight, and what it makes the source say.
@@ -64,10 +63,3 @@ class PredictionFeature(Adapter):
         spread = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
         through: Array = own + of_said @ spread @ source
         return through
-
-
-def _beside(X: Any, said: Array) -> Any:
-    """Words and what was said of them, side by side."""
-    if sparse.issparse(X):
-        return sparse.hstack([X, sparse.csr_matrix(said)], format="csr")
-    return np.hstack([X, said])

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.base import Adapter
+from softcount.adapt.base import Adapter, beside
 from softcount.adapt.task import Task
 from softcount.kernels.blas import single_threaded
 from softcount.types import Array
@@ -46,10 +45,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
 
     def represented(self, X: Any) -> Any:
         """Words and new features, side by side."""
-        new = self.projected(X)
-        if not sparse.issparse(X):
-            return np.hstack([X, new])
-        return sparse.hstack([X, sparse.csr_matrix(new)], format="csr")
+        return beside(X, self.projected(X))
 
     def transform(self, X: Any) -> Any:
         """Items as the classifier sees them: their words, and the features found."""

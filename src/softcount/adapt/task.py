@@ -128,10 +128,10 @@ def read_domains(sample_domain: Any, n_items: int) -> Array:
             f"inconsistent numbers of samples: {n_items} items and {len(given)} domains",
             "give a domain for each item",
         )
-    strange = next((one for one in given.tolist() if not _is_domain(one)), None)
-    if strange is not None or None in given.tolist():
+    strange = [one for one in given.tolist() if not _is_domain(one)]
+    if strange:
         raise DataError(
-            f"{shown(strange)} is no domain", "number them: sources 1, 2, …; targets -1, -2, …"
+            f"{shown(strange[0])} is no domain", "number them: sources 1, 2, …; targets -1, -2, …"
         )
     numbers: Array = given.astype(np.int64)
     return numbers
