@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         SparseCategorical,
         StickBreaking,
     )
+    from softcount.interrupt import StoppedWarning
     from softcount.learners import (
         EM,
         Batch,
@@ -226,6 +227,7 @@ _HOME = {
         "held_out",
         "select",
     ),
+    "softcount.interrupt": ("StoppedWarning",),
     "softcount.store": ("load",),
     "softcount.types": ("Fit", "State", "Stats", "Trace"),
     "softcount.verdict": ("Verdict",),
@@ -323,6 +325,7 @@ __all__ = [
     "Stepwise",
     "StickBreaking",
     "StochasticVB",
+    "StoppedWarning",
     "StoreError",
     "StoryError",
     "StoryModel",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from softcount import interrupt
 from softcount._version import __version__
 from softcount.engines.base import Engine, Session
 from softcount.errors import ImpossibleItem, LearnerError, StartError
@@ -51,6 +52,7 @@ def trace(
         return (yield from _Run(model, session, learner, seed, run, theory).states(start))
 
 
+@interrupt.graceful()
 def fit(
     model: Model,
     data: Corpus,
@@ -74,6 +76,9 @@ def fit(
     ``development``  choose the run by the log-likelihood of these data, not by the objective
     ``on_step``      called with every state; a run stops when one of them returns True
     ``keep_params``  keep the parameters of every step in the trace
+
+    The first Ctrl-C ends the run after the step it is in: what it has learned by then is kept, and
+    the verdict says so. A second one leaves at once.
     """
     learner = learner or usual(model)
     if not callable(init) and learner.n_init > 1 and not _runs_differ(learner):
@@ -90,6 +95,8 @@ def fit(
         for number in range(learner.n_init):
             run = _Run(model, session, learner, seed, number, theory)
             results.append(run.drain(init, watchers, keep_params))
+            if interrupt.asked():
+                break
         signature = _signature(model, learner, seed, len(session))
     best = results[_best(model, results, development, engine)]
     return Fit(
@@ -254,6 +261,13 @@ class _Run:
             answers = [watch(state) for watch in watchers]
             if any(_says_stop(answer) for answer in answers):
                 verdict = Verdict.STOPPED
+                break
+            if interrupt.asked():
+                verdict = Verdict.INTERRUPTED
+                interrupt.tell(
+                    f"after {state.step:,} step{'s' * (state.step != 1)}: the parameters of the "
+                    "last one are kept"
+                )
                 break
         return _Result(
             self._params(draws),

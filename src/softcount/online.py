@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softcount import interrupt
 from softcount._version import __version__
 from softcount.engines.base import Engine
 from softcount.errors import LearnerError
@@ -49,6 +50,7 @@ def online(learner: Learner | None) -> tuple[Learner, Stepwise]:
     return chosen, chosen.schedule
 
 
+@interrupt.graceful()
 def learn_more(
     model: Model,
     data: Corpus,
@@ -62,6 +64,7 @@ def learn_more(
     With s the average of an item's counts and s_t that of mini-batch t, s ← (1 − η_t) s + η_t s_t;
     parameters are made from N s, N being the number of items seen so far. At first s is that of all
     data given, as seen from the start. η_t is at most `MOST` times the mini-batch's share of N.
+    After Ctrl-C the rest of the data is left out.
     """
     chosen, steps = online(learner)
     counts, seen, t = dict(progress.counts), progress.items, progress.batches
@@ -78,6 +81,9 @@ def learn_more(
             eta = min(steps.step_size(t), MOST * batch.items / seen)
             counts = {name: (1.0 - eta) * counts[name] + eta * new[name] for name in counts}
             params = _made(model, chosen.m, counts, seen, params, rng)
+            if interrupt.asked():
+                interrupt.tell(f"after {shard + 1:,} of {len(session):,} mini-batches of this call")
+                break
     if chosen.m == "mean_field":
         params = {
             name: family.mean(seen * counts[name], params[name])

@@ -24,10 +24,19 @@ class Verdict(StrEnum):
     )
     FELL = "fell: the objective went down, which this learner must not do; please report it"
     STOPPED = "stopped by a callback"
+    INTERRUPTED = (
+        "stopped by Ctrl-C before it converged: what is kept is where the last whole step led"
+    )
     SAMPLED = "sampled: the chain ran its course; look at the diagnostics before you trust it"
 
     SOLVED = "solved: from moments, in one go; steps of EM from here may still improve it"
 
     @property
     def good(self) -> bool:
-        return self not in (Verdict.OUT_OF_STEPS, Verdict.STUCK, Verdict.CIRCLED, Verdict.FELL)
+        return self not in (
+            Verdict.OUT_OF_STEPS,
+            Verdict.INTERRUPTED,
+            Verdict.STUCK,
+            Verdict.CIRCLED,
+            Verdict.FELL,
+        )

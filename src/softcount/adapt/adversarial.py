@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from softcount import interrupt
 from softcount.adapt.base import Adapter
 from softcount.adapt.network import Network, Optimiser, random_network, slopes
 from softcount.adapt.task import Task
@@ -155,6 +156,7 @@ class AdversarialNetwork(Adapter):
         self._bends = {int(d): 1.0 - (h[task.domain == d] ** 2).mean(0) for d in task.domains}
         self._sizes = {int(d): int((task.domain == d).sum()) for d in task.domains}
 
+    @interrupt.graceful()
     def _train(self, data: _Data, rng: np.random.Generator) -> None:
         net = random_network(rng, data.X.shape[1], self.n_units, data.n_classes)
         optimiser = Optimiser(net, self.learning_rate)
@@ -169,6 +171,10 @@ class AdversarialNetwork(Adapter):
                 best, least, self.network_ = number, loss, net.copy()
             elif number - best >= self.patience:
                 self.verdict_ = Verdict.CONVERGED
+                break
+            if interrupt.asked():
+                self.verdict_ = Verdict.INTERRUPTED
+                interrupt.tell(f"after {number:,} epochs: the best weights by then are kept")
                 break
         self.history_, self.n_epochs_ = Epochs(epochs, best), len(epochs)
 

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C ended, as shells have it: 128 and the number of the signal."""
+
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line.
+
+    A command that the first Ctrl-C made stop learning early has saved and answered all the same;
+    its exit code still says that it was interrupted. The second one leaves at once: threads in the
+    middle of compiled code are not waited for.
+    """
+    from softcount import interrupt
     from softcount.cli.app import app
 
-    app()
+    try:
+        app()
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
+        if not leaving.code and interrupt.times_asked():
+            leaving.code = INTERRUPTED
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,14 @@ from softcount.errors import SoftcountError, StoryError
 @contextmanager
 def readable_errors(model_file: Path | None = None) -> Iterator[None]:
     """Turn errors on purpose, too little memory, and errors of the user's own model file, into one
-    message.
+    message; warnings are said in one line each, without the place in our code.
 
     Anything else is a fault of ours and keeps its traceback, so that it can be reported.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            yield
     except SoftcountError as error:
         _leave(_placed(error, model_file))
     except MemoryError as error:
@@ -31,6 +34,10 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
             raise
         notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
         _leave(f"{where}: {type(error).__name__}: {_said(error)}{notes}")
+
+
+def _say(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"softcount: warning: {message}", err=True)
 
 
 def _placed(error: SoftcountError, model_file: Path | None) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from softcount import interrupt
 from softcount.engines.base import Expect, Shard, tree_sum, without_local
 from softcount.errors import SoftcountError
 from softcount.kernels.blas import single_threaded
@@ -52,6 +53,7 @@ class LocalSession:
         self._threads_inside = threads if threads_inside else 1
         self._threads = 1 if threads_inside else min(threads, len(shards))
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._responsive = interrupt.Responsive()
         self._linear_algebra = ExitStack()
         self._linear_algebra.enter_context(single_threaded())
 
@@ -110,16 +112,17 @@ class LocalSession:
     def _in_order(self, work: Any, which: Sequence[int]) -> Iterator[Stats]:
         """Results in the order of ``which``; only a few are ever ahead of what was asked for."""
         if self._pool is None or len(which) == 1:
-            yield from map(work, which)
+            yield from (self._responsive(work, shard) for shard in which)
             return
         ahead: deque[Future[Stats]] = deque()
         try:
-            for shard in which:
-                ahead.append(self._pool.submit(work, shard))
-                if len(ahead) > 2 * self._threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
+            with interrupt.awaited() as heard:
+                for shard in which:
+                    ahead.append(self._pool.submit(heard(work), shard))
+                    if len(ahead) > 2 * self._threads:
+                        yield interrupt.wait(ahead.popleft())
+                while ahead:
+                    yield interrupt.wait(ahead.popleft())
         finally:  # after an error or Ctrl-C, what has not begun never will
             for future in ahead:
                 future.cancel()

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from softcount import interrupt
 from softcount.errors import DataError, LearnerError, shown
 from softcount.evaluate.likelihood import Random, held_out, split
 
@@ -107,6 +108,7 @@ class Selection:
         return plot(self, ax)
 
 
+@interrupt.graceful()
 def select(
     model: Any,
     data: Any,
@@ -126,6 +128,8 @@ def select(
     ``by``     'bic', 'aic', 'icl', or 'heldout': a second fit, to all items but a ``share`` that
                ``random_state`` draws, the same for every k; how likely that share is decides
     ``on_fit`` called with each `Row` as soon as it is there
+
+    After Ctrl-C the choice is among the numbers that were done by then.
 
     >>> from softcount import MultinomialMixture
     >>> texts = ["a b a b", "b a b a", "c d d c", "d c c d", "e f f e", "f e e f"] * 5
@@ -148,12 +152,16 @@ def select(
     best, least = None, math.inf
     for n in numbers:
         fitted = _with(model, n).fit(data)
+        if interrupt.asked() and rows:  # it was stopped half-way: no match for the others
+            break
         row = _row(fitted, n, data, _foreseen(model, n, data, parts))
         rows.append(row)
         if row.loss(by) < least:
             best, least = fitted, row.loss(by)
         if on_fit is not None:
             on_fit(row)
+        if interrupt.asked():
+            break
     if best is None:
         raise DataError(*_unknown(by, model))
     return Selection(tuple(rows), by, best, n_items)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from softcount import interrupt
 from softcount.types import Array
 
 FEW = 4096
@@ -41,9 +42,7 @@ def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: 
     wanted = np.linspace(0, indptr[-1] - indptr[0], threads * PIECES + 1)[1:-1]
     inner = np.searchsorted(indptr[1:] - indptr[0], wanted, side="right")
     borders = np.unique(np.concatenate(([0], inner, [n])))
-    pending = [_pool(threads).submit(kernel, int(a), int(b), *arrays) for a, b in pairwise(borders)]
-    for future in pending:
-        future.result()
+    _await(lambda a, b: kernel(int(a), int(b), *arrays), list(pairwise(borders)), threads)
 
 
 def even_pieces(work: Array, n: int) -> Array:
@@ -65,5 +64,17 @@ def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
         for piece in range(n):
             work(piece)
         return
-    for future in [_pool(threads).submit(work, piece) for piece in range(n)]:
-        future.result()
+    _await(work, [(piece,) for piece in range(n)], threads)
+
+
+def _await(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], threads: int) -> None:
+    """``work(*piece)`` of all pieces; after an error or Ctrl-C, what has not begun never will."""
+    pending: list[Future[Any]] = []
+    try:
+        with interrupt.awaited() as heard:
+            pending += [_pool(threads).submit(heard(work), *piece) for piece in pieces]
+            for future in pending:
+                interrupt.wait(future)
+    finally:
+        for future in pending:
+            future.cancel()

@@ -8,6 +8,7 @@ from itertools import count
 from typing import ClassVar
 
 from softcount.errors import LearnerError
+from softcount.interrupt import Responsive
 from softcount.learners.base import at_least
 from softcount.learners.named import Gibbs
 from softcount.learners.steps import FreeSampler, Pending, Sampler, Schedule, Step, Tables, Work
@@ -39,10 +40,11 @@ class Collapsed:
                 f"optimise={self.optimise}: this model's priors cannot be learned", "leave it at 0"
             )
         yield _step(work, sampler, tables)
+        responsive = Responsive()
         for sweep in count(1):
             if isinstance(tables.params, Pending):
                 tables.params.expire()
-            sampler.sweep(work.stream("sweep"), work.temper)
+            responsive(sampler.sweep, work.stream("sweep"), work.temper)
             if self.optimise and sweep % self.optimise == 0:
                 assert isinstance(sampler, FreeSampler)
                 sampler.optimise()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
 
+from softcount import interrupt
 from softcount.errors import ImpossibleItem, LearnerError, shown
 from softcount.fit import Corpus, Model, fit
 from softcount.models.settings import check_whole
@@ -140,6 +141,7 @@ class Learnable:
             core, corpus = self.bind(data)
             return self.learn(core, corpus, init, **options)
 
+    @interrupt.graceful()
     def learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
         """Learn from a corpus that is bound already."""
         self._check_settings()

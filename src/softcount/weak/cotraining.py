@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from softcount import interrupt
 from softcount.errors import LearnerError, shown
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN
@@ -131,6 +132,7 @@ class CoTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"prediction={shown(self.prediction)}", f"choose {' or '.join(PREDICTIONS)}"
             )
 
+    @interrupt.graceful()
     def _teach(self, matrices: list[Any], labels: Array) -> Array:
         """All rounds; returns each item's label as a number, −1 where no view gave any."""
         quota = read_quota(self.per_class, self.classes_, labels, len(matrices))
@@ -145,6 +147,10 @@ class CoTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             gifts = self._gifts(matrices, speaks, waiting, quota)
             if not any(len(gift.items) for gift in gifts):
                 self.verdict_ = Verdict.CONVERGED
+                break
+            if interrupt.asked():
+                self.verdict_ = Verdict.INTERRUPTED
+                interrupt.tell(f"after {number:,} rounds: the labels given by then are kept")
                 break
             if number < self.rounds:
                 labels, confidence, giver = settle(gifts, labels, self._views.names)
@@ -161,6 +167,7 @@ class CoTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         heard = np.logical_or.reduce(self._speaks([occurs(matrix) for matrix in matrices]))
         self.silent_ = (given == UNKNOWN) & ~heard
 
+    @interrupt.whole()
     def _fit_views(self, matrices: list[Any], present: list[Any], labels: Array) -> None:
         """Every view's classifier from all that have a label by now."""
         known = np.flatnonzero(labels != UNKNOWN)

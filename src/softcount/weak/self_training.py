@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from softcount import interrupt
 from softcount.errors import LearnerError, shown
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture import NaiveBayes
@@ -120,11 +121,12 @@ class SelfTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "0.75 is scikit-learn's; 0.95 is cautious",
             )
 
+    @interrupt.graceful()
     def _train(self, matrix: Any, given: Array) -> Array:
         """All rounds; returns each item's label as a number, −1 where it got none."""
         labels, seen = given, {_digest(given)}
         self._fit_to(matrix, labels)
-        for _ in range(self.max_rounds):
+        for number in range(self.max_rounds):
             after, confidence = self._round(matrix, given, labels)
             if np.array_equal(after, labels):
                 self.verdict_ = Verdict.CONVERGED
@@ -136,9 +138,14 @@ class SelfTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seen.add(_digest(labels))
             self.history_.record(labels, confidence, WHO)
             self._fit_to(matrix, labels)
+            if interrupt.asked():
+                self.verdict_ = Verdict.INTERRUPTED
+                interrupt.tell(f"after {number + 1:,} rounds: the labels given by then are kept")
+                return labels
         self.verdict_ = Verdict.OUT_OF_STEPS
         return labels
 
+    @interrupt.whole()
     def _fit_to(self, matrix: Any, labels: Array) -> None:
         known = np.flatnonzero(labels != UNKNOWN)
         own = NaiveBayes(length=100) if self.classifier is None else own_copy(self.classifier)

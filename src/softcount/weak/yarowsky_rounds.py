@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from softcount import interrupt
 from softcount.models.mixture.labels import UNKNOWN
 from softcount.types import Array
 from softcount.weak.decision_list import Rules, Tally, learn
@@ -71,6 +72,7 @@ class Bootstrap:
     def n_features(self) -> int:
         return len(self.seeds.label)
 
+    @interrupt.graceful()
     def run(self, max_rounds: int, record: Callable[[Labelled], None]) -> Rules:
         """Rounds until nothing changes, then a list of all rules that the last labels teach.
 
@@ -90,6 +92,9 @@ class Bootstrap:
             if not left_out and (not changed or state in seen):  # a circle has no end
                 break
             seen.add(state)
+            if interrupt.asked():
+                interrupt.tell(f"after {number:,} rounds: the rules learned by then are kept")
+                break
         if max_rounds == 0:
             return self.seeds
         everything, _ = learn(tallies[0].of(found.labels), self.caution.smoothing)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount import interrupt
 from softcount.corpus.bitext import Side
 from softcount.errors import DataError, LearnerError
 from softcount.kernels import alignment_gibbs as kernel
@@ -219,7 +220,8 @@ def sampled(
     """Marginal probabilities of all links, from the last ``kept`` sweeps of several chains.
 
     A chain soon gets stuck, each in another place: many short ones see more than a long one.
-    ``settings`` are those of `CollapsedAligner`; when ``stopped`` says so the rest is left undone.
+    ``settings`` are those of `CollapsedAligner`. When ``stopped`` says so, the chain that is under
+    way keeps its next sweep, if it has kept none yet, and the rest is left undone.
 
     >>> from softcount.corpus.bitext import bitext
     >>> from softcount.models.alignment.shards import Pairs
@@ -237,17 +239,30 @@ def sampled(
     links = np.zeros(pairs.n_links, np.float32)
     means: dict[str, Array] = {}
     log_joint = 0.0
+    n_chains = n_kept = 0
+    stopping = False
     for chain in np.random.SeedSequence(seed).spawn(chains):
         first, *streams = chain.generate_state(sweeps + 1, np.uint64).tolist()
         aligner = CollapsedAligner(pairs, seed=first, **settings)
+        own = 0
         for n, stream in enumerate(streams):
-            if stopped is not None and stopped():
+            interrupt.check()
+            stopping = stopped is not None and stopped()
+            if stopping and own:
                 break
-            aligner.sweep(stream, into=links if n >= sweeps - kept else None)
+            keeps = stopping or n >= sweeps - kept
+            aligner.sweep(stream, into=links if keeps else None)
+            own += keeps
+        n_chains, n_kept = n_chains + 1, n_kept + own
         for name, values in aligner.means().items():
             means[name] = means.get(name, 0.0) + values / chains
         log_joint += aligner.log_joint() / chains
-    links /= chains * kept
+        if stopping:
+            break
+    links /= n_kept
+    if n_chains < chains:
+        means = {name: values * (chains / n_chains) for name, values in means.items()}
+        log_joint *= chains / n_chains
     return Sampled(links, means, log_joint)
 
 

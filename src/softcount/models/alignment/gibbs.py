@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from threading import Event
 from typing import Any, Self, Unpack
 
 import numpy as np
 
+from softcount import interrupt
 from softcount._version import __version__
 from softcount.errors import LearnerError, shown
 from softcount.kernels.pool import in_turn
@@ -140,6 +140,7 @@ class GibbsAligner(Knowledge, Sampling):
         if self.kept > self.sweeps:
             raise LearnerError(f"kept={self.kept} of {self.sweeps} sweeps", "keep no more than all")
 
+    @interrupt.graceful()
     def learn(
         self, core: AgreementCore, corpus: TwoWayPairs, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
@@ -165,6 +166,7 @@ class GibbsAligner(Knowledge, Sampling):
         prior = self.prior if told.counts is None else self.prior + told.counts
         return prior if told.mask is None else np.where(told.mask, prior, LEAST)
 
+    @interrupt.graceful()
     def _sample(
         self,
         core: AgreementCore,
@@ -177,18 +179,17 @@ class GibbsAligner(Knowledge, Sampling):
         both = (corpus.forward, corpus.backward)
         indexed = [_indexed(pairs) for pairs in both]
         found: dict[int, Sampled] = {}
-        stop = Event()
 
         def work(way: int) -> None:
             settings = {"alpha": priors[way], "null": self.p_null, "table": tables[way]}
             runs = {"chains": self.chains, "sweeps": self.sweeps, "kept": self.kept}
             seed = seeds[way]
-            found[way] = sampled(indexed[way], seed=seed, stopped=stop.is_set, **runs, **settings)
+            stopped = interrupt.asked
+            found[way] = sampled(indexed[way], seed=seed, stopped=stopped, **runs, **settings)
 
-        try:
-            in_turn(work, 2, min(self.threads, 2))
-        finally:  # after Ctrl-C no thread goes on
-            stop.set()
+        in_turn(work, 2, min(self.threads, 2))
+        if interrupt.asked():
+            interrupt.tell("before all chains had run their course: the links drawn last are kept")
         params = {
             name + table: values
             for number, (name, way) in enumerate(self._named())
@@ -210,7 +211,8 @@ class GibbsAligner(Knowledge, Sampling):
         watchers = options.get("on_step", ())
         for watch in (watchers,) if callable(watchers) else watchers:
             watch(state)
-        trace = Trace((replace(state, params={}),), Verdict.SAMPLED)
+        verdict = Verdict.INTERRUPTED if interrupt.asked() else Verdict.SAMPLED
+        trace = Trace((replace(state, params={}),), verdict)
         dials = f"chains={self.chains}, sweeps={self.sweeps}, kept={self.kept}, prior={self.prior}"
         line = f"softcount {__version__} · GibbsAligner({dials}) · seed {self._seed()}"
         return Fit(params, trace, (trace,), line)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount import interrupt
 from softcount.kernels import chart_trees, inside_outside
 from softcount.kernels.inside_outside import Tally, Text
 from softcount.kernels.packs import padded
@@ -102,6 +104,8 @@ def bounds_of(shard: Shard) -> Array:
     return even_pieces(np.diff(shard.text.indptr)[shard.order].astype(float) ** 3, PIECES)
 
 
-def batches(first: int, last: int) -> list[tuple[int, int]]:
-    """Of some sentences, those that are gone through together."""
-    return [(n, min(n + TOGETHER, last)) for n in range(first, last, TOGETHER)]
+def batches(first: int, last: int, together: int = TOGETHER) -> Iterator[tuple[int, int]]:
+    """Of some sentences, those that are gone through together; ends if nobody waits any more."""
+    for n in range(first, last, together):
+        interrupt.check()
+        yield n, min(n + together, last)

@@ -14,6 +14,7 @@ from softcount.kernels.rule_outside import nodes
 from softcount.kernels.rule_trees import traced
 from softcount.models.grammar.binarised import Binarised
 from softcount.models.grammar.coarse import coarse_of
+from softcount.models.grammar.passes import batches
 from softcount.types import Array
 
 PIECES = 16
@@ -68,7 +69,8 @@ def expected(
     def piece(number: int) -> None:
         found[number] = own.tally(logs, words)
         about = (some, grammar, words, weights, found[number], counting, coarse)
-        gone_through(bounds[number], bounds[number + 1], *about)
+        for first, last in batches(bounds[number], bounds[number + 1]):
+            gone_through(first, last, *about)
 
     in_turn(piece, len(bounds) - 1, threads)
     total = found[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 
-from softcount import store
+from softcount import interrupt, store
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
 from softcount.models.base import FitOptions, all_or_nothing
@@ -74,6 +74,7 @@ class NaiveBayesCV(NaiveBayes):
         self.unlabelled_weights = unlabelled_weights
         self.cv = cv
 
+    @interrupt.graceful()
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
         X: Any,
@@ -108,11 +109,14 @@ class NaiveBayesCV(NaiveBayes):
         if not splits:
             return {}, self.unlabelled_weight
         weights = np.ones(len(bags)) if given is None else given
-        accuracies = {
-            weight: self._accuracies(weight, bags.matrix, labels, weights, splits)
-            for weight in sorted(map(float, self.unlabelled_weights))
-        }
-        if not all(len(found) for found in accuracies.values()):  # nothing labelled has weight
+        accuracies: dict[float, Array] = {}
+        for weight in sorted(map(float, self.unlabelled_weights)):
+            found = self._accuracies(weight, bags.matrix, labels, weights, splits)
+            if interrupt.asked():  # its fits were cut short: choose among those before it
+                break
+            accuracies[weight] = found
+        # nothing labelled has weight, or Ctrl-C came before anything was tried
+        if not accuracies or not all(len(found) for found in accuracies.values()):
             return {}, self.unlabelled_weight
         means = {weight: float(found.mean()) for weight, found in accuracies.items()}
         return means, _largest_of_the_best(accuracies)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 from sklearn.base import clone
 
+from softcount import interrupt
 from softcount.families import StickBreaking
 from softcount.families.base import Family
 from softcount.families.gaussian import NIW
@@ -44,6 +45,7 @@ class _Process(Clusterer):
         offered = super().starts()  # type: ignore[safe-super]  # the other base class has them
         return {name: _largest_first(start) for name, start in offered.items()}
 
+    @interrupt.graceful()
     def learn(
         self, core: MixtureCore, corpus: Items, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
@@ -57,7 +59,7 @@ class _Process(Clusterer):
         single = self._one_class(corpus)
         # from here on the start is known: there is nothing to try several times
         once = self.learner and replace(self.learner, n_init=1)
-        while self.verdict_ is not Verdict.STOPPED:
+        while self.verdict_ is not Verdict.STOPPED and not interrupt.asked():
             shares = joined(core, single, corpus, self._posterior(corpus.x))
             if shares is None:
                 break
