@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +17,7 @@ from softcount.adapt.task import Task, read_domains, read_task
 from softcount.errors import DataError
 from softcount.kernels.blas import single_threaded
 from softcount.models.learnable import all_or_nothing
+from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.settings import check_whole
 from softcount.types import Array
 from softcount.weak import tfidf
@@ -28,7 +29,7 @@ USUAL_C = 3.0
 MOST_STEPS = 1000
 
 
-class Adapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Adapter(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
     """A classifier for a target domain, learned mostly elsewhere.
 
     A subclass offers `learn` and `shares`, and `word_weights` if it is linear in the words.

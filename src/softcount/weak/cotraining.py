@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount import interrupt
 from softcount.errors import LearnerError, shown
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN
+from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.settings import check_whole, generator
 from softcount.types import Array
 from softcount.verdict import Verdict
@@ -26,7 +27,7 @@ from softcount.weak.reader import columns_in, occurs, shares_columns
 from softcount.weak.views import Views, each_of
 
 
-class CoTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CoTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
     """Co-training of classifiers that look at different sides of the same items.
 
     In every round each view's classifier learns from all items that have a label by now, and gives

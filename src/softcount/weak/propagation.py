@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount import store
@@ -17,6 +17,7 @@ from softcount.errors import LearnerError, shown
 from softcount.kernels.pool import usable_cpus
 from softcount.models.base import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
+from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
 from softcount.weak import propagation_files
@@ -41,7 +42,7 @@ class UnreachedWarning(UserWarning):
         self.items = items
 
 
-class LabelPropagation(ClassifierMixin, ReadsRows, BaseEstimator):  # type: ignore[misc]
+class LabelPropagation(ScoresLabelled, ReadsRows, BaseEstimator):  # type: ignore[misc]
     """Labels spread along a graph of the nearest items, until each item has the weighted mean of
     its neighbours' labels (Zhu & Ghahramani 2002; Zhu, Ghahramani & Lafferty 2003).
 

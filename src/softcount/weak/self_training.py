@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount import interrupt
@@ -15,6 +15,7 @@ from softcount.errors import LearnerError, shown
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture import NaiveBayes
 from softcount.models.mixture.labels import UNKNOWN
+from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.settings import check_whole
 from softcount.types import Array
 from softcount.verdict import Verdict
@@ -28,7 +29,7 @@ WHO = "classifier"
 """How the history calls the one view there is."""
 
 
-class SelfTraining(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SelfTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
     """A classifier that is fitted again and again to labels that it has given itself.
 
     As it stands, every round gives *each* unlabelled item its likeliest class and fits the

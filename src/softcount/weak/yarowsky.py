@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError, LearnerError, shown
 from softcount.models.base import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
+from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.reading import ReadsWords
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
@@ -26,7 +27,7 @@ from softcount.weak.yarowsky_rounds import DOCUMENT, GIVEN, NOBODY, Bootstrap, C
 VARIANTS = ("plain", "cautious", "propagating", "propagating-cautious")
 
 
-class Yarowsky(ClassifierMixin, ReadsWords, BaseEstimator):  # type: ignore[misc]
+class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
     """Learns a decision list from a few rules and many unlabelled items (Yarowsky 1995).
 
     A rule says that items with a certain feature have a certain label. Each round the rules label

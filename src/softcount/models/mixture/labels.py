@@ -68,7 +68,7 @@ def read_labels(y: Any, n_items: int) -> Labels:
         return _read_shares(given, n_items)
     given = column_or_1d(given, warn=True)
     _demand_length(len(given), n_items)
-    unknown = np.array([is_unknown(label) for label in given], dtype=bool)
+    unknown = which_unknown(given)
     if unknown.all():
         raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
     labelled = of_one_kind(given[~unknown])
@@ -93,6 +93,24 @@ def _as_array(y: Any) -> Array:
             "give None where a label is unknown, or a list instead of an array",
         )
     return np.asarray(y, dtype=object)
+
+
+def which_unknown(given: Array) -> Array:
+    """Whether each of some labels says nothing."""
+    return np.array([is_unknown(label) for label in given], dtype=bool)
+
+
+def labels_and_gaps(y: Any) -> tuple[Array, Array]:
+    """Labels of one kind, for the items that have one, and whether each item has none.
+
+    >>> labels_and_gaps(["b", None, "a"])
+    (array(['b', 'a'], dtype='<U1'), array([False,  True, False]))
+    """
+    if isinstance(y, np.ndarray) and y.dtype.kind in "US":  # all are texts: a '-1' is a class
+        return column_or_1d(y, warn=True), np.zeros(len(y), dtype=bool)
+    given = column_or_1d(_as_array(y), warn=True)
+    unknown = which_unknown(given)
+    return of_one_kind(given[~unknown]), unknown
 
 
 def is_unknown(label: Any) -> bool:

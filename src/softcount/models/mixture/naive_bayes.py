@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from softcount import store
 from softcount.corpus.bags import Bags
@@ -17,6 +16,7 @@ from softcount.models.base import FitOptions, all_or_nothing
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
+from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.mixture.word_core import WordCore
 from softcount.models.mixture.words import WordMixture
 from softcount.models.settings import check_number, check_whole
@@ -31,7 +31,7 @@ class CollapseWarning(UserWarning):
     """Unlabelled documents were drawn into few of the classes: do not trust the result."""
 
 
-class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
+class NaiveBayes(ScoresLabelled, WordMixture):
     """Naive Bayes for documents with labels, with few labels, or several components a class.
 
     Labelled documents are kept to their class; the classes of the others are hidden, and are filled
@@ -48,10 +48,9 @@ class NaiveBayes(ClassifierMixin, WordMixture):  # type: ignore[misc]
     Labels are −1 (or None) where unknown; a matrix of shares (items × classes) gives soft labels.
     Afterwards ``transduction_`` has a label for every document learned from.
 
-    `NaiveBayesCV` chooses λ. For other settings take scikit-learn's `GridSearchCV`, and keep the
-    unlabelled documents out of its test folds, where −1 would count as an error. For its
-    `PredefinedSplit` −1 means just that: ``cv=PredefinedSplit(np.where(y == -1, -1, fold))``, with
-    ``fold`` numbers such as ``np.arange(len(y)) % 5`` (shuffled, if the documents are sorted).
+    `NaiveBayesCV` chooses λ. For other settings take scikit-learn's `GridSearchCV`, with folds that
+    test on labelled documents and learn from unlabelled ones every time:
+    ``GridSearchCV(NaiveBayes(), settings, cv=SemiSupervisedKFold(5)).fit(X, y)``.
 
     >>> texts = ["good fine", "bad awful", "good good great", "awful bad dreadful"]
     >>> model = NaiveBayes().fit(texts, ["+", "-", None, None])
