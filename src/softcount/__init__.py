@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from softcount.models.alignment.symmetrise import symmetrise
     from softcount.models.annotators import Annotators, SwitchWarning, majority_vote
     from softcount.models.grammar import PCFG
+    from softcount.models.ignored import IgnoredLabelsWarning
     from softcount.models.language import LanguageModel
     from softcount.models.mixture import (
         CollapseWarning,
@@ -140,6 +141,7 @@ _HOME = {
     "softcount.adapt.prediction": ("PredictionFeature",),
     "softcount.adapt.prior": ("SourcePrior",),
     "softcount.models.translate": ("Translator",),
+    "softcount.models.ignored": ("IgnoredLabelsWarning",),
     "softcount.models.language": ("LanguageModel",),
     "softcount.models.alignment.symmetrise": ("symmetrise",),
     "softcount.models.alignment.phrases": (
@@ -293,6 +295,7 @@ __all__ = [
     "HMMAligner",
     "HardEM",
     "HeldOut",
+    "IgnoredLabelsWarning",
     "ImpossibleItem",
     "Incremental",
     "IncrementalEM",

@@ -19,6 +19,7 @@ X, _ = plain_topics.documents()
 TEXTS = ["cup goal team", "goal team match", "oil price", "market price oil"] * 5
 
 
+@pytest.mark.filterwarnings("ignore::softcount.IgnoredLabelsWarning")  # checks give y to everyone
 @parametrize_with_checks(MODELS)
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

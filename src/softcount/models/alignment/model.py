@@ -56,13 +56,12 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
     def fit(  # type: ignore[override]  # known links come with the pairs
         self,
         pairs: Any,
-        y: Any = None,
-        *,
         links: Sequence[Any] | None = None,
+        *,
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from sentence pairs; ``y`` is ignored.
+        """Learn from sentence pairs, and from what links are known.
 
         ``pairs``  a `Bitext`, or what `softcount.corpus.bitext.bitext` takes: "source ||| target"
                    texts, or (source, target) tuples
@@ -202,7 +201,7 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         now = self.core_.expect(self.raw_params_, self._corpus.everything, How()).counts
         return past_of(now, self._before)
 
-    def partial_fit(self, pairs: Any, y: Any = None, *, links: Sequence[Any] | None = None) -> Self:
+    def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
         """Learn from more pairs; see `fit` for ``links``.
 
         What was learned from pairs before stays as counts, which are added to those of the new

@@ -72,9 +72,8 @@ class TwoWays(Aligning, StoredAligner, Learnable):
     def fit(  # type: ignore[override]  # known links come with the pairs
         self,
         pairs: Any,
-        y: Any = None,
-        *,
         links: Sequence[Any] | None = None,
+        *,
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
@@ -121,7 +120,7 @@ class TwoWays(Aligning, StoredAligner, Learnable):
             way.signature_, way._corpus, way._before = found.signature, pairs, None
         self._corpus, self.n_iter_ = corpus, found.trace[-1].step
 
-    def partial_fit(self, pairs: Any, y: Any = None, *, links: Sequence[Any] | None = None) -> Self:
+    def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
         """Learn from more pairs; see `IBM1.partial_fit`."""
         if not hasattr(self, "raw_params_"):
             return self.fit(pairs, links=links)

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from softcount import store
 from softcount.errors import DataError
 from softcount.kernels.ngrams import Automaton, after, log_probs
+from softcount.models.ignored import warn_of_ignored
 from softcount.models.language import files
 from softcount.models.language.kneser_ney import discounts_by_level, given_discounts, smoothed
 from softcount.models.language.ngrams import NGrams, count_ngrams
@@ -59,7 +60,8 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
         self.discount = discount
 
     def fit(self, sentences: Any, y: Any = None) -> Self:
-        """Count the n-grams of sentences (texts or lists of words)."""
+        """Count the n-grams of sentences (texts or lists of words); ``y`` is not looked at."""
+        warn_of_ignored(self, y, "To tell classes apart by it, learn one for each class")
         check_whole("order", self.order, 1, "3 for trigrams")
         wanted = None if self.discount is None else given_discounts(self.discount, self.order)
         words, tokens, borders = numbered(sentences)

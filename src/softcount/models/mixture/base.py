@@ -15,6 +15,7 @@ from softcount.errors import DataError, LearnerError, StoreError
 from softcount.kernels.posterior import soft
 from softcount.models import files
 from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.models.ignored import warn_of_ignored
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items, Known, Observations
 from softcount.models.settings import check_whole
@@ -171,6 +172,10 @@ class Clusterer(
     """A mixture learned without labels."""
 
     n_components: int
+    for_labels = (
+        "NaiveBayes learns from documents of which some have a label (-1 where it is unknown)"
+    )
+    """What learns from labels, where this does not."""
 
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
@@ -181,16 +186,21 @@ class Clusterer(
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from documents or points; ``y`` is not looked at.
+        """Learn from documents or points; ``y`` is not looked at, and warned of if there is any.
 
         ``sample_weight``  how much each item counts
         ``init``           start values, instead of what the model was made with
 
         For the other options see `softcount.models.base.FitOptions`.
         """
+        warn_of_ignored(self, y, self.for_labels)
         with all_or_nothing(self):
             core, corpus = self.bind(X, sample_weight)
             return self.learn(core, corpus, init, **options)
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """Learn, and give what `transform` gives; in a pipeline ``y`` is for a later step."""
+        return self.fit(X, **options).transform(X)
 
     def bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
         """The core and the corpus."""
@@ -214,7 +224,8 @@ class Clusterer(
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Learn, and give each item's likeliest class."""
-        labels: Array = self.fit(X, y, sample_weight).labels_
+        warn_of_ignored(self, y, self.for_labels)
+        labels: Array = self.fit(X, None, sample_weight).labels_
         return labels
 
     def predict_proba(self, X: Any) -> Array:

@@ -43,6 +43,7 @@ class PointMixture(Clusterer):
     """
 
     offset_: Array
+    for_labels = "LabelPropagation learns from points of which some have a label (-1: unknown)"
 
     def observe(self, X: Any, *, first: bool) -> Points:
         if texts_in(X):

@@ -13,11 +13,17 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from softcount.errors import DataError
+from softcount.models.folded import is_later_fold
 from softcount.models.mixture.labels import labels_and_gaps
 from softcount.types import Array
 
 NO_LABELS = "no item has a label: there is nothing to be right or wrong about"
 HINT = "score items whose labels are known; SemiSupervisedKFold deals only such into test folds"
+LEFT_OUT = (
+    "items without a label are left out of the score. In a search or a cross-validation, take "
+    "cv=softcount.SemiSupervisedKFold(): it tests on labelled items only, and learns from all "
+    "unlabelled ones every time"
+)
 
 
 class UnlabelledWarning(UserWarning):
@@ -47,14 +53,8 @@ class ScoresLabelled(ClassifierMixin):  # type: ignore[misc]
         labels, rows = split_off(y)
         if rows is None:
             return float(super().score(X, y, sample_weight))
-        # the text is always the same: of a search with many folds Python then prints it once
-        warnings.warn(
-            "items without a label are left out of the score. In a search or a cross-validation, "
-            "take cv=softcount.SemiSupervisedKFold(): it tests on labelled items only, and learns "
-            "from all unlabelled ones every time",
-            UnlabelledWarning,
-            stacklevel=2,
-        )
+        if not is_later_fold():
+            warnings.warn(LEFT_OUT, UnlabelledWarning, stacklevel=2)
         found = np.asarray(self.predict(X))
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         check_consistent_length(y, found)

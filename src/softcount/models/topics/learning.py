@@ -17,6 +17,7 @@ from softcount.families.columns import Columns
 from softcount.job import open_session
 from softcount.models import files
 from softcount.models.base import Estimator, FitOptions, all_or_nothing, naming
+from softcount.models.ignored import warn_of_ignored
 from softcount.models.reading import ReadsWords
 from softcount.models.settings import check_whole
 from softcount.models.stored import AGAIN, numbers
@@ -41,6 +42,7 @@ FEW, FEW_SCOUTS = 2000, 3
 """Starts are tried for so few documents; more are much alike, and one is warmed up."""
 
 PRECISIONS = ("float64", "float32")
+FOR_LABELS = "What is known of documents' topics is given as labels= (-1 where nothing is known)"
 PRIORS = "use LDA, with a doc_prior and a word_prior above 0, or EM()"
 
 
@@ -92,12 +94,13 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     ) -> Self:
         """Learn from documents: texts, lists of words, counts, or an `Archive`.
 
-        ``y``       is not looked at: in a pipeline it may be something else
+        ``y``       is not looked at, and warned of if there is any: topics are no classes
         ``labels``  what is known of each document's topics: a topic, -1 for nothing, or a list of
                     the topics that it may have
 
         For the other options see `softcount.models.base.FitOptions`.
         """
+        warn_of_ignored(self, y, FOR_LABELS)
         with all_or_nothing(self):
             self._forget()
             core, corpus = self.bind(X, labels)
@@ -242,6 +245,7 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         Give a ``vectorizer`` that knows its words to have all. A model that was fitted or loaded
         goes on from there. After a call ``documents_`` are the documents of that call.
         """
+        warn_of_ignored(self, y, FOR_LABELS)
         with all_or_nothing(self):
             progress, core, corpus = self._continued(X, labels)
             seed = self._seed()

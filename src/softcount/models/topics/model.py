@@ -54,8 +54,11 @@ class TopicModel(
         return self._folded(self._corpus(X, None, first=False))[0]
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
-        """Learn, and give p(topic | document) of what was learned from."""
-        return self.fit(X, y, **options).documents_
+        """Learn, and give p(topic | document) of what was learned from.
+
+        ``y`` is not looked at: in a pipeline it is for a later step. For options see `fit`.
+        """
+        return self.fit(X, **options).documents_
 
     # what it finds
     def index(self, X: Any) -> Self:
