@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -13,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from softcount import interrupt
 from softcount.errors import LearnerError, shown
 from softcount.models.learnable import all_or_nothing
-from softcount.models.mixture import NaiveBayes
-from softcount.models.mixture.labels import UNKNOWN
+from softcount.models.mixture import CollapseWarning, NaiveBayes
+from softcount.models.mixture.collapse import has_collapsed, labels_by_class
+from softcount.models.mixture.labels import UNKNOWN, Labels
 from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.settings import check_whole
 from softcount.types import Array
@@ -104,7 +106,26 @@ class SelfTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
                 found = found.copy()
                 found[unlabelled] = posterior(self.estimator_, matrix[unlabelled]).argmax(axis=1)
             self.transduction_ = self.classes_[found]
+        self._warn_of_collapse(found, labels)
         return self
+
+    def _warn_of_collapse(self, found: Array, given: Labels) -> None:
+        """Tell of labels that were given to one class alone, or to few, as `NaiveBayes` does."""
+        free, K = found[given.numbers == UNKNOWN], len(self.classes_)
+        if len(free) < 2 * K:
+            return
+        shares, counts = np.bincount(free, minlength=K) / len(free), labels_by_class(given)
+        if has_collapsed(shares, len(free), counts):
+            largest = int(shares.argmax())
+            warnings.warn(
+                f"{shares[largest]:.0%} of the unlabelled items were given the label "
+                f"{shown(self.classes_.tolist()[largest])}, which "
+                f"{counts[largest] / counts.sum():.0%} of the labels are: self-training has "
+                "collapsed. Try per_class, which labels so many of each class in a round, "
+                "another classifier, or LabelPropagation",
+                CollapseWarning,
+                stacklevel=3,
+            )
 
     def _check_settings(self) -> None:
         check_whole("max_rounds", self.max_rounds, 0, "0 learns from the given labels alone")

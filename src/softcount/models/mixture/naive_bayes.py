@@ -13,9 +13,10 @@ from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
 from softcount.models.base import FitOptions, all_or_nothing
+from softcount.models.mixture.collapse import has_collapsed, labels_by_class
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items
-from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
+from softcount.models.mixture.labels import UNKNOWN, read_labels
 from softcount.models.mixture.scoring import ScoresLabelled
 from softcount.models.mixture.word_core import WordCore
 from softcount.models.mixture.words import WordMixture
@@ -186,10 +187,10 @@ class NaiveBayes(ScoresLabelled, WordMixture):
         if free.sum() < 2 * len(self.classes_):
             return
         found = self._class_shares(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
-        labelled = _class_weights(self._labels)
-        if _effective(found) >= _effective(labelled) / 2.0:
+        counts = labels_by_class(self._labels)
+        if not has_collapsed(found, int(free.sum()), counts):
             return
-        largest = int(found.argmax())
+        labelled, largest = counts / counts.sum(), int(found.argmax())
         name = self.classes_.tolist()[largest]
         warnings.warn(
             f"{found[largest]:.0%} of the unlabelled documents were drawn into the class {name!r}, "
@@ -268,19 +269,3 @@ def read_classes(given: Any, kind: str) -> Array:
     if classes.tolist() != given or not np.array_equal(np.unique(classes), classes):
         raise DataError("the classes are not in order, or some are the same")
     return classes
-
-
-def _class_weights(labels: Labels) -> Array:
-    """Which part of what is labelled belongs to each class."""
-    counts = np.bincount(labels.numbers[labels.numbers != UNKNOWN], minlength=len(labels.classes))
-    total = counts.astype(float)
-    if labels.shares is not None:
-        total += np.nansum(labels.shares, axis=0)
-    shares: Array = total / total.sum()
-    return shares
-
-
-def _effective(shares: Array) -> float:
-    """How many equally common classes would be as varied: exp of the entropy."""
-    some = shares[shares > 0.0]
-    return float(np.exp(-np.sum(some * np.log(some))))
