@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,20 +119,27 @@ def test_a_saved_model_tags_the_same(text: Path, words: Path, tmp_path: Path) ->
     assert done("tag", "--load", kept, stdin="").stdout == ""
 
 
-def test_what_cannot_be_has_no_states(text: Path, words: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_has_states_and_is_named(text: Path, words: Path, tmp_path: Path) -> None:
     kept, page = tmp_path / "kept", tmp_path / "page.html"
     done("tag", text, "--dictionary", words, "--open-tags", "V", "--save", kept)
     load = ("tag", "--load", kept)
     new = "the dog barks\n\nbarks the zebra\n"
     for more in ((), ("--html", page)):
-        found = done(*load, *more, stdin=new)
-        assert lines(found) == ["the/D dog/N barks/V", "", "barks the zebra"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # stderr says it once, in the command's own words
+            found = done(*load, *more, stdin=new)
+        assert lines(found) == ["the/D dog/N barks/V", "", "barks/V the/D zebra/V"]
         assert "1 line (3) cannot come about" in found.stderr
-    assert lines(done(*load, "--states", "--proba", stdin=new))[2] == "_ _ _"
+    assert lines(done(*load, "--states", "--proba", stdin=new))[2] == "V:1 D:1 V:1"
     said = json.loads(lines(done(*load, "--json", "--proba", stdin=new))[2])
-    assert said == {"line": 3, "words": ["barks", "the", "zebra"], "states": None}
+    assert said == {
+        **{"line": 3, "words": ["barks", "the", "zebra"], "states": ["V", "D", "V"]},
+        "probabilities": [1.0, 1.0, 1.0],
+    }
     row = conllu([[("barks", "A"), ("the", "B")]])
-    assert _column(done(*load, "--column", "upos", stdin=row).stdout, 3) == ["A", "B"]
+    found = done(*load, "--column", "upos", stdin=row)
+    assert _column(found.stdout, 3) == ["V", "D"]
+    assert "cannot come about" in found.stderr
 
 
 @pytest.fixture

@@ -147,10 +147,11 @@ def test_a_model_from_a_file_and_no_sentences(tmp_path: Any) -> None:
     assert Page(tagging_report(model)).words == []
 
 
-def test_sentences_that_cannot_be_are_left_out() -> None:
+def test_sentences_that_cannot_be_are_shown_too() -> None:
     model = HMM(order=2).fit(TAGGED)
-    html = tagging_report(model, ["the dog barks", "barks unheard-of the dog"])
-    assert "unheard-of" not in html
+    with pytest.warns(sc.ImpossibleWarning):
+        html = tagging_report(model, ["the dog barks", "barks unheard-of the dog"])
+    assert "unheard-of" in html
     with pytest.raises(DataError, match="n=-1"):
         tagging_report(model, n=-1)
 

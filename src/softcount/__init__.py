@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         UnlabelledWarning,
         labelled_scorer,
     )
+    from softcount.models.possible import ImpossibleWarning
     from softcount.models.senses import Sense, SenseInducer
     from softcount.models.sequences import HMM
     from softcount.models.sequences.vectors import GaussianHMM
@@ -184,6 +185,7 @@ _HOME = {
     "softcount.models.annotators": ("Annotators", "SwitchWarning", "majority_vote"),
     "softcount.weak.annotators": ("annotator_history",),
     "softcount.models.grammar": ("PCFG",),
+    "softcount.models.possible": ("ImpossibleWarning",),
     "softcount.models.senses": ("Sense", "SenseInducer"),
     "softcount.models.sequences": ("HMM",),
     "softcount.models.sequences.vectors": ("GaussianHMM",),
@@ -297,6 +299,7 @@ __all__ = [
     "HeldOut",
     "IgnoredLabelsWarning",
     "ImpossibleItem",
+    "ImpossibleWarning",
     "Incremental",
     "IncrementalEM",
     "Interpolation",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -80,11 +82,21 @@ class Parsed:
         ]
 
 
+@contextmanager
+def in_silence() -> Iterator[None]:
+    """Nothing is said of sentences without a tree: lines and remarks name them."""
+    from softcount.models.possible import ImpossibleWarning
+
+    with warnings.catch_warnings(action="ignore", category=ImpossibleWarning):
+        yield
+
+
 def parsed(
     model: PCFG, text: Sequences, *, method: str = "viterbi", brackets: Any = None
 ) -> Parsed:
     """The tree of each sentence, with words as they are written there."""
-    found = model.predict(text, brackets=brackets, method=method)
+    with in_silence():
+        found = model.predict(text, brackets=brackets, method=method)
     return Parsed(text, [_spelt(model, tree, text, n) for n, tree in enumerate(found)])
 
 
@@ -119,7 +131,9 @@ def best_lines(model: PCFG, text: Sequences, k: int, brackets: Any = None) -> tu
     """The best tree of each sentence, and lines of the k best of all."""
     best: list[Tree | None] = []
     lines: list[str] = []
-    for n, some in enumerate(model.k_best(text, k, brackets=brackets)):
+    with in_silence():
+        found = model.k_best(text, k, brackets=brackets)
+    for n, some in enumerate(found):
         line = str((n if text.numbers is None else int(text.numbers[n])) + 1)
         trees = [(log, _spelt(model, tree, text, n)) for log, tree in some]
         best.append(trees[0][1] if trees else None)

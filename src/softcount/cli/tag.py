@@ -69,8 +69,8 @@ def tag(
     Prints every sentence with a state (or tag) for each word, word/STATE: exactly one line for each
     line of the file, a blank one for a blank one; or the same CoNLL-U file with a column filled in.
     Nothing need be known (then say -k); or a dictionary of tags, or the tags of some sentences.
-    What was learned goes to stderr. A sentence that the model takes to be impossible gets no
-    states, and stderr names its line.
+    What was learned goes to stderr. A sentence that the model takes to be impossible gets the
+    states that take the fewest impossible moves and words, and stderr names its line.
 
     \b
     softcount tag sentences.txt -k 45 --html states.html > states.txt

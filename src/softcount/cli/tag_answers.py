@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from softcount.corpus.tagged import Tagged
     from softcount.models.sequences import HMM
 
-NOTHING = "_"
-"""In place of states that nobody knows."""
 PROBABILITY, STATE = "Prob", "State"
 """Keys in MISC."""
 
@@ -29,38 +28,28 @@ PROBABILITY, STATE = "Prob", "State"
 class Answers:
     """States of sentences.
 
-    ``states``  those of each sentence; None: no sequence of states could have produced it
-    ``named``   whether states have names, some at least
-    ``shares``  how probable each of them is, if that is wanted
+    ``states``      those of each sentence
+    ``named``       whether states have names, some at least
+    ``shares``      how probable each of them is, if that is wanted
+    ``impossible``  the numbers of sentences that no sequence of states could have produced
     """
 
     text: TagText
-    states: Sequence[Sequence[Any] | None]
+    states: Sequence[Sequence[Any]]
     named: bool
-    shares: Sequence[Sequence[float] | None] | None = None
-
-    @property
-    def impossible(self) -> list[int]:
-        """The lines of sentences that cannot be."""
-        return [self.text.line(n) for n, states in enumerate(self.states) if states is None]
+    shares: Sequence[Sequence[float]] | None = None
+    impossible: Sequence[int] = ()
 
     def remark(self) -> str:
-        """A sentence on these; empty if there are none."""
-        lines = self.impossible
-        if not lines:
+        """A sentence on those that are impossible; empty if there are none."""
+        if not self.impossible:
             return ""
+        lines = [self.text.line(n) for n in self.impossible]
         return (
             f"{few_named(lines)} cannot come about: no sequence of states has such words. "
-            "They get no states; a model that is learned with --smoothing allows them"
+            "The states are those that take the fewest impossible moves and words; a model that "
+            "is learned with --smoothing holds nothing impossible"
         )
-
-    def filled(self) -> list[list[Any]]:
-        """States of every word, None where there are none."""
-        lengths = self.text.sequences.lengths.tolist()
-        return [
-            [None] * length if states is None else list(states)
-            for states, length in zip(self.states, lengths, strict=True)
-        ]
 
 
 def answered(model: HMM, text: TagText, decoder: Decoder, proba: bool) -> Answers:
@@ -69,17 +58,22 @@ def answered(model: HMM, text: TagText, decoder: Decoder, proba: bool) -> Answer
     named = any(isinstance(name, str) for name in model.states_)
     if not len(text):  # the end of a CoNLL-U file may be a comment
         return Answers(text, [], named)
-    states = model.predict(sentences, method=decoder.value)
-    if not proba:
-        return Answers(text, states, named)
+    from softcount.models.possible import ImpossibleWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ImpossibleWarning)
+        states = model.predict(sentences, method=decoder.value)
+        each = model.predict_proba(sentences) if proba else None
+    told = [one.message for one in caught if isinstance(one.message, ImpossibleWarning)]
+    impossible = told[0].items if told else ()  # probabilities say the same once more
+    if each is None:
+        return Answers(text, states, named, impossible=impossible)
     number = {name: k for k, name in enumerate(model.states_)}
     shares = [
-        None
-        if some is None
-        else [min(1.0, float(row[number[name]])) for row, name in zip(p, some, strict=True)]
-        for p, some in zip(model.predict_proba(sentences), states, strict=True)
+        [min(1.0, float(row[number[name]])) for row, name in zip(p, some, strict=True)]
+        for p, some in zip(each, states, strict=True)
     ]
-    return Answers(text, states, named, shares)
+    return Answers(text, states, named, shares, impossible)
 
 
 @dataclass(frozen=True)
@@ -106,16 +100,13 @@ class Style:
         file = answers.text.conllu
         if self.alone or file is None:
             return _lines(map(self._line, _sentences(answers)))
-        states = answers.filled()
-        text = file.text(states, self.column or ("upos" if answers.named else STATE))
+        text = file.text(answers.states, self.column or ("upos" if answers.named else STATE))
         if answers.shares is None:
             return text
-        figures = [None if some is None else [f"{p:.4g}" for p in some] for some in answers.shares]
+        figures = [[f"{p:.4g}" for p in some] for some in answers.shares]
         return replace(file, lines=text.split("\n")).text(figures, PROBABILITY)
 
     def _line(self, sentence: Sentence) -> str:
-        if sentence.states is None:
-            return " ".join(NOTHING if self.alone else word for word in sentence.words)
         told = list(map(str, sentence.states))
         if sentence.shares is not None:
             told = [f"{state}:{p:.4g}" for state, p in zip(told, sentence.shares, strict=True)]
@@ -131,7 +122,7 @@ class Sentence:
 
     line: int
     words: Sequence[str]
-    states: Sequence[Any] | None
+    states: Sequence[Any]
     shares: Sequence[float] | None
 
 
@@ -143,7 +134,7 @@ def _sentences(answers: Answers) -> Iterator[Sentence]:
 
 
 def _object(sentence: Sentence) -> str:
-    states = None if sentence.states is None else list(sentence.states)
+    states = list(sentence.states)
     one: dict[str, Any] = {"line": sentence.line, "words": list(sentence.words), "states": states}
     if sentence.shares is not None:
         one["probabilities"] = list(sentence.shares)
@@ -203,11 +194,10 @@ class Beside:
 
 
 def beside(answers: Answers, gold: Tagged, model: HMM) -> Beside:
-    """States and gold tags; those that cannot be told count as wrong."""
+    """States and gold tags."""
     right = [gold.tags_of(n) for n in range(len(gold))]
-    found = [[NOTHING if s is None else s for s in states] for states in answers.filled()]
     names = {name for name in model.states_ if isinstance(name, str)}
-    return Beside(found, right, bool(names.intersection(gold.names)))
+    return Beside(answers.states, right, bool(names.intersection(gold.names)))
 
 
 def scored(pair: Beside, text: TagText, model: HMM, *, unseen: bool) -> Any:

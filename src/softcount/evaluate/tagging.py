@@ -80,8 +80,7 @@ def tag_scores(
                      sentences that it learned from
     ``words``        the tokens that were tagged, in the form of the tags
 
-    Found tags may be None for a sentence, as `HMM.predict` has them for one that cannot be: none of
-    its tags is right.
+    Found tags may be None for a sentence that a tagger has none for: none of its tags is right.
 
     >>> found, gold = [["DET", "NOUN"], ["NOUN", "VERB"]], [["DET", "NOUN"], ["VERB", "_"]]
     >>> words = [["the", "dog"], ["bark", "!"]]
@@ -165,8 +164,7 @@ def induction_scores(found: Tags, gold: Tags) -> InductionScores:
     VI = H(gold | found) + H(found | gold), in bits (Meilă 2007), is a distance between partitions.
     NVI = VI / H(gold) (Reichart & Rappoport 2009), or H(found) where there is but one gold tag;
     one state for everything has an NVI of 1, and too many states have more. The rest is
-    `agreement`'s. Every sentence must have states: leave out those for which `HMM.predict` has
-    None.
+    `agreement`'s. Every sentence must have states.
 
     >>> scores = induction_scores([[0, 1], [0, 1, 1]], [["D", "N"], ["D", "N", "V"]])
     >>> scores.many_to_one, scores.one_to_one, round(scores.vi, 3), round(scores.nvi, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,15 @@ from softcount.models.grammar.rules import Rules
 from softcount.models.grammar.shards import Sentences
 from softcount.models.grammar.told import Told
 from softcount.models.learnable import Learnable
+from softcount.models.possible import warn_of_impossible
 from softcount.models.sequences.shards import sentence_weights
 from softcount.models.settings import check_number, check_whole, generator
 from softcount.types import Array, How, Params
 
+NO_TREE = (
+    "There is no tree for such a one: no rules lead to it, or a word is in none. More rules, "
+    "smoothing, or unknown=True allow more"
+)
 METHODS = ("viterbi", "brackets", "labelled")
 
 
@@ -33,6 +39,16 @@ class Posterior(NamedTuple):
 
     brackets: list[dict[Span, float]]
     rules: dict[str, float]
+
+
+def _warn_of_none(asked: Asked, lacks: Sequence[bool]) -> None:
+    """Warn of sentences that have words, and lack a tree."""
+    text = asked.text
+    lengths = text.lengths.tolist()
+    both = zip(lacks, lengths, strict=True)
+    items = [n for n, (lacking, length) in enumerate(both) if lacking and length]
+    first = text.name(items[0]) if items else ""
+    warn_of_impossible(items, len(lengths), "sentences", first, NO_TREE, stacklevel=3)
 
 
 class GrammarModel(Learnable):
@@ -63,7 +79,8 @@ class GrammarModel(Learnable):
     def predict(
         self, sentences: Any, *, brackets: Any = None, method: str = "viterbi"
     ) -> list[Tree | None]:
-        """The tree of each sentence; None if it is empty, or no tree could have produced it.
+        """The tree of each sentence; None if it is empty, or no tree could have produced it, which
+        an `ImpossibleWarning` counts.
 
         ``brackets``  what is known of the trees already; see `PCFG.fit`
         ``method``    "viterbi": the most probable tree; "brackets": that of the most expected
@@ -74,12 +91,15 @@ class GrammarModel(Learnable):
             raise LearnerError(f"method={shown(method)} is unknown", f"choose {METHODS}")
         asked = self._asked(sentences, brackets)
         if method == "viterbi":
-            return self.form_.best(asked)[0]
-        labelled = method == "labelled"
-        return [
-            self.form_.least_risk(spans, asked.text.sentence(n), labelled)
-            for n, spans in enumerate(self.form_.spans(asked))
-        ]
+            trees = self.form_.best(asked)[0]
+        else:
+            labelled = method == "labelled"
+            trees = [
+                self.form_.least_risk(spans, asked.text.sentence(n), labelled)
+                for n, spans in enumerate(self.form_.spans(asked))
+            ]
+        _warn_of_none(asked, [tree is None for tree in trees])
+        return trees
 
     def k_best(
         self, sentences: Any, k: int = 10, *, brackets: Any = None
@@ -92,7 +112,9 @@ class GrammarModel(Learnable):
         """
         check_whole("k", k)
         asked = self._asked(sentences, brackets)
-        return self.form_.some_best(asked, k)
+        found = self.form_.some_best(asked, k)
+        _warn_of_none(asked, [not some for some in found])
+        return found
 
     def sample_trees(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, brackets: Any = None
@@ -101,7 +123,9 @@ class GrammarModel(Learnable):
         check_whole("n", n)
         stream = int(generator(random_state).integers(2**63))
         asked = self._asked(sentences, brackets)
-        return self.form_.drawn(asked, stream, n)
+        found = self.form_.drawn(asked, stream, n)
+        _warn_of_none(asked, [not some for some in found])
+        return found
 
     def posterior(self, sentences: Any, *, brackets: Any = None, least: float = 1e-6) -> Posterior:
         """Expected brackets of each sentence, and expected rules of all; from ``least`` on.

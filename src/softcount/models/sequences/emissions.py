@@ -27,6 +27,9 @@ class Emitting(Protocol):
     def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array | None]:
         """Rows of p(token | state), padded, and logs to be added (None: zero)."""
 
+    def logs(self, params: Array, shard: Shard) -> Array:
+        """log p(token | state), (tokens, states); −inf only for what is truly impossible."""
+
     def counts(self, shard: Shard, shares: Array) -> Array:
         """Sufficient statistics of the sums of posteriors of each row."""
 
@@ -53,6 +56,12 @@ class Words:
         rows[:n_words, :n_states] = self.table(params).T
         rows[n_words:, :n_states] = UNSEEN if self.unseen is None else self.unseen
         return rows, None
+
+    def logs(self, params: Array, shard: Shard) -> Array:
+        rows, _ = self.likelihoods(params, shard)
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(rows[shard.rows, : self.shape[0]])
+        return logs
 
     def counts(self, shard: Shard, shares: Array) -> Array:
         by_state = np.ascontiguousarray(shares[: self.shape[1]].T)

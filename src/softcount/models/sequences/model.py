@@ -12,8 +12,10 @@ from softcount.errors import DataError, LearnerError, shown
 from softcount.kernels import listed, packs
 from softcount.kernels.pool import usable_cpus
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing
-from softcount.models.sequences import passes
+from softcount.models.possible import warn_of_impossible
+from softcount.models.sequences import fewest, passes
 from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.knowledge import TagKnowledge
 from softcount.models.sequences.options import ChainOptions
 from softcount.models.sequences.own_starts import completed, own_tables
@@ -23,6 +25,10 @@ from softcount.models.settings import check_whole, generator
 from softcount.types import Array, How
 
 DECODERS = ("viterbi", "posterior")
+RESCUED = (
+    "Such a one gets the states that take the fewest impossible moves and words. A model that is "
+    "learned with smoothing, such as smoothing=0.01, holds nothing impossible"
+)
 MOST_MOVES = 1 << 28
 """A table of moves has so many entries at most: 2 GB."""
 
@@ -34,6 +40,8 @@ class MarkovModel(ChainOptions, Learnable):
     knowledge_: TagKnowledge
     n_iter_: int
     starts = ("random", "spectral")
+    units = "sentences"
+    """What messages call that which is learned from."""
 
     # what subclasses say
     @abstractmethod
@@ -126,29 +134,59 @@ class MarkovModel(ChainOptions, Learnable):
     # what it says of sentences
     def _ready(self, sentences: Any, tags: Any = None) -> tuple[Shard, Any, listed.Moves]:
         self._require_fit()
-        shard = self.read(sentences, tags).everything
+        return self._seen(self.read(sentences, tags).everything)
+
+    def _seen(self, shard: Shard) -> tuple[Shard, Any, listed.Moves]:
         return shard, self.core_.emitted(self.raw_params_, shard), self._moves()
 
     def _moves(self) -> listed.Moves:
         return self.core_.moves(self.raw_params_)
 
     def predict(self, sentences: Any, *, tags: Any = None, method: str = "viterbi") -> list[Any]:
-        """The states of each sentence; None if no states could have produced it.
+        """The states of each sentence.
 
         ``tags``    what is known of them already; see `HMM.fit`
         ``method``  "viterbi": the best sequence; "posterior": each word's own best state
+
+        A sentence that no states could have produced, for each sequence of them has a move or a
+        word of probability zero, gets one that has the fewest of these, and of such ones the most
+        probable. Tags and the dictionary hold for it as for any other; entries in ``zero`` may have
+        to give way. An `ImpossibleWarning` counts such sentences.
         """
         if method not in DECODERS:
             raise LearnerError(f"method={shown(method)} is unknown", f"choose {DECODERS}")
-        shard, (emitted, _), moves = self._ready(sentences, tags)
+        self._require_fit()
+        corpus = self.read(sentences, tags)
+        shard, (emitted, _), moves = self._seen(corpus.everything)
         if method == "posterior":
             tally = self._posteriors(shard, emitted, moves)
             states, logs = tally.shares.argmax(axis=1), tally.logs
         else:
             (states,), logs = passes.best(shard, moves, emitted, self.threads)
-        possible = np.isfinite(logs).tolist()
-        each = zip(np.split(states, shard.indptr[1:-1]), possible, strict=True)
-        return [self.named(one) if may else None for one, may in each]
+        for _, at, one in self._rescued(corpus, logs):
+            states[at] = one.shares().argmax(axis=1) if method == "posterior" else one.best[0]
+        return [self.named(one) for one in np.split(states, shard.indptr[1:-1])]
+
+    def _rescued(self, corpus: Sentences, logs: Array) -> list[tuple[int, slice, fewest.Sentence]]:
+        """Sentences whose log p is −inf: their numbers, and where their tokens are. Warns of them,
+        as if it were the function that called this one."""
+        numbers = np.flatnonzero(~np.isfinite(logs))
+        if not len(numbers):
+            return []
+        some, whole = corpus.select(numbers), corpus.everything
+        chain = fewest.Chain(self._moves())
+        emitted = self.core_.emission.logs(np.asarray(self.raw_params_[TABLE]), some)
+        allowed = some.states.allowed[some.sets]
+        found, impossible = [], []
+        for i, n in enumerate(numbers.tolist()):
+            own = slice(some.indptr[i], some.indptr[i + 1])
+            one = fewest.Sentence(chain, emitted[own], allowed[own])
+            found.append((n, slice(whole.indptr[n], whole.indptr[n + 1]), one))
+            if one.best[1]:  # if not, it is just too improbable for a float
+                impossible.append(n)
+        first = corpus.name(impossible[0]) if impossible else ""
+        warn_of_impossible(impossible, len(corpus), self.units, first, RESCUED, stacklevel=3)
+        return found
 
     def _posteriors(
         self, shard: Shard, emitted: listed.Emitted, moves: listed.Moves
@@ -160,25 +198,36 @@ class MarkovModel(ChainOptions, Learnable):
     def predict_proba(self, sentences: Any, *, tags: Any = None) -> list[Array]:
         """p(state | sentence) of each word, an array (words, states) for each sentence.
 
-        Zeros, if no states could have produced the sentence.
+        If no states could have produced the sentence, it is that of the sequences of states which
+        take the fewest impossible moves and words: see `predict`.
         """
-        shard, (emitted, _), moves = self._ready(sentences, tags)
-        return np.split(self._posteriors(shard, emitted, moves).shares, shard.indptr[1:-1])
+        self._require_fit()
+        corpus = self.read(sentences, tags)
+        shard, (emitted, _), moves = self._seen(corpus.everything)
+        tally = self._posteriors(shard, emitted, moves)
+        for _, at, one in self._rescued(corpus, tally.logs):
+            tally.shares[at] = one.shares()
+        return np.split(tally.shares, shard.indptr[1:-1])
 
     def posterior_sample(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, tags: Any = None
     ) -> list[list[Any]]:
         """n sequences of states for each sentence, drawn from their posterior.
 
-        None at all, if no states could have produced the sentence.
+        If no states could have produced the sentence: of those with the fewest impossible moves and
+        words, see `predict`.
         """
         check_whole("n", n)
-        shard, (emitted, _), moves = self._ready(sentences, tags)
+        self._require_fit()
+        corpus = self.read(sentences, tags)
+        shard, (emitted, _), moves = self._seen(corpus.everything)
         stream = int(generator(random_state).integers(2**63))
         paths, logs = passes.drawn(shard, moves, emitted, stream, n, self.threads)
+        for number, at, one in self._rescued(corpus, logs):
+            rng = np.random.default_rng([stream, number])
+            paths[:, at] = [one.drawn(rng) for _ in range(n)]
         cut = np.split(paths, shard.indptr[1:-1], axis=1)
-        each = zip(cut, np.isfinite(logs).tolist(), strict=True)
-        return [[self.named(path) for path in some] if may else [] for some, may in each]
+        return [[self.named(path) for path in some] for some in cut]
 
     def score_samples(self, sentences: Any, *, tags: Any = None) -> Array:
         """log p of each sentence (and its tags, if some are given); −inf if it cannot be."""

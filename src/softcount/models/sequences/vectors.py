@@ -40,11 +40,14 @@ class Vectors:
         self.family = family
 
     def likelihoods(self, params: Array, shard: Shard) -> tuple[Array, Array | None]:
-        points = Points(shard.observed)
-        logs = self.family.log_density(params, points.x, points.outer(self.family.form))
+        logs = self.logs(params, shard)
         peaks = logs.max(axis=1, initial=-np.inf)
         peaks = np.where(np.isfinite(peaks), peaks, 0.0)
         return padded(np.exp(logs - peaks[:, None]), np.float64), peaks
+
+    def logs(self, params: Array, shard: Shard) -> Array:
+        points = Points(shard.observed)
+        return self.family.log_density(params, points.x, points.outer(self.family.form))
 
     def counts(self, shard: Shard, shares: Array) -> Array:
         points = Points(shard.observed)
@@ -79,6 +82,7 @@ class GaussianHMM(files.Stored, MarkovModel):
     floor: float = 1e-6
     prior: NIW | None = None
     starts = ("kmeans", "random")
+    units = "sequences"
 
     # learning
     def bind(
