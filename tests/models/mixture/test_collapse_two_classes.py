@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import softcount as sc
 from softcount.models.mixture.collapse import has_collapsed
 from tests import real
+from tests.commands import done
 
 REVIEWS = [
     "Chapeau bas : voilà enfin un premier essai réussi, tourné sans argent, monté avec malice, "
@@ -150,6 +152,14 @@ def test_self_training_that_does_not_collapse_is_silent() -> None:
         warnings.simplefilter("error")
         found = sc.SelfTraining(per_class=1, keep=True).fit(MARKED, SHOWN).transduction_
     assert found.tolist() == ["+", "-", "+", "-", "+", "-"]
+
+
+def test_the_command_tells_of_it_too(tmp_path: Path) -> None:
+    labelled, more = tmp_path / "labelled.tsv", tmp_path / "more.txt"
+    labelled.write_text(f"plus\t{REVIEWS[0]}\nminus\t{REVIEWS[1]}\n", encoding="utf-8")
+    more.write_text("".join(f"{review}\n" for review in REVIEWS[2:]), encoding="utf-8")
+    found = done("classify", "--train", labelled, "--unlabelled", more)
+    assert "collapsed" in found.stderr
 
 
 # real texts

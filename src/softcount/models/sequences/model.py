@@ -240,7 +240,7 @@ class MarkovModel(ChainOptions, Learnable):
         return found + added, shard.n_tokens
 
     def score(self, sentences: Any, y: Any = None) -> float:
-        """The mean log p of a sentence."""
+        """The mean log p of a sentence; ``y`` is not looked at (see `evaluate.tag_scores`)."""
         return float(self.score_samples(sentences).mean())
 
     # new sentences
