@@ -102,8 +102,11 @@ class Family(ABC):
         """The largest change of any parameter."""
         return float(np.max(np.abs(new - old), initial=0.0))
 
-    def entropy(self, params: Array) -> float:
-        """The mean entropy of its rows in bits, if it can tell."""
+    def entropy(self, params: Array, weights: bool = False) -> float:
+        """The mean entropy of its rows in bits, if it can tell.
+
+        ``weights``  these are weights, as `mean_field` makes them: their sums say nothing
+        """
         return float("nan")
 
     def average(self, draws: Sequence[Array]) -> Array:

@@ -11,6 +11,10 @@ concentration α and θ one row (Bishop, *Pattern Recognition and Machine Learni
 
 Add-a smoothing is α = 1 + a; α = 1 is flat.
 
+Draws from Dir(α) with a small α have entries that are too small for a number. They are drawn as
+logarithms, none below that of `SMALLEST`; and the density takes no entry for smaller than that. So
+no draw has a density of infinity, and no start a density of zero.
+
 Tied rows are handled by working on a compact table (one row a group) and spreading the result.
 """
 
@@ -24,6 +28,7 @@ from scipy.special import digamma, gammaln, xlogy
 
 from softcount.errors import LearnerError
 from softcount.families.base import Family
+from softcount.families.gammas import SMALLEST, draw_log_gammas
 from softcount.families.rows import (
     Ties,
     checked_indptr,
@@ -37,8 +42,6 @@ from softcount.families.rows import (
 )
 from softcount.types import Array, Counts, SparseCounts
 
-SMALLEST_SHAPE = 1e-300  # keeps log U / shape finite for the smallest of Gamma shapes
-
 
 class DirichletRows(Family):
     """Categorical rows laid end to end; arrays of ``shape`` outside, flat inside.
@@ -49,6 +52,9 @@ class DirichletRows(Family):
     ``tied``      rows with the same number share one distribution
     ``outcomes``  which outcome each entry stands for, if position in the row does not tell
     """
+
+    smallest: float = SMALLEST
+    """No entry that is drawn is smaller."""
 
     def __init__(
         self,
@@ -227,12 +233,11 @@ class DirichletRows(Family):
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         """A draw by normalised Gammas, in log space so that tiny shapes leave no empty row.
 
-        If G ~ Gamma(a + 1) and U ~ U(0, 1), then G·U^(1/a) ~ Gamma(a) (Marsaglia and Tsang 2000).
+        Entries below `smallest` are raised to it, which changes no sum: hidden values are drawn
+        from the same posteriors, but for what happens once in 10^300 draws.
         """
-        shapes = np.maximum(self._pooled(counts) + self.alpha, SMALLEST_SHAPE)
-        logs = np.log(rng.standard_gamma(shapes + 1.0))
-        logs -= rng.standard_exponential(len(shapes)) / shapes
-        return self._softmax(logs, old)
+        logs = draw_log_gammas(self._pooled(counts) + self.alpha, rng)
+        return self._softmax(logs, old, self.smallest)
 
     def mean(self, counts: Counts, old: Array) -> Array:
         return self._settle(self._pooled(counts) + self.alpha, old)
@@ -244,20 +249,24 @@ class DirichletRows(Family):
         first = self._inside(draws[0])  # the mean of equal numbers may differ in the last bit
         return self._outside(np.where(self.held, first, self._inside(mean)))
 
-    def _softmax(self, logs: Array, old: Array) -> Array:
+    def _softmax(self, logs: Array, old: Array, least: float = 0.0) -> Array:
         if self.mask is not None:
             logs = np.where(self.mask, logs, -np.inf)
-        return self._settle(np.exp(log_softmax(logs, self.indptr)), old)
+        mass = np.exp(log_softmax(logs, self.indptr))
+        return self._settle(np.maximum(mass, least) if least else mass, old)
 
     # terms of the objective
     def log_prior(self, params: Array) -> float:
-        """Σ (α − 1) log θ over what is free to move, once for tied rows; no constant."""
+        """Σ (α − 1) log θ over what is free to move, once for tied rows; no constant.
+
+        Always finite: an entry below `SMALLEST` counts as that.
+        """
         if self.is_flat:
             return 0.0
         if isinstance(self.alpha, float) and self.mask is None and self.held is None:
-            return (self.alpha - 1.0) * sum_of_logs(self._inside(params))
+            return (self.alpha - 1.0) * sum_of_logs(self._inside(params), SMALLEST)
         weights = self._where_active(np.subtract(self.alpha, 1.0), 0.0)
-        return float(np.sum(xlogy(weights, self._inside(params))))
+        return float(np.sum(xlogy(weights, np.maximum(self._inside(params), SMALLEST))))
 
     def divergence(self, counts: Counts, params: Array) -> float:
         """KL(Dir(α + c) ‖ Dir(α)), summed over rows. With A = Σ α and C = Σ c, a row costs

@@ -11,6 +11,7 @@ from scipy.special import xlogy
 
 from softcount.errors import LearnerError
 from softcount.families.base import Family
+from softcount.families.gammas import SMALLEST, log_gammas
 from softcount.kernels import jump_sums
 from softcount.types import Array, Counts
 
@@ -169,26 +170,45 @@ class JumpTable(Family):
         """One Gibbs step: u_r ~ Gamma(n_r, Z_r(w)), then w_d ~ Gamma(α + c_d, 1 + Σ_{r ∋ d} u_r).
 
         The weights' scale says nothing, so that Gamma(α, 1) priors are a Dirichlet prior of the
-        weights that sum to one.
+        weights that sum to one. With a small α some numbers are too small: see `_drawn_as_logs`.
         """
         often, left = self._split(counts)
         sizes = np.array([self.n_widths, self.reach])
-        scales = np.maximum(rng.standard_gamma(self.prior * sizes), 1e-300)
-        weights = old * np.repeat(scales, sizes)
-        shares = rng.standard_gamma(left) / np.maximum(self.totals(weights), 1e-300)
-        drawn = rng.standard_gamma(self.prior + often) / (1.0 + self._reached(shares))
-        return self._normal(np.maximum(drawn, 1e-300))
+        scales = rng.standard_gamma(self.prior * sizes)
+        passed = rng.standard_gamma(left)
+        drawn = rng.standard_gamma(self.prior + often)
+        if scales.min() >= SMALLEST and drawn.min() >= SMALLEST:
+            shares = passed / np.maximum(self.totals(old * np.repeat(scales, sizes)), SMALLEST)
+            weights = drawn / (1.0 + self._reached(shares))
+            if weights.min() >= SMALLEST:
+                return self._normal(weights)
+        of_scales = np.repeat(log_gammas(scales, self.prior * sizes, rng), sizes)
+        of_drawn = log_gammas(drawn, self.prior + often, rng)
+        return self._drawn_as_logs(of_scales, passed, of_drawn, old)
+
+    def _drawn_as_logs(self, scales: Array, passed: Array, drawn: Array, old: Array) -> Array:
+        """The same step in logarithms: log w_d = log G_d − log(s + Σ_{r ∋ d} g_r / Z_r(old)).
+
+        With s the scale of the old weights and u_r = g_r / (s Z_r(old)) that is w_d / s, and w is
+        normalised in any case.
+        """
+        reached = self._reached(passed / np.maximum(self.totals(old), SMALLEST))
+        with np.errstate(divide="ignore"):  # the log of 0, where no row allows a jump
+            logs = drawn - np.logaddexp(scales, np.log(reached))
+        return self._normal(np.maximum(self.bound(logs, old), SMALLEST))
 
     def average(self, draws: Sequence[Array]) -> Array:
         return self._normal(super().average(draws))
 
     # terms of the objective
     def log_prior(self, params: Array) -> float:
-        return 0.0 if self.prior == 1.0 else float(np.sum(xlogy(self.prior - 1.0, params)))
+        if self.prior == 1.0:
+            return 0.0
+        return (self.prior - 1.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
 
     def divergence(self, counts: Counts, params: Array) -> float:
         """What a posterior that is a point costs, up to a constant."""
-        return -float(np.sum(xlogy(max(self.prior - 1.0, 0.0), params)))
+        return -max(self.prior - 1.0, 0.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
 
     def expected_log(self, counts: Counts, params: Array) -> float:
         often, left = self._split(counts)

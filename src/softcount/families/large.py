@@ -11,6 +11,7 @@ import numpy as np
 from softcount.errors import LearnerError
 from softcount.families.base import Running
 from softcount.families.dirichlet import DirichletRows
+from softcount.families.gammas import SMALLEST, SMALLEST_SINGLE
 from softcount.families.lazy import LazyRunning
 from softcount.families.rows import rows_match
 from softcount.families.sparse import SparseCategorical
@@ -59,7 +60,8 @@ class LargeTable(SparseCategorical):
     """A `SparseCategorical` that needs little more memory than its parameters.
 
     ``outcomes`` must be sorted within each row; they are not copied. ``dtype`` is that of the
-    parameters; they are worked out in 64 bits.
+    parameters; they are worked out in 64 bits. ``n_outcomes`` is how many outcomes there are at
+    all, if rows may begin with something left for those that they have no entry for.
 
     >>> import numpy as np
     >>> table = LargeTable(np.array([0, 2, 5]), np.array([0, 1, 0, 1, 2]), dtype="float32")
@@ -76,11 +78,14 @@ class LargeTable(SparseCategorical):
         frozen: Array | None = None,
         dtype: str = "float64",
         block: int = BLOCK,
+        n_outcomes: int = 0,
     ) -> None:
         super().__init__(indptr, prior, mask, frozen)
         if len(outcomes) != self.n_entries:
             raise LearnerError(f"{len(outcomes)} outcomes for {self.n_entries} entries")
         self.outcomes, self.dtype = outcomes, np.dtype(dtype)
+        self.n_outcomes = int(n_outcomes)
+        self.smallest = SMALLEST if self.dtype == np.float64 else SMALLEST_SINGLE
         self.blocks = list(self._cut(block))
 
     def _cut(self, block: int) -> Iterator[_Block]:
@@ -98,6 +103,7 @@ class LargeTable(SparseCategorical):
                 None if self.mask is None else self.mask[entries],
                 self.held_rows[first:last],
             )
+            family.smallest = self.smallest
             yield _Block(first, last, entries, family)
             first = last
 
@@ -183,8 +189,15 @@ class LargeTable(SparseCategorical):
             rows_match(np.ascontiguousarray(params), self.outcomes, self.indptr, rows, 1e-9)
         )
 
-    def entropy(self, params: Array) -> float:
-        return float(mean_entropy(np.ascontiguousarray(params), self.indptr))
+    def entropy(self, params: Array, weights: bool = False) -> float:
+        """The mean entropy of its rows in bits.
+
+        What a row's entries leave is shared evenly by outcomes without an entry; so a uniform start
+        has the entropy of all outcomes. ``weights``: rows sum to less than one for another reason,
+        and are taken as if they did not.
+        """
+        n_outcomes = 0 if weights else self.n_outcomes
+        return float(mean_entropy(np.ascontiguousarray(params), self.indptr, n_outcomes))
 
     def running(self) -> Running:
         return LazyRunning(self)
@@ -202,18 +215,31 @@ def _counts_of(counts: Counts, block: _Block) -> Counts:
     return counts[block.entries]
 
 
+LEFT = 1e-6
+"""Rows that leave less than this sum to one but for rounding."""
+
+
 @njit
-def mean_entropy(values: Array, indptr: Array) -> float:
-    """The mean over rows of the entropy in bits, as if each summed to one."""
+def mean_entropy(values: Array, indptr: Array, n_outcomes: int = 0) -> float:
+    """The mean over rows of the entropy in bits.
+
+    What a row leaves is shared evenly by all of ``n_outcomes`` that have no entry in it; where
+    there are none, it is as if the row summed to one.
+    """
     entropy, rows = 0.0, 0
     for row in range(len(indptr) - 1):
+        others = n_outcomes - (indptr[row + 1] - indptr[row])
         total = logs = 0.0
         for k in range(indptr[row], indptr[row + 1]):
             p = float(values[k])
             if p > 0.0:
                 total += p
                 logs += p * math.log(p)
+        left = 1.0 - total
         if total > 0.0:
-            entropy += math.log(total) - logs / total
+            if others > 0 and left > LEFT:
+                entropy -= logs + left * math.log(left / others)
+            else:
+                entropy += math.log(total) - logs / total
             rows += 1
     return entropy / math.log(2.0) / max(rows, 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from softcount.families.base import Family, Running
+from softcount.families.gammas import SMALLEST
 from softcount.types import Array, Counts
 
 
@@ -55,8 +56,8 @@ class WithPast(Family):
         return self.family.mean(self._all(counts), old)
 
     def log_prior(self, params: Array) -> float:
-        # draws that are too small for a number: of an infinite density and none, none is left
-        seen = np.maximum(params, np.finfo(params.dtype).tiny)
+        # what is too small for a number counts alike in the density and in the past
+        seen = np.maximum(np.asarray(params, dtype=np.float64), SMALLEST)
         return self.family.log_prior(seen) + self.family.expected_log(self.past, seen)
 
     def divergence(self, counts: Counts, params: Array) -> float:
@@ -84,8 +85,8 @@ class WithPast(Family):
     def change(self, old: Array, new: Array) -> float:
         return self.family.change(old, new)
 
-    def entropy(self, params: Array) -> float:
-        return self.family.entropy(params)
+    def entropy(self, params: Array, weights: bool = False) -> float:
+        return self.family.entropy(params, weights)
 
     def average(self, draws: Any) -> Array:
         return self.family.average(draws)

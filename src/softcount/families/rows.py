@@ -59,14 +59,18 @@ def shares(counts: Array, more: float, indptr: Array, old: Array) -> Array:
 
 
 @njit
-def sum_of_logs(values: Array) -> float:
-    """Σ log v, by the logs of products: a multiplication takes less time than a logarithm."""
+def sum_of_logs(values: Array, least: float = 0.0) -> float:
+    """Σ log v, by the logs of products: a multiplication takes less time than a logarithm.
+
+    What is below ``least`` counts as that.
+    """
     total, product = 0.0, 1.0
     for value in values:
         if value < LEAST_FACTOR or product < LEAST_PRODUCT:
             total += math.log(product)
             product = 1.0
         if value < LEAST_FACTOR:
+            value = max(value, least)
             total += math.log(value) if value > 0.0 else -np.inf
         else:
             product *= value

@@ -8,6 +8,7 @@ import numpy as np
 
 from softcount.errors import LearnerError
 from softcount.families.categorical import Categorical
+from softcount.families.gammas import SMALLEST
 from softcount.types import Array, Counts
 
 
@@ -91,7 +92,7 @@ class StickBreaking(Categorical):
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         given = self._break_counts(counts)
-        return self._pieces(self._breaks.draw(given, given, rng))
+        return np.maximum(self._pieces(self._breaks.draw(given, given, rng)), SMALLEST)
 
     def mean(self, counts: Counts, old: Array) -> Array:
         """E[π_k] = E[v_k] Π_{j<k} E[1 − v_j], as the parts are independent."""

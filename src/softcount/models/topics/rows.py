@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, xlogy
 
 from softcount.errors import LearnerError
+from softcount.families.gammas import SMALLEST, log_gammas
 from softcount.types import Array, Update
 
 TINY = 1e-100
@@ -76,14 +77,24 @@ class RowPrior:
         if self.word == "mean_field":
             return self._mean_field(counts, old.allowed)
         if self.word == "draw":
-            drawn = np.maximum(rng.standard_gamma(counts + self.alpha), np.finfo(float).tiny)
-            drawn = _only(drawn, old.allowed)
-            return Rows(drawn / drawn.sum(axis=1, keepdims=True), None, old.allowed)
+            return Rows(self._drawn(counts + self.alpha, old.allowed, rng), None, old.allowed)
         mass = _only(counts + (self.alpha - 1.0), old.allowed)
         totals = mass.sum(axis=1, keepdims=True)
         theta = np.divide(mass, totals, out=np.array(old.theta), where=totals > 0.0)
         theta[theta < TINY] = 0.0
         return Rows(theta, None, old.allowed)
+
+    def _drawn(self, shapes: Array, allowed: Array | None, rng: np.random.Generator) -> Array:
+        """Rows of normalised Gammas; as logarithms where some are too small for a number."""
+        drawn = rng.standard_gamma(shapes)
+        some = np.flatnonzero((_only(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
+        mass = _only(drawn, allowed)
+        if len(some):
+            own = None if allowed is None else allowed[some]
+            logs = _only(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
+            mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
+        shares = mass / mass.sum(axis=1, keepdims=True)
+        return _only(np.maximum(shares, SMALLEST), allowed)
 
     def _mean_field(self, counts: Array, allowed: Array | None) -> Rows:
         mass = counts + self.alpha
@@ -103,7 +114,7 @@ class RowPrior:
         if np.all(self.alpha == 1.0):
             return 0.0
         theta = rows.theta if rows.allowed is None else np.where(rows.allowed, rows.theta, 1.0)
-        return float(xlogy(self.alpha - 1.0, theta).sum())
+        return float(xlogy(self.alpha - 1.0, np.maximum(theta, SMALLEST)).sum())
 
     def _divergence(self, rows: Rows) -> Array:
         """KL(Dir(α + n) ‖ Dir(α)) of each row, over the topics that it may have."""
@@ -118,6 +129,6 @@ class RowPrior:
         return divergence
 
 
-def _only(values: Array, allowed: Array | None) -> Array:
-    """The values, zero where they are not allowed."""
-    return values if allowed is None else np.where(allowed, values, 0.0)
+def _only(values: Array, allowed: Array | None, otherwise: float = 0.0) -> Array:
+    """The values, ``otherwise`` where they are not allowed."""
+    return values if allowed is None else np.where(allowed, values, otherwise)
