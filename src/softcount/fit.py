@@ -239,7 +239,8 @@ class _Run:
     def _entropy(self, params: Params) -> float:
         """The entropy of what the model names as ``entropy_of``, if it does."""
         names = getattr(self.job.model, "entropy_of", ())
-        each = [self.job.families[name].entropy(params[name]) for name in names]
+        weights = self.learner.m == "mean_field" and self.job.step > 0
+        each = [self.job.families[name].entropy(params[name], weights) for name in names]
         return float(np.mean(each)) if each else float("nan")
 
     def drain(self, init: Init, watchers: Sequence[OnStep], keep_params: bool) -> _Result:

@@ -125,9 +125,10 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         counts = prior if told.counts is None else prior + told.counts
         frozen = None if told.fixed is None else told.fixed[0]
         given = (lexicon.indptr, lexicon.targets, counts, told.mask, frozen)
+        size: dict[str, Any] = {"dtype": self.dtype, "n_outcomes": lexicon.n_targets}
         if stems is None:
-            return LargeTable(*given, dtype=self.dtype)
-        return StemTable(*given, dtype=self.dtype, stems=stems)
+            return LargeTable(*given, **size)
+        return StemTable(*given, **size, stems=stems)
 
     def _stems(self, letters: int) -> Stems:
         source, target = (side.words for side in self.words_)

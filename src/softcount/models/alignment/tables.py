@@ -20,6 +20,7 @@ class Tables:
     lexicon_: Lexicon
     words_: Words
     raw_params_: Params
+    null: bool
 
     @property
     def source_words_(self) -> list[str]:
@@ -52,10 +53,14 @@ class Tables:
 
     @property
     def params_(self) -> dict[str, Any]:
-        """All tables: "translation" as {source word: {target word: p}}, None the empty word."""
+        """All tables: "translation" as {source word: {target word: p}}, None the empty word.
+
+        Of a table at its start, rows may sum to less than one: what is left is that of words which
+        never occur together with theirs, evenly. Without an empty word there is no row for it.
+        """
         lexicon, names = self.lexicon_, self.words_[1].words
         values = np.asarray(self.raw_params_[TABLE])
-        rows = [*self.words_[0].words, None]
+        rows = [*self.words_[0].words, *([None] if self.null else [])]
         table = {
             word: {
                 names[f]: float(p) for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)
