@@ -157,6 +157,8 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
 
     def start_values(self, core: AlignmentCore, corpus: Pairs, init: Any) -> Any:
         if isinstance(init, Mapping):
+            if isinstance(init.get(TABLE), Mapping):
+                init = {**init, TABLE: self.flat_table(init[TABLE], self._even())}
             return core.params(init)
         if init is not None and (not isinstance(init, str) or init not in ("uniform", "random")):
             raise LearnerError(

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from softcount.errors import DataError, shown
+from softcount.errors import DataError, MissingEntry, StartError, shown
 from softcount.models.alignment.core import TABLE
 from softcount.models.alignment.lexicon import Lexicon
 from softcount.models.alignment.reading import Words
-from softcount.types import Params
+from softcount.types import Array, Params
+
+
+class Translations(dict[str, float]):
+    """p(target word | a source word): words that never stand beside it have a probability of 0.
+
+    These are not listed; what is no target word at all is an error.
+
+    >>> row = Translations({"haus": 1.0}, words=("haus", "buch"))
+    >>> row["buch"], "buch" in row
+    (0.0, False)
+    """
+
+    def __init__(self, entries: Mapping[str, float], words: Container[str]) -> None:
+        super().__init__(entries)
+        self._words = words
+
+    def __missing__(self, word: str) -> float:
+        if word in self._words:
+            return 0.0
+        raise MissingEntry(f"the word {shown(word)} was never seen", "give a target word")
+
+    def __reduce__(self) -> Any:
+        return (dict, (dict(self),))  # a copy or a pickle need not carry all words
 
 
 class Tables:
@@ -58,14 +82,38 @@ class Tables:
         Of a table at its start, rows may sum to less than one: what is left is that of words which
         never occur together with theirs, evenly. Without an empty word there is no row for it.
         """
-        lexicon, names = self.lexicon_, self.words_[1].words
+        lexicon, names, known = self.lexicon_, self.words_[1].words, self.words_[1].numbers
         values = np.asarray(self.raw_params_[TABLE])
         rows = [*self.words_[0].words, *([None] if self.null else [])]
         table = {
-            word: {
-                names[f]: float(p) for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)
-            }
+            word: Translations(
+                {names[f]: float(p) for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)},
+                known,
+            )
             for word, a, b in zip(rows, lexicon.indptr, lexicon.indptr[1:], strict=False)
         }
         others = {name: np.array(value) for name, value in self.raw_params_.items()}
         return {**others, TABLE: table}
+
+    def flat_table(self, given: Mapping[str | None, Any], otherwise: Array) -> Array:
+        """A table as ``params_`` shows it, one number an entry; rows left out are ``otherwise``."""
+        lexicon, (sources, targets) = self.lexicon_, (side.numbers for side in self.words_)
+        table = np.array(otherwise)
+        for word, row in given.items():
+            number = lexicon.n_sources if word is None else sources.get(word)
+            columns = [targets.get(target) for target in row]
+            if number is None or None in columns:
+                raise StartError(
+                    f"the start of {TABLE!r} has a word that was never seen, for {shown(word)}",
+                    "give words of the pairs, as params_ does",
+                )
+            places = lexicon.find(np.full(len(columns), number), np.array(columns, np.int64))
+            values = np.array(list(row.values()), float)
+            if (values[places < 0] != 0.0).any():
+                raise StartError(
+                    f"the start of {TABLE!r} has a translation of {shown(word)} that no pair has",
+                    "leave it out",
+                )
+            table[lexicon.indptr[number] : lexicon.indptr[number + 1]] = 0.0
+            table[places[places >= 0]] = values[places >= 0]
+        return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Hashable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
@@ -19,7 +20,8 @@ _SHOWN = 8  # rows, and outcomes a row, that are printed
 class TableView(Mapping[Hashable, Any]):
     """A table, or the part of it below some condition: ``view["A"]["H"]`` or ``view["A", "H"]``.
 
-    Rows iterate over their outcomes, the most probable first.
+    Rows iterate over their outcomes, the most probable first. An outcome that other rows have, and
+    this one has not, was never counted here: its probability is 0, though it is not listed.
     """
 
     def __init__(
@@ -42,25 +44,56 @@ class TableView(Mapping[Hashable, Any]):
     def __getitem__(self, key: Hashable) -> Any:
         view: Any = self
         for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
+            if not isinstance(view, TableView):
+                raise MissingEntry(
+                    f"table {self._support.name!r} has no entry {key!r}: it has too many parts",
+                    f"a key has {self._support.arity} of them",
+                )
             view = view._step(part, key)
         return view
 
+    def __contains__(self, key: object) -> bool:
+        """Whether it is listed; what has a probability of 0 need not be."""
+        view: Any = self
+        for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
+            if not isinstance(view, TableView) or view._rank(part) < 0:
+                return False
+            view = view._step(part, part)
+        return True
+
     def _wants_parts(self, key: tuple[Hashable, ...]) -> bool:
         """A tuple is a path of parts unless it is itself a part."""
-        return bool(self._support.lexicon.find([key])[0] < 0)
+        if self._rank(key) >= 0:
+            return False
+        return not (self.is_row and self._support.can_be(key))
+
+    def _rank(self, part: Any) -> int:
+        """Where a part stands in the next level; −1: nowhere."""
+        code = self._support.lexicon.find([part])
+        return int(self._support.levels[self._depth].rank(np.array([self._prefix]), code)[0])
 
     def _step(self, part: Hashable, key: Hashable) -> Any:
-        code = self._support.lexicon.find([part])
-        rank = int(self._support.levels[self._depth].rank(np.array([self._prefix]), code)[0])
-        if rank < 0:
-            raise MissingEntry(
-                f"table {self._support.name!r} has no entry {key!r}: it never occurred in the data",
-                "the table lists what it has; declare further outcomes with "
-                "table(name, outcomes=…)",
-            )
-        if self.is_row:
+        rank = self._rank(part)
+        if rank >= 0 and self.is_row:
             return float(self._values[rank])
-        return TableView(self._support, self._values, self._depth + 1, rank)
+        if rank >= 0:
+            return TableView(self._support, self._values, self._depth + 1, rank)
+        if self.is_row and self._support.can_be(part):
+            return 0.0
+        what = "outcome" if self.is_row else "condition"
+        known = [str(each) for each in self._outcomes()] if self.is_row else list(map(str, self))
+        close = get_close_matches(str(part), known, n=1)
+        raise MissingEntry(
+            f"table {self._support.name!r} has no entry {key!r}: the {what} {part!r} never "
+            f"occurred {'in it' if self.is_row else 'here'}",
+            (f"did you mean {close[0]}? " if close else "")
+            + "the table lists what it has; declare further outcomes with table(name, outcomes=…)",
+        )
+
+    def _outcomes(self) -> list[Hashable]:
+        """All outcomes of all rows."""
+        values = self._support.lexicon.values
+        return [values[code] for code in self._support.outcomes.tolist()]
 
     def __iter__(self) -> Iterator[Hashable]:
         below = self._below()

@@ -71,9 +71,12 @@ def _from_array(name: str, value: Any, like: Array) -> Array:
 
 def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array) -> Array:
     keys, numbers = [], []
-    for key, number in _flat(value, table.arity, table.name):
+    for key, value_of in _flat(value, table):
+        number = _number(table.name, key, value_of)
+        if number == 0.0 and _is_zero(table, key):
+            continue
         keys.append(key)
-        numbers.append(_number(table.name, key, number))
+        numbers.append(number)
     codes = [table.lexicon.find(key[p] for key in keys) for p in range(table.arity)]
     entries = table.find(codes)
     if len(entries) and entries.min() < 0:
@@ -99,23 +102,45 @@ def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array
 
 
 def _flat(
-    value: Mapping[Any, Any], arity: int, name: str, prefix: tuple[Hashable, ...] = ()
+    value: Mapping[Any, Any], table: TableSupport, prefix: tuple[Hashable, ...] = ()
 ) -> Iterator[tuple[tuple[Hashable, ...], Any]]:
+    """Full keys, with what they are given."""
     for key, inner in value.items():
-        path = (
-            (*prefix, *key)
-            if isinstance(key, tuple) and len(prefix) + len(key) <= arity
-            else (*prefix, key)
-        )
-        if isinstance(inner, Mapping) and len(path) < arity:
-            yield from _flat(inner, arity, name, path)
-        elif len(path) == arity:
+        path = (*prefix, *_parts(key, inner, table, prefix))
+        if isinstance(inner, Mapping) and len(path) < table.arity:
+            yield from _flat(inner, table, path)
+        elif len(path) == table.arity:
             yield path, inner
         else:
             raise StartError(
-                f"start values of table {name!r}: {path!r} is not a full key of {arity} parts",
+                f"start values of table {table.name!r}: {path!r} is not a full key of "
+                f"{table.arity} parts",
                 "nest mappings condition by condition down to the outcome",
             )
+
+
+def _parts(
+    key: Hashable, inner: Any, table: TableSupport, prefix: tuple[Hashable, ...]
+) -> tuple[Hashable, ...]:
+    """A tuple stands for several parts of a key, or is itself one: what the table has decides.
+
+    Where it could be both or neither, it is one if it leaves as many parts as are needed.
+    """
+    if not isinstance(key, tuple):
+        return (key,)
+    needed = table.arity - len(prefix)
+    fitting = [
+        parts
+        for parts in ((key,), key)
+        if (len(parts) < needed if isinstance(inner, Mapping) else len(parts) == needed)
+    ]
+    known = [parts for parts in fitting if table.has((*prefix, *parts))]
+    return (known or fitting[::-1] or [(key,)])[0]
+
+
+def _is_zero(table: TableSupport, key: tuple[Hashable, ...]) -> bool:
+    """Whether the table has no such entry, though it has the row, and the outcome in others."""
+    return not table.has(key) and table.has(key[:-1]) and table.can_be(key[-1])
 
 
 def _number(name: str, key: tuple[Hashable, ...], value: Any) -> float:

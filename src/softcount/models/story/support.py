@@ -142,6 +142,23 @@ class TableSupport:
             prefix = level.rank(prefix, code)
         return prefix
 
+    def has(self, parts: Sequence[Hashable]) -> bool:
+        """Whether some key begins with these parts."""
+        prefix: Array = np.zeros(1, np.int64)
+        for level, code in zip(self.levels, self.lexicon.find(parts), strict=False):
+            prefix = level.rank(prefix, np.array([code]))
+        return bool(prefix[0] >= 0)
+
+    def can_be(self, outcome: Hashable) -> bool:
+        """Whether this is an outcome of any row."""
+        return bool(np.isin(self.lexicon.find([outcome]), self.outcomes)[0])
+
+    @cached_property
+    def outcomes(self) -> Array:
+        """The codes of all outcomes of all rows."""
+        level = self.levels[-1]
+        return np.unique(level.keys % level.radix)
+
     @cached_property
     def indptr(self) -> Array:
         """Row r has entries indptr[r]:indptr[r + 1]."""
@@ -162,7 +179,7 @@ class TableSupport:
     @property
     def n_outcomes(self) -> int:
         """How many different outcomes the table has, over all rows."""
-        return len(np.unique(self.codes[:, -1]))
+        return len(self.outcomes)
 
     def every_key(self) -> list[tuple[Hashable, ...]]:
         """Every entry's key, in order."""
