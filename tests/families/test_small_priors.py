@@ -1,9 +1,9 @@
 """Draws under small priors: honest marginals, finite densities, rows that sum to one.
 
 A component of a draw from Dir(α) is Beta(α, A − α), with A the sum of all α. With α = 0.001 half of
-the draws are below the smallest number there is. What is below the documented floor is raised to it:
-so the share of draws at the floor must be that of the Beta distribution, and above the floor they
-must follow it.
+the draws are below the smallest number there is. What is below the documented floor is raised to
+it: so the share of draws at the floor must be that of the Beta distribution, and above the floor
+they must follow it.
 """
 
 from __future__ import annotations

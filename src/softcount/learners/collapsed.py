@@ -25,6 +25,7 @@ class Collapsed:
     """
 
     optimise: int = 0
+    collapses: ClassVar[bool] = True  # models say whether they have such a sampler
     climbs: ClassVar[bool] = False
     shuffles: ClassVar[bool] = True
     batch_size: ClassVar[None] = None

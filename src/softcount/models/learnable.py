@@ -17,6 +17,7 @@ import numpy as np
 from softcount import interrupt
 from softcount.errors import ImpossibleItem, LearnerError, shown
 from softcount.fit import Corpus, Model, fit
+from softcount.models.refusals import Abilities, check_learner
 from softcount.models.settings import check_whole
 from softcount.theory import Decomposition, decompose
 from softcount.types import Fit, State, Trace
@@ -72,7 +73,7 @@ def naming(corpus: NamingCorpus) -> Iterator[None]:
         raise
 
 
-class Learnable:
+class Learnable(Abilities):
     """A model with its data still to come.
 
     A subclass offers `bind` and `bind_more` (from data to what the loop works with) and
@@ -192,6 +193,7 @@ class Learnable:
             raise LearnerError(f"learner={self.learner!r} is no learner", "give one, such as EM()")
         if self.engine is not None and not hasattr(self.engine, "open"):
             raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
+        check_learner(self)
 
     def remember(self, corpus: Any) -> None:
         """Keep of the data what later methods need; nothing, unless a model says otherwise."""

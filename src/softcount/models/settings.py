@@ -82,6 +82,29 @@ def mixture_priors(
     return {**usual, **prior}
 
 
+def no_prior(smoothing: Any, prior: Any, table: str) -> str:
+    """The setting by which what a mixture's classes say has no prior; nothing, if it has one."""
+    given = prior is not None and (not isinstance(prior, Mapping) or table in prior)
+    return "" if given or smoothing != 0 else "smoothing=0"
+
+
+def no_mode(prior: Any) -> str:
+    """The setting by which a mixture has no mode; nothing, if it has one."""
+    values = prior.items() if isinstance(prior, Mapping) else [("", prior)]
+    for table, value in values:
+        if isinstance(value, Real) and 0.0 < float(value) < 1.0:
+            return f"prior={value}" + (f" of {table!r}" if table else "")
+    return ""
+
+
+def not_smoothed(given: float | Mapping[str, float], *names: str) -> str:
+    """The setting by which one of these tables has no smoothing; nothing, if all have."""
+    if not isinstance(given, Mapping):
+        return "smoothing=0" if given == 0 else ""
+    zeros = [name for name in names if given.get(name, 0.0) == 0]
+    return f"smoothing[{zeros[0]!r}]=0" if zeros else ""
+
+
 def smoothings(given: float | Mapping[str, float], *names: str) -> tuple[float, ...]:
     """What is added to the counts of each of these tables: one number for all, or a mapping."""
     if not isinstance(given, Mapping):

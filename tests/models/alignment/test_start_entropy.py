@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_weights_of_a_mean_field_are_taken_as_if_they_summed_to_one() -> None:
     learner = sc.VariationalBayes(max_iter=3, tol=0)
     model = sc.IBM1(null=False, smoothing=0.1, learner=learner).fit(C, keep_params=True)
     raw, indptr = model.trace_.params[2]["translation"], model.lexicon_.indptr
-    rows = [raw[a:b] / raw[a:b].sum() for a, b in zip(indptr[:-2], indptr[1:-1], strict=True)]
+    rows = [raw[a:b] / raw[a:b].sum() for a, b in itertools.pairwise(indptr[:-1])]
     expected = np.mean([-(row * np.log2(row)).sum() for row in rows])
     assert model.trace_.entropy[2] == pytest.approx(expected)
 

@@ -140,6 +140,9 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         table = self._table(1.0 + self.smoothing)
         return Model1Core("warm-up", table, self.null, corpus.everything.sizes)
 
+    def prior_hint(self) -> str:
+        return "give smoothing above 0, for example 0.01"
+
     def _check_settings(self) -> None:
         super()._check_settings()
         for name in ("null", "lowercase"):

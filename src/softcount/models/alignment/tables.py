@@ -87,7 +87,10 @@ class Tables:
         rows = [*self.words_[0].words, *([None] if self.null else [])]
         table = {
             word: Translations(
-                {names[f]: float(p) for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)},
+                {
+                    names[f]: float(p)
+                    for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)
+                },
                 known,
             )
             for word, a, b in zip(rows, lexicon.indptr, lexicon.indptr[1:], strict=False)

@@ -100,6 +100,9 @@ class TwoWays(Aligning, StoredAligner, Learnable):
         backward, back = self.backward_.bind_pairs(there.pairs.flipped(), known)
         return AgreementCore(self._name, forward, backward, self.agree), TwoWayPairs(there, back)
 
+    def prior_hint(self) -> str:
+        return "give smoothing above 0, for example 0.01"
+
     def _check_settings(self) -> None:
         super()._check_settings()
         check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")

@@ -28,7 +28,7 @@ from softcount.models.mixture.items import Items, Known
 from softcount.models.mixture.labels import UNKNOWN
 from softcount.models.mixture.naive_bayes import read_classes
 from softcount.models.mixture.starts import uniform
-from softcount.models.settings import mixture_priors
+from softcount.models.settings import mixture_priors, no_mode, no_prior
 from softcount.models.stored import AGAIN, numbers
 from softcount.types import Array
 
@@ -168,6 +168,12 @@ class Annotators(Mixture):
         shape = (len(votes.items), self.n_features_in_ * K)
         cells = (votes.of_item[known], by[known] * K + of[known])
         return Bags.of(sparse.csr_matrix((np.ones(len(cells[0])), cells), shape=shape))
+
+    def lacks_prior(self) -> str:
+        return no_prior(self.smoothing, self.prior, "confusion")
+
+    def lacks_mode(self) -> str:
+        return no_mode(self.prior)
 
     def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
         prior = mixture_priors(self.smoothing, self.prior, self.maximises, "confusion")

@@ -31,7 +31,13 @@ from softcount.models.grammar.soundness import demand_defined
 from softcount.models.grammar.told import Told
 from softcount.models.learnable import FitOptions, all_or_nothing
 from softcount.models.sequences.shards import sentence_weights
-from softcount.models.settings import check_number, check_whole, demand_prior, smoothings
+from softcount.models.settings import (
+    check_number,
+    check_whole,
+    demand_prior,
+    not_smoothed,
+    smoothings,
+)
 from softcount.models.stored import AGAIN
 from softcount.types import Array
 
@@ -231,6 +237,12 @@ class PCFG(files.Stored, GrammarModel):
         if not all(isinstance(name, str) for name in names):
             raise LearnerError(f"frozen={shown(self.frozen)}", "give names of tables or symbols")
         return names
+
+    def lacks_sampler(self) -> str:
+        return ""
+
+    def lacks_prior(self) -> str:
+        return not_smoothed(self.smoothing, RULES, WORDS)
 
     def _check_settings(self) -> None:
         super()._check_settings()

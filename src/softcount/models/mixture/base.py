@@ -32,8 +32,6 @@ class Mixture(files.Stored, Estimator):
 
     core_: MixtureCore
     n_features_in_: int
-    usual = "EM"
-    """The learner, if none is given."""
 
     # what subclasses say
     @abstractmethod

@@ -97,12 +97,13 @@ class MixtureCore:
     def from_shares(self, x: Any, shares: Array, rng: np.random.Generator) -> dict[str, Array]:
         """Parameters that fit items which belong to classes by ``shares``.
 
-        The mode, or the mean for learners that average: it leaves nothing impossible.
+        The mode, or the mean for learners that average and for priors that have no mode: it leaves
+        nothing impossible.
         """
         counts = self.counts(x, shares)
         return {
             name: family.mean(counts[name], family.uniform())
-            if self.averages
+            if self.averages or not getattr(family, "has_mode", True)
             else family.maximise(counts[name], family.uniform(), rng)
             for name, family in self.families.items()
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -37,6 +38,10 @@ class _Process(Clusterer):
 
     concentration: float
     usual = "VariationalBayes"
+
+    def lacks_mode(self) -> str:
+        below = isinstance(self.concentration, Real) and 0.0 < float(self.concentration) < 1.0
+        return f"concentration={self.concentration}" if below else super().lacks_mode()
 
     def weights_family(self) -> Family:
         return StickBreaking(self.n_components, self.concentration)

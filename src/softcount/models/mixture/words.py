@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from softcount.models.mixture.emissions import Emission, Presence, Words
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.word_core import WordCore
 from softcount.models.reading import ReadsWords, telling
-from softcount.models.settings import mixture_priors
+from softcount.models.settings import mixture_priors, no_mode, no_prior
 from softcount.models.stored import numbers
 from softcount.types import Array
 
@@ -48,6 +48,18 @@ class WordMixture(ReadsWords, Mixture):
     def _priors(self) -> dict[str, float]:
         """Dirichlet concentrations of class weights and of words."""
         return mixture_priors(self.smoothing, self.prior, self.maximises, "words")
+
+    def lacks_sampler(self) -> str:
+        return f"{self.called} has no collapsed sampler for bernoulli=True" * self.bernoulli
+
+    def solutions(self) -> Collection[str]:
+        return {"spectral", "anchor"} & set(self.starts())
+
+    def lacks_prior(self) -> str:
+        return no_prior(self.smoothing, self.prior, "words")
+
+    def lacks_mode(self) -> str:
+        return no_mode(self.prior)
 
     def starts(self) -> Mapping[str, Any]:
         offered = {

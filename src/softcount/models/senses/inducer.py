@@ -23,6 +23,7 @@ from softcount.models.mixture import GaussianMixture, MultinomialMixture
 from softcount.models.mixture.base import FLOOR, Clusterer
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items
+from softcount.models.refusals import check_learner
 from softcount.models.senses import files
 from softcount.models.senses.findings import Sense, marking, typical
 from softcount.models.settings import check_whole
@@ -181,6 +182,7 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         return tokens, found
 
     def _check_settings(self) -> None:
+        check_learner(self._mixture(), type(self).__name__)
         least = {"window": 1, "near": 0, "min_count": 1, "svd": 1}
         for name, smallest in least.items():
             value = getattr(self, name)

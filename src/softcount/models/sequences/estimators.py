@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -108,6 +108,15 @@ class HMM(files.Stored, MarkovModel):
         else:
             emission = Words(rows.table(TABLE, (k, v), emissions + maximises), (k, v))
         return HMMCore("HMM", chain, emission, k, self.order, self.stop, self.dtype)
+
+    def lacks_sampler(self) -> str:
+        if self.emissions == "features":
+            return f"{self.called} has no collapsed sampler for emissions='features'"
+        fixed = [name for name in ("tied", "frozen") if getattr(self, name) is not None]
+        return f"{self.called} has no collapsed sampler for {fixed[0]} rows" if fixed else ""
+
+    def solutions(self) -> Collection[str]:
+        return ("spectral",) if self.order == 1 else ()
 
     def _check_settings(self) -> None:
         super()._check_settings()

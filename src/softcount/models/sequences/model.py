@@ -14,14 +14,14 @@ from softcount.kernels.pool import usable_cpus
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing
 from softcount.models.possible import warn_of_impossible
 from softcount.models.sequences import fewest, passes
-from softcount.models.sequences.core import HMMCore
+from softcount.models.sequences.core import MOVES, HMMCore
 from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.knowledge import TagKnowledge
 from softcount.models.sequences.options import ChainOptions
 from softcount.models.sequences.own_starts import completed, own_tables
 from softcount.models.sequences.shards import Sentences, Shard
 from softcount.models.sequences.tables import Rows
-from softcount.models.settings import check_whole, generator
+from softcount.models.settings import check_whole, generator, not_smoothed
 from softcount.types import Array, How
 
 DECODERS = ("viterbi", "posterior")
@@ -42,6 +42,8 @@ class MarkovModel(ChainOptions, Learnable):
     starts = ("random", "spectral")
     units = "sentences"
     """What messages call that which is learned from."""
+    smoothed: tuple[str, ...] = (MOVES, TABLE)
+    """The tables that smoothing is for."""
 
     # what subclasses say
     @abstractmethod
@@ -95,6 +97,9 @@ class MarkovModel(ChainOptions, Learnable):
 
     def remember(self, corpus: Sentences) -> None:
         self.n_iter_ = len(self.fit_.trace) - 1
+
+    def lacks_prior(self) -> str:
+        return not_smoothed(self.smoothing, *self.smoothed)
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -83,6 +83,7 @@ class GaussianHMM(files.Stored, MarkovModel):
     prior: NIW | None = None
     starts = ("kmeans", "random")
     units = "sequences"
+    smoothed = (MOVES,)
 
     # learning
     def bind(

@@ -11,6 +11,7 @@ import numpy as np
 from softcount import store
 from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError
 from softcount.models.base import Estimator
+from softcount.models.settings import no_mode
 from softcount.models.story.core import StoryCore, bind
 from softcount.models.story.corpus import StoryCorpus
 from softcount.models.story.derivation import Derivation, derive
@@ -86,6 +87,16 @@ class StoryModel(Estimator):
     @property
     def _story(self) -> Story:
         return story_of(self.story)
+
+    @property
+    def called(self) -> str:
+        return f"StoryModel {self._story.name}"
+
+    def lacks_prior(self) -> str:
+        return ""  # it is flat, unless it is given
+
+    def lacks_mode(self) -> str:
+        return no_mode(self._prior())
 
     def bind(self, data: Iterable[Any]) -> tuple[StoryCore, StoryCorpus]:
         """Trace and compile the data; gives what the loop works with."""

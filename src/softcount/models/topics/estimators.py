@@ -69,6 +69,15 @@ class PLSA(TopicModel):
         check_number("smoothing", self.smoothing, "0 does not smooth")
         return 0.0, self.smoothing
 
+    def lacks_prior(self) -> str:
+        return "not for the topics of documents, whatever the smoothing"
+
+    def prior_hint(self) -> str:
+        return "use LDA, which is PLSA with a doc_prior and a word_prior"
+
+    def lacks_sampler(self) -> str:
+        return ""  # there is one, but not without a prior: of that `lacks_prior` complains
+
 
 class LDA(TopicModel):
     """Latent Dirichlet allocation (Blei, Ng & Jordan 2003): PLSA with Dirichlet priors.
@@ -117,3 +126,10 @@ class LDA(TopicModel):
         check_number("doc_prior", self.doc_prior, "0.1 is usual")
         check_number("word_prior", self.word_prior, "0.01 is usual")
         return self.doc_prior, self.word_prior
+
+    def lacks_prior(self) -> str:
+        zeros = [name for name in ("doc_prior", "word_prior") if getattr(self, name) == 0]
+        return f"{zeros[0]}=0" if zeros else ""
+
+    def prior_hint(self) -> str:
+        return "give a doc_prior and a word_prior above 0, for example 0.1 and 0.01"

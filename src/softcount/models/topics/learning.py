@@ -43,7 +43,6 @@ FEW, FEW_SCOUTS = 2000, 3
 
 PRECISIONS = ("float64", "float32")
 FOR_LABELS = "What is known of documents' topics is given as labels= (-1 where nothing is known)"
-PRIORS = "use LDA, with a doc_prior and a word_prior above 0, or EM()"
 
 
 class TopicLearner(ReadsWords, files.Stored, Estimator):
@@ -68,6 +67,13 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     @abstractmethod
     def priors(self) -> tuple[float, float]:
         """What is added to every count of a topic in a document, and of a word in a topic."""
+
+    holds_out = True
+    learns_priors = True
+
+    def lacks_sampler(self) -> str:
+        frozen = self.frozen is not None
+        return f"a collapsed sampler of {self.called} cannot hold topics frozen" if frozen else ""
 
     @property
     def topics_(self) -> Array:
@@ -159,10 +165,7 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
         return "maximise" if self.learner is None else self.learner.m
 
     def _made_core(self, n_words: int) -> TopicCore:
-        priors = self.priors()
-        if self._word != "maximise" and min(priors) == 0.0:
-            raise LearnerError(f"{self.learner} needs priors above 0", PRIORS)
-        of_documents, of_words = (a + (self._word == "maximise") for a in priors)
+        of_documents, of_words = (a + (self._word == "maximise") for a in self.priors())
         seeded = 0.0 if self.seeds_ is None else self.seeds_.toarray()
         held = None if self.frozen_ is None else np.arange(self.n_topics) < len(self.frozen_)
         topics = Columns((self.n_topics, n_words), of_words + seeded, frozen=held)
