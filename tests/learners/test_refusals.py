@@ -134,6 +134,12 @@ def test_rows_that_no_collapsed_sampler_knows() -> None:
         for smoothing in (0.0, 0.1):
             model = sc.HMM(2, smoothing=smoothing, learner=sampler, **rows)
             assert f"no collapsed sampler for {next(iter(rows))} rows" in told(model, SENTENCES)
+    for unsaid in ({"tied": {}}, {"frozen": {"emissions": [False, False]}}, {"zero": {}}):
+        sc.HMM(2, smoothing=0.1, learner=sampler, **unsaid).fit(SENTENCES)
+    zero = {"transitions": [[True, False, False], [False, False, False]]}
+    for smoothing in (0.0, 0.1):
+        barred = sc.HMM(2, smoothing=smoothing, zero=zero, learner=sampler)
+        assert "no collapsed sampler for zeros among moves" in told(barred, SENTENCES)
     frozen = sc.LDA(2, frozen=[{"a": 1.0}], learner=sampler, word_prior=0.0)
     assert "LDA cannot hold topics frozen" in told(frozen, DOCUMENTS)
 

@@ -21,7 +21,7 @@ from softcount.models.sequences.knowledge import TagKnowledge, Told
 from softcount.models.sequences.model import MarkovModel
 from softcount.models.sequences.own_starts import emissions_by_words
 from softcount.models.sequences.shards import Sentences, Shard, sentence_weights
-from softcount.models.sequences.tables import chain_families, visits
+from softcount.models.sequences.tables import chain_families, says_something, visits
 from softcount.models.settings import check_number, check_whole, demand_prior, smoothings
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
@@ -112,8 +112,13 @@ class HMM(files.Stored, MarkovModel):
     def lacks_sampler(self) -> str:
         if self.emissions == "features":
             return f"{self.called} has no collapsed sampler for emissions='features'"
-        fixed = [name for name in ("tied", "frozen") if getattr(self, name) is not None]
-        return f"{self.called} has no collapsed sampler for {fixed[0]} rows" if fixed else ""
+        fixed = [name for name in ("tied", "frozen") if says_something(getattr(self, name))]
+        if fixed:
+            return f"{self.called} has no collapsed sampler for {fixed[0]} rows"
+        zero = self.zero if isinstance(self.zero, Mapping) else {}
+        if any(np.any(where) for name, where in zero.items() if name != TABLE):
+            return f"{self.called} has no collapsed sampler for zeros among moves"
+        return ""
 
     def solutions(self) -> Collection[str]:
         return ("spectral",) if self.order == 1 else ()

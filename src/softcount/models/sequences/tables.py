@@ -140,3 +140,15 @@ def visits(params: Params, n_states: int, order: int) -> Array:
             here = np.einsum("tu,tuv->uv", here, moves)
     total: Array = share / share.sum()
     return total
+
+
+def says_something(given: Any) -> bool:
+    """Whether rows are named at all, by a setting that may be of any form."""
+    if isinstance(given, Mapping):
+        return any(says_something(rows) for rows in given.values())
+    if given is None or not isinstance(given, Iterable):
+        return given is not None
+    rows = list(given)
+    if all(isinstance(row, bool | np.bool_) for row in rows):
+        return any(rows)
+    return bool(rows)

@@ -72,7 +72,7 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     learns_priors = True
 
     def lacks_sampler(self) -> str:
-        frozen = self.frozen is not None
+        frozen = self.frozen is not None and len(self.frozen)
         return f"a collapsed sampler of {self.called} cannot hold topics frozen" if frozen else ""
 
     @property
