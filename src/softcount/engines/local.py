@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -14,7 +14,7 @@ from softcount import interrupt
 from softcount.engines.base import Expect, Shard, tree_sum, without_local
 from softcount.errors import SoftcountError
 from softcount.kernels.blas import single_threaded
-from softcount.kernels.pool import usable_cpus
+from softcount.kernels.pool import Threads, usable_cpus
 from softcount.types import How, Params, Stats
 
 
@@ -52,7 +52,7 @@ class LocalSession:
         self._local: dict[int, Any] = {}
         self._threads_inside = threads if threads_inside else 1
         self._threads = 1 if threads_inside else min(threads, len(shards))
-        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._pool = Threads(self._threads) if self._threads > 1 else None
         self._responsive = interrupt.Responsive()
         self._linear_algebra = ExitStack()
         self._linear_algebra.enter_context(single_threaded())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from softcount import interrupt
+from softcount.kernels import forks
 from softcount.types import Array
 
 FEW = 4096
@@ -28,9 +29,63 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
+_generation = 0
+"""How many forks lie between this process and the one that imported the package."""
+
+
+def _count_fork() -> None:
+    global _generation
+    _generation += 1
+
+
+forks.in_child(_count_fork)
+
+
+class Threads:
+    """A pool of threads that a forked process makes anew.
+
+    An executor that a child inherits counts threads as idle that exist in the parent only: it would
+    wait for them for ever.
+    """
+
+    def __init__(self, n: int, name: str = "") -> None:
+        self._n, self._name = n, name
+        self._made_in = _generation
+        self._executor = self._make()
+
+    def _make(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._n, thread_name_prefix=self._name)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """As `ThreadPoolExecutor.submit`."""
+        if self._made_in != _generation:
+            self._executor, self._made_in = self._make(), _generation
+        return self._executor.submit(function, *args)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As `ThreadPoolExecutor.shutdown`; in a child there is nothing of the parent's to end."""
+        if self._made_in == _generation:
+            self._executor.shutdown(wait, cancel_futures=cancel_futures)
+
+
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="softcount-kernel")
+def _pool(threads: int) -> Threads:
+    return Threads(threads, "softcount-kernel")
+
+
+def _run(work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], threads: int) -> None:
+    """``work(*call)`` for all calls; after an error or Ctrl-C, what has not begun never will."""
+    pending: list[Future[Any]] = []
+    try:
+        with interrupt.awaited() as heard:
+            for call in calls:
+                pending.append(_pool(threads).submit(heard(work), *call))
+            for future in pending:
+                interrupt.wait(future)
+    except BaseException:
+        for future in pending:
+            future.cancel()
+        raise
 
 
 def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: Any) -> None:
@@ -42,7 +97,7 @@ def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: 
     wanted = np.linspace(0, indptr[-1] - indptr[0], threads * PIECES + 1)[1:-1]
     inner = np.searchsorted(indptr[1:] - indptr[0], wanted, side="right")
     borders = np.unique(np.concatenate(([0], inner, [n])))
-    _await(lambda a, b: kernel(int(a), int(b), *arrays), list(pairwise(borders)), threads)
+    _run(kernel, ((int(a), int(b), *arrays) for a, b in pairwise(borders)), threads)
 
 
 def even_pieces(work: Array, n: int) -> Array:
@@ -64,17 +119,4 @@ def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
         for piece in range(n):
             work(piece)
         return
-    _await(work, [(piece,) for piece in range(n)], threads)
-
-
-def _await(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], threads: int) -> None:
-    """``work(*piece)`` of all pieces; after an error or Ctrl-C, what has not begun never will."""
-    pending: list[Future[Any]] = []
-    try:
-        with interrupt.awaited() as heard:
-            pending += [_pool(threads).submit(heard(work), *piece) for piece in pieces]
-            for future in pending:
-                interrupt.wait(future)
-    finally:
-        for future in pending:
-            future.cancel()
+    _run(work, ((piece,) for piece in range(n)), threads)

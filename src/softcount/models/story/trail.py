@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import StoryError
+from softcount.kernels import forks
 from softcount.models.story import language, symbols
 from softcount.models.story.language import (
     CALL,
@@ -26,6 +27,7 @@ from softcount.types import Array
 
 MAX_ALTERNATIVES = 50_000_000
 _LOCK = threading.RLock()  # the words of a story find their trace in a module's variable
+forks.hold_across(_LOCK)
 
 
 @dataclass(frozen=True)
