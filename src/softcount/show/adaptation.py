@@ -29,7 +29,6 @@ from softcount.show.labelling import compared, counted
 from softcount.show.labelling_figures import Figures, figures
 from softcount.show.labelling_tables import class_table, item_table, name_of
 from softcount.show.report import document
-from softcount.show.sequences import POLICY
 from softcount.show.snippets import clean
 from softcount.types import Array
 from softcount.weak.history import History, gold_numbers
@@ -225,7 +224,7 @@ def page(one: Adaptation) -> str:
         f'<p class="note">{escape(clean(note[:1].upper() + note[1:]))}.</p>' for note in said
     )
     body = f"{notes}{_methods(one)}{_classes(one)}{_moved(one)}{_nearest(one)}{_doubtful(one)}"
-    return document(clean(one.title), one.lead, body, _style(), POLICY)
+    return document(clean(one.title), one.lead, body, _style())
 
 
 @cache

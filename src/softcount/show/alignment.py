@@ -33,10 +33,6 @@ __all__ = ["alignment_report", "alignment_view"]
 WORDS = 20
 """So many rows has a table of words."""
 
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-)
 MEASURE = (
     "Bits a word: the entropy of all links of a pair by its words; 0 if each link is certain to be "
     "there, or certain not to be."
@@ -81,7 +77,7 @@ def alignment_report(
         f"{_unlinked(looked)}"
     )
     lead = f"{_counted(len(text), 'sentence pair')}, aligned by {type(aligner).__name__}."
-    return document(clean(title), lead, body, _style(), POLICY)
+    return document(clean(title), lead, body, _style())
 
 
 @cache

@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from softcount.corpus.links import FlatLinks, Link
 from softcount.errors import DataError
-from softcount.show.snippets import SPACE, clean
+from softcount.show.snippets import on_one_line
 from softcount.types import Array
 
 SHADES = ((0.9, "█"), (0.6, "▓"), (0.3, "▒"), (0.05, "░"), (0.0, " "))
@@ -82,7 +82,7 @@ def _printable(word: str) -> str:
 
     One that is read from the right is kept apart, so that it turns nothing else around.
     """
-    flat = SPACE.sub(" ", clean(word))
+    flat = on_one_line(word)
     if cell_len(flat) > LONGEST_WORD:
         flat = set_cell_size(flat, LONGEST_WORD - 1).rstrip() + "…"
     turns = any(unicodedata.bidirectional(character) in ("R", "AL") for character in flat)

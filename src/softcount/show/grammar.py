@@ -17,7 +17,7 @@ from softcount.show import tree_svg
 from softcount.show.finding import bars, ended
 from softcount.show.grammar_symbols import Chances, GrammarShown, SymbolShown, grammar_shown
 from softcount.show.report import bar_table, document, ending, signed
-from softcount.show.sequences import POLICY, chosen
+from softcount.show.sequences import chosen
 from softcount.show.sequences_states import one_word
 from softcount.show.snippets import clean
 
@@ -87,7 +87,7 @@ def page_of(
         f"{notes}{_symbols(grammar)}{_lengths(lengths, trees)}{_examples(trees, n)}"
         f"{_end(model, grammar, clean(title))}"
     )
-    return document(clean(title), f"{lead}.", body, _style(), POLICY)
+    return document(clean(title), f"{lead}.", body, _style())
 
 
 @cache

@@ -22,7 +22,6 @@ from softcount.show.labelling_tables import (
     view_table,
 )
 from softcount.show.report import document, signed
-from softcount.show.sequences import POLICY
 from softcount.show.snippets import clean
 from softcount.show.svg import Series, line_chart
 from softcount.types import Array
@@ -115,7 +114,7 @@ def page(one: Labelling) -> str:
         f"{_missing(one)}{_round_by_round(one)}"
         f"{signed(clean(one.signature)) if one.signature else ''}"
     )
-    return document(clean(one.title), one.lead, body, _style(), POLICY)
+    return document(clean(one.title), one.lead, body, _style())
 
 
 def card(history: History) -> str:

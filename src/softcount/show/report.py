@@ -1,7 +1,9 @@
-"""A self-contained page about one or more fits: text, bars, curves; no script and no network."""
+"""A self-contained page about one or more fits: text, bars, curves; no network."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import secrets
 from collections.abc import Sequence
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from softcount.errors import SoftcountError
 from softcount.show.finding import Bars, Finding
+from softcount.show.marks import visible
 from softcount.show.svg import Series, line_chart
 from softcount.types import Fit
 
@@ -117,15 +120,32 @@ def page(title: str, lead: str, findings: Sequence[Finding]) -> str:
     return document(title, lead, "".join(section(finding) for finding in findings))
 
 
-def document(title: str, lead: str, body: str, style: str = "", head: str = "") -> str:
-    """A page with this inside; all but the title and the lead is HTML already."""
-    return (
+def document(title: str, lead: str, body: str, style: str = "", script: str = "") -> str:
+    """A page with this inside; all but the title and the lead is HTML already.
+
+    The one frame of all pages: here, and nowhere else, are the policy and the marks.
+    """
+    code = f"<script>{script}</script>" if script else ""
+    return visible(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"{head}<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
         f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>'
-        f"<main>{body}</main></body></html>\n"
+        f"<main>{body}{code}</main></body></html>\n"
     )
+
+
+def _policy(script: str) -> str:
+    """Nothing is fetched, sent or embedded, and no script runs but ours, whatever texts contain.
+
+    Styles stay as they are: bars have their widths in attributes, and all text is escaped.
+    """
+    rules = ["default-src 'none'", "style-src 'unsafe-inline'"]
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        rules.append(f"script-src 'sha256-{digest}'")
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
 def write_page(path: Path, html: str) -> None:

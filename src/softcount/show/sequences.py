@@ -33,10 +33,6 @@ SHORT, LONG = 4, 30
 """Examples have so many words, if there are any such sentences."""
 NEIGHBOURS = 3
 
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-)
 SECOND = " States depend on the two before: what is shown are means over the first of them."
 
 
@@ -99,7 +95,7 @@ def page_of(
         f"{_states(states, start, table, ends)}"
         f"{_examples(model, sentences, found, n)}{_end(states, clean(title))}"
     )
-    return document(clean(title), lead, body, _style(), POLICY)
+    return document(clean(title), lead, body, _style())
 
 
 @cache

@@ -16,7 +16,7 @@ from softcount.models.sequences.emissions import TABLE
 from softcount.models.sequences.tables import visits
 from softcount.models.settings import smoothings
 from softcount.show.finding import ended, outcome
-from softcount.show.snippets import SPACE, clean
+from softcount.show.snippets import on_one_line
 from softcount.types import Array, Fit
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _least(model: Any, table: Array) -> Array:
 
 def one_word(word: str) -> str:
     """A word fit for a page or a terminal, cut if it is long."""
-    flat = SPACE.sub(" ", clean(word))
+    flat = on_one_line(word)
     return flat if len(flat) <= LONGEST_WORD else flat[: LONGEST_WORD - 1] + "…"
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from html import escape
 
+from softcount.show.marks import visible
+
 LONGEST = 260
 LOOKED_AT = 20_000
 """How many characters of a document are looked at."""
@@ -15,20 +17,25 @@ STARTS = 50
 
 STRAY = " .,:;>|*-"
 WORD = re.compile(r"\w+")
-UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
-"""Control characters, and those that turn the direction of all that follows."""
-
 SPACE = re.compile(r"\s+")
 
 
 def clean(text: object) -> str:
-    """A text that any file and any page can hold: no control characters, no halves of pairs.
+    """A text that any file, page and terminal can hold: what cannot be seen has marks instead.
 
     >>> clean("a\\x00b\\ud800")
-    'a b?'
+    'a␀b⟨U+D800⟩'
     """
-    whole = str(text).encode("utf-8", "replace").decode("utf-8")
-    return UNFIT.sub(" ", whole)
+    return visible(str(text))
+
+
+def on_one_line(text: object) -> str:
+    """The same on one line: ends of lines, of any kind, and other stretches of space are blanks.
+
+    >>> on_one_line("a\\n\\x0cb\\u2028c")
+    'a b c'
+    """
+    return visible(SPACE.sub(" ", str(text)))
 
 
 def snippet(text: str, telling: Mapping[str, float], most: int = LONGEST) -> str:
@@ -39,21 +46,21 @@ def snippet(text: str, telling: Mapping[str, float], most: int = LONGEST) -> str
     >>> snippet("Dear all! A goal < 3 minutes before the end", {"goal": 2.0}, most=20)
     'Dear all! A <mark>goal</mark> &lt;…'
     """
-    flat = SPACE.sub(" ", clean(text[:LOOKED_AT])).strip()
+    line = on_one_line(text[:LOOKED_AT]).strip()
     hits = [
         (found.start(), found.end(), telling[word])
-        for found in WORD.finditer(flat)
+        for found in WORD.finditer(line)
         if (word := found[0].lower()) in telling
     ]
-    start = _best_start(flat, hits, most)
-    end = _end(flat, start, most)
+    start = _best_start(line, hits, most)
+    end = _end(line, start, most)
     parts, at = ["…" if start else ""], start
     for first, last, _ in hits:
         if start <= first and last <= end:
-            parts += [escape(flat[at:first]), f"<mark>{escape(flat[first:last])}</mark>"]
+            parts += [escape(line[at:first]), f"<mark>{escape(line[first:last])}</mark>"]
             at = last
-    cut = end < len(flat) or len(text) > LOOKED_AT
-    return "".join([*parts, escape(flat[at:end].rstrip()), "…" if cut else ""])
+    cut = end < len(line) or len(text) > LOOKED_AT
+    return "".join([*parts, escape(line[at:end].rstrip()), "…" if cut else ""])
 
 
 def _best_start(flat: str, hits: list[tuple[int, int, float]], most: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from softcount.corpus.trees import Tree
-from softcount.show.snippets import SPACE, clean
+from softcount.show.snippets import on_one_line
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ def printable(text: str) -> str:
 
     One that is read from the right is kept apart, so that it turns nothing else around.
     """
-    plain = SPACE.sub(" ", clean(text))
+    plain = on_one_line(text)
     turns = any(unicodedata.bidirectional(character) in ("R", "AL") for character in plain)
     return f"\u2068{plain}\u2069" if turns else plain
 

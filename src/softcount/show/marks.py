@@ -1,0 +1,109 @@
+"""Characters that cannot be seen, or that turn others around, shown as marks that can."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SEEN_AS_NOTHING = (
+    # controls: no page can hold some of them, and others are orders to terminals. Tabs and line
+    # ends stay: they do in a page what they are for
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+    # they set the direction of all that follows, up to the end of the line or further: what is
+    # read is not what is there
+    "\u202a-\u202e\u2066-\u2069"
+    # marks of direction, which have no width and move what is near
+    "\u061c\u200e\u200f"
+    # of no width at all: two words that look the same are not
+    "\xad\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\ufeff"
+    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+    # letters that have a width but no shape
+    "\u3164\uffa0"
+    # ends of lines for some programs and not for others
+    "\u2028\u2029"
+    # halves of pairs, which UTF-8 cannot say, and what will never be a character
+    "\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17))
+)
+
+_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+"""Flags of parts of countries: Scotland's is a black flag and five letters that are not shown."""
+
+_APART = "\u2068[^\u202a-\u202e\u2066-\u2069\n<>]*\u2069"
+"""What we put around words that are read from the right: nothing gets out of a pair that is whole,
+on one line and in one element of a page."""
+
+_ODD = re.compile(f"{_FLAG}|{_APART}|[{_SEEN_AS_NOTHING}]")
+
+_JOINING = re.compile(
+    # letters change their shapes, or join, by whether there is a (non-)joiner between them:
+    # Persian and other languages in Arabic letters, Syriac, N'Ko, Mongolian, Hindi and its kin
+    "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1700-\u18af\u1900-\u1cff\ua800-\uabff"
+    "\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff\U0001e900-\U0001e95f"
+    # a family is some people with joiners between them
+    "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]"
+)
+_UNSPACED = re.compile("[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff]")
+"""Thai, Lao, Tibetan, Burmese, Khmer: words have no spaces, and where a line may end between them
+is said by a space of no width."""
+
+_MONGOLIAN = re.compile("[\u1800-\u18af]")
+
+NEAR = 20
+"""A mark of direction belongs to letters that are no further away: in Hebrew text it stands where
+letters are not, after "C++" for instance."""
+
+_BORDER = re.compile("[\n<>]")
+"""What is beyond the end of a line, or of an element of a page, is not near."""
+
+
+def visible(text: str) -> str:
+    """A text, or a page, in which no character acts unseen.
+
+    Right-to-left text stays as it is, and so do joiners where scripts or emoji need them.
+
+    >>> visible("a\\x00b \\u202egnp.exe")
+    'a␀b ⟨U+202E⟩gnp.exe'
+    >>> visible("\\u05e9\\u05dc\\u05d5\\u05dd") == "\\u05e9\\u05dc\\u05d5\\u05dd"
+    True
+    """
+    return _ODD.sub(_mark, text)
+
+
+def _mark(found: re.Match[str]) -> str:
+    character = found[0]
+    if len(character) > 1:
+        return character if character[0] != "\u2068" else f"\u2068{visible(character[1:-1])}\u2069"
+    if _is_needed(character, found.string, found.start()):
+        return character
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)  # Unicode has pictures of these
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def _is_needed(character: str, text: str, at: int) -> bool:
+    """Whether the text around has a use for it."""
+    before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
+    if character in "\u200c\u200d":
+        return _beside(_JOINING, before, after)
+    if character == "\u200b":
+        return _beside(_UNSPACED, before, after)
+    if character == "\u180e":
+        return _beside(_MONGOLIAN, before, after)
+    if character == "\xad":  # where a word may be cut, which a page may do by an element
+        return (before.isalpha() or before == ">") and (after.isalpha() or after == "<")
+    if character in "\u061c\u200e\u200f":
+        left = _BORDER.split(text[max(at - NEAR, 0) : at])[-1]
+        right = _BORDER.split(text[at + 1 : at + 1 + NEAR])[0]
+        return any(map(_is_read_leftwards, left + right))
+    return False
+
+
+def _beside(letters: re.Pattern[str], before: str, after: str) -> bool:
+    return bool(letters.match(before) or letters.match(after))
+
+
+def _is_read_leftwards(character: str) -> bool:
+    return character.isalpha() and unicodedata.bidirectional(character) in ("R", "AL")
