@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import multiprocessing
 import os
@@ -82,14 +81,6 @@ def heard(child: int, read_end: int, write_end: int) -> Any:
 
 
 # all estimators in all kinds of processes
-def test_every_estimator_is_here() -> None:
-    public = (getattr(sc, name) for name in sc.__all__)
-    classes = {one.__name__ for one in public if inspect.isclass(one) and hasattr(one, "fit")}
-    learners = {name for name in classes if name not in ESTIMATORS}
-    assert learners == set()
-    assert set(ESTIMATORS) - classes == {"Translator"}  # is given fitted models
-
-
 @needs_fork
 @pytest.mark.slow
 def test_a_fork_has_the_same_bits(expected: dict[str, str]) -> None:
