@@ -205,7 +205,7 @@ def test_a_failure_to_open_is_a_store_error(
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(StoreError, match="Permission denied"):
         store.write(tmp_path / "m", "k", {}, {}, "")
 

@@ -7,11 +7,9 @@ data.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from softcount.drafts import write_whole
 from softcount.errors import StoreError
 from softcount.types import Array
 
@@ -95,22 +94,14 @@ def write(
     """
     target = Path(path)
     content = _content(kind, arrays, meta, signature)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        write_whole(target, content)
     except OSError as error:
         raise StoreError(
             f"cannot write {target}: {error.strerror or error}",
             "choose a folder that exists, may be written to and has room; "
             "a file that was there before is untouched",
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def read(path: str | os.PathLike[str], kind: str | None = None) -> Stored:

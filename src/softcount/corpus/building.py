@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +28,7 @@ from softcount.corpus.rows import INDPTR, RowFiles, RowWriter, cut, mapped, writ
 from softcount.corpus.sources import Sources
 from softcount.corpus.texts import described
 from softcount.corpus.wordlist import Found, Known, Wanted, WordTable, renumbering
+from softcount.drafts import open_whole_folder
 from softcount.errors import DataError, StoreError
 from softcount.types import Array
 
@@ -55,15 +55,19 @@ def new_folder(target: Path) -> Iterator[Path]:
     """A folder that appears under its name when all is well, and else leaves nothing."""
     if os.path.lexists(target):
         raise StoreError(f"{target} is there already", "remove it, or choose another name")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    of_documents = None
     try:
+        with open_whole_folder(target) as folder:
+            try:
+                yield folder
+            except OSError as error:
+                of_documents = error  # where documents come from may fail, too
+                raise
+    except OSError as error:
+        if error is of_documents:
+            raise
         with writing(target):
-            temporary.mkdir()
-        yield temporary
-        with writing(target):
-            os.rename(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
 def build(

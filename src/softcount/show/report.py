@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import secrets
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from softcount import drafts
 from softcount.errors import SoftcountError
 from softcount.show.finding import Bars, Finding
 from softcount.show.marks import visible
@@ -155,14 +154,10 @@ def write_page(path: Path, html: str) -> None:
 
 def write_whole(path: Path, text: str, what: str, option: str) -> None:
     """Write a file whole or not at all; ``what`` it is, and which ``option`` says where."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
+        drafts.write_whole(path, text.encode())
     except OSError as error:
         raise SoftcountError(
             f"cannot write {what} {path}: {error.strerror}",
             hint=f"choose another place with {option}",
         ) from error
-    finally:  # also when someone stops it at this very moment
-        draft.unlink(missing_ok=True)
