@@ -12,7 +12,7 @@ from tests.aligned import PAIRS, TINY, write_pairs
 from tests.commands import done, refused
 from tests.test_import import modules_after
 
-WRITTEN = ("--save", "--output", "--dictionary-out", "--phrases", "--report")
+WRITTEN = ("--output", "--save", "--dictionary-out", "--phrases", "--report")
 
 
 @pytest.fixture

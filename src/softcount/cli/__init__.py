@@ -17,10 +17,13 @@ def main() -> None:
     middle of compiled code are not waited for.
     """
     from softcount import interrupt
-    from softcount.cli.app import app
+    from softcount.cli.streams import looked_after
 
     try:
-        app()
+        with looked_after():
+            from softcount.cli.app import app
+
+            app()
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:
             sys.stderr.flush()

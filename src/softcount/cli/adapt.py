@@ -22,7 +22,7 @@ from softcount.cli.conflicts import refuse_two_of_stdin
 from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.records import column_names
-from softcount.cli.targets import check_targets
+from softcount.cli.targets import PLAIN
 from softcount.cli.texts import WordFilter, word_counter
 from softcount.errors import shown
 
@@ -71,7 +71,9 @@ def adapt(
         ),
     ] = None,
     columns: Annotated[
-        str, typer.Option(metavar="NAMES", help="What the columns are; text is what is read.")
+        str,
+        typer.Option(metavar="NAMES", help="What the columns are; text is what is read."),
+        PLAIN,
     ] = "label,text",
     explain: Annotated[
         int | None,
@@ -103,13 +105,6 @@ def adapt(
     """
     refuse_two_of_stdin(*source, target, target_labelled, stop_words, gold)
     with readable_errors():
-        inputs = {f"--source {path}": path for path in source} | {
-            "--target": target,
-            "--target-labelled": target_labelled,
-            "--stop-words": stop_words,
-            "--gold": gold,
-        }
-        check_targets(inputs, {"--html": html})
         domains = read_domains(source, target, target_labelled, column_names(columns))
         true = read_gold(gold, target, len(domains.target))
         wanted = usual_method(domains) if method is None else method

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from softcount.cli.adapt_domains import TEXT, Domains
 from softcount.cli.adapt_methods import Method
+from softcount.cli.ending import at, try_all
 from softcount.cli.records import print_records
 
 if TYPE_CHECKING:
@@ -51,15 +52,17 @@ def finish(
         [*notes, *([f"no words are explained: {reason}"] if reason else [])],
         reference=Method.SOURCE_ONLY,
     )
-    if html is not None:
-        write_page(html, page(one))
-    watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-    if not watched:
-        print_adaptation(one, sys.stderr, words=explain is not None)
-    names = [found.names[k] if k >= 0 else None for k in found.labels.tolist()]
-    print_records(domains.target, _as_written(names, domains), found.confidence.tolist())
-    if watched:
-        print_adaptation(one, sys.stderr, words=explain is not None)
+
+    def tell() -> None:
+        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+        if not watched:
+            print_adaptation(one, sys.stderr, words=explain is not None)
+        names = [found.names[k] if k >= 0 else None for k in found.labels.tolist()]
+        print_records(domains.target, _as_written(names, domains), found.confidence.tolist())
+        if watched:
+            print_adaptation(one, sys.stderr, words=explain is not None)
+
+    try_all(tell, at(html, lambda path: write_page(path, page(one))))
 
 
 def print_adaptation(one: Adaptation, stream: TextIO, *, words: bool) -> None:

@@ -12,6 +12,7 @@ from softcount.cli.align_answers import Decoding, Wanted, opened
 from softcount.cli.align_knowledge import exchanged, read_dictionary, read_known
 from softcount.cli.align_learning import Choice, dtype_for, learn, learner_for, prior_for
 from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
 from softcount.cli.pairs import PairFiles
@@ -108,8 +109,6 @@ def align(
         learner = _learner(learner, variational)
         choice = Choice.given(model, both, no_agree, reverse, symmetrize is not None)
     with readable_errors():
-        inputs = {"the pairs": files.joint, "-s": files.source, "-t": files.target, "--load": load}
-        wanted.check_targets({**inputs, "--dictionary": dictionary, "--links": links}, save)
         if load is not None:
             _align_by(load, files, decoding, wanted, threads)
             return
@@ -130,11 +129,7 @@ def align(
         told, right = read_known(links, pairs, reverse), wanted.check_pairs(pairs)
         learn(aligner, pairs.flipped() if reverse else pairs, told, verbose=verbose)
         aligner.turned_ = reverse
-        try:
-            if save is not None:
-                aligner.save(save)
-        finally:  # whatever becomes of the file, no line is lost
-            wanted.write(aligner, decoding, None, right)
+        try_all(at(save, aligner.save), lambda: wanted.write(aligner, decoding, None, right))
 
 
 def _model(named: o.ModelName | None, diagonal: bool) -> o.ModelName | None:
@@ -171,8 +166,11 @@ def _align_by(
         pairs = files.read()
         wanted.write(aligner, decoding, pairs, wanted.check_pairs(pairs))
         return
-    with opened(wanted.output) as out:
-        for pairs in files.stream():
-            out.write(decoding.text(*decoding.links(aligner, pairs)))
-            out.flush()
-    wanted.write_dictionary(aligner, decoding.reverse)
+
+    def write_links() -> None:
+        with opened(wanted.output) as out:
+            for pairs in files.stream():
+                out.write(decoding.text(*decoding.links(aligner, pairs)))
+                out.flush()
+
+    try_all(write_links, lambda: wanted.write_dictionary(aligner, decoding.reverse))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
 import typer
 
 from softcount.cli.align_knowledge import read_gold
 from softcount.cli.align_options import Method
-from softcount.cli.targets import check_target, refuse_overwriting
+from softcount.cli.ending import Deed, at, try_all
+from softcount.drafts import open_whole
 from softcount.errors import DataError, SoftcountError
 
 if TYPE_CHECKING:
@@ -99,28 +100,23 @@ def with_probabilities(links: FlatLinks, values: Array) -> bytes:
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[BinaryIO]:
-    """A file to write lines to; None: standard output."""
+    """A file to write lines to, which is there when all of it is; None: standard output."""
     if path is None:
         yield typer.get_binary_stream("stdout")
         return
-    with _writing(path), path.open("wb") as file:
-        yield file
-
-
-@contextmanager
-def _lines_of(path: Path) -> Iterator[TextIO]:
-    with _writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
-        yield file
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
     try:
-        yield
+        with open_whole(path) as file:
+            yield file
     except OSError as error:
         raise SoftcountError(
             f"{path}: cannot be written: {error.strerror}", "choose a place with room"
         ) from error
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with opened(path) as file:
+        for line in lines:
+            file.write(f"{line}\n".encode())
 
 
 @dataclass(frozen=True)
@@ -135,16 +131,6 @@ class Wanted:
     report: Path | None = None
     shown: int | None = None
     gold: str | None = None
-
-    def check_targets(self, inputs: Mapping[str, str | Path | None], save: Path | None) -> None:
-        """Complain of files that cannot be written, or must not be."""
-        targets = {
-            **{"--save": save, "--output": self.output, "--dictionary-out": self.dictionary},
-            **{"--phrases": self.phrases, "--report": self.report},
-        }
-        for option, path in targets.items():
-            check_target(path, option)
-        refuse_overwriting({**inputs, "--gold": self.gold}, targets)
 
     @property
     def of_all(self) -> bool:
@@ -167,33 +153,53 @@ class Wanted:
     ) -> None:
         """Lines first, then all else; pairs may be None: those that were learned from."""
         links, values = decoding.links(aligner, pairs)
-        with opened(self.output) as out:
-            out.write(decoding.text(links, values))
-            out.flush()
-        self.write_dictionary(aligner, decoding.reverse)
+
+        def write_links() -> None:
+            with opened(self.output) as out:
+                out.write(decoding.text(links, values))
+                out.flush()
+
+        try_all(
+            write_links,
+            lambda: self.write_dictionary(aligner, decoding.reverse),
+            lambda: try_all(*self._of_all(aligner, decoding, pairs, links, gold)),
+        )
+
+    def _of_all(
+        self,
+        aligner: TwoWays | OneWay,
+        decoding: Decoding,
+        pairs: Bitext | None,
+        links: FlatLinks,
+        gold: Sequence[Links] | None,
+    ) -> Iterator[Deed]:
+        """What is wanted of all pairs together."""
         if not self.of_all:
             return
         read = aligner.shards(decoding.turned(pairs))[0]
         seen = decoding.turned(read)
-        if self.phrases is not None:
-            _write_phrases(self.phrases, seen, links, self.longest)
-        if self.report is not None:
-            _write_report(self.report, aligner, read, gold, decoding.reverse)
-        if self.shown is not None:
-            n = self.shown - 1
-            (p,) = aligner.posteriors(read.select([n]))
-            _show(seen.pair(n), p.T if decoding.reverse else p, links.lists()[n])
-        if gold is not None:
-            _print_scores(links, gold)
+        yield at(self.phrases, lambda path: _write_phrases(path, seen, links, self.longest))
+        yield at(
+            self.report, lambda path: _write_report(path, aligner, read, gold, decoding.reverse)
+        )
+
+        def show(number: int) -> None:
+            (p,) = aligner.posteriors(read.select([number - 1]))
+            posterior = p.T if decoding.reverse else p
+            _show(seen.pair(number - 1), posterior, links.lists()[number - 1])
+
+        yield at(self.shown, show)
+        yield at(gold, lambda some: _print_scores(links, some))
 
     def write_dictionary(self, aligner: TwoWays | OneWay, reverse: bool) -> None:
         """Source word, target word and probability, the most probable of each word first."""
         if self.dictionary is None:
             return
-        with _lines_of(self.dictionary) as file:
-            for source, target, p in _entries(aligner, self.least):
-                pair = (target, source) if reverse else (source, target)
-                file.write(f"{pair[0]}\t{pair[1]}\t{p:.6g}\n")
+        entries = _entries(aligner, self.least)
+        if reverse:
+            entries = ((target, source, p) for source, target, p in entries)
+        lines = (f"{source}\t{target}\t{p:.6g}" for source, target, p in entries)
+        _write_lines(self.dictionary, lines)
 
 
 def _entries(aligner: TwoWays | OneWay, least: float) -> Iterator[tuple[str, str, float]]:
@@ -212,8 +218,7 @@ def _write_phrases(path: Path, pairs: Bitext, links: FlatLinks, longest: int) ->
     from softcount.models.alignment.phrases import phrase_table
 
     table = phrase_table(pairs, links, longest)
-    with _lines_of(path) as file:
-        file.writelines(f"{line}\n" for line in table.lines())
+    _write_lines(path, table.lines())
 
 
 def _write_report(

@@ -11,6 +11,7 @@ import typer
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
 from softcount.cli.options import LEARNER
+from softcount.cli.targets import PLAIN, WRITTEN
 
 
 class ModelName(StrEnum):
@@ -219,7 +220,9 @@ Threshold = Annotated[
 ]
 Probs = Annotated[bool, typer.Option("--probs", help="Print the links' probabilities: i-j:p.")]
 Output = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the lines to this file, not to stdout.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the lines to this file, not to stdout."),
+    WRITTEN,
 ]
 DictionaryOut = Annotated[
     Path | None,
@@ -231,6 +234,7 @@ DictionaryOut = Annotated[
         help="Write what was learned of words: source word, target word, probability of the target "
         "word given the source word (with -r, the other way round), tab-separated, best first.",
     ),
+    WRITTEN,
 ]
 MinProb = Annotated[
     float,
@@ -243,6 +247,7 @@ PhrasesOut = Annotated[
         metavar="FILE",
         help="Write a phrase table, as Moses reads it, from the links that are printed.",
     ),
+    WRITTEN,
 ]
 MaxPhrase = Annotated[int, typer.Option(min=1, help="No phrase has more words than this.")]
 Gold = Annotated[
@@ -256,6 +261,7 @@ Gold = Annotated[
 Report = Annotated[
     Path | None,
     typer.Option("--report", "--html", metavar="FILE", help="Write a page of alignments."),
+    WRITTEN,
 ]
 Show = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Show pair N (line N) on stderr, as a grid.")
@@ -274,4 +280,4 @@ Tension = Annotated[
     float | None,
     typer.Option("-T", min=0.0, help="diagonal: the tension to begin with (else 4)."),
 ]
-ForceAlign = Annotated[str | None, typer.Option("-f", hidden=True, help="See --load.")]
+ForceAlign = Annotated[str | None, typer.Option("-f", hidden=True, help="See --load."), PLAIN]

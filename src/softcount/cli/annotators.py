@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -14,10 +15,11 @@ import typer
 
 from softcount.cli import options
 from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.records import CONFIDENCE, LABEL, column_names
-from softcount.cli.targets import check_targets
+from softcount.cli.targets import PLAIN
 from softcount.cli.votes import ITEM, Ballot, read_ballot, read_true_labels
 from softcount.errors import DataError
 
@@ -41,7 +43,9 @@ VotesFile = Annotated[
         ".gz too; - is stdin. An empty label, or -1, is no vote.",
     ),
 ]
-Columns = Annotated[str, typer.Option(metavar="NAMES", help="The columns of FILE, in their order.")]
+Columns = Annotated[
+    str, typer.Option(metavar="NAMES", help="The columns of FILE, in their order."), PLAIN
+]
 KnownFile = Annotated[
     str | None,
     typer.Option(
@@ -67,6 +71,7 @@ Init = Annotated[
         help="Where to start: majority (shares of votes); known (items of --known labels: where "
         "most annotators may be wrong); random (for --n-init)."
     ),
+    PLAIN,
 ]
 Proba = Annotated[
     bool,
@@ -126,9 +131,6 @@ def annotators(
     if load is not None:
         refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
     with readable_errors():
-        inputs: dict[str, str | Path | None]
-        inputs = {"FILE": file, "--known": known, "--gold": gold, "--load": load}
-        check_targets(inputs, {"--save": save, "--html": html})
         from softcount.cli import models
         from softcount.engines import Local
 
@@ -150,15 +152,19 @@ def annotators(
             )
             models.learn(model, ballot.columns, told or None)
             answers = Answers(ballot, _names(model), model.proba_)
-        if save is not None:
-            model.save(save)
-        found = _survey(model, answers, file, told, true)
-        if html is not None:
-            from softcount.show import annotators as shown_as
-            from softcount.show import report
+        found = cache(lambda: _survey(model, answers, file, told, true))
+        try_all(
+            at(save, model.save),
+            lambda: _print_all(answers, found(), proba=proba, as_json=json, summary=summary),
+            at(html, lambda path: _write_page(found(), path)),
+        )
 
-            report.write_page(html, shown_as.page(found))
-        _print_all(answers, found, proba=proba, as_json=json, summary=summary)
+
+def _write_page(found: Survey, path: Path) -> None:
+    from softcount.show import annotators as shown_as
+    from softcount.show import report
+
+    report.write_page(path, shown_as.page(found))
 
 
 # answers

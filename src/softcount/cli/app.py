@@ -28,9 +28,10 @@ from softcount.cli import (
     topics,
     translate,
 )
+from softcount.cli.command import Commands
 
 # plain help and plain exceptions: rich would double the time that --help takes
-app = typer.Typer(
+app = Commands(
     name="softcount",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -13,11 +13,12 @@ import typer
 from softcount.cli import options
 from softcount.cli.choices import one_of
 from softcount.cli.conflicts import refuse_two_of_stdin
+from softcount.cli.ending import at, try_all
 from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
 from softcount.cli.records import Records, column_names, read_records
-from softcount.cli.targets import check_targets
+from softcount.cli.targets import PLAIN, WRITTEN
 from softcount.cli.texts import WordFilter, stop_words_in, word_counter
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def bootstrap(
         ),
     ] = None,
     columns: Annotated[
-        str, typer.Option(metavar="A,B,…", help="The columns of FILE, in their order.")
+        str, typer.Option(metavar="A,B,…", help="The columns of FILE, in their order."), PLAIN
     ] = "label,text",
     tokens: options.SplitAtSpaces = False,
     word: Annotated[
@@ -64,6 +65,7 @@ def bootstrap(
             help="Tell the senses of this word: features are the words around it. Several forms: "
             "line,lines. Lines without it get no label.",
         ),
+        PLAIN,
     ] = None,
     window: Annotated[
         int, typer.Option(min=0, help="--word: look at so many words on each side; 0: at all.")
@@ -79,6 +81,7 @@ def bootstrap(
     document: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Which column or key names a line's document."),
+        PLAIN,
     ] = None,
     discourse: Annotated[
         float,
@@ -108,6 +111,7 @@ def bootstrap(
     rules: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the learned rules here, for --seeds."),
+        WRITTEN,
     ] = None,
     gold: options.Gold = None,
     html: options.Html = None,
@@ -128,8 +132,6 @@ def bootstrap(
     if (document is None) != (discourse == 0.0):
         raise typer.BadParameter("--document and --discourse go together")
     with readable_errors():
-        inputs = {"FILE": file, "--seeds": seeds, "--stop-words": stop_words, "--gold": gold}
-        check_targets(inputs, {"--rules": rules, "--html": html})
         from softcount.cli.answers import called
         from softcount.cli.labelling_answers import finish
         from softcount.show.report import write_whole
@@ -156,20 +158,25 @@ def bootstrap(
             items = _contexts(texts, word, window, stop_words, tokens)
         documents = None if document is None else records.texts(document)
         _learn(model, items, records.labels, seeds=given, documents=documents, gold=known)
-        if rules is not None:
-            write_whole(rules, model.rules_.to_text(), "the rules", "--rules")
-        finish(
-            records,
-            model.transduction_.tolist(),
-            _confidence(model, records, items, documents),
-            model.history_,
-            title=f"Labels in {called(file)}",
-            texts=texts,
-            gold=known,
-            html=html,
-            rules=_strongest(model),
-            notes=[_told(model)],
-        )
+
+        def write(path: Path) -> None:
+            write_whole(path, model.rules_.to_text(), "the rules", "--rules")
+
+        def tell() -> None:
+            finish(
+                records,
+                model.transduction_.tolist(),
+                _confidence(model, records, items, documents),
+                model.history_,
+                title=f"Labels in {called(file)}",
+                texts=texts,
+                gold=known,
+                html=html,
+                rules=_strongest(model),
+                notes=[_told(model)],
+            )
+
+        try_all(at(rules, write), tell)
 
 
 def _learn(model: Yarowsky, items: Any, labels: Any, **given: Any) -> None:

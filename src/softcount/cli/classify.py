@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +12,11 @@ import typer
 
 from softcount.cli import options
 from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.gold import compared, read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.targets import check_target
+from softcount.cli.targets import PLAIN
 from softcount.cli.texts import Lines, WordFilter, read_labelled, read_texts, word_counter
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def classify(
             help="What an unlabelled line counts beside a labelled one, 0 to 1; cv: found by "
             "cross-validation on the labelled lines.",
         ),
+        PLAIN,
     ] = "1",
     components: Annotated[int, typer.Option(min=1, help="Hidden components a label.")] = 1,
     smoothing: options.WordSmoothing = 0.1,
@@ -120,8 +121,6 @@ def classify(
     elif file is None and unlabelled is None and not (save or html or summary):
         raise typer.BadParameter("nothing to label: give FILE, --unlabelled, or --save")
     with readable_errors():
-        check_target(save, "--save")
-        check_target(html, "--html")
         from softcount.cli import answers, models
         from softcount.engines import Local
         from softcount.show import documents, report
@@ -146,14 +145,20 @@ def classify(
         if load is None:
             _learn(found, lessons, tokens, WordFilter(min_count, max_share, stop_words))
         said = answers.answer(found, lines, "label", [str(label) for label in found.classes_])
-        if save is not None:
-            found.save(save)
-        overview = partial(_grouping, found, said, lessons, where, compared(said, known))
-        if html is not None:
-            report.write_page(html, documents.page(overview(examples=True)))
-        asked = said if file is not None or unlabelled is not None else None
-        shown = overview(examples=False)
-        answers.print_all(asked, shown, proba=proba, as_json=json, summary=summary)
+
+        def overview(*, examples: bool) -> Grouping:
+            agreed = compared(said, known)
+            return _grouping(found, said, lessons, where, agreed, examples=examples)
+
+        def tell() -> None:
+            asked = said if file is not None or unlabelled is not None else None
+            shown = overview(examples=False)
+            answers.print_all(asked, shown, proba=proba, as_json=json, summary=summary)
+
+        def write(path: Path) -> None:
+            report.write_page(path, documents.page(overview(examples=True)))
+
+        try_all(at(save, found.save), tell, at(html, write))
 
 
 def _weight(text: str) -> float | None:

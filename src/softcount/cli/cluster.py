@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +12,10 @@ import typer
 from softcount.cli import options
 from softcount.cli.choices import one_of
 from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.gold import compared, read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.targets import check_target
 from softcount.cli.texts import Lines, WordFilter, read_points, read_texts, word_counter
 
 if TYPE_CHECKING:
@@ -104,8 +103,6 @@ def cluster(
     """
     refuse_spectral(learner, unless=model is ModelName.MULTINOMIAL)
     with readable_errors():
-        check_target(save, "--save")
-        check_target(html, "--html")
         from softcount.cli import answers, models
         from softcount.engines import Local
 
@@ -134,13 +131,20 @@ def cluster(
             if model not in PROCESSES:
                 notes = _too_many(found.n_components, lines)
         said = answers.answer(found, lines, "class", range(found.n_components))
-        if save is not None:
-            found.save(save)
-        overview = partial(_grouping, found, said, file, notes, compared(said, known))
-        if html is not None:
-            _write_page(overview(examples=True), html)
-        shown = overview(examples=False)
-        answers.print_all(said, shown, proba=proba, as_json=json, summary=summary)
+
+        def overview(*, examples: bool) -> Grouping:
+            agreed = compared(said, known)
+            return _grouping(found, said, file, notes, agreed, examples=examples)
+
+        def tell() -> None:
+            shown = overview(examples=False)
+            answers.print_all(said, shown, proba=proba, as_json=json, summary=summary)
+
+        try_all(
+            at(save, found.save),
+            tell,
+            at(html, lambda path: _write_page(overview(examples=True), path)),
+        )
 
 
 def _too_many(k: int, lines: Lines) -> list[str]:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcount.cli import options
+from softcount.cli.command import Commands
 from softcount.cli.conflicts import refuse_with
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
+from softcount.cli.targets import NEW_FOLDER
 from softcount.cli.texts import stop_words_in
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.corpus.archive import Archive
 
-group = typer.Typer(
+group = Commands(
     help="Count the words of documents once and keep the counts on disk: an archive, for corpora "
     "that are larger than memory.",
     rich_markup_mode=None,
@@ -44,6 +46,7 @@ def build(
         typer.Option(
             "-o", "--output", metavar="ARCHIVE", help="The folder to be made; it must be new."
         ),
+        NEW_FOLDER,
     ],
     tokens: options.SplitAtSpaces = False,
     min_count: options.MinCount = 1,

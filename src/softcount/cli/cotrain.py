@@ -15,7 +15,7 @@ from softcount.cli.conflicts import refuse_two_of_stdin
 from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.records import LABEL, Records, column_names, read_records
-from softcount.cli.targets import check_targets
+from softcount.cli.targets import PLAIN
 from softcount.cli.texts import WordFilter, word_counter
 from softcount.errors import DataError
 
@@ -51,6 +51,7 @@ def cotrain(
             "subject, body of the raw post (or spelling, context of the words between ||| and |||) "
             "that the column text has.",
         ),
+        PLAIN,
     ],
     columns: Annotated[
         str | None,
@@ -59,6 +60,7 @@ def cotrain(
             help="What the columns are, in their order; one is called label. If not given: label "
             "and text if all --views can be made of a text, else label and the --views.",
         ),
+        PLAIN,
     ] = None,
     per_class: Annotated[
         int | None,
@@ -105,7 +107,6 @@ def cotrain(
     """
     refuse_two_of_stdin(file, gold)
     with readable_errors():
-        check_targets({"FILE": file, "--stop-words": stop_words, "--gold": gold}, {"--html": html})
         from softcount.cli.answers import called
         from softcount.cli.labelling_answers import finish
         from softcount.weak.cotraining import CoTraining

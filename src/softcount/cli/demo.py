@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from softcount.cli.targets import WRITTEN
+
 LEAD = (
     "Four small texts, and for each a story of how it could have come about. Nobody labelled "
     "anything: softcount counts what cannot be seen by its expectation, turns the counts into "
@@ -17,7 +19,7 @@ LEAD = (
 
 def demo(
     html: Annotated[
-        Path, typer.Option(help="Where to write the page, with curves and the stories.")
+        Path, typer.Option(help="Where to write the page, with curves and the stories."), WRITTEN
     ] = Path("softcount-demo.html"),
 ) -> None:
     """Learn from four small texts, and show what was found.
@@ -29,12 +31,10 @@ def demo(
 
     from softcount.cli.demos import coins, tags, themes, translations
     from softcount.cli.guard import readable_errors
-    from softcount.cli.targets import check_target
     from softcount.show import report, terminal
 
     console = Console(highlight=False)
     with readable_errors():
-        check_target(html, "--html")
         findings = []
         for part in (coins, themes, translations, tags):
             findings.append(part.find())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from softcount.cli import options
 from softcount.cli.align_learning import DTYPES
 from softcount.cli.align_options import Precision
 from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import Deed, at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
-from softcount.cli.targets import check_target, refuse_overwriting
 
 if TYPE_CHECKING:
     from softcount.cli.grammar_answers import Parsed
@@ -91,13 +92,6 @@ def grammar(
         raise typer.BadParameter("--brackets, --gold and --show need FILE, the sentences")
     refuse_two_of_stdin(file, rules, treebank, brackets, trees, gold)
     with readable_errors():
-        inputs: dict[str, str | Path | None] = {"FILE": file, "--gold": gold, "--rules": rules}
-        inputs |= {"--treebank": treebank, "--brackets": brackets, "--trees": trees}
-        text = None if grammar_text in (None, "-") else Path(str(grammar_text))
-        targets = {"--output": save, "--report": html, "--grammar-text": text}
-        for option, path in targets.items():
-            check_target(path, option)
-        refuse_overwriting(inputs, targets)
         from softcount.cli.grammar_learning import Known, learner_for, n_preterminals
         from softcount.cli.tag_learning import prior_for
         from softcount.engines import Local
@@ -187,11 +181,7 @@ class _Job:
             gold = read_trees(self.gold, self.known.changes)
             demand_as_many("--gold", self.gold, len(gold), len(text), "trees")
         model, told, notes = self._learned(settings, text)
-        try:
-            if self.save is not None:
-                model.save(self.save)
-        finally:  # whatever becomes of the file, no line is lost
-            self._finish(model, told, gold, notes)
+        try_all(at(self.save, model.save), lambda: self._finish(model, told, gold, notes))
 
     def _learned(
         self, settings: dict[str, Any], text: Sequences | None
@@ -230,18 +220,21 @@ class _Job:
                 notes += [ALONE] if told.tells_trees else []
         shown = grammar_shown(model, None if found is None else found.trees, notes, scores)
         brief = shown if self.summary else shown.first(MOST_SYMBOLS)
-        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-        if self.summary or not watched:
-            self._draw(found, to_stderr=not self.summary)
-            print_overview(brief, summary=self.summary, as_json=False)
-        if self.grammar_text == "-":
-            print_text(self._rules(model))
-        elif found is not None and not self.summary:
-            print_text(answers.joined(found.lines()))
-        if watched and not self.summary:
-            self._draw(found, to_stderr=True)
-            print_overview(brief, summary=False, as_json=False)
-        self._write(model, shown, found)
+
+        def tell() -> None:
+            watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+            if self.summary or not watched:
+                self._draw(found, to_stderr=not self.summary)
+                print_overview(brief, summary=self.summary, as_json=False)
+            if self.grammar_text == "-":
+                print_text(self._rules(model))
+            elif found is not None and not self.summary:
+                print_text(answers.joined(found.lines()))
+            if watched and not self.summary:
+                self._draw(found, to_stderr=True)
+                print_overview(brief, summary=False, as_json=False)
+
+        try_all(tell, *self._files(model, shown, found))
 
     def _draw(self, found: Parsed | None, *, to_stderr: bool) -> None:
         """Some trees, for eyes."""
@@ -263,19 +256,21 @@ class _Job:
         dense = "words" in model.params_
         return joined([str(model.grammar() if dense else model.grammar(0.0))])
 
-    def _write(self, model: PCFG, shown: GrammarShown, found: Parsed | None) -> None:
+    def _files(self, model: PCFG, shown: GrammarShown, found: Parsed | None) -> Iterator[Deed]:
         """The files beside the model."""
         from softcount.cli.answers import called
         from softcount.show.grammar import page_of
         from softcount.show.report import write_whole
 
-        if self.grammar_text not in (None, "-"):
-            target = Path(str(self.grammar_text))
-            write_whole(target, self._rules(model), "the rules", "--grammar-text")
-        if self.html is None:
-            return
-        where = self.file or self.known.treebank or self.known.trees or ""
-        title = f"A grammar of {called(where)}"
-        text, trees = (None, ()) if found is None else (found.text, found.trees)
-        page = page_of(model, shown, text, trees, title=title)
-        write_whole(self.html, page, "the page", "--report")
+        def write_rules(name: str) -> None:
+            write_whole(Path(name), self._rules(model), "the rules", "--grammar-text")
+
+        def write_page(path: Path) -> None:
+            where = self.file or self.known.treebank or self.known.trees or ""
+            title = f"A grammar of {called(where)}"
+            text, trees = (None, ()) if found is None else (found.text, found.trees)
+            page = page_of(model, shown, text, trees, title=title)
+            write_whole(path, page, "the page", "--report")
+
+        yield at(None if self.grammar_text == "-" else self.grammar_text, write_rules)
+        yield at(self.html, write_page)

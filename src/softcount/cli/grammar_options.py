@@ -13,6 +13,7 @@ from softcount.cli.align_options import Precision
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
 from softcount.cli.options import LEARNER, OTHER_LEARNERS
+from softcount.cli.targets import WRITTEN, WRITTEN_OR_PRINTED
 
 
 class Start(StrEnum):
@@ -189,6 +190,7 @@ Save = Annotated[
         metavar="MODEL",
         help="Keep the grammar in this file, for softcount parse and softcount.load.",
     ),
+    WRITTEN,
 ]
 GrammarText = Annotated[
     str | None,
@@ -197,6 +199,7 @@ GrammarText = Annotated[
         help="Write the rules to this file, as --rules reads them; of learned ones those with a "
         "probability of 0.0001 and more. - prints them instead of the trees.",
     ),
+    WRITTEN_OR_PRINTED,
 ]
 Html = Annotated[
     Path | None,
@@ -207,6 +210,7 @@ Html = Annotated[
         help="Write a page to this file: symbols with their rules and words, trees, the course of "
         "learning.",
     ),
+    WRITTEN,
 ]
 
 # softcount parse

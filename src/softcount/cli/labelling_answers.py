@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from softcount.cli.ending import at, try_all
 from softcount.cli.records import Records, print_records
 
 if TYPE_CHECKING:
@@ -35,27 +36,28 @@ def finish(
                  for each line, and classes that are texts
     ``texts``    what the page is to show of each line
     ``gold``     as `read_gold` gives it: compared are lines that were given no label
-    ``html``     where the page goes; checked before by `check_target`
+    ``html``     where the page goes
     ``rules``    a rule as it is to be read, its label, its strength; the strongest first
     ``notes``    remarks, each a sentence without its full stop
     """
     from softcount.show.labelling import Labelling, page
     from softcount.show.labelling_figures import figures
+    from softcount.show.report import write_page
 
     said = _standing(records, labels, history)
     known = None if gold is None else _gold_numbers(gold, records, history)
     found = figures(history, texts, said, confidence, known)
     one = Labelling(title, found, texts, "line", rules, notes, signature)
-    if html is not None:
-        from softcount.show.report import write_page
 
-        write_page(html, page(one))
-    watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-    if not watched:
-        print_labelling(one, sys.stderr)
-    print_records(records, labels, confidence)
-    if watched:
-        print_labelling(one, sys.stderr)
+    def tell() -> None:
+        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+        if not watched:
+            print_labelling(one, sys.stderr)
+        print_records(records, labels, confidence)
+        if watched:
+            print_labelling(one, sys.stderr)
+
+    try_all(tell, at(html, lambda path: write_page(path, page(one))))
 
 
 def print_labelling(one: Labelling, stream: TextIO) -> None:

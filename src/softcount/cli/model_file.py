@@ -34,6 +34,13 @@ def story_from(path: Path, name: str | None) -> Callable[..., Any]:
     return stories[name]
 
 
+def imported_from(path: Path) -> list[str]:
+    """The files of modules that are in the folder of this file, or below: its own, most likely."""
+    folder = path.resolve().parent
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return [file for file in files if file and Path(file).resolve().is_relative_to(folder)]
+
+
 def _run(path: Path) -> ModuleType:
     if not path.is_file():
         fault = "this is not a file" if path.exists() else "there is no such file"

@@ -9,6 +9,7 @@ import typer
 
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
+from softcount.cli.targets import PLAIN, WRITTEN, WRITTEN_OR_PRINTED
 
 ModelFile = Annotated[
     Path,
@@ -37,13 +38,13 @@ HOW_TO_LEARN = typer.Option(
     "stochastic-vb: a posterior over the tables. monte-carlo-em: EM with draws. gibbs: draws from "
     "the posterior, in several chains. Some models of documents also: collapsed-gibbs, spectral.",
 )
-Name = Annotated[str | None, typer.Option(help="Which story of the file, if not the last.")]
+Name = Annotated[str | None, typer.Option(help="Which story of the file, if not the last."), PLAIN]
 Tokens = Annotated[
     bool, typer.Option("--tokens", help="A line is words, split at spaces (the default).")
 ]
 Chars = Annotated[bool, typer.Option("--chars", help="A line is its characters.")]
 JsonLines = Annotated[bool, typer.Option("--json-lines", help="A line is a JSON value.")]
-Init = Annotated[str, typer.Option(help="Where to start: random or uniform.")]
+Init = Annotated[str, typer.Option(help="Where to start: random or uniform."), PLAIN]
 Smoothing = Annotated[
     float | None, typer.Option(help="Add this to every count (instead of --prior).")
 ]
@@ -70,10 +71,12 @@ Best = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 Save = Annotated[
-    Path | None, typer.Option(help="Keep the fitted model in this file, for softcount.load.")
+    Path | None,
+    typer.Option(help="Keep the fitted model in this file, for softcount.load."),
+    WRITTEN,
 ]
 Html = Annotated[
-    Path | None, typer.Option(help="Write a page with tables and curves to this file.")
+    Path | None, typer.Option(help="Write a page with tables and curves to this file."), WRITTEN
 ]
 
 # documents
@@ -111,6 +114,7 @@ ClassInit = Annotated[
         help="Where to start: kmeans, random, spectral or anchor; for numbers kmeans, k-means++ "
         "or random."
     ),
+    PLAIN,
 ]
 WordSmoothing = Annotated[
     float, typer.Option(min=0.0, help="Add this to every count of a word in a class.")
@@ -176,6 +180,7 @@ TopicInit = Annotated[
         "anchors for em; random for others, and with --n-init, --scouts, --seeds, --labels or "
         "--freeze."
     ),
+    PLAIN,
 ]
 TopicScouts = Annotated[
     int | None,
@@ -247,6 +252,7 @@ OverTime = Annotated[
         help="Write each topic's share in every period of the --dates to this file, "
         "tab-separated; - prints it instead of the lines.",
     ),
+    WRITTEN_OR_PRINTED,
 ]
 PyLDAvis = Annotated[
     Path | None,
@@ -255,4 +261,5 @@ PyLDAvis = Annotated[
         metavar="FILE.json",
         help="Write what pyLDAvis.prepare(**…) takes to this file.",
     ),
+    WRITTEN,
 ]

@@ -13,11 +13,12 @@ import typer
 
 from softcount.cli import options
 from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.gold import read_gold
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
 from softcount.cli.records import Records, column_names, print_records, read_records
-from softcount.cli.targets import check_targets
+from softcount.cli.targets import PLAIN
 from softcount.errors import DataError, shown
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def propagate(
         ),
     ],
     columns: Annotated[
-        str, typer.Option(metavar="NAMES", help="What the columns are; text is what is compared.")
+        str,
+        typer.Option(metavar="NAMES", help="What the columns are; text is what is compared."),
+        PLAIN,
     ] = "label,text",
     weights: Annotated[
         Weights, typer.Option(help="What an edge weighs; gaussian: exp(-alpha squared distance).")
@@ -111,8 +114,6 @@ def propagate(
     if graph is not None:
         refuse_with(ctx, "--graph", COMPARING_OPTIONS, "lines are not compared")
     with readable_errors():
-        inputs = {"FILE": file, "--graph": graph, "--gold": gold}
-        check_targets(inputs, {"--save": save, "--html": html})
         records = read_records(file, column_names(columns))
         known = read_gold(gold, file, len(records))
         if load is not None:
@@ -138,20 +139,22 @@ def propagate(
         items: Any = texts if graph is None else _edges(graph, len(records))
         with warnings.catch_warnings(action="ignore", category=UnreachedWarning):
             model.fit(items, list(records.labels), gold=known)
-        if save is not None:
-            model.save(save)
-        finish(
-            records,
-            model.transduction_.tolist(),
-            model.label_distributions_.max(axis=1),
-            model.history_,
-            title=f"Labels in {called(file)}",
-            texts=texts,
-            gold=known,
-            html=html,
-            notes=[*_unreached(model, records), str(model.verdict_)],
-            signature=model.signature_,
-        )
+
+        def tell() -> None:
+            finish(
+                records,
+                model.transduction_.tolist(),
+                model.label_distributions_.max(axis=1),
+                model.history_,
+                title=f"Labels in {called(file)}",
+                texts=texts,
+                gold=known,
+                html=html,
+                notes=[*_unreached(model, records), str(model.verdict_)],
+                signature=model.signature_,
+            )
+
+        try_all(at(save, model.save), tell)
 
 
 def _answer(

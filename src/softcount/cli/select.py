@@ -15,9 +15,10 @@ import typer
 from softcount.cli import options
 from softcount.cli.choices import one_of
 from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.targets import check_target
+from softcount.cli.targets import PLAIN
 from softcount.cli.texts import WordFilter, read_points, read_texts, word_counter
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def select(
         typer.Option(
             "-k", help="Numbers of classes: 2:20 (both ends), 5:50:5 (in steps) or 5,10,20."
         ),
+        PLAIN,
     ] = "2:20",
     by: Annotated[
         By,
@@ -98,7 +100,6 @@ def select(
     """
     refuse_spectral(learner, unless=model is ModelName.MULTINOMIAL)
     with readable_errors():
-        check_target(html, "--html")
         numbers = numbers_in(k)
         from softcount.engines import Local
         from softcount.evaluate import select as compare
@@ -124,9 +125,10 @@ def select(
             found = compare(estimator, items, numbers, by.value, random_state=seed, on_fit=progress)
         finally:
             progress.end()
-        if html is not None:
-            _write_page(found, file, html)
-        typer.echo(_as_json(found) if json else str(found))
+        try_all(
+            lambda: typer.echo(_as_json(found) if json else str(found)),
+            at(html, lambda path: _write_page(found, file, path)),
+        )
 
 
 def numbers_in(text: str) -> list[int]:

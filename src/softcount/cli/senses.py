@@ -11,9 +11,10 @@ import typer
 
 from softcount.cli import options
 from softcount.cli.conflicts import refuse_spectral, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.targets import check_target
+from softcount.cli.targets import PLAIN
 from softcount.cli.texts import read_texts, stop_words_in
 
 if TYPE_CHECKING:
@@ -29,11 +30,14 @@ LEARNING_OPTIONS = (
 )
 
 Word = Annotated[
-    str | None, typer.Option(metavar="WORD", help="The word; upper and lower case are the same.")
+    str | None,
+    typer.Option(metavar="WORD", help="The word; upper and lower case are the same."),
+    PLAIN,
 ]
 Forms = Annotated[
     str | None,
     typer.Option(metavar="A,B,…", help="Forms that are looked for together: line,lines."),
+    PLAIN,
 ]
 Senses = Annotated[int, typer.Option("-k", "--senses", min=1, help="How many senses.")]
 Window = Annotated[
@@ -104,8 +108,6 @@ def senses(
     """
     refuse_spectral(learner, unless=svd is None)
     with readable_errors():
-        check_target(save, "--save")
-        check_target(html, "--html")
         from softcount.cli import models
 
         lines = read_texts(file)
@@ -136,9 +138,10 @@ def senses(
                 random_state=seed,
             )
             _learn(model, sentences, _targets(word, forms))
-        if save is not None:
-            model.save(save)
-        _report(model, sentences, file, html, as_json=json, summary=summary)
+        try_all(
+            at(save, model.save),
+            lambda: _report(model, sentences, file, html, as_json=json, summary=summary),
+        )
 
 
 def _targets(word: str | None, forms: str | None) -> list[str]:
@@ -170,22 +173,27 @@ def _report(
     found = model.occurrences(sentences)
     shares = model.predict_proba(sentences)
     grouping = _grouping(model, shares, file, len(sentences))
-    if html is not None:
+
+    def tell() -> None:
+        if summary:
+            print_overview(grouping, sys.stdout, as_json)
+            return
+        rows: list[list[int]] = [[] for _ in sentences]
+        for row, where in enumerate(found):
+            rows[where.sentence].append(row)
+        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+        if not watched:
+            print_overview(grouping, sys.stderr)
+        _print_lines(rows, shares, [where.position for where in found], as_json)
+        if watched:
+            print_overview(grouping, sys.stderr)
+
+    def write(path: Path) -> None:
         from softcount.show import documents, report
 
-        report.write_page(html, documents.page(grouping))
-    if summary:
-        print_overview(grouping, sys.stdout, as_json)
-        return
-    rows: list[list[int]] = [[] for _ in sentences]
-    for row, where in enumerate(found):
-        rows[where.sentence].append(row)
-    watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-    if not watched:
-        print_overview(grouping, sys.stderr)
-    _print_lines(rows, shares, [where.position for where in found], as_json)
-    if watched:
-        print_overview(grouping, sys.stderr)
+        report.write_page(path, documents.page(grouping))
+
+    try_all(tell, at(html, write))
 
 
 def _print_lines(rows: list[list[int]], shares: Array, positions: list[int], as_json: bool) -> None:

@@ -14,6 +14,7 @@ import typer
 
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
+from softcount.cli.targets import PLAIN
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def similar(
         typer.Argument(
             metavar="QUERY", help="What to look for; if not given, or -: each line of stdin."
         ),
+        PLAIN,
     ] = None,
     file: Annotated[
         str | None,

@@ -11,10 +11,11 @@ import typer
 
 from softcount.cli import options
 from softcount.cli.conflicts import refuse_spectral
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName, learner_called
 from softcount.cli.lines import Form, Line, read
-from softcount.cli.targets import check_target
+from softcount.cli.targets import refuse_read
 from softcount.errors import DataError, ImpossibleItem, SoftcountError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ SHOWN = 40
 
 
 def story(
+    ctx: typer.Context,
     model: options.ModelFile,
     data: options.Data,
     learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
@@ -61,14 +63,13 @@ def story(
     form = _form(tokens, chars, json_lines)
     refuse_spectral(learner)
     with readable_errors(model):
-        check_target(save, "--save")
-        check_target(html, "--html")
-        from softcount.cli.model_file import story_from
+        from softcount.cli.model_file import imported_from, story_from
         from softcount.engines import Local
         from softcount.models.story import StoryModel
         from softcount.models.story.language import story_of
 
         told = story_from(model, name)
+        refuse_read(ctx, f"what {model} imports", imported_from(model))
         lines = read(data, form, story_of(told).n_arguments)
         fitted = StoryModel(
             told,
@@ -80,11 +81,11 @@ def story(
             random_state=seed,
         )
         _fit(fitted, lines, data)
-        if save is not None:
-            fitted.save(save)
-        if html is not None:
-            _write_page(fitted, data, html)
-        _print(fitted, lines, data, best, json)
+        try_all(
+            at(save, fitted.save),
+            lambda: _print(fitted, lines, data, best, json),
+            at(html, lambda path: _write_page(fitted, data, path)),
+        )
 
 
 def _form(tokens: bool, chars: bool, json_lines: bool) -> Form:

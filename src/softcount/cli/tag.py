@@ -15,9 +15,9 @@ from softcount.cli import tag_options as o
 from softcount.cli.align_learning import DTYPES
 from softcount.cli.align_options import Precision
 from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
-from softcount.cli.targets import check_target, refuse_overwriting
 
 if TYPE_CHECKING:
     from softcount.cli.tag_answers import Answers, Style
@@ -92,12 +92,6 @@ def tag(
     if gold is not None and file is None:
         raise typer.BadParameter("--gold needs FILE, the sentences that it is of")
     with readable_errors():
-        inputs: dict[str, str | Path | None] = {"FILE": file, "--load": load, "--gold": gold}
-        inputs |= {"--dictionary": dictionary, "--tagged": tagged}
-        targets = {"--save": save, "--html": html}
-        for option, path in targets.items():
-            check_target(path, option)
-        refuse_overwriting(inputs, targets)
         from softcount.cli import tag_learning
         from softcount.cli.tag_answers import Style
         from softcount.engines import Local
@@ -121,11 +115,7 @@ def tag(
             **{"dtype": DTYPES[precision], "engine": Local(threads), "random_state": seed},
         }
         model, text, right = job.learned(k, settings, tagged)
-        try:
-            if save is not None:
-                model.save(save)
-        finally:  # whatever becomes of the file, no line is lost
-            job.finish(model, text, right, unseen=False)
+        try_all(at(save, model.save), lambda: job.finish(model, text, right, unseen=False))
 
 
 def _source(file: str | None, tagged: str | None, wanted: bool) -> str | None:
@@ -243,14 +233,17 @@ class _Job:
                 remarks.append(tag_notes.beside_gold(pair))
         notes = [remark for remark in remarks if remark]
         shown = states_shown(model, None if answers is None else answers.states, notes, scores)
-        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-        if self.summary or not watched:
-            tag_answers.print_overview(shown, summary=self.summary, as_json=self.style.as_json)
-        if answers is not None and not self.summary:
-            tag_answers.print_text(self.style.text(answers))
-        if watched and not self.summary:
-            tag_answers.print_overview(shown, summary=False, as_json=False)
-        self._write_page(model, shown, text, answers)
+
+        def tell() -> None:
+            watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+            if self.summary or not watched:
+                tag_answers.print_overview(shown, summary=self.summary, as_json=self.style.as_json)
+            if answers is not None and not self.summary:
+                tag_answers.print_text(self.style.text(answers))
+            if watched and not self.summary:
+                tag_answers.print_overview(shown, summary=False, as_json=False)
+
+        try_all(tell, lambda: self._write_page(model, shown, text, answers))
 
     def _write_page(
         self, model: HMM, shown: Any, text: TagText | None, answers: Answers | None

@@ -14,7 +14,7 @@ import typer
 from softcount.cli.answers import few_named
 from softcount.cli.tag_options import Decoder
 from softcount.cli.tag_text import TagText
-from softcount.errors import DataError, SoftcountError, shown
+from softcount.errors import DataError, shown
 
 if TYPE_CHECKING:
     from softcount.corpus.tagged import Tagged
@@ -148,15 +148,8 @@ def _lines(lines: Iterator[str]) -> str:
 def print_text(text: str) -> None:
     """Sentences on stdout: as they are, whatever the system thinks of lines' ends and letters."""
     out = typer.get_binary_stream("stdout")
-    try:
-        out.write(text.encode())
-        out.flush()  # here, where a closed pipe is no fault
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise SoftcountError(
-            f"standard output cannot be written to: {error.strerror}", "is there room for it?"
-        ) from error
+    out.write(text.encode())
+    out.flush()
 
 
 # beside gold tags

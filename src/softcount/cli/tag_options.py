@@ -12,6 +12,7 @@ from softcount.cli.align_options import Precision
 from softcount.cli.choices import one_of
 from softcount.cli.learner_names import LearnerName
 from softcount.cli.options import LEARNER, OTHER_LEARNERS
+from softcount.cli.targets import PLAIN, WRITTEN
 
 
 class Form(StrEnum):
@@ -76,6 +77,7 @@ Dictionary = Annotated[
 OpenTags = Annotated[
     str | None,
     typer.Option(metavar="TAG,TAG", help="What words may have that are not in the --dictionary."),
+    PLAIN,
 ]
 TaggedFile = Annotated[
     str | None,
@@ -148,6 +150,7 @@ Decode = Annotated[
 Separator = Annotated[
     str,
     typer.Option(metavar="TEXT", help="What stands between a word and its tag, in and out."),
+    PLAIN,
 ]
 StatesAlone = Annotated[
     bool,
@@ -160,6 +163,7 @@ Column = Annotated[
         help="CoNLL-U: the column of tags, filled in, and read of --tagged and --gold: upos, xpos, "
         "or a key in MISC. [else upos; states without names go to MISC, State=]",
     ),
+    PLAIN,
 ]
 Proba = Annotated[
     bool,
@@ -184,4 +188,5 @@ Html = Annotated[
     typer.Option(
         help="Write a page to this file: states, their words, how they follow each other, examples."
     ),
+    WRITTEN,
 ]

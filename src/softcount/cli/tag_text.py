@@ -108,7 +108,10 @@ def pieces_of(path: str) -> Iterator[bytes]:
     if path == "-":
         if sys.stdin is None:
             raise DataError("standard input is closed", "give a file")
-        yield from whole_lines(sys.stdin.buffer)  # type: ignore[arg-type]  # it can read1
+        try:
+            yield from whole_lines(sys.stdin.buffer)  # type: ignore[arg-type]  # it can read1
+        except OSError as error:
+            raise DataError(f"{STDIN} cannot be read: {error.strerror}", "give a file") from error
         return
     with opened(path) as file:
         yield from whole_lines(file)

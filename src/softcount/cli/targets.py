@@ -1,55 +1,322 @@
-"""Files to be written, looked at before the work and not after it."""
+"""Files that a command reads and writes, looked at before it begins: in one place, for all of them.
+
+Options that name what is written are marked where they are declared. Every other text or path that
+a command is given is taken for what is read, if there is a file of that name; so whoever forgets a
+mark gets a complaint, and never a lost file. Text that cannot be a file's name is marked as such.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice
 from pathlib import Path
+from typing import Any, get_type_hints
 
+import typer
+
+from softcount.drafts import own_descriptor
 from softcount.errors import SoftcountError
 
-
-def check_target(path: Path | None, option: str) -> None:
-    """Complain if no file can be written there; learning may take hours."""
-    fault = _fault(path) if path is not None else ""
-    if fault:
-        raise SoftcountError(f"{option} {path}: {fault}", "choose another place")
+STREAMS = ("standard input", "standard output", "standard error")
+HINT = "choose another place"
+MOST_FILES = 10_000
+"""So many files of a folder are looked at by themselves."""
 
 
-def refuse_overwriting(
-    inputs: Mapping[str, str | Path | None], targets: Mapping[str, Path | None]
-) -> None:
-    """Complain if a file would be written that is read, or written twice."""
-    places = {_place(path): option for option, path in inputs.items() if path is not None}
-    for option, path in targets.items():
-        if path is None or path.is_char_device():
-            continue
-        other = places.setdefault(_place(path), option)
-        if other != option:
-            raise SoftcountError(
-                f"{option} {path}: this is the file of {other}, too", "choose another place"
+# marks, for the Annotated of an option beside its typer.Option
+@dataclass(frozen=True)
+class Written:
+    """The option names what is written.
+
+    ``folder``   a folder that must be new
+    ``printed``  ``-`` is allowed, and means standard output
+    """
+
+    folder: bool = False
+    printed: bool = False
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The option is a text that names no file, even if there is one of that name."""
+
+
+WRITTEN, WRITTEN_OR_PRINTED, NEW_FOLDER = Written(), Written(printed=True), Written(folder=True)
+PLAIN = Plain()
+
+
+def marks_of(callback: Any) -> dict[str, Written | Plain]:
+    """The marks of a command's options, by the names that its function has for them."""
+    hints = get_type_hints(inspect.unwrap(callback), include_extras=True)
+    return {
+        name: mark
+        for name, hint in hints.items()
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, Written | Plain)
+    }
+
+
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that is to be written: the option that says so, and its name as it was given."""
+
+    option: str
+    name: str
+    mark: Written = WRITTEN
+
+    @property
+    def place(self) -> str:
+        """Where the file will be, or is, after all links."""
+        return os.path.realpath(self.name)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether this is open already, or no file: nothing is replaced there."""
+        if self.name == "-" or own_descriptor(self.name) is not None:
+            return True
+        found = _status(self.name)
+        return found is not None and not stat.S_ISREG(found.st_mode)
+
+    def fault(self) -> str:
+        """Why it cannot be written; empty if it can."""
+        if self.name == "-":
+            return "" if self.mark.printed else "this cannot go to standard output"
+        try:
+            return self._fault()
+        except (OSError, ValueError) as error:  # a name that is too long, or has a null byte
+            return getattr(error, "strerror", None) or str(error)
+
+    def _fault(self) -> str:
+        found = _status(self.name)
+        if found is not None and not self.mark.folder:
+            if stat.S_ISDIR(found.st_mode):
+                return "there is a folder of that name"
+            if stat.S_ISBLK(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+                return "there is a device of that name"
+            if not os.access(self.name, os.W_OK):
+                return "this file may not be written to"
+            if self.is_stream:
+                return ""
+        folder = os.path.dirname(self.place)
+        if not os.path.isdir(folder):
+            return f"there is no folder {folder}"
+        if not os.access(folder, os.W_OK) or _is_kept(folder, found):
+            return f"the folder {folder} may not be written to"
+        return ""
+
+
+def _is_kept(folder: str, found: os.stat_result | None) -> bool:
+    """Whether a file of someone else cannot be replaced, because all write to its folder."""
+    if found is None or not hasattr(os, "geteuid") or os.geteuid() == 0:
+        return False
+    around = os.stat(folder)
+    owners = (around.st_uid, found.st_uid)
+    return bool(around.st_mode & stat.S_ISVTX) and os.geteuid() not in owners
+
+
+@dataclass
+class Files:
+    """What a command reads and writes."""
+
+    targets: Sequence[Target]
+    read: dict[Identity, str] = field(default_factory=dict)
+    folders: dict[Identity, str] = field(default_factory=dict)
+
+    def add(self, label: str, name: str) -> None:
+        """Something that is read, if there is such a file or folder."""
+        found = _status(name) if name != "-" else None
+        if found is None:
+            return
+        if stat.S_ISREG(found.st_mode):
+            self.read.setdefault(_identity(found), label)
+        elif stat.S_ISDIR(found.st_mode):
+            self.folders.setdefault(_identity(found), f"{label} {name}")
+            for one in _inside(name):
+                self.read.setdefault(one, f"{label} {name}")
+
+    def add_stdin(self) -> None:
+        found = _stream(0)
+        if found is not None:
+            self.read.setdefault(_identity(found), STREAMS[0])
+
+    def check(self) -> None:
+        """Complain of what cannot be written, or would spoil what is read, or what else is
+        written."""
+        for target in self.targets:
+            if fault := target.fault():
+                raise SoftcountError(f"{target.option} {target.name}: {fault}", HINT)
+        self._check_streams()
+        taken: dict[tuple[Identity, str], str] = {}
+        for target in self.targets:
+            if not target.is_stream:
+                self._check_read(target)
+                other = taken.setdefault(_key(target.place), target.option)
+                if other != target.option:
+                    raise _same(target, other)
+
+    def _check_read(self, target: Target) -> None:
+        found = _status(target.name)
+        if found is not None and (label := self.read.get(_identity(found))):
+            raise _same(target, label)
+        place = Path(target.place)
+        for folder in (place, *place.parents):
+            found = _status(str(folder))
+            if found is not None and (label := self.folders.get(_identity(found))):
+                raise SoftcountError(
+                    f"{target.option} {target.name}: {label} is a folder, which is read, and this "
+                    "is inside it",
+                    HINT,
+                )
+
+    def _check_streams(self) -> None:
+        """Standard output and errors may go to files, too, and a target be one that is open."""
+        own = {own_descriptor(target.name): target for target in self.targets if target.name != "-"}
+        numbers = {1, 2, *(number for number in own if number is not None)}
+        named = {
+            _identity(found): target
+            for target in self.targets
+            if not target.is_stream and (found := _status(target.name)) is not None
+        }
+        for number in sorted(numbers):
+            found = _stream(number)
+            if found is None:
+                continue
+            label, target = self.read.get(_identity(found)), named.get(_identity(found))
+            if label is None and target is None:
+                continue
+            where = STREAMS[number] if number < len(STREAMS) else f"the open file {number}"
+            if target is not None:
+                raise _same(target, where)
+            fault = SoftcountError(
+                f"{where} goes to the file of {label}, which is read", "send it elsewhere: > FILE"
             )
+            if number == 2:  # to say so there would change the file
+                self._whisper(fault)
+            raise fault
+
+    def _whisper(self, fault: SoftcountError) -> None:
+        """Leave with a message where nothing is spoilt by it."""
+        found = _stream(1)
+        if found is None or _identity(found) not in self.read:
+            typer.echo(f"softcount: {fault}")
+        raise typer.Exit(1)
 
 
-def check_targets(
-    inputs: Mapping[str, str | Path | None], targets: Mapping[str, Path | None]
-) -> None:
-    """All that is to be looked at before the work, of what is read and what is written."""
-    for option, path in targets.items():
-        check_target(path, option)
-    refuse_overwriting(inputs, targets)
+def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> None:
+    """Complain, before a command begins, of files that must not or cannot be written.
+
+    ``parameters``  the command's options and arguments, as click has them
+    ``values``      what they were given
+    """
+    files = files_of(parameters, values, callback)
+    files.add_stdin()
+    files.check()
 
 
-def _place(path: str | Path) -> Path:
-    return Path(path).resolve()
+def files_of(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
+    """What a command was told to read and to write."""
+    marks = marks_of(callback)
+    given = [(one, marks.get(one.name), tuple(_names(values.get(one.name)))) for one in parameters]
+    files = Files(
+        [
+            Target(label_of(one), name, mark)
+            for one, mark, names in given
+            for name in names
+            if isinstance(mark, Written)
+        ]
+    )
+    for one, mark, names in given:
+        for name in names:
+            if mark is None:
+                files.add(label_of(one), name)
+    return files
 
 
-def _fault(path: Path) -> str:
-    if str(path) == "-":
-        return "this cannot go to standard output"
-    folder = path.resolve().parent
-    if path.exists() and not path.is_file():
-        return "there is a folder or a device of that name"
-    if not folder.is_dir():
-        return f"there is no folder {folder}"
-    return "" if os.access(folder, os.W_OK) else f"the folder {folder} may not be written to"
+def refuse_read(context: typer.Context, label: str, names: Iterable[str]) -> None:
+    """Complain if a target is one of these files, which turned out to be read as well."""
+    command = context.command
+    files = files_of(command.params, context.params, command.callback)
+    files.read.clear()
+    files.folders.clear()
+    for name in names:
+        files.add(label, name)
+    files.check()
+
+
+def label_of(parameter: Any) -> str:
+    """What messages call an option or an argument."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper()).strip("[]")
+    long = [name for name in parameter.opts if name.startswith("--")]
+    return str((long or parameter.opts)[0])
+
+
+def _names(value: Any) -> Iterator[str]:
+    """The texts and paths among what an option was given."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _names(one)
+    elif isinstance(value, os.PathLike | str) and not isinstance(value, Enum):
+        yield os.fspath(value)
+
+
+def _same(target: Target, other: str) -> SoftcountError:
+    message = f"{target.option} {target.name}: this is the file of {other}, too"
+    return SoftcountError(message, HINT)
+
+
+def _status(name: str) -> os.stat_result | None:
+    """What there is of that name, after all links."""
+    try:
+        return os.stat(name)
+    except (OSError, ValueError):
+        return None
+
+
+def _stream(number: int) -> os.stat_result | None:
+    """The file that is open under a number, if it is one with a place on the disk."""
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _identity(found: os.stat_result) -> Identity:
+    """What two names of one file have in common: links of all kinds, and spellings."""
+    return found.st_dev, found.st_ino
+
+
+def _inside(folder: str) -> Iterator[Identity]:
+    """The files of a folder: an archive has no others below."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in islice(entries, MOST_FILES):
+                if entry.is_file():
+                    yield _identity(os.stat(entry.path))
+    except OSError:
+        return
+
+
+def _key(place: str) -> tuple[Identity, str]:
+    """What two names of one place have in common, though there is nothing there yet."""
+    folder, name = os.path.split(place)
+    if _ignores_case(folder):
+        name = unicodedata.normalize("NFC", name).casefold()
+    return _identity(os.stat(folder)), name
+
+
+def _ignores_case(folder: str) -> bool:
+    """Whether names in a folder are the same in upper and lower case, as far as it can be told."""
+    above, name = os.path.split(folder)
+    other = os.path.join(above, name.swapcase())
+    return other != folder and os.path.exists(other) and os.path.samefile(folder, other)

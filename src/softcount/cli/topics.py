@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from softcount.cli import options
 from softcount.cli.choices import one_of
 from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.learner_names import LearnerName
-from softcount.cli.targets import check_target
 from softcount.cli.texts import WordFilter
 from softcount.cli.topic_documents import is_archive
-
-if TYPE_CHECKING:
-    from softcount.cli.topic_answers import Told
 
 
 class ModelName(StrEnum):
@@ -107,10 +104,6 @@ def topics(
     _refuse_over_time(over_time, dates, summary)
     refuse_two_of_stdin(*files, stop_words, seeds, labels, dates)
     with readable_errors():
-        table = None if over_time in (None, "-") else Path(str(over_time))
-        targets = {"--save": save, "--html": html, "--pyldavis": pyldavis, "--over-time": table}
-        for option, path in targets.items():
-            check_target(path, option)
         from softcount.cli import models, topic_answers, topic_documents, topic_learning
         from softcount.engines import Local
 
@@ -135,14 +128,22 @@ def topics(
             }
             found = topic_learning.learned(model, documents, known, times, settings)
             notes = topic_learning.unused(found.model, words)
-        if save is not None:
-            found.model.save(save)
-        try:
-            _write(found, html, pyldavis, over_time)
-        finally:  # whatever becomes of the files, no line is lost
+        table = None if over_time == "-" else over_time
+
+        def tell() -> None:
             shown = topic_answers.overview(found, notes, top_words)
             lines = over_time != "-"
+            if not lines:
+                topic_answers.write_over_time(found, "-")
             topic_answers.print_all(found, shown, proba, as_json=json, summary=summary, lines=lines)
+
+        try_all(
+            at(save, found.model.save),
+            tell,
+            at(html, lambda path: topic_answers.write_page(found, path)),
+            at(pyldavis, lambda path: topic_answers.write_pyldavis(found, path)),
+            at(table, lambda path: topic_answers.write_over_time(found, path)),
+        )
 
 
 def _refuse_together(
@@ -174,14 +175,3 @@ def _refuse_over_time(over_time: str | None, dates: str | None, summary: bool) -
         raise typer.BadParameter("--over-time needs --dates")
     if over_time == "-" and summary:
         raise typer.BadParameter("--over-time - and --summary both go to stdout: choose one")
-
-
-def _write(found: Told, html: Path | None, pyldavis: Path | None, over_time: str | None) -> None:
-    from softcount.cli import topic_answers
-
-    if html is not None:
-        topic_answers.write_page(found, html)
-    if pyldavis is not None:
-        topic_answers.write_pyldavis(found, pyldavis)
-    if over_time is not None:
-        topic_answers.write_over_time(found, over_time)

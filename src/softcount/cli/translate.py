@@ -11,10 +11,10 @@ from softcount.cli import options
 from softcount.cli.align_learning import learn, learner_for
 from softcount.cli.choices import one_of
 from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
+from softcount.cli.ending import at, try_all
 from softcount.cli.guard import readable_errors
 from softcount.cli.lines import numbered
 from softcount.cli.pairs import PairFiles
-from softcount.cli.targets import check_target
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ def translate(
     if explain and n_best is not None:
         raise typer.BadParameter("--explain and --n-best: choose one")
     with readable_errors():
-        check_target(save, "--save")
         if load is not None:
             from softcount.cli.models import load_translator
 
@@ -122,12 +121,13 @@ def translate(
             translator = _learned(
                 aligner, text if reverse else text.flipped(), order, beam, reorder, verbose
             )
-        if save is not None:
-            translator.save(save)
-        if lines is not None:
-            for number, line in numbered(lines):
+
+        def tell(path: str) -> None:
+            for number, line in numbered(path):
                 sentence = line.lower() if lowercase else line
                 _print(translator, sentence, number - 1, n_best, explain)
+
+        try_all(at(save, translator.save), at(lines, tell))
 
 
 def _aligner(model: o.ModelName, max_iter: int | None, threads: int | None, seed: int) -> Aligner:

@@ -1,0 +1,191 @@
+"""Standard input, output and errors, as all commands meet them.
+
+A reader that has gone away (``| head -1``) is no fault: the command ends quietly, with exit code 0.
+Where there is no room for what is printed, or no standard output at all (``>&-``), the exit code is
+1, and standard error says why if it is there. Without standard error the answers come all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from softcount.errors import SoftcountError
+
+CLOSED = "it is closed"
+AT_ONCE = 1 << 16
+
+
+class ReaderGone(SystemExit):
+    """Whoever read what is printed has had enough: the command ends, and nothing is wrong."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class StreamError(SoftcountError):
+    """Standard output cannot be written to."""
+
+
+class _Sink(io.RawIOBase):
+    """What is printed, on its way out.
+
+    A fault is told of once. After that nothing is written, and nobody complains: not whoever goes
+    on printing, nor Python, which brings out what is left when it ends.
+    """
+
+    def __init__(self, number: int | None) -> None:
+        self.number = number
+        self.fault = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        if self.number is None:
+            raise io.UnsupportedOperation("fileno")
+        return self.number
+
+    def isatty(self) -> bool:
+        return self.number is not None and os.isatty(self.number)
+
+    def write(self, data: Any) -> int:
+        if not self.fault:
+            try:
+                return self._write(data)
+            except OSError as error:
+                self._note(error)
+        return len(data)
+
+    def _write(self, data: Any) -> int:
+        if self.number is None:
+            raise OSError(errno.EBADF, CLOSED)
+        while True:
+            try:
+                return os.write(self.number, data)
+            except BlockingIOError:  # whoever shares it has asked not to be kept waiting
+                select.select([], [self.number], [])
+
+    def _note(self, error: OSError) -> None:
+        self.fault = error.strerror or str(error)
+
+
+class _Answers(_Sink):
+    """Standard output."""
+
+    def _note(self, error: OSError) -> None:
+        super()._note(error)
+        if error.errno == errno.EPIPE:
+            raise ReaderGone from None
+        raise StreamError(
+            f"standard output cannot be written to: {self.fault}",
+            "is there room for it?" if self.number is not None else "give it a place: > FILE",
+        ) from error
+
+
+class _Remarks(_Sink):
+    """Standard error: if it cannot be had, answers are worth printing all the same.
+
+    ``is_missed``  there was no room for what it had to say
+    """
+
+    is_missed = False
+
+    def _note(self, error: OSError) -> None:
+        super()._note(error)
+        self.is_missed = self.number is not None and error.errno != errno.EPIPE
+
+
+class _NoInput(io.RawIOBase):
+    """Standard input that is not there."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        raise OSError(errno.EBADF, "standard input is closed")
+
+
+@contextmanager
+def looked_after() -> Iterator[None]:
+    """Run the command line: streams are as said above, and the exit code, too."""
+    remarks = _take_over()
+    code: Any = 0
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code
+    except StreamError as error:  # of what is printed outside of any command, such as --help
+        code = _told(error)
+    finally:  # an error of ours goes on to its traceback, and has what was printed before it
+        late = _flushed()
+    if late is not None:
+        code = _told(late) or code
+    if remarks.is_missed and not code:
+        code = 1
+    sys.exit(code)
+
+
+def _told(error: StreamError) -> int:
+    print(f"softcount: {error}", file=sys.stderr)
+    return 1
+
+
+def _flushed() -> StreamError | None:
+    """Bring out what is left; what is wrong with standard output, if it shows now."""
+    try:
+        sys.stdout.flush()
+    except ReaderGone:
+        pass
+    except StreamError as error:
+        return error
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+    return None
+
+
+def _take_over() -> _Remarks:
+    """Put streams in place that know what to do; for ones that are not there, too."""
+    answers = _Answers(_number(sys.stdout, 1))
+    remarks = _Remarks(_number(sys.stderr, 2))
+    if _number(sys.stdin, 0) is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_NoInput()), encoding="utf-8")
+    sys.stdout = _text(answers, sys.stdout)
+    sys.stderr = _text(remarks, sys.stderr, errors="backslashreplace")
+    return remarks
+
+
+def _number(stream: TextIO | None, number: int) -> int | None:
+    """The number of a stream; None if it is closed.
+
+    Its number is then taken up: the next file that is opened would get it, and whatever prints
+    would print there.
+    """
+    if stream is not None:
+        return number
+    with contextlib.suppress(OSError):
+        os.fstat(number)
+        return None
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing != number:
+        os.dup2(nothing, number)
+        os.close(nothing)
+    return None
+
+
+def _text(sink: _Sink, like: Any, errors: str = "strict") -> TextIO:
+    return io.TextIOWrapper(
+        io.BufferedWriter(sink, AT_ONCE),
+        encoding=getattr(like, "encoding", None) or "utf-8",
+        errors=getattr(like, "errors", None) or errors,
+        line_buffering=getattr(like, "line_buffering", False),
+        write_through=getattr(like, "write_through", False),
+    )
