@@ -108,7 +108,7 @@ def test_errors_say_what_and_where(texts: Path, tmp_path: Path) -> None:
     assert "is there already" in failed("build", texts, "-o", tmp_path / "bad.txt")
     assert "no words are left" in failed("build", texts, "-o", tmp_path / "a", "--min-count", "9")
     assert "there is no archive" in failed("info", tmp_path / "a")
-    assert "cannot write" in failed("build", texts, "-o", tmp_path / "no" / "a")
+    assert "there is no folder" in failed("build", texts, "-o", tmp_path / "no" / "a")
     failed("build", texts, code=2)
     failed("build", "-o", tmp_path / "a", code=2)
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "bad.txt", "short.gz"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,9 +37,9 @@ def story_from(path: Path, name: str | None) -> Callable[..., Any]:
 
 def imported_from(path: Path) -> list[str]:
     """The files of modules that are in the folder of this file, or below: its own, most likely."""
-    folder = path.resolve().parent
+    folder = os.path.join(path.resolve().parent, "")  # as it was put where modules are found
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return [file for file in files if file and Path(file).resolve().is_relative_to(folder)]
+    return [file for file in files if isinstance(file, str) and file.startswith(folder)]
 
 
 def _run(path: Path) -> ModuleType:

@@ -96,7 +96,13 @@ class Target:
             return getattr(error, "strerror", None) or str(error)
 
     def _fault(self) -> str:
-        found = _status(self.name)
+        number = own_descriptor(self.name)
+        if number is not None:
+            os.fstat(number)  # OSError: nothing is open under it
+        try:
+            found = os.stat(self.name)
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
         if found is not None and not self.mark.folder:
             if stat.S_ISDIR(found.st_mode):
                 return "there is a folder of that name"
@@ -151,6 +157,7 @@ class Files:
     def check(self) -> None:
         """Complain of what cannot be written, or would spoil what is read, or what else is
         written."""
+        self._check_stderr()
         for target in self.targets:
             if fault := target.fault():
                 raise SoftcountError(f"{target.option} {target.name}: {fault}", HINT)
@@ -196,18 +203,16 @@ class Files:
             where = STREAMS[number] if number < len(STREAMS) else f"the open file {number}"
             if target is not None:
                 raise _same(target, where)
-            fault = SoftcountError(
-                f"{where} goes to the file of {label}, which is read", "send it elsewhere: > FILE"
-            )
-            if number == 2:  # to say so there would change the file
-                self._whisper(fault)
-            raise fault
+            raise _into_read(where, str(label))
 
-    def _whisper(self, fault: SoftcountError) -> None:
-        """Leave with a message where nothing is spoilt by it."""
-        found = _stream(1)
-        if found is None or _identity(found) not in self.read:
-            typer.echo(f"softcount: {fault}")
+    def _check_stderr(self) -> None:
+        """Errors that go to a file which is read: to say so there would change it."""
+        out, err = _stream(1), _stream(2)
+        label = None if err is None else self.read.get(_identity(err))
+        if label is None:
+            return
+        if out is None or _identity(out) not in self.read:
+            typer.echo(f"softcount: {_into_read(STREAMS[2], label)}")
         raise typer.Exit(1)
 
 
@@ -267,6 +272,10 @@ def _names(value: Any) -> Iterator[str]:
             yield from _names(one)
     elif isinstance(value, os.PathLike | str) and not isinstance(value, Enum):
         yield os.fspath(value)
+
+
+def _into_read(stream: str, label: str) -> SoftcountError:
+    return SoftcountError(f"{stream} goes to the file of {label}, which is read", HINT)
 
 
 def _same(target: Target, other: str) -> SoftcountError:
