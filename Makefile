@@ -8,13 +8,23 @@ VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs clean
+# the oldest versions of all libraries that are claimed to do, in an environment of their own; with
+# the oldest Python, for which alone these have been built
+OLDEST := .venv-oldest
+OLDEST_PYTHON ?= python3.11
+
+.PHONY: demo test oldest lint bench docs clean
 
 demo: $(VENV)/ready
 	$(BIN)/softcount demo
 
 test: lint
 	$(BIN)/python -m pytest -q -n 2
+
+# code that one version of numba has compiled is of no use to another: it is kept apart
+oldest: $(OLDEST)/ready
+	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/kernels \
+	  $(OLDEST)/bin/python -m pytest -q -p no:cacheprovider tests/test_smoke.py
 
 lint: $(VENV)/ready-test
 	$(BIN)/ruff check .
@@ -45,6 +55,13 @@ $(VENV)/ready-bench: pyproject.toml $(VENV)/created
 	$(PIP) -e '.[bench]'
 	touch $@ $(VENV)/ready
 
+$(OLDEST)/ready: pyproject.toml tests/oldest.py
+	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python tests/oldest.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -r $(OLDEST)/oldest.txt -e . pytest hypothesis
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,15 @@ def n_lines(raw: bytes) -> int:
 
 
 def run(*args: str | Path, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+    return _runner().invoke(app, [str(arg) for arg in args], input=stdin)
+
+
+def _runner() -> CliRunner:
+    """One that keeps stdout and stderr apart, which had to be asked for before click 8.2."""
+    try:
+        return CliRunner(mix_stderr=False)
+    except TypeError:
+        return CliRunner()
 
 
 def done(*args: str | Path, stdin: str | bytes | None = None) -> Result:

@@ -10,6 +10,7 @@ import inspect
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from softcount.cli.app import app
 from tests.commands import done, run
 from tests.every_command import every_call
 from tests.every_estimator import ESTIMATORS, said
+from tests.oldest import oldest
 
 
 def numbers_in(value: Any) -> list[Any]:
@@ -102,6 +104,12 @@ def test_a_process_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == len(Path(text).read_text().splitlines())
+
+
+def test_every_library_has_an_oldest_version() -> None:
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    pins = [oldest(one) for one in project["project"]["dependencies"]]
+    assert {pin.split("==")[0] for pin in pins} >= {"numpy", "numba", "typer", "threadpoolctl"}
 
 
 def test_a_model_is_saved_and_read(tmp_path: Path) -> None:
