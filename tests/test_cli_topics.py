@@ -27,13 +27,13 @@ def summary_of(*args: str | Path) -> dict[str, object]:
 # one line out for each line in
 def test_lines_are_those_of_the_python_model(texts: Path) -> None:
     model = sc.LDA(2).fit(TECH + PETS)
-    main = model.documents_.argmax(axis=1)
-    expected = [f"{k}\t{row[k]:.4f}" for k, row in zip(main, model.documents_, strict=True)]
+    main = model.fold_learned().argmax(axis=1)
+    expected = [f"{k}\t{row[k]:.4f}" for k, row in zip(main, model.fold_learned(), strict=True)]
     assert lines(done("topics", texts, *BOTH)) == expected
-    np.testing.assert_allclose(shares_of(texts, *BOTH), model.documents_, rtol=1e-5)
+    np.testing.assert_allclose(shares_of(texts, *BOTH), model.fold_learned(), rtol=1e-5)
     plain = sc.PLSA(3, smoothing=0.5, init="anchors", random_state=4).fit(TECH + PETS)
     args = (texts, "-k", "3", "--model", "plsa", "--smoothing", ".5", "--init", "anchors")
-    np.testing.assert_allclose(shares_of(*args, "--seed", "4"), plain.documents_, atol=1e-6)
+    np.testing.assert_allclose(shares_of(*args, "--seed", "4"), plain.fold_learned(), atol=1e-6)
 
 
 @pytest.mark.parametrize("form", [(), ("--proba",), ("--json",)])
@@ -91,7 +91,7 @@ def test_dials_reach_the_model(texts: Path) -> None:
         learner=sc.EM(max_iter=7, tol=0.0, n_init=2),
     ).fit(TECH + PETS)
     found = shares_of(texts, *BOTH, *args, "--max-iter", "7", "--n-init", "2", "--threads", "2")
-    np.testing.assert_allclose(found, model.documents_, rtol=1e-5)
+    np.testing.assert_allclose(found, model.fold_learned(), rtol=1e-5)
 
 
 def test_priors_that_are_fitted_leave_empty_lines_sound(texts: Path) -> None:
@@ -125,8 +125,10 @@ def test_overview_goes_to_stderr_or_with_summary_to_stdout(texts: Path) -> None:
     assert alone.stderr == ""
     rows = [line.split("\t") for line in alone.stdout.splitlines() if not line.startswith("#")][1:]
     model = sc.LDA(2).fit(TECH + PETS)
+    words = model.read(TECH + PETS, first=False).lengths
+    shares = words @ model.fold_learned() / words.sum()
     assert {row[0]: row[2] for row in rows} == {
-        str(k): f"{share:.4f}" for k, share in enumerate(model.weights_)
+        str(k): f"{share:.4f}" for k, share in enumerate(shares)
     }
     assert [row[1] for row in rows] == ["3", "3"]
     whole = summary_of(texts, *BOTH)

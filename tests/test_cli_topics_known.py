@@ -89,7 +89,7 @@ def test_an_archive_answers_in_the_order_of_its_lines(
     found = sc.Archive.open(archive)
     assert found.origin.tolist() != list(range(6))
     expected = np.empty((6, 2))
-    expected[found.origin] = sc.LDA(2).fit(found).documents_
+    expected[found.origin] = sc.LDA(2).fit(found).fold_learned()
     np.testing.assert_allclose(shares_of(archive, *BOTH), expected, rtol=1e-5)
     labels, dates, page = tmp_path / "labels.txt", tmp_path / "dates.txt", tmp_path / "page.html"
     labels.write_text("0\n0\n0\n1\n1\n1\n")

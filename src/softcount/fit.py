@@ -13,7 +13,7 @@ from softcount._version import __version__
 from softcount.engines.base import Engine, Session
 from softcount.errors import ImpossibleItem, LearnerError, StartError
 from softcount.families.base import Family
-from softcount.job import Corpus, Job, Model, open_session
+from softcount.job import Corpus, HasLocal, Job, Model, demand_bound, open_session
 from softcount.learners import named
 from softcount.learners.base import Learner
 from softcount.learners.schedules import Batch
@@ -66,6 +66,7 @@ def fit(
     on_step: Sequence[OnStep] | OnStep = (),
     keep_params: bool = False,
     theory: bool = False,
+    keep_local: bool = False,
 ) -> Fit:
     """Learn to the end, ``learner.n_init`` times, and keep the best run.
 
@@ -76,6 +77,8 @@ def fit(
     ``development``  choose the run by the log-likelihood of these data, not by the objective
     ``on_step``      called with every state; a run stops when one of them returns True
     ``keep_params``  keep the parameters of every step in the trace
+    ``keep_local``   keep parameters that belong to items as well, in ``local`` and (with
+                     ``keep_params``) in the trace; for models that have such, as `HasLocal`
 
     The first Ctrl-C ends the run after the step it is in: what it has learned by then is kept, and
     the verdict says so. A second one leaves at once.
@@ -93,8 +96,14 @@ def fit(
         init = _scouted(model, data, learner, engine, init, scouts)
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         for number in range(learner.n_init):
-            run = _Run(model, session, learner, seed, number, theory)
+            run = _Run(model, session, learner, seed, number, theory, keep_local)
             results.append(run.drain(init, watchers, keep_params))
+            if keep_local and development is None:  # tables of items are large: keep one run's
+                best_so_far = int(np.argmax([result.objective for result in results]))
+                results = [
+                    result if n == best_so_far else replace(result, local={})
+                    for n, result in enumerate(results)
+                ]
             if interrupt.asked():
                 break
         signature = _signature(model, learner, seed, len(session))
@@ -107,6 +116,7 @@ def fit(
         draws=tuple(result.draws for result in results) if learner.m == "draw" else (),
         diagnostics=_diagnostics(results) if learner.m == "draw" else {},
         priors=best.priors,
+        local=best.local,
     )
 
 
@@ -153,6 +163,7 @@ class _Result:
     draws: tuple[Params, ...]
     kept: tuple[State, ...]
     priors: Mapping[str, Array]
+    local: Params
 
     @property
     def objective(self) -> float:
@@ -177,7 +188,10 @@ class _Run:
         seed: int,
         run: int,
         theory: bool,
+        keep_local: bool = False,
     ) -> None:
+        if theory:
+            demand_bound(model)
         if theory and not (learner.e == "soft" and isinstance(learner.schedule, Batch)):
             raise LearnerError(
                 f"theory=True: Q and the bound belong to soft batch steps, not to {learner}",
@@ -188,6 +202,7 @@ class _Run:
         self.climbs = getattr(model, "climbs", True)
         self.few = getattr(model, "few_steps", False) and learner == usual(model)
         self.job = Job(model, session, learner, seed, run)
+        self.job.theory, self.job.keeps_local = theory, keep_local
         self.last: Step | None = None
 
     def states(self, start: Params) -> Generator[State, None, Verdict]:
@@ -218,9 +233,11 @@ class _Run:
             changes = [f.change(old[name], new[name]) for name, f in self.job.families.items()]
             change = max(changes, default=0.0)
             if self.theory:
-                counts = self.last.stats.counts
-                q = expected_log(self.job.families, counts, new)
-                bound = q + self.last.stats.score - expected_log(self.job.families, counts, old)
+                stats = self.last.stats
+                beside = stats.uncounted
+                was = expected_log(self.job.families, stats.counts, old) + beside.expected
+                q = expected_log(self.job.families, stats.counts, new) + beside.ahead
+                bound = q + (stats.score - beside.prior) - was
         return State(
             step=self.job.step,
             params=step.tables.params,
@@ -255,7 +272,11 @@ class _Run:
                 verdict = end.value
                 break
             bare = replace(state, params={})
-            states.append(replace(state, params=dict(state.params)) if keep_params else bare)
+            if keep_params:
+                own = {**state.params, **self._local(reported=False)}
+                states.append(replace(state, params=own))
+            else:
+                states.append(bare)
             if self.learner.keeps(state.step):
                 draws.append(dict(state.params))
                 kept.append(bare)
@@ -276,7 +297,23 @@ class _Run:
             tuple(draws),
             tuple(kept),
             self.last.tables.priors if self.last else {},
+            self._local(reported=True),
         )
+
+    def _local(self, *, reported: bool) -> Params:
+        """What belongs to items, of the state that was looked at last; nothing, if not asked."""
+        job = self.job
+        if not job.keeps_local:
+            return {}
+        assert isinstance(job.model, HasLocal)
+        assert self.last is not None
+        rows = job.model.rows_reported if reported else job.model.rows_used
+        found = job.rows(rows, self.last.tables.params)
+        numbers = np.concatenate([np.asarray(stats.counts["numbers"]) for stats in found])
+        parts = np.concatenate([np.asarray(stats.counts["rows"]) for stats in found])
+        table = np.empty_like(parts)
+        table[numbers] = parts
+        return {job.model.local_name: table}
 
     def _params(self, draws: Sequence[Params]) -> Params:
         """What to report: the mean of the draws, the posterior mean, or where the run ended."""

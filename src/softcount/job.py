@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from softcount.engines.base import Engine, Session, Shard
+from softcount.engines.base import Engine, Expect, Session, Shard
 from softcount.engines.local import Local
 from softcount.errors import DataError, LearnerError
 from softcount.families.base import Family
@@ -55,6 +55,20 @@ class Foreseeing(Protocol):
         """Log-likelihood and number of the shard's held-out tokens; pure."""
 
 
+@runtime_checkable
+class HasLocal(Protocol):
+    """A model with parameters that belong to items and stay with their shards."""
+
+    local_name: str
+    """What their table is called."""
+
+    def rows_used(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """The items' "rows" as an E-step takes them, and the items' "numbers", as counts; pure."""
+
+    def rows_reported(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """The same as users see them: proper rows."""
+
+
 class Corpus(Protocol):
     """Data that can be cut into shards."""
 
@@ -67,6 +81,19 @@ class Corpus(Protocol):
         None: the corpus's own cut, which depends on the data alone. A number: items shuffled by
         the seed, so many a shard.
         """
+
+
+def demand_bound(model: Model) -> None:
+    """Complain of a model whose counts are no posterior's: there is no bound, nor an entropy.
+
+    Such a model says why, as ``no_bound``.
+    """
+    reason = getattr(model, "no_bound", "")
+    if reason:
+        raise LearnerError(
+            f"{model.name}: the log-likelihood cannot be taken apart, {reason}",
+            "ask a model whose E-step is that of EM",
+        )
 
 
 def open_session(
@@ -97,6 +124,11 @@ class Job:
         self.session = session
         self.learner = learner
         self.step = 0
+        self.theory = False
+        self.keeps_local = False
+        self.before: Any = None
+        """What the shards had of their own when the last E-step over all data began, if wanted."""
+        self.looked = False
         self._temper: float | None = None
         self._seed = seed
         self._run = run
@@ -109,13 +141,39 @@ class Job:
     # E-steps
 
     def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
+        if shards is None:
+            self._remember_local(moving=True)
         return self.session.expect(self.model.expect, params, self._how(), shards)
 
     def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
+        self._remember_local(moving=True)
         return self.session.each(self.model.expect, params, self._how(), shards)
 
     def score(self, params: Params) -> Stats:
+        self._remember_local(moving=False)
         return self.session.expect(self.model.expect, params, self._how(score_only=True))
+
+    def _remember_local(self, *, moving: bool) -> None:
+        """A step's figures are those of what the shards have *before* its E-step moves it.
+
+        (But for what a mini-batch moves before it counts: its E-step is asked in the same way.)
+        """
+        if self.keeps_local:
+            self.before, self.looked = self.session.snapshot(), self._mini_batches and moving
+
+    @property
+    def _mini_batches(self) -> bool:
+        return self.learner.schedule.batch_size is not None
+
+    def rows(self, function: Expect, params: Params) -> list[Stats]:
+        """What a function finds in each shard as it was when the last E-step began."""
+        now = self.session.snapshot()
+        self.session.restore(self.before)
+        how = How(score_only=True, update=self.learner.m, mini_batch=self.looked)
+        try:
+            return self.session.each(function, params, how)
+        finally:
+            self.session.restore(now)
 
     def _how(self, score_only: bool = False) -> How:
         learner = self.learner
@@ -126,7 +184,8 @@ class Job:
             stream=self.stream("expect"),
             score_only=score_only,
             update=learner.m,
-            mini_batch=learner.schedule.batch_size is not None,
+            mini_batch=self._mini_batches,
+            theory=self.theory,
         )
 
     @property

@@ -215,8 +215,13 @@ def _nudged(params: Params, name: str, entry: int, by: float) -> Params:
     return {**params, name: moved}
 
 
-def likelihood_is_bound_plus_gap(bench: Bench) -> str:
-    """L(θ) = F(θ, θ_t) + KL, with KL ≥ 0 for any θ and θ_t, and KL = 0 where they meet."""
+def likelihood_is_bound_plus_gap(bench: Bench) -> str | None:
+    """L(θ) = F(θ, θ_t) + KL, with KL ≥ 0 for any θ and θ_t, and KL = 0 where they meet.
+
+    F = Q + H, where H is not negative, and the same whatever θ is looked at.
+    """
+    if getattr(bench.core, "no_bound", ""):
+        return None
     least = np.inf
     for purpose in range(10, 14):
         here, there = bench.params, bench.random(purpose)
@@ -232,7 +237,47 @@ def likelihood_is_bound_plus_gap(bench: Bench) -> str:
             _demand(parts.kl >= -1e-9 * size, f"the gap is {parts.kl:.3g}, below zero")
             touching = decompose(bench.core, bench.corpus, params, at=params).kl
             _demand(abs(touching) <= 1e-9 * size, f"at its own point the gap is {touching:.3g}")
+            own = decompose(bench.core, bench.corpus, at).entropy
+            size += abs(own)
+            _demand(own >= -1e-9 * size, f"the entropy of the posterior is {own:.6g}, below zero")
+            _demand(
+                abs(own - parts.entropy) <= 1e-9 * size,
+                f"the entropy of one posterior is {own:.10g} and {parts.entropy:.10g}",
+            )
     return f"least gap {least:.3g}"
+
+
+def entropy_is_the_posteriors(bench: Bench) -> str | None:
+    """Q = E[log p(x, z)] is the slope of log Σ_z p(x, z)^β at β = 1, and H = L − Q.
+
+    Whatever an E-step puts into the log-likelihood must be in its counts, or in what it says to be
+    beside them (`Stats.uncounted`): otherwise it would be taken for entropy.
+    """
+    if getattr(bench.core, "no_bound", ""):
+        return None
+    worst = 0.0
+    for params in (bench.params, bench.random(15)):
+        stats = bench.expect(params, How(theory=True))
+        q = expected_log(bench.core.families, stats.counts, params) + stats.uncounted.expected
+        of_priors = stats.score - stats.log_likelihood  # of what belongs to shards: not tempered
+
+        def slope(step: float, at: Params = params, added: float = of_priors) -> float:
+            ahead, behind = (
+                beta * (bench.expect(at, How(temper=beta)).score - added)
+                for beta in (1.0 + step, 1.0 - step)
+            )
+            return (ahead - behind) / (2 * step)
+
+        step = 10.0 * bench.step(stats)
+        found = (4.0 * slope(step / 2.0) - slope(step)) / 3.0
+        entropy = stats.log_likelihood - q
+        worst = max(worst, abs(found - q) / (1.0 + abs(q) + abs(stats.log_likelihood)))
+        _demand(
+            worst <= 1e-6,
+            f"Q is {q:.8g} by the counts, {found:.8g} by temper: an entropy of {entropy:.6g} is "
+            f"{stats.log_likelihood - found:.6g}",
+        )
+    return f"within {worst:.1g}"
 
 
 def soft_em_never_falls(bench: Bench) -> str | None:
@@ -359,6 +404,7 @@ LAWS: dict[str, Callable[[Bench], str | None]] = {
     "Fisher's identity": gradient_is_fishers,
     "counts are derivatives": counts_are_derivatives,
     "L = F + KL": likelihood_is_bound_plus_gap,
+    "entropy": entropy_is_the_posteriors,
     "soft EM never falls": soft_em_never_falls,
     "hard is below soft": hard_is_below_soft,
     "samples agree with posteriors": samples_agree,

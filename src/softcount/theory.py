@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from softcount.engines.base import Engine
-from softcount.job import Corpus, Model, open_session
+from softcount.job import Corpus, Model, demand_bound, open_session
 from softcount.learners.steps import expected_log
 from softcount.types import How, Params
 
@@ -21,7 +21,7 @@ class Decomposition:
 
     ``log_likelihood``  log p(x | Θ)
     ``q``               Q(Θ, Θ_t) = E[log p(x, z | Θ)] under the posterior at Θ_t
-    ``entropy``         H of that posterior
+    ``entropy``         H of that posterior; never negative (but for rounding)
     ``bound``           F = Q + H
     ``kl``              KL of that posterior from the one at Θ; a true model never makes it negative
                         (but for rounding), so it is not rounded up to zero here
@@ -43,16 +43,24 @@ def decompose(
 ) -> Decomposition:
     """Take the log-likelihood at ``params`` apart, with the posterior at ``at`` (default: there).
 
-    Parameters of a fit go in as they come out: ``decompose(core, corpus, fit.params)``. What the
-    E-step puts into the log-likelihood but not into any family's counts (a constant of the data)
-    is found in the entropy.
+    Parameters of a fit go in as they come out: ``decompose(core, corpus, fit.params)``. Those that
+    belong to items go in beside them, where a model has such (``{**fit.params, **fit.local}``);
+    without them a topic model's documents prefer no topic, as at the start of learning.
+
+    A sum over the hidden values alone: parameters are what is given, and priors are no part of it.
+    So under `VariationalBayes` the log-likelihood of a step is that of the weights exp E[log θ],
+    as the trace has it; the evidence bound that it climbs is this less the price of the posterior
+    over parameters.
     """
+    demand_bound(model)
     at = params if at is None else at
     with open_session(model, data, engine) as session:
-        posterior = session.expect(model.expect, at, How())
+        posterior = session.expect(model.expect, at, How(theory=True, against=params))
         session.reset()
-        here = session.expect(model.expect, params, How(score_only=True))
-    entropy = posterior.log_likelihood - expected_log(model.families, posterior.counts, at)
-    q = expected_log(model.families, posterior.counts, params)
+        here = session.expect(model.expect, params, How(score_only=True, theory=True))
+    beside, counts = posterior.uncounted, posterior.counts
+    there = expected_log(model.families, counts, at) + beside.expected
+    q = expected_log(model.families, counts, params) + beside.ahead
+    entropy = posterior.log_likelihood - there
     bound = q + entropy
     return Decomposition(here.log_likelihood, q, entropy, bound, here.log_likelihood - bound)

@@ -65,6 +65,32 @@ Counts = Array | SparseCounts
 
 
 @dataclass(frozen=True)
+class Uncounted:
+    """What log p(x, z | θ) has that no family counts: fixed probabilities, and a shard's own rows.
+
+    Expectations under the posterior of the E-step, in nats, for E-steps that are asked for
+    ``theory``; all zero for models whose families count everything.
+
+    ``expected``  E[log …] with the parameters of the E-step
+    ``ahead``     the same with the parameters of `How.against`; if there are none, with what the
+                  E-step itself moved (`Stats.local`)
+    ``prior``     what `Stats.score` has of the prior of parameters that belong to the shard
+    """
+
+    expected: float = 0.0
+    ahead: float = 0.0
+    prior: float = 0.0
+
+    def __add__(self, other: Uncounted) -> Uncounted:
+        return Uncounted(
+            self.expected + other.expected, self.ahead + other.ahead, self.prior + other.prior
+        )
+
+
+NOTHING_UNCOUNTED = Uncounted()
+
+
+@dataclass(frozen=True)
 class Stats:
     """What one E-step found in some data: expected counts and how well the data fit.
 
@@ -78,6 +104,7 @@ class Stats:
     ``items``           how many items (their weights added up)
     ``tokens``          how many observations, for perplexity
     ``local``           new values of parameters that belong to the shard; stays with the engine
+    ``uncounted``       what log p(x, z) has beside the counts, if the E-step was asked for theory
     """
 
     counts: Mapping[str, Counts]
@@ -86,6 +113,7 @@ class Stats:
     items: float = 0.0
     tokens: float = 0.0
     local: Any = field(default=None, compare=False)
+    uncounted: Uncounted = NOTHING_UNCOUNTED
 
     def __add__(self, other: Stats) -> Stats:
         return Stats(
@@ -94,6 +122,7 @@ class Stats:
             self.score + other.score,
             self.items + other.items,
             self.tokens + other.tokens,
+            uncounted=self.uncounted + other.uncounted,
         )
 
     @property
@@ -112,6 +141,8 @@ class How:
     ``score_only`` asks for the log-likelihood alone; counts may then be left empty.
     ``update`` is what becomes of counts of a shard's own; None leaves it to the model.
     ``mini_batch`` says that tables move after every shard, which must make the most of its turn.
+    ``theory`` asks for `Stats.uncounted`, so that Q and the entropy can be told apart.
+    ``against`` are other parameters, with which `Uncounted.ahead` is to be told.
     """
 
     fill: Fill = "soft"
@@ -122,6 +153,8 @@ class How:
     score_only: bool = False
     update: Update | None = None
     mini_batch: bool = False
+    theory: bool = False
+    against: Params | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +228,8 @@ class Fit:
     ``signature``  one line that makes the run citable
     ``diagnostics`` R-hat and effective sample sizes over chains, empty unless sampled
     ``priors``     priors that the best run learned, empty unless the learner fits some
+    ``local``      parameters that belong to items (the topics of documents), of the same state as
+                   ``params`` and the last of the trace; empty unless the fit was asked to keep them
     """
 
     params: Params
@@ -204,6 +239,7 @@ class Fit:
     draws: tuple[tuple[Params, ...], ...] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     priors: Mapping[str, Array] = field(default_factory=dict)
+    local: Params = field(default_factory=dict)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -103,7 +103,8 @@ def learned(
     given = {name: value for name, value in settings.items() if value is not None}
     model: TopicModel = {"lda": LDA, "plsa": PLSA}[kind](**given)
     models.learn(model, documents.items, labels=labels)
-    return Told(model, documents, model.documents_, documents.lengths(model), dates)
+    # folded in, as a saved model will answer when it is asked again
+    return Told(model, documents, model.fold_learned(), documents.lengths(model), dates)
 
 
 def unused(model: TopicModel, seeds: Mapping[int, Sequence[str]] | None) -> list[str]:

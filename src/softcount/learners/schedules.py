@@ -88,7 +88,8 @@ class Incremental:
     Neal & Hinton (1998): every E-step and every M-step climbs the same function,
     F = Σ_i [E_{q_i} log p(x_i, z_i | θ) + H(q_i)] (+ log p(θ)), where q_i is shard i's posterior
     when it was last visited. So the objective is F, which cannot fall; it is at most the
-    log-likelihood (which is reported as well, exactly) and meets it at a fixed point.
+    log-likelihood (which is reported as well, exactly) and meets it at a fixed point. What belongs
+    to a shard alone (the topics of its documents) is in F as that E-step took it, before it moved.
     One step is one pass over the data.
     """
 

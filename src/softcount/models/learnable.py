@@ -10,6 +10,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
@@ -154,6 +155,10 @@ class Learnable(Abilities):
         self.keep(core, corpus, self._run(core, corpus, self.learner, start, scouts, options))
         return self
 
+    def keeps_local(self, corpus: Any) -> bool:
+        """Whether parameters that belong to items are to be kept; few models have such."""
+        return False
+
     def n_scouts(self, corpus: Any, start: Any) -> int:
         """How many scouts to send."""
         return self.scouts
@@ -171,7 +176,15 @@ class Learnable(Abilities):
         seed = self._seed()
         with naming(corpus):
             return fit(
-                core, corpus, learner, self.engine, init=start, seed=seed, scouts=scouts, **options
+                core,
+                corpus,
+                learner,
+                self.engine,
+                init=start,
+                seed=seed,
+                scouts=scouts,
+                keep_local=self.keeps_local(corpus),
+                **options,
             )
 
     def keep(self, core: Any, corpus: Any, found: Fit) -> None:
@@ -237,14 +250,29 @@ class Learnable(Abilities):
             )
         return self.fit_
 
-    def decompose(self, data: Any, params: Any, at: Any = None) -> Decomposition:
+    def decompose(self, data: Any, params: Any, at: Any = None, **known: Any) -> Decomposition:
         """Why EM climbs: log-likelihood = Q + H + KL at ``params``, seen from ``at``.
 
-        Parameters as ``params_`` shows them or as a start is given. See `softcount.decompose`.
+        Parameters as ``params_`` shows them, as a trace keeps them, or as a start is given.
+
+        ``known``  what `fit` was told of the items beside the data: labels, links, tags, weights.
+                   Then the data must be those learned from
+
+        See `softcount.decompose`.
         """
-        if hasattr(self, "core_"):
-            core, corpus = self.core_, self.bind_more(self.core_, data)
-        else:
-            core, corpus = self.bind(data)
-        there = None if at is None else core.params(at)
-        return decompose(core, corpus, core.params(params), there, self.engine)
+        model, core, corpus = self._bound(data, known)
+        here = model.own_params(core, corpus, params)
+        there = None if at is None else model.own_params(core, corpus, at)
+        with naming(corpus):
+            return decompose(core, corpus, here, there, self.engine)
+
+    def _bound(self, data: Any, known: dict[str, Any]) -> tuple[Self, Any, Any]:
+        """A model, its core and a corpus of these data: what is known of items is bound anew."""
+        if hasattr(self, "core_") and not known:
+            return self, self.core_, self.bind_more(self.core_, data)
+        model = copy(self)  # what it learns of the data by binding them is not for this one
+        return model, *model.bind(data, **known)
+
+    def own_params(self, core: Any, corpus: Any, given: Any) -> Any:
+        """Parameters as users have them, as arrays."""
+        return core.params(given)

@@ -75,4 +75,4 @@ def test_words_are_those_of_the_archive(tmp_path: Path) -> None:
     old = Archive.build(TEXTS, tmp_path / "old")
     model = LDA(2).fit(old)
     assert model.word_names().tolist() == old.vocabulary.tolist()  # type: ignore[union-attr]
-    np.testing.assert_allclose(model.documents_, model.transform(TEXTS))
+    np.testing.assert_allclose(model.fold_learned(), model.transform(TEXTS))

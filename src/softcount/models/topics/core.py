@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.special import xlogy
 
 from softcount.corpus.bags import Bags
-from softcount.errors import LearnerError, StartError
+from softcount.errors import DataError, LearnerError, StartError
 from softcount.families.base import Family
 from softcount.families.columns import ColumnCounts, Columns, LazyColumns, columns_of
 from softcount.kernels import topics as kernels
@@ -23,7 +24,7 @@ from softcount.models.topics.collapsed import CollapsedTopics
 from softcount.models.topics.documents import Shard
 from softcount.models.topics.held_out import foreseen
 from softcount.models.topics.rows import LOWEST, TINY, TINY_SINGLE, RowPrior, Rows
-from softcount.types import Array, How, Params, Stats
+from softcount.types import NOTHING_UNCOUNTED, Array, How, Params, Stats, Uncounted
 
 INNER = 5
 """How often a mini-batch's documents are looked at before its words are counted."""
@@ -35,12 +36,15 @@ RARE = {"float64": 1e-50, "float32": 1e-6}
 
 IMPOSSIBLE = "has a word of probability zero in every topic"
 REMEDY = "smooth the topics, or leave the word out"
+TOPICS, DOCUMENTS = "topics", "documents"
 
 
 class TopicCore:
     """p(w | d) = Σ_k θ_dk φ_kw (Hofmann 1999); with Dirichlet priors Blei, Ng & Jordan 2003.
 
-    The table "topics" is φ; the documents' rows θ are local: they stay with their shard.
+    The table "topics" is φ; the documents' rows θ are local: they stay with their shard. Where a
+    shard has none yet, they begin as "documents" among the parameters, if there is such a table,
+    and else without preferring any topic.
 
     ``inner``  how often a mini-batch's rows are updated before its words are counted
     ``dtype``  the numbers that the E-step works with; sums over documents are always of 64 bits
@@ -49,6 +53,7 @@ class TopicCore:
     threads_inside = True
     usual_dials: ClassVar[Mapping[str, float]] = {"tol": 5e-5}
     """What EM ends by: from there on held-out words are foreseen no better."""
+    local_name = DOCUMENTS
 
     def __init__(
         self,
@@ -66,24 +71,76 @@ class TopicCore:
     def expect(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
         """Counts and log-likelihood of a shard, and its documents' new rows."""
         prior = self._row_prior(how)
-        rows = local or prior.begin(shard.bags.lengths, shard.allowed)
+        rows = local or self._begun(params, shard, prior)
         phi, lift = self._phi(params["topics"], shard)
         rng = np.random.default_rng((how.stream, *shard.numbers[:1].tolist()))
         if how.mini_batch and not how.score_only:
-            for _ in range(self.inner - 1):
-                found = self._look(phi, rows, shard, how, words=False)
-                rows = prior.update(found.of_documents, rows, rng)
+            rows = self._made_the_most(phi, rows, shard, how, rng)
         found = self._look(phi, rows, shard, how, words=not how.score_only)
         demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
         lift += rows.lift
         log_likelihood = float(found.logs.sum()) - lift
-        score = float(found.attained.sum()) - lift + prior.objective(rows)
+        of_rows = prior.objective(rows)
+        score = float(found.attained.sum()) - lift + of_rows
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
         counts = {"topics": self._counted(params["topics"], shard, found.of_words)}
         moved = prior.update(found.of_documents, rows, rng)
-        return Stats(counts, log_likelihood, score, n, tokens, local=moved)
+        beside = NOTHING_UNCOUNTED
+        if how.theory:
+            ahead = moved if how.against is None else self._begun(how.against, shard, prior)
+            beside = Uncounted(
+                _expected_log(found.of_documents, rows),
+                _expected_log(found.of_documents, ahead),
+                of_rows,
+            )
+        return Stats(counts, log_likelihood, score, n, tokens, moved, beside)
+
+    def _made_the_most(
+        self, phi: Array, rows: Rows, shard: Shard, how: How, rng: np.random.Generator
+    ) -> Rows:
+        """Rows of a mini-batch, which are moved several times before its words are counted."""
+        prior = self._row_prior(how)
+        for _ in range(self.inner - 1):
+            found = self._look(phi, rows, shard, how, words=False)
+            rows = prior.update(found.of_documents, rows, rng)
+        return rows
+
+    def _begun(self, params: Params, shard: Shard, prior: RowPrior) -> Rows:
+        """The rows of documents that were not looked at yet."""
+        given = params.get(DOCUMENTS)
+        if given is None:
+            return prior.begin(shard.bags.lengths, shard.allowed)
+        if shard.numbers.max(initial=-1) >= len(given):
+            raise DataError(
+                f"there are topics of {len(given)} documents, and no row for document "
+                f"{shard.numbers.max()}",
+                "give the documents that the rows belong to",
+            )
+        return prior.given(np.asarray(given)[shard.numbers], shard.bags.lengths, shard.allowed)
+
+    def rows_used(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
+        """The rows of a shard's documents as its E-step takes them (`softcount.job.HasLocal`).
+
+        Under mean field these are exp E[log θ].
+        """
+        return _of_documents(shard, self._rows(params, shard, how, local).unlifted)
+
+    def rows_reported(
+        self, params: Params, shard: Shard, how: How, local: Rows | None = None
+    ) -> Stats:
+        """The rows of a shard's documents as p(topic | document): under mean field, E[θ]."""
+        rows = self._rows(params, shard, how, local)
+        return _of_documents(shard, self._row_prior(how).proper(rows))
+
+    def _rows(self, params: Params, shard: Shard, how: How, local: Rows | None) -> Rows:
+        """What an E-step counts with."""
+        rows = local or self._begun(params, shard, self._row_prior(how))
+        if not how.mini_batch:
+            return rows
+        phi, _ = self._phi(params[TOPICS], shard)
+        return self._made_the_most(phi, rows, shard, how, np.random.default_rng(0))
 
     def foresee(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
         """Log-likelihood of the shard's held-out words, with its documents' rows as they are."""
@@ -219,10 +276,24 @@ class TopicCore:
         return {"topics": float(shard.bags.lengths.sum())}
 
     def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Start values as an array of the table's shape."""
-        if set(given) != {"topics"}:
+        """Start values as an array of the table's shape; with rows of documents, if they came."""
+        if set(given) - {DOCUMENTS} != {TOPICS}:
             raise StartError(f"start values are given for {sorted(given)}", 'give {"topics": …}')
-        return {"topics": shaped("topics", given["topics"], self.families["topics"].zeros().shape)}
+        params = {TOPICS: shaped(TOPICS, given[TOPICS], self.topics.zeros().shape)}
+        if DOCUMENTS in given:
+            rows = np.asarray(given[DOCUMENTS], dtype=float)
+            params[DOCUMENTS] = shaped(DOCUMENTS, rows, (len(rows), self.n_topics))
+        return params
+
+
+def _of_documents(shard: Shard, rows: Array) -> Stats:
+    table = np.ascontiguousarray(rows, dtype=np.float64)
+    return Stats({"rows": table, "numbers": shard.numbers}, items=float(len(shard)))
+
+
+def _expected_log(of_documents: Array, rows: Rows) -> float:
+    """Σ n_dk log θ_dk."""
+    return float(xlogy(of_documents.astype(np.float64), rows.theta).sum()) - rows.lift
 
 
 def _known(shards: Sequence[Shard], n_topics: int) -> Any:

@@ -23,7 +23,7 @@ from softcount.models.settings import check_whole
 from softcount.models.stored import AGAIN, numbers
 from softcount.models.topics import retrieval
 from softcount.models.topics.anchors import anchor_topics
-from softcount.models.topics.core import TopicCore
+from softcount.models.topics.core import DOCUMENTS, TopicCore
 from softcount.models.topics.documents import (
     Archived,
     Corpus,
@@ -56,7 +56,14 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
     dtype: str
     scouts: int | None  # type: ignore[assignment]
     documents_: Array
-    """p(topic | document) of the documents learned from, (documents, topics)."""
+    """p(topic | document) of the documents learned from, (documents, topics).
+
+    For learners to which documents' rows are parameters as topics are (EM, HardEM, MonteCarloEM,
+    IncrementalEM, VariationalBayes), these are the rows of learning's last state: what belongs to
+    ``topics_`` and to the last entry of ``trace_``, whether learning had come to an end or not.
+    For others (OnlineEM and StochasticVB, `partial_fit`, samplers, and `TemperedEM`, which keeps
+    some words from learning) they are folded in, as `transform` does: the topics stay as they are.
+    """
     weights_: Array
     """Each topic's share of all words."""
     _findable: Corpus | None
@@ -209,24 +216,47 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
             topics[: len(self.frozen_)] = self.frozen_
         return {"topics": topics}
 
+    def own_params(self, core: TopicCore, corpus: Corpus, given: Any) -> Params:
+        """Tables as arrays; rows of documents, if there are such, must be those of the corpus."""
+        params = core.params(given)
+        rows = params.get(DOCUMENTS)
+        if rows is not None and len(rows) != len(corpus):
+            raise DataError(
+                f"there are {len(corpus)} documents, and topics of {len(rows)}",
+                "give the documents that the rows belong to, or the topics alone",
+            )
+        return params
+
     def keep(self, core: TopicCore, corpus: Corpus, found: Fit) -> None:
         if found.priors:
             core.rows = RowPrior(found.priors["documents"], self._word)
         super().keep(core, corpus, found)
 
+    def keeps_local(self, corpus: Corpus) -> bool:
+        """Whether the documents' rows are part of what is learned, and are kept: see documents_."""
+        if self.learner is None:
+            return True
+        schedule = self.learner.schedule
+        return not (self.learner.m == "draw" or schedule.held_out or schedule.shuffles)
+
     def remember(self, corpus: Corpus) -> None:
         self.n_iter_ = len(self.fit_.trace) - 1
         self.temper_ = self.fit_.trace[-1].temper
-        lengths = self._take_documents(corpus)
+        lengths = self._take_documents(corpus, self.fit_.local.get(DOCUMENTS))
         self.weights_ = lengths @ self.documents_ / lengths.sum()
 
-    def _take_documents(self, corpus: Corpus) -> Array:
-        """Fold in the documents learned from, and remember where they can be found.
+    def _take_documents(self, corpus: Corpus, rows: Array | None = None) -> Array:
+        """Keep the documents' rows (or fold them in), and remember where they can be found.
 
         Gives how long they are.
         """
         self._findable, self._index = with_all_words(corpus), None
-        self.documents_, lengths = self._folded(corpus)
+        if rows is None:
+            self.documents_, lengths = self._folded(corpus)
+        else:
+            self.documents_, lengths = rows, np.empty(len(rows))
+            for shard in each_shard(corpus):
+                lengths[shard.numbers] = shard.bags.lengths
         self.remember_lengths(lengths)
         return lengths
 

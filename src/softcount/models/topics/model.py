@@ -31,8 +31,11 @@ class TopicModel(
     # what was learned
     @property
     def params_(self) -> dict[str, Array]:
-        """The learned table; it may be given back as ``init``."""
-        return {"topics": np.array(self.topics_)}
+        """The learned tables: "topics", and "documents" as ``documents_``.
+
+        They may be given back as ``init``: the topics are begun with, the documents' rows are not.
+        """
+        return {"topics": np.array(self.topics_), "documents": np.array(self.documents_)}
 
     @property
     def _n_features_out(self) -> int:  # for get_feature_names_out
@@ -54,11 +57,23 @@ class TopicModel(
         return self._folded(self._corpus(X, None, first=False))[0]
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
-        """Learn, and give p(topic | document) of what was learned from.
+        """Learn, and give p(topic | document) of what was learned from, as `transform` does.
 
-        ``y`` is not looked at: in a pipeline it is for a later step. For options see `fit`.
+        ``documents_`` has the rows that learning itself ended with. ``y`` is not looked at: in a
+        pipeline it is for a later step. For options see `fit`.
         """
-        return self.fit(X, **options).documents_
+        return self.fit(X, **options).fold_learned()
+
+    def fold_learned(self) -> Array:
+        """p(topic | document) of the documents learned from, folded in with what is known of them.
+
+        What `transform` says of such documents, however far learning came: ``documents_`` has the
+        rows of learning's own last state.
+        """
+        self._require_fit()
+        if self._findable is None:
+            raise DataError("the documents learned from are gone", "use transform(documents)")
+        return self._folded(self._findable)[0]
 
     # what it finds
     def index(self, X: Any) -> Self:

@@ -37,12 +37,19 @@ class Rows:
     ``counts``   what they were made from, where the objective needs it (mean field), else None
     ``allowed``  False where a document is known not to have a topic; None: all may have all
     ``lift``     how much too large log p(words) is, because rows were lifted to `LOWEST`
+    ``lifts``    how much too large each row's logs are; None: none was lifted
     """
 
     theta: Array
     counts: Array | None = None
     allowed: Array | None = None
     lift: float = 0.0
+    lifts: Array | None = None
+
+    @property
+    def unlifted(self) -> Array:
+        """The rows as they are."""
+        return self.theta if self.lifts is None else self.theta * np.exp(-self.lifts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,24 @@ class RowPrior:
         if self.word == "maximise":
             return Rows(even, None, allowed)
         return self._mean_field(even * lengths[:, None], allowed)
+
+    def given(self, theta: Array, lengths: Array, allowed: Array | None) -> Rows:
+        """Rows that someone else made."""
+        rows = _only(theta.astype(np.float64), allowed)
+        peaks = rows.max(axis=1, keepdims=True)
+        lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
+        lifts = np.maximum(lifts, 0.0)
+        if not lifts.any():
+            return Rows(rows, None, allowed)
+        return Rows(rows * np.exp(lifts), None, allowed, float(lengths @ lifts[:, 0]), lifts)
+
+    def proper(self, rows: Rows) -> Array:
+        """Rows as p(topic | document): as they are, or under mean field their posterior mean."""
+        mass = rows.unlifted
+        if self.word == "mean_field" and rows.counts is not None:
+            mass = _only(rows.counts + self.alpha, rows.allowed)
+        shares: Array = mass / mass.sum(axis=1, keepdims=True)
+        return shares
 
     def update(self, counts: Array, old: Rows, rng: np.random.Generator) -> Rows:
         """New rows from expected counts; those of empty documents prefer what the prior does."""
@@ -105,12 +130,13 @@ class RowPrior:
         lift = np.maximum(LOWEST - logs.max(axis=1, keepdims=True), 0.0)
         theta = _only(np.maximum(np.exp(logs + lift), TINY), allowed)
         lifted = _only(counts, allowed).sum(axis=1) @ lift[:, 0]
-        return Rows(theta, counts, allowed, float(lifted))
+        return Rows(theta, counts, allowed, float(lifted), lift if lift.any() else None)
 
     def objective(self, rows: Rows) -> float:
         """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ))."""
         if self.word == "mean_field":
-            return -float(self._divergence(rows).sum())
+            # rows that were given as such have no posterior to be priced
+            return 0.0 if rows.counts is None else -float(self._divergence(rows).sum())
         if np.all(self.alpha == 1.0):
             return 0.0
         theta = rows.theta if rows.allowed is None else np.where(rows.allowed, rows.theta, 1.0)
