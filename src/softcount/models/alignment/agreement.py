@@ -15,6 +15,10 @@ from softcount.models.alignment.shards import Block, Pairs, Shard
 from softcount.types import Array, How, Params, Stats
 
 FORWARD, BACKWARD = "forward.", "backward."
+NO_BOUND = (
+    "for two directions that agree count links by the product of two posteriors, which is the "
+    "posterior of neither"
+)
 
 
 class TwoWay(NamedTuple):
@@ -69,6 +73,7 @@ class AgreementCore:
     ) -> None:
         self.name, self.agree = name, agree
         self.climbs = forward.climbs and backward.climbs and not agree
+        self.no_bound = NO_BOUND if agree else ""
         self.ways = ((FORWARD, forward), (BACKWARD, backward))
         self.families: dict[str, Family] = {
             way + name: family for way, core in self.ways for name, family in core.families.items()
@@ -107,6 +112,7 @@ class AgreementCore:
             forward.score + backward.score,
             forward.items,
             forward.tokens + backward.tokens,
+            uncounted=forward.uncounted + backward.uncounted,
         )
 
     def totals(self, shard: TwoWay) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,10 +18,10 @@ from softcount.families.stems import StemTable
 from softcount.families.tension import different
 from softcount.kernels import link_columns, model1
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.shards import Block, Room, Shard
+from softcount.models.alignment.shards import UNSEEN, Block, Room, Shard
 from softcount.models.possible import demand_possible
 from softcount.models.settings import shaped
-from softcount.types import Array, Counts, How, Params, Stats
+from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
 
 IMPOSSIBLE = "has a target word that no source word can have become"
 REMEDY = "add smoothing, let the empty word in (null=True), or look at the dictionary and the links"
@@ -29,11 +30,21 @@ TABLE = "translation"
 
 @dataclass(eq=False)
 class Tally:
-    """What an E-step adds up: log p and score of every pair, and counts by name."""
+    """What an E-step adds up: log p and score of every pair, and counts by name.
+
+    ``expected``, ``ahead``  what log p(f, a) has beside the counts: see `Uncounted`
+    """
 
     logs: Array
     attained: Array
     counts: dict[str, Array] = field(default_factory=dict)
+    expected: float = 0.0
+    ahead: float = 0.0
+
+    def add_fixed(self, logs: float) -> None:
+        """Add the expected log of probabilities that no parameter changes."""
+        self.expected += logs
+        self.ahead += logs
 
 
 Sizes = tuple[Array, Array]
@@ -88,7 +99,10 @@ class AlignmentCore:
         found: dict[str, Counts] = {}
         if not how.score_only:
             found = {TABLE: shard.whole(counts, self.table.n_entries), **tally.counts}
-        return Stats(found, logs, attained, float(len(shard)), tokens)
+            if how.theory and shard.entries is not None:
+                tally.add_fixed(shard.n_unseen(counts) * math.log(UNSEEN))
+        beside = Uncounted(tally.expected, tally.ahead) if how.theory else NOTHING_UNCOUNTED
+        return Stats(found, logs, attained, float(len(shard)), tokens, uncounted=beside)
 
     def logs(self, params: Params, shard: Shard, threads: int = 1) -> Array:
         """log p(f | e) of every pair."""
@@ -123,7 +137,7 @@ class Reading:
     def __init__(self, core: AlignmentCore, params: Params, shard: Shard, how: How) -> None:
         self.core, self.params, self.shard, self.how = core, params, shard, how
         self.tally = core.tally(shard)
-        self._table = shard.own(params[TABLE])
+        self._table = shard.own(params[TABLE], how.theory)
         self._room = Room(self._table.dtype)
         self._counts = np.zeros(0 if how.score_only else len(shard.lexicon))
 
@@ -185,6 +199,7 @@ class Model1Core(AlignmentCore):
         even = self._even(*block.sizes)
         tally.logs[slice(*block.span)] = logs + even
         tally.attained[slice(*block.span)] = attained + even
+        tally.add_fixed(float(even.sum()))
 
     def _even(self, l: Array, m: Array) -> Array:
         """log p(a | l, m) = −m log(l + 1)."""
@@ -195,7 +210,7 @@ class Model1Core(AlignmentCore):
         plain = how.fill == "soft" and how.temper == 1.0 and shard.known is None
         if not plain:
             return super().expect(params, shard, how, local)
-        table, tally = shard.own(params[TABLE]), self.tally(shard)
+        table, tally = shard.own(params[TABLE], how.theory), self.tally(shard)
         text = (*shard.places[:2], shard.target.tokens, shard.target.indptr)
         tables = (shard.lexicon.indptr, shard.lexicon.targets, table)
         n_words, borders = shard.lexicon.n_targets, shard.target.indptr
@@ -203,8 +218,10 @@ class Model1Core(AlignmentCore):
         parts = (*tables, *text, n_words, shares)
         over_rows(model1.denominators, borders, how.threads, *parts)
         over_rows(model1.invert, borders, how.threads, borders, shares, tally.logs)
-        tally.logs += self._even(*shard.sizes)
+        even = self._even(*shard.sizes)
+        tally.logs += even
         tally.attained = tally.logs
+        tally.add_fixed(float(even.sum()))
         if how.score_only:
             return self.tallied(shard, tally, None, how)
 

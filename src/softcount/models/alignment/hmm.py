@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from softcount.errors import LearnerError
 from softcount.families.jumps import JumpTable, Rows, bins
@@ -113,6 +115,29 @@ class HMMCore(AlignmentCore):
             tally.attained[cut] = self._filled(params, block, links, how, counts)
         if counts is not None:
             tally.counts[JUMPS] += self._counted(counts, heights)
+            if how.theory:
+                self._add_uncounted(params, block, counts, how, tally)
+
+    def _add_uncounted(
+        self, params: Params, block: Block, moves: Moves, how: How, tally: Tally
+    ) -> None:
+        """The empty word has p₀, jumps 1 − p₀; and no row has lengths that the family has not."""
+        jumped = float(moves.left.sum())
+        rested = float(block.sizes[1].sum()) - jumped
+        if self.p_null > 0.0:
+            tally.add_fixed(rested * math.log(self.p_null) + jumped * math.log1p(-self.p_null))
+        new = np.setdiff1d(block.sizes[0], self.jumps.rows.lengths)
+        if len(new):
+            against = params if how.against is None else how.against
+            tally.expected -= self._normalised(params, new, moves)
+            tally.ahead -= self._normalised(against, new, moves)
+
+    def _normalised(self, params: Params, lengths: Array, moves: Moves) -> float:
+        """Σ n log Z of the places left in sentences of these lengths."""
+        family = JumpTable(self.reach, lengths)
+        places = [np.arange(l + 1) + moves.jumps.rows[l] for l in family.rows.lengths.tolist()]
+        left = moves.left[np.concatenate(places)]
+        return float(xlogy(left, family.totals(np.asarray(params[JUMPS]))).sum())
 
     def _filled(
         self, params: Params, block: Block, links: Array, how: How, counts: Moves | None

@@ -110,6 +110,16 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         pairs = new_pairs(data, self.words_, self.lowercase)
         return Pairs(pairs, self.null, lexicon=self.lexicon_)
 
+    def own_params(self, core: AlignmentCore, corpus: Pairs, given: Any) -> dict[str, Array]:
+        """Tables as arrays; that of translations may be {source word: {target word: p}}."""
+        return core.params(self._with_flat_table(given, np.zeros(len(self.lexicon_))))
+
+    def _with_flat_table(self, given: Mapping[str, Any], otherwise: Array) -> Mapping[str, Any]:
+        """Tables as ``params_`` shows them, or arrays, as arrays; rows left out: ``otherwise``."""
+        if not isinstance(given.get(TABLE), Mapping):
+            return given
+        return {**given, TABLE: self.flat_table(given[TABLE], otherwise)}
+
     def made_table(self) -> LargeTable:
         word = "maximise" if self.learner is None else self.learner.m
         if word != "maximise" and self.smoothing == 0.0:
@@ -160,9 +170,7 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
 
     def start_values(self, core: AlignmentCore, corpus: Pairs, init: Any) -> Any:
         if isinstance(init, Mapping):
-            if isinstance(init.get(TABLE), Mapping):
-                init = {**init, TABLE: self.flat_table(init[TABLE], self._even())}
-            return core.params(init)
+            return core.params(self._with_flat_table(init, self._even()))
         if init is not None and (not isinstance(init, str) or init not in ("uniform", "random")):
             raise LearnerError(
                 f"init={shown(init)} is not known here", "'uniform', 'random', or tables"

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from softcount.families.large import LargeTable
 from softcount.families.sparse import SparseCategorical
@@ -72,6 +73,23 @@ class PlacesCore(AlignmentCore):
             parts = (groups, order, block.offsets, at, links, sums)
             over_rows(link_columns.add_places, shapes.begins, how.threads, *parts)
             self._add(tally, shapes, sums)
+            if how.theory:
+                against = params if how.against is None else how.against
+                tally.expected += self._uncounted(params, shapes, sums)
+                tally.ahead += self._uncounted(against, shapes, sums)
+
+    def _uncounted(self, params: Params, shapes: Shapes, sums: Array) -> float:
+        """Σ c log d of what the family does not count: shapes it has not, and what is fixed."""
+        new = self.shapes.numbers(shapes.heights, shapes.widths) < 0
+        lost = np.repeat(new, np.diff(shapes.begins))
+        found = self.fixed(shapes, np.where(lost, 0.0, sums))
+        if new.any():
+            found += float(xlogy(sums[lost], self.cells(params, shapes)[lost]).sum())
+        return found
+
+    def fixed(self, shapes: Shapes, sums: Array) -> float:
+        """Σ c log of the factors of d that nothing changes, of shapes that the family has."""
+        return 0.0
 
     def _recast(self, old: PlacesCore, cells: Array) -> Array:
         """Cells of an old core's shapes as cells of these; new ones are 0."""
@@ -168,6 +186,14 @@ class DiagonalCore(PlacesCore):
 
     def counted(self, cells: Array) -> Array:
         return cells
+
+    def fixed(self, shapes: Shapes, sums: Array) -> float:
+        """The empty word has p₀, all others 1 − p₀ together."""
+        sizes = np.diff(shapes.begins)
+        place = np.arange(shapes.n_cells) - np.repeat(shapes.begins[:-1], sizes)
+        empty = place >= np.repeat(shapes.heights * shapes.widths, sizes)
+        words, none = float(sums[~empty].sum()), float(sums[empty].sum())
+        return float(xlogy(none, self.p_null) + xlogy(words, 1.0 - self.p_null))
 
     def adopt(
         self, old: Any, params: Params, counts: Mapping[str, Array]

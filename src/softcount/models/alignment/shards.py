@@ -59,14 +59,23 @@ class Shard:
         l, m = self.sizes
         return np.concatenate([np.zeros(1, np.int64), np.cumsum((l + 1) * m)])
 
-    def own(self, table: Any) -> Array:
-        """The shard's part of a table of translations."""
+    def own(self, table: Any, exact: bool = False) -> Array:
+        """The shard's part of a table of translations.
+
+        ``exact``  what the table has is taken as it is, even if it is less than `UNSEEN`: for those
+                   who ask what the table itself makes of the pairs
+        """
         if self.entries is None:
             return np.ascontiguousarray(table)  # at the start, one number for all
         values: Array = np.asarray(table[np.maximum(self.entries, 0)])
         if not self.new:
             return values
-        return np.where(self.entries >= 0, np.maximum(values, UNSEEN), UNSEEN).astype(values.dtype)
+        least = values if exact else np.maximum(values, UNSEEN)
+        return np.where(self.entries >= 0, least, UNSEEN).astype(values.dtype)
+
+    def n_unseen(self, counts: Array) -> float:
+        """Counts of this shard's entries that the model's lexicon has not, added up."""
+        return 0.0 if self.entries is None else float(counts[self.entries < 0].sum())
 
     def whole(self, counts: Array, size: int) -> Counts:
         """Counts of the shard's entries, as counts of the model's."""

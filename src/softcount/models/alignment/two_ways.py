@@ -32,6 +32,7 @@ from softcount.models.alignment.shards import Block
 from softcount.models.alignment.symmetrise import Method, symmetrise_all
 from softcount.models.learnable import FitOptions, Learnable, all_or_nothing
 from softcount.models.settings import check_number, check_whole
+from softcount.theory import Decomposition
 from softcount.types import Array, Fit, How, Params
 
 MEANS = ("product", "soft-union")
@@ -141,6 +142,17 @@ class TwoWays(Aligning, StoredAligner, Learnable):
             self._learn_more(forward, backward)
             self.forward_._before, self.backward_._before = forward.past, backward.past
             return self
+
+    def decompose(self, data: Any, params: Any, at: Any = None, **known: Any) -> Decomposition:
+        """Not for both directions at once: ask ``forward_`` or ``backward_``, each for itself.
+
+        Where they agree, links are counted by the product of both posteriors, and what a sampler
+        has drawn is no posterior at all: no bound on the likelihood goes with either.
+        """
+        raise LearnerError(
+            f"{type(self).__name__} has two models, of which each has a likelihood of its own",
+            "model.forward_.decompose(pairs, model.forward_.params_), and so for backward_",
+        )
 
     def _believable(self) -> Params:
         """Parameters by which all pairs learned from are possible."""

@@ -176,6 +176,11 @@ class Binarised:
             values = np.concatenate([values, more[at, symbol]])
         return Words(rows, indptr, symbols, values)
 
+    @property
+    def n_of_rules(self) -> int:
+        """How many entries of `words` are those of rules; the others come behind them."""
+        return len(self._word_symbols)
+
     # from what was counted to rules
     def tally(self, logs: Array, words: Words) -> Tally:
         """Room for counts."""

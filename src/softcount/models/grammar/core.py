@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from softcount.models.grammar import cells, passes
 from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
 from softcount.models.grammar.shards import Shard
 from softcount.models.grammar.tree_core import TreeCore
-from softcount.models.sequences.emissions import Emitting
-from softcount.types import Array, Counts, How, Params, Stats
+from softcount.models.sequences.emissions import Emitting, uncounted
+from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
 
 
 class PCFGCore(TreeCore):
@@ -51,11 +52,14 @@ class PCFGCore(TreeCore):
         """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
         this = self.passing(params, shard, how.threads, how.temper)
         counts: dict[str, Counts] = {}
+        beside = NOTHING_UNCOUNTED
         if how.fill == "soft" or how.score_only:
             tally = passes.posteriors(shard, this, counting=not how.score_only)
             attained = tally.logs
             if not how.score_only:
                 counts = self._expected(shard, tally, this)
+                if how.theory:
+                    beside = self._uncounted(params, shard, tally, how)
         else:
             best = how.fill == "hard"
             nodes, attained = passes.trees(shard, this, best, how.stream, how.samples)
@@ -63,7 +67,13 @@ class PCFGCore(TreeCore):
         logs = attained
         if how.fill == "hard" or how.temper != 1.0:
             logs = passes.posteriors(shard, this._replace(temper=1.0), counting=False).logs
-        return self.stats(shard, counts, logs, attained, how)
+        return replace(self.stats(shard, counts, logs, attained, how), uncounted=beside)
+
+    def _uncounted(self, params: Params, shard: Shard, tally: Tally, how: How) -> Uncounted:
+        """What new words add to E[log p]."""
+        against = None if how.against is None else np.asarray(how.against[WORDS])
+        words = tally.words[:, : self.shape.t]
+        return uncounted(self.emission, np.asarray(params[WORDS]), against, shard.text, words)
 
     def _expected(self, shard: Shard, tally: Tally, this: passes.Pass) -> dict[str, Counts]:
         heated = {RULES: np.asarray(this.params[RULES]) ** this.temper}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from softcount.families.base import Family
 from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
@@ -16,7 +18,7 @@ from softcount.models.grammar.pruning import Lost, lost
 from softcount.models.grammar.shards import Shard
 from softcount.models.grammar.tree_core import TreeCore
 from softcount.models.grammar.unknown import KNOWN, UnknownWords
-from softcount.types import Array, Counts, How, Params, Stats
+from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
 
 
 class Ready(NamedTuple):
@@ -92,18 +94,21 @@ class RuleCore(TreeCore):
     # learning
     def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
         """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
-        counts, attained, logs = self._filled(params, shard, how)
+        counts, attained, logs, beside = self._filled(params, shard, how)
         if shard.trees is not None:
             known, own_logs = self._given(params, shard)
             logs, attained = logs + own_logs, attained + own_logs * how.temper
             if counts:
                 counts = {name: np.asarray(counts[name]) + known[name] for name in counts}
-        return self.stats(shard, counts, logs, attained, how)
+        return replace(self.stats(shard, counts, logs, attained, how), uncounted=beside)
 
     def _filled(
         self, params: Params, shard: Shard, how: How
-    ) -> tuple[dict[str, Counts], Array, Array]:
-        """Counts, what trees attain, and log p, of sentences whose trees are not known."""
+    ) -> tuple[dict[str, Counts], Array, Array, Uncounted]:
+        """Counts, what trees attain, log p, and what is beside the counts.
+
+        Of sentences whose trees are not known.
+        """
         ready, best = self.ready(params, shard, how.temper), how.fill == "hard"
         grammar = self.grammar(params, shard, best, how.temper)
         words, text, logs = ready.words, ready.text, np.zeros((2, len(shard)))
@@ -120,7 +125,12 @@ class RuleCore(TreeCore):
             logs[1] = self.logs(params, shard, how.threads)
         used = self.own.used(tally, ready.words)
         counts: dict[str, Counts] = {ROOT: used.root[None], RULES: used.rules}
-        return {} if how.score_only else counts, logs[0], logs[1]
+        beside = NOTHING_UNCOUNTED
+        if how.theory and not how.score_only:  # words in no rule: their chances do not move
+            new = self.own.n_of_rules
+            unknown = xlogy(tally.words[new:], words.chances[new:]).sum() / how.temper
+            beside = Uncounted(float(unknown), float(unknown))
+        return {} if how.score_only else counts, logs[0], logs[1], beside
 
     def logs(self, params: Params, shard: Shard, threads: int) -> Array:
         """log p of each sentence whose tree is not known; 0 of others."""

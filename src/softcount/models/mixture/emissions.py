@@ -14,7 +14,7 @@ from softcount.families.base import Family
 from softcount.kernels import bags as kernels
 from softcount.kernels.pool import over_rows
 from softcount.models.mixture.items import Points
-from softcount.types import Array
+from softcount.types import Array, Counts
 
 NEGLIGIBLE = 1e-12
 """Shares of a class below this are left out of its counts: they would cost most of the time.
@@ -123,6 +123,18 @@ class _Coins(Categorical):
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
         super().__init__((n_classes * n_words, 2), prior)
         self.n_classes = n_classes
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        """As of any table; a coin that cannot fall so has not, whatever rounding says.
+
+        How often words are absent is a difference, from which shares too small to be counted as
+        present (`NEGLIGIBLE`) are not taken away.
+        """
+        given, chances = np.asarray(counts), np.asarray(params).reshape(-1, 2)
+        table = given.reshape(-1, 2)
+        least = self.TOLERANCE * (1.0 + table.sum(axis=1, keepdims=True))
+        never = (chances == 0.0) & (table <= least)
+        return super().expected_log(np.where(never, 0.0, table), chances)
 
     def alike(self, params: Array) -> bool | None:
         if self.n_classes < 2:

@@ -103,6 +103,12 @@ class PointMixture(Clusterer):
             return self._read_start(core, corpus, init)
         return super().start_values(core, corpus, init)
 
+    def own_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
+        """Weights, means and covariances as arrays, or what the core itself has."""
+        if isinstance(given, Mapping) and "points" not in given:
+            return self._read_start(core, corpus, given)
+        return super().own_params(core, corpus, given)
+
     def _read_start(self, core: MixtureCore, corpus: Items, init: Mapping[str, Any]) -> Any:
         strange = set(init) - {"weights", "means", "covariances"}
         if strange or "means" not in init:

@@ -27,6 +27,7 @@ from softcount.models.refusals import check_learner
 from softcount.models.senses import files
 from softcount.models.senses.findings import Sense, marking, typical
 from softcount.models.settings import check_whole
+from softcount.theory import Decomposition
 from softcount.types import Array, Fit, Trace
 from softcount.verdict import Verdict
 
@@ -247,6 +248,18 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
     def params_(self) -> dict[str, Array]:
         """The tables of the mixture."""
         return self._fitted().params_
+
+    def decompose(
+        self,
+        sentences: Any,
+        params: Any,
+        at: Any = None,
+        *,
+        positions: Sequence[Any] | None = None,
+    ) -> Decomposition:
+        """Why EM climbs, of the mixture of contexts: see `softcount.decompose`."""
+        mixture = self._fitted()
+        return mixture.decompose(self._observed(sentences, positions)[0], params, at)
 
     @property
     def fit_(self) -> Fit:

@@ -14,10 +14,10 @@ from softcount.kernels import listed, packs
 from softcount.models.possible import demand_possible
 from softcount.models.sequences import passes
 from softcount.models.sequences.collapsed import CollapsedChain
-from softcount.models.sequences.emissions import TABLE, Emitting, Words
+from softcount.models.sequences.emissions import TABLE, Emitting, Words, uncounted
 from softcount.models.sequences.shards import Shard
 from softcount.models.settings import start_tables
-from softcount.types import Array, Counts, How, Params, Stats
+from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
 
 START, SECOND, MOVES = "start", "second", "transitions"
 IMPOSSIBLE = "cannot come about: no sequence of states could have produced it"
@@ -89,7 +89,16 @@ class HMMCore:
             float(weights @ (attained + added)[counted]),
             float(weights.sum()),
             float(weights @ np.diff(shard.indptr)[counted]),
+            uncounted=self._uncounted(params, shard, tally, how),
         )
+
+    def _uncounted(self, params: Params, shard: Shard, tally: packs.Tally, how: How) -> Uncounted:
+        """What new words add to E[log p]."""
+        if not how.theory or how.score_only:
+            return NOTHING_UNCOUNTED
+        against = None if how.against is None else np.asarray(how.against[TABLE])
+        shares = tally.shares[:, : self.n_states]
+        return uncounted(self.emission, np.asarray(params[TABLE]), against, shard, shares)
 
     def _filled(
         self, shard: Shard, moves: listed.Moves, emitted: listed.Emitted, how: How

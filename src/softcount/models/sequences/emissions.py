@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from scipy.special import xlogy
 
 from softcount.families import Categorical, LogLinear
 from softcount.families.base import Family
 from softcount.kernels.packs import width
 from softcount.models.sequences.shards import Shard
-from softcount.types import Array
+from softcount.types import NOTHING_UNCOUNTED, Array, Uncounted
 
 TABLE = "emissions"
 UNSEEN = 1e-9
@@ -66,6 +67,25 @@ class Words:
     def counts(self, shard: Shard, shares: Array) -> Array:
         by_state = np.ascontiguousarray(shares[: self.shape[1]].T)
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
+
+
+def uncounted(
+    emission: Emitting, params: Array, against: Array | None, shard: Shard, shares: Array
+) -> Uncounted:
+    """What words that are not in the table add to E[log p]: the family does not count them.
+
+    ``shares``  the sums of posteriors of each row of the likelihoods
+    """
+    new = len(shard.new_words)
+    if not new:
+        return NOTHING_UNCOUNTED
+
+    def expected(table: Array) -> float:
+        rows, _ = emission.likelihoods(table, shard)
+        return float(xlogy(shares[-new:], rows[-new:, : shares.shape[1]]).sum())
+
+    here = expected(params)
+    return Uncounted(here, here if against is None else expected(against))
 
 
 def unseen_words(table: Array, share: Array, often: Array) -> Array | None:
