@@ -24,7 +24,10 @@ def shown(value: object, most: int = 60) -> str:
     >>> shown("word" * 20, most=12)
     "'wordwordwo…"
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = f"a number of {type(value).__name__} with thousands of digits"
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -18,7 +18,7 @@ from softcount.learners import named
 from softcount.learners.base import Learner
 from softcount.learners.schedules import Batch
 from softcount.learners.steps import Pending, Step, expected_log
-from softcount.stop import ended, judge
+from softcount.stop import ended, judge, rounding
 from softcount.types import Array, Fit, How, Params, State, Trace
 from softcount.verdict import Verdict
 
@@ -203,6 +203,7 @@ class _Run:
         self.few = getattr(model, "few_steps", False) and learner == usual(model)
         self.job = Job(model, session, learner, seed, run)
         self.job.theory, self.job.keeps_local = theory, keep_local
+        self.prior_size = sum(family.prior_size for family in self.job.families.values())
         self.last: Step | None = None
 
     def states(self, start: Params) -> Generator[State, None, Verdict]:
@@ -251,6 +252,7 @@ class _Run:
             entropy=self._entropy(step.tables.params),
             q=q,
             bound=bound,
+            rounding=rounding(step.stats, self.prior_size),
         )
 
     def _entropy(self, params: Params) -> float:

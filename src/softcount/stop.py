@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from softcount.errors import SoftcountError
 from softcount.families.base import Family
-from softcount.types import Params, State
+from softcount.types import Params, State, Stats
 from softcount.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 
 SLACK = 1e-9
 """Part of its size by which an objective may fall through rounding alone."""
+
+ROUNDING = 2.0**-43
+"""The same, of the number of observations and pseudo-counts. An objective may be far smaller than
+the terms it is the sum of: n observations of probability 1 − ε have a log-likelihood near 0, each
+of whose terms has an error of about 2^-53; and log Γ(n), of which the bounds of variational Bayes
+are differences, is about n log n, for which 2^10 leaves room up to n = 10^15 and beyond."""
+
+
+def rounding(stats: Stats, prior_size: float) -> float:
+    """How much of an objective may be rounding, whatever its own size.
+
+    ``prior_size``  how many counts the priors of all families stand for
+    """
+    return ROUNDING * (stats.items + stats.tokens + stats.magnitude + prior_size)
 
 
 def judge(
@@ -70,7 +84,7 @@ def indistinguishable(families: Mapping[str, Family], params: Params) -> bool:
 
 def _fell(before: State, now: State) -> bool:
     """Whether the objective went down, by more than rounding, under one and the same temper."""
-    slack = SLACK * max(1.0, abs(before.objective))
+    slack = SLACK * max(1.0, abs(before.objective)) + max(before.rounding, now.rounding)
     return now.temper == before.temper and now.objective < before.objective - slack
 
 

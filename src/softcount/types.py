@@ -105,6 +105,8 @@ class Stats:
     ``tokens``          how many observations, for perplexity
     ``local``           new values of parameters that belong to the shard; stays with the engine
     ``uncounted``       what log p(x, z) has beside the counts, if the E-step was asked for theory
+    ``magnitude``       what the terms of the log-likelihood add up to without their signs, where
+                        that is far more than the number of observations: rounding grows with it
     """
 
     counts: Mapping[str, Counts]
@@ -114,6 +116,7 @@ class Stats:
     tokens: float = 0.0
     local: Any = field(default=None, compare=False)
     uncounted: Uncounted = NOTHING_UNCOUNTED
+    magnitude: float = 0.0
 
     def __add__(self, other: Stats) -> Stats:
         return Stats(
@@ -123,6 +126,7 @@ class Stats:
             self.items + other.items,
             self.tokens + other.tokens,
             uncounted=self.uncounted + other.uncounted,
+            magnitude=self.magnitude + other.magnitude,
         )
 
     @property
@@ -165,6 +169,7 @@ class State:
     Q + H that the previous E-step put under the log-likelihood, both at this step's parameters.
     ``held_out`` is the perplexity of held-out words, for learners that hold some out.
     ``entropy`` is the mean entropy of a table's rows in bits, for models that name a table.
+    ``rounding`` is how much of the objective may be rounding, beside a tiny part of its size.
     """
 
     step: int
@@ -179,6 +184,7 @@ class State:
     bound: float = float("nan")
     held_out: float = float("nan")
     entropy: float = float("nan")
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from softcount import interrupt
 from softcount.adapt.base import Adapter
 from softcount.adapt.network import Network, Optimiser, random_network, slopes
 from softcount.adapt.task import Task
+from softcount.bounds import MAX_CLASSES, MAX_RUNS
 from softcount.errors import DataError, LearnerError, shown
 from softcount.models.mixture.labels import UNKNOWN
 from softcount.models.settings import check_number, check_whole, generator
@@ -137,9 +138,9 @@ class AdversarialNetwork(Adapter):
                 f"validation={shown(self.validation)}: must be a share below 1",
                 "0.1 holds out a tenth",
             )
-        check_whole("n_units", self.n_units)
+        check_whole("n_units", self.n_units, most=MAX_CLASSES)
         check_whole("batch_size", self.batch_size, 2, "half of it source, half target")
-        check_whole("max_epochs", self.max_epochs)
+        check_whole("max_epochs", self.max_epochs, most=MAX_RUNS)
         check_whole("patience", self.patience)
 
     def learn(self, task: Task) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.adapt.explanation import Explanation, moved_words
 from softcount.adapt.task import Task, read_domains, read_task
+from softcount.bounds import demand_values
 from softcount.errors import DataError
 from softcount.kernels.blas import single_threaded
 from softcount.models.learnable import all_or_nothing
@@ -59,7 +60,9 @@ class Adapter(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
             self.check_settings()
             name = type(self).__name__
             self._reader = Reader(self.vectorizer, name, tfidf.default_vectorizer)
-            task = read_task(self._reader.learn(X), y, sample_domain)
+            matrix = self._reader.learn(X)
+            demand_values(matrix.data if sparse.issparse(matrix) else matrix, "the data have")
+            task = read_task(matrix, y, sample_domain)
             self.classes_, self.domains_ = task.classes, task.domains
             self.n_features_in_ = task.X.shape[1]
             self.learn(task)
@@ -81,6 +84,7 @@ class Adapter(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
         """The probability of each class for each item, in the order of ``classes_``."""
         check_is_fitted(self, "classes_")
         matrix = self._reader.read(X)
+        demand_values(matrix.data if sparse.issparse(matrix) else matrix, "the data have")
         given = self.home() if sample_domain is None else sample_domain
         domain = read_domains(given, matrix.shape[0])
         with single_threaded():

@@ -12,6 +12,7 @@ from softcount.adapt.base import weights_in
 from softcount.adapt.denoising_layers import Layer, frequency, learn_layer, mean_and_spread
 from softcount.adapt.projection import ROWS, Projection
 from softcount.adapt.task import Task
+from softcount.bounds import MAX_RUNS
 from softcount.errors import LearnerError, shown
 from softcount.kernels.blas import single_threaded
 from softcount.models.settings import check_number, check_whole
@@ -81,7 +82,7 @@ class DenoisingProjection(Projection):
         check_number("corruption", self.corruption, hint)
         if self.corruption >= 1.0:
             raise LearnerError(f"corruption={shown(self.corruption)}: must be below 1", hint)
-        check_whole("n_layers", self.n_layers)
+        check_whole("n_layers", self.n_layers, most=MAX_RUNS)
         check_whole("n_outputs", self.n_outputs)
         if self.presence not in (None, True, False):
             raise LearnerError(f"presence={shown(self.presence)}", "True, False, or None: as fits")

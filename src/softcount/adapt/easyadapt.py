@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.adapt.base import Adapter, weights_in
 from softcount.adapt.task import Task, read_domains
+from softcount.bounds import within_range
 from softcount.errors import DataError
 from softcount.types import Array
 
@@ -38,7 +39,8 @@ class FeatureCopies(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> Self:
         """Remember which domains there are."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        with within_range("the data"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
         if sample_domain is None:
             raise DataError("copies are of domains", "give sample_domain, a number for each item")
         self.domains_ = np.unique(read_domains(sample_domain, X.shape[0]))
@@ -51,7 +53,8 @@ class FeatureCopies(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any, sample_domain: Any = None) -> Any:
         """(items, columns · (1 + domains)), sparse; without domains, the first copy only."""
         check_is_fitted(self, "domains_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        with within_range("the data"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         X = sparse.csr_matrix(X)
         n, width = X.shape
         domain = np.zeros(n) if sample_domain is None else read_domains(sample_domain, n)

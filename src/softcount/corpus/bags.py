@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
+from softcount.bounds import MAX_COUNT, MIN_WEIGHT
 from softcount.errors import DataError
 from softcount.types import Array
 
@@ -35,16 +36,29 @@ class Bags:
 
     @classmethod
     def of(cls, matrix: Any) -> Self:
-        """From a matrix that is sparse, or an array, of counts ≥ 0 (fractions are welcome)."""
+        """From a matrix that is sparse, or an array, of counts ≥ 0 (fractions are welcome).
+
+        Counts too small to be felt are taken for 0: see `softcount.bounds`.
+        """
         rows = sparse.csr_matrix(matrix, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
-        if len(rows.data) and rows.data.min() < 0:
-            d = int(np.searchsorted(rows.indptr, np.argmin(rows.data), side="right")) - 1
+        least, most = rows.data.min(initial=MAX_COUNT), rows.data.max(initial=0.0)
+        if least < 0:
             raise DataError(
-                f"Negative values in data: document {d} has a count of {rows.data.min():g}",
+                f"Negative values in data: document {_owner(rows, np.argmin(rows.data))} has a "
+                f"count of {least:g}",
                 "counts of words cannot be negative; for vectors of any sign use GaussianMixture",
             )
+        if most > MAX_COUNT:
+            raise DataError(
+                f"document {_owner(rows, np.argmax(rows.data))} has a count of {most:g}, "
+                f"which is beyond {MAX_COUNT:g}",
+                "look whether it is a mistake, or divide all counts by the same number",
+            )
+        if least < MIN_WEIGHT:
+            rows.data[rows.data < MIN_WEIGHT] = 0.0
+            rows.eliminate_zeros()
         return cls._made(rows)
 
     @classmethod
@@ -93,3 +107,8 @@ class Bags:
         factor = length / np.where(self.lengths > 0.0, self.lengths, 1.0)
         values = rows.value * np.repeat(factor, np.diff(rows.indptr))
         return type(self)(rows._replace(value=values), self.n_words)
+
+
+def _owner(rows: Any, entry: Any) -> int:
+    """The document that an entry of a CSR matrix belongs to."""
+    return int(np.searchsorted(rows.indptr, entry, side="right")) - 1

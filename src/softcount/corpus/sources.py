@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from softcount.bounds import within_range
 from softcount.corpus.bags import Bags
 from softcount.corpus.texts import as_it_is
 from softcount.corpus.tokenise import spaces, words
@@ -108,7 +109,8 @@ def block_bags(block: Any, before: int, n_words: int | None) -> Bags:
             f"while others have {n_words}",
             "give the same columns in every block",
         )
-    rows = sparse.csr_matrix(block, dtype=np.float64)
+    with within_range(f"the block after {before} documents"):
+        rows = sparse.csr_matrix(block, dtype=np.float64)
     strange = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
     if len(strange):
         d = int(np.searchsorted(rows.indptr, strange[0], side="right")) - 1

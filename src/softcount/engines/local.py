@@ -12,10 +12,13 @@ from typing import Any, Self
 
 from softcount import interrupt
 from softcount.engines.base import Expect, Shard, tree_sum, without_local
-from softcount.errors import SoftcountError
+from softcount.errors import SoftcountError, shown
 from softcount.kernels.blas import single_threaded
 from softcount.kernels.pool import Threads, usable_cpus
 from softcount.types import How, Params, Stats
+
+MOST_THREADS = 4096
+"""More than any machine has processors; operating systems refuse to start many more."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,10 @@ class Local:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
+        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
             raise SoftcountError(
-                f"Local(threads={self.threads}): there must be at least one thread",
+                f"Local(threads={shown(self.threads)}): there must be at least one thread, and "
+                f"no more than {MOST_THREADS}",
                 "leave threads out to use all processors",
             )
 

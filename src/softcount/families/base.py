@@ -85,6 +85,12 @@ class Family(ABC):
         """The shape of the parameters."""
         return self.uniform().shape
 
+    @property
+    def prior_size(self) -> float:
+        """How many counts its prior stands for: rounding of terms of the objective is judged by
+        it, as it is by the number of observations. 0 where the prior is flat, or not of counts."""
+        return 0.0
+
     def sound(self, values: Array) -> bool:
         """Whether these can be parameters at all; rows need not sum to one."""
         return not np.isnan(self.free(values)).any()

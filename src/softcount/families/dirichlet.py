@@ -181,6 +181,12 @@ class DirichletRows(Family):
     def param_shape(self) -> tuple[int, ...]:
         return self.shape
 
+    @property
+    def prior_size(self) -> float:
+        if isinstance(self.alpha, float):
+            return self.alpha * self.n_entries
+        return float(np.sum(self.alpha))
+
     # starts
     def zeros(self) -> Array:
         return np.zeros(self.shape)

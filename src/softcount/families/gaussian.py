@@ -185,6 +185,14 @@ class Gaussian(Family):
     def _settle(self, new: Array, old: Array) -> Array:
         return np.where(self.moving[:, None], new, old)
 
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return (self.n_rows, self.n_dims + (0 if self.known else self.form.n_cells) + 1)
+
+    @property
+    def prior_size(self) -> float:
+        return self.n_rows * (self.kappa + self.dof)
+
     # starts
     def zeros(self) -> Array:
         return np.zeros((self.n_rows, 1 + self.n_dims + self.form.n_cells))

@@ -34,6 +34,10 @@ class WithPast(Family):
     def param_shape(self) -> tuple[int, ...]:
         return self.family.param_shape
 
+    @property
+    def prior_size(self) -> float:
+        return self.family.prior_size
+
     def zeros(self) -> Array:
         return self.family.zeros()
 

@@ -64,6 +64,10 @@ class StickBreaking(Categorical):
         super().__init__((1, pieces), prior=prior)
         self._breaks = Categorical((pieces - 1, 2), np.tile([1.0, concentration], (pieces - 1, 1)))
 
+    @property
+    def prior_size(self) -> float:
+        return self._breaks.prior_size
+
     def _break_counts(self, counts: Counts) -> Array:
         """How often each break was chosen, and how often it was passed by."""
         given = self._pooled(counts)

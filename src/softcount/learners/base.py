@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
-from softcount.errors import LearnerError
+from softcount.bounds import MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER, as_float
+from softcount.errors import LearnerError, shown
 from softcount.learners.schedules import Batch
 from softcount.learners.squarem import Squarem
 from softcount.learners.steps import Schedule
@@ -53,15 +54,16 @@ class Learner:
         one_of("e", self.e, get_args(Fill))
         one_of("m", self.m, get_args(Update))
         one_of("stop", self.stop, get_args(Stop))
-        at_least("max_iter", self.max_iter, self.fewest_steps)
+        at_least("max_iter", self.max_iter, self.fewest_steps, MAX_STEPS)
         for dial in ("n_init", "samples"):
             at_least(dial, getattr(self, dial))
-        if not 0 <= self.tol < float("inf"):
+        if not 0 <= as_float(self.tol) < float("inf"):
             raise LearnerError(
-                f"tol={self.tol} must be finite and not negative", "tol=0 runs all max_iter steps"
+                f"tol={shown(self.tol)} must be finite and not negative",
+                "tol=0 runs all max_iter steps",
             )
         if isinstance(self.temper, Sequence):
-            object.__setattr__(self, "temper", tuple(float(beta) for beta in self.temper))
+            object.__setattr__(self, "temper", tuple(as_float(beta) for beta in self.temper))
         self._check_temper()
         if isinstance(self.schedule, Squarem) and (self.e == "sample" or self.m != "maximise"):
             raise LearnerError(
@@ -80,9 +82,10 @@ class Learner:
         if callable(self.temper):
             return
         betas = self.temper if isinstance(self.temper, tuple) else (self.temper,)
-        if not betas or not all(0 < beta < float("inf") for beta in betas):
+        if not betas or not all(MIN_TEMPER <= as_float(beta) <= MAX_TEMPER for beta in betas):
             raise LearnerError(
-                f"temper={self.temper}: powers must be positive and finite",
+                f"temper={shown(self.temper)}: powers must be positive and finite, "
+                f"from {MIN_TEMPER:g} to {MAX_TEMPER:g}",
                 "1 is no tempering at all; anneal(start=0.1, steps=20) rises to it",
             )
 
@@ -92,10 +95,11 @@ class Learner:
             return float(self.temper[min(step, len(self.temper) - 1)])
         if not callable(self.temper):
             return float(self.temper)
-        beta = float(self.temper(step))
-        if not 0 < beta < float("inf"):
+        beta = as_float(self.temper(step))
+        if not MIN_TEMPER <= beta <= MAX_TEMPER:
             raise LearnerError(
-                f"temper gives {beta} at step {step}: powers must be positive and finite",
+                f"temper gives {beta} at step {step}: powers must be positive and finite, "
+                f"from {MIN_TEMPER:g} to {MAX_TEMPER:g}",
                 "let the function return a number above 0 for every step from 0 to max_iter",
             )
         return beta
@@ -138,10 +142,12 @@ class Learner:
         )
 
 
-def at_least(dial: str, value: int, least: int = 1) -> None:
-    """Complain unless ``value`` is a whole number of at least ``least``."""
-    if value != int(value) or value < least:
-        raise LearnerError(f"{dial}={value}: must be a whole number, at least {least}")
+def at_least(dial: str, value: int, least: int = 1, most: int = MAX_WHOLE) -> None:
+    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``."""
+    if not least <= as_float(value) < float("inf") or value != int(value):
+        raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at least {least}")
+    if value > most:
+        raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at most {most}")
 
 
 def one_of(dial: str, value: str, choices: tuple[str, ...]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from softcount.errors import LearnerError
+from softcount.bounds import MAX_NUMBER, MAX_WHOLE
+from softcount.errors import LearnerError, shown
 from softcount.learners.steps import Step, Tables, Work, expected_log, look
 from softcount.types import Stats
 
@@ -52,8 +53,11 @@ class Stepwise:
                 f"kappa={self.kappa}: step sizes (t + t0)^-kappa converge only for 0.5 < kappa ≤ 1",
                 "0.7 is a good first choice",
             )
-        if not 0 <= self.t0 < float("inf"):
-            raise LearnerError(f"t0={self.t0} must be finite and not negative", "try t0=2")
+        if not 0 <= self.t0 <= MAX_NUMBER:
+            raise LearnerError(
+                f"t0={shown(self.t0)} must be finite and not negative, at most {MAX_NUMBER:g}",
+                "try t0=2",
+            )
 
     def step_size(self, t: int) -> float:
         """η_t of batch t = 1, 2, …
@@ -155,7 +159,9 @@ class SumTree:
 
 
 def _check_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
+    if not 1 <= batch_size <= MAX_WHOLE or batch_size % 1:
         raise LearnerError(
-            f"batch_size={batch_size}: a batch has at least one item", "256 is a good first choice"
+            f"batch_size={shown(batch_size)}: a batch has at least one item, and at most "
+            f"{MAX_WHOLE}",
+            "256 is a good first choice",
         )

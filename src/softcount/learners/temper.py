@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from softcount.errors import LearnerError
+from softcount.bounds import MAX_TEMPER, MAX_WHOLE, MIN_TEMPER
+from softcount.errors import LearnerError, shown
 
 Temper = float | tuple[float, ...] | Callable[[int], float]
 """β at every step: one number, numbers by step (the last one stays), or a function of the step."""
@@ -35,10 +36,10 @@ def anneal(start: float = 0.1, steps: int = 20) -> Anneal:
     >>> [beta(step) for step in range(4)]
     [0.25, 0.5, 1.0, 1.0]
     """
-    if not 0 < start < float("inf") or steps < 1:
+    if not MIN_TEMPER <= start <= MAX_TEMPER or not 1 <= steps <= MAX_WHOLE:
         raise LearnerError(
-            f"anneal(start={start}, steps={steps}): start must be positive and finite, "
-            "and there must be at least one step",
+            f"anneal(start={shown(start)}, steps={shown(steps)}): start must be positive and "
+            f"finite, from {MIN_TEMPER:g} to {MAX_TEMPER:g}, and there must be at least one step",
             "anneal(start=0.1, steps=20) is a common choice",
         )
     return Anneal(start, steps)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
 import numpy as np
 
 from softcount import interrupt
+from softcount.bounds import MAX_RUNS, MAX_SEED
 from softcount.errors import ImpossibleItem, LearnerError, shown
 from softcount.fit import Corpus, Model, fit
 from softcount.models.refusals import Abilities, check_learner
@@ -198,7 +199,8 @@ class Learnable(Abilities):
     def _check_settings(self) -> None:
         """Complain of settings that no learning could make sense of."""
         self._check_words()
-        check_whole("scouts", self.scouts, 0, "0: no scouts, every start is gone on with")
+        hint = "0: no scouts, every start is gone on with"
+        check_whole("scouts", self.scouts, 0, hint, MAX_RUNS)
 
     def _check_words(self) -> None:
         """Complain of what is no learner, or no engine."""
@@ -217,7 +219,7 @@ class Learnable(Abilities):
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
-            check_whole("random_state", self.random_state, 0)
+            check_whole("random_state", self.random_state, 0, most=MAX_SEED)
             return int(self.random_state)
         rng: Any = self.random_state or np.random.default_rng()
         if not hasattr(rng, "integers") and not hasattr(rng, "randint"):

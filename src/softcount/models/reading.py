@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from softcount import store
+from softcount.bounds import within_range
 from softcount.corpus import texts
 from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
@@ -40,7 +41,8 @@ class ReadsWords:
             names: Any = np.asarray(X.columns, dtype=object)
         else:
             names = None
-        checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
+        with within_range("the data"):
+            checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
         if first:
             counted = self.vectorizer_ is not None
             self.vocabulary_ = texts.vocabulary_of(self.vectorizer_) if counted else names

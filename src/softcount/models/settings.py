@@ -8,28 +8,76 @@ from typing import Any
 
 import numpy as np
 
+from softcount.bounds import (
+    MAX_NUMBER,
+    MAX_SQUARE,
+    MAX_VALUE,
+    MAX_WHOLE,
+    MIN_NUMBER,
+    as_float,
+    within_range,
+)
 from softcount.errors import LearnerError, StartError, shown
 from softcount.families.base import Family
 from softcount.types import Array
 
 
-def check_number(name: str, value: Any, hint: str = "", *, above: bool = False) -> None:
-    """Complain unless ``value`` is finite and not negative (``above``: above zero)."""
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    if not good or not 0.0 <= float(value) < np.inf or (above and float(value) == 0.0):
+def check_number(
+    name: str, value: Any, hint: str = "", *, above: bool = False, most: float = MAX_NUMBER
+) -> None:
+    """Complain unless ``value`` is finite, not negative (``above``: above zero), and at most
+    ``most``."""
+    number = as_float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not 0.0 <= number < np.inf or (above and number == 0.0):
         wanted = "above 0 and finite" if above else "finite and not negative"
         raise LearnerError(f"{name}={shown(value)}: must be a number, {wanted}", hint)
+    if number > most:
+        raise LearnerError(f"{name}={shown(value)}: must be at most {most:g}", hint)
+    if 0.0 < number < MIN_NUMBER:
+        raise LearnerError(
+            f"{name}={shown(value)}: is too small, must be at least {MIN_NUMBER:.2g}"
+            + ("" if above else " or 0"),
+            hint,
+        )
 
 
-def check_whole(name: str, value: Any, least: int = 1, hint: str = "") -> None:
-    """Complain unless ``value`` is a whole number of at least ``least``."""
+def check_whole(
+    name: str, value: Any, least: int = 1, hint: str = "", most: int = MAX_WHOLE
+) -> None:
+    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise LearnerError(f"{name}={shown(value)}: must be a whole number, at least {least}", hint)
+    if int(value) > most:
+        raise LearnerError(f"{name}={shown(value)}: must be a whole number, at most {most}", hint)
+
+
+def check_niw(prior: Any) -> None:
+    """Complain of a normal–inverse-Wishart prior (None: none) whose numbers are out of bounds.
+
+    Whether they go with a form of covariance is for the family to say.
+    """
+    if prior is None:
+        return
+    check_number("kappa of the prior", prior.kappa, "0.01 is weak", above=True)
+    if prior.dof is not None:
+        check_number("dof of the prior", prior.dof, "the number of dimensions + 2 is weak")
+    for what, values, most in (
+        ("mean", prior.mean, MAX_VALUE),
+        ("scale", prior.scale, MAX_SQUARE),
+    ):
+        with within_range(f"the {what} of the prior"):
+            array = np.asarray(values, dtype=np.float64)
+        if not (np.abs(array) <= most).all():
+            raise LearnerError(
+                f"the {what} of the prior is {shown(values)}",
+                f"give finite numbers, none beyond {most:g}",
+            )
 
 
 def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
     """Start values of a table as an array of its shape; rows may be grouped in another way."""
-    values = np.asarray(given, dtype=float)
+    with within_range(f"the start of {name!r}"):
+        values = np.asarray(given, dtype=float)
     if values.size != np.prod(shape) or values.shape[-1:] != shape[-1:]:
         raise StartError(
             f"the start of {name!r} has the shape {values.shape}, not {shape}",
@@ -73,12 +121,15 @@ def mixture_priors(
     if prior is None:
         return usual
     if not isinstance(prior, Mapping):
+        check_number("prior", prior, "1 is flat; 1.1 adds 0.1 to every count", above=True)
         return {**usual, table: prior}
     strange = set(prior) - {"weights", table}
     if strange:
         raise LearnerError(
             f"prior names {', '.join(sorted(strange))}", f"name weights, {table} or both"
         )
+    for name, number in prior.items():
+        check_number(f"prior[{name!r}]", number, "1 is flat", above=True)
     return {**usual, **prior}
 
 

@@ -24,8 +24,11 @@ def strings(given: Any, n: int, what: str) -> Array | None:
     return np.array(given, dtype=object)
 
 
-def numbers(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> Array:
-    """An array of a file, if it has this shape (None: any length) and finite numbers."""
+def numbers(
+    stored: store.Stored, name: str, shape: tuple[int | None, ...], most: float = np.inf
+) -> Array:
+    """An array of a file, if it has this shape (None: any length) and finite numbers, of which
+    none is further than ``most`` from zero."""
     array = np.asarray(stored.arrays[name], dtype=np.float64)
     fits = array.ndim == len(shape) and all(
         wanted is None or size == wanted for size, wanted in zip(array.shape, shape, strict=True)
@@ -34,4 +37,6 @@ def numbers(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> A
         raise StoreError(
             f"{name!r} has the shape {array.shape}, not {shape}, or holds what is no number", AGAIN
         )
+    if array.size and np.abs(array).max() > most:
+        raise StoreError(f"{name!r} holds {np.abs(array).max():.3g}, beyond {most:g}", AGAIN)
     return array

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.bounds import MAX_WEIGHT, MIN_WEIGHT
 from softcount.errors import LearnerError, shown
 from softcount.models.mixture.labels import Labels
 from softcount.types import Array
@@ -45,10 +46,13 @@ def class_prior(wanted: bool | Mapping[Any, float], classes: Array, shares: Arra
     given = [by_name[str(name)] for name in names]
     try:
         found = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.full(len(names), np.nan)
-    if not (np.isfinite(found).all() and found.min() > 0.0):
-        raise LearnerError(f"class_mass={shown(dict(wanted))}", "give shares above 0")
+    if not (found.min() >= MIN_WEIGHT and found.max() <= MAX_WEIGHT):
+        raise LearnerError(
+            f"class_mass={shown(dict(wanted))}",
+            f"give shares above 0, from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
+        )
     normalised: Array = found / found.sum()
     return normalised
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount import store
+from softcount.bounds import MAX_STEPS
 from softcount.errors import LearnerError, shown
 from softcount.kernels.pool import usable_cpus
 from softcount.models.base import all_or_nothing
@@ -118,13 +119,14 @@ class LabelPropagation(ScoresLabelled, ReadsRows, BaseEstimator):  # type: ignor
         if self.weights not in WEIGHTS:
             raise LearnerError(f"weights={shown(self.weights)}", f"one of {', '.join(WEIGHTS)}")
         check_whole("n_neighbors", self.n_neighbors)
-        check_whole("max_iter", self.max_iter)
+        check_whole("max_iter", self.max_iter, most=MAX_STEPS)
         check_number("tol", self.tol, "1e-5 is usual", above=True)
         for name in ("svd", "n_jobs"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name))
-        if self.alpha is not None:
-            check_number("alpha", self.alpha, "None finds one that fits", above=True)
+        if self.alpha is not None:  # a distance, which may be as long as any
+            hint = "None finds one that fits"
+            check_number("alpha", self.alpha, hint, above=True, most=np.inf)
         if self.weights == PRECOMPUTED and self.svd is not None:
             raise LearnerError("an SVD of a graph is none", "leave out svd or 'precomputed'")
 

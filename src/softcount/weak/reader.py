@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from softcount.bounds import within_range
 from softcount.corpus import texts
 from softcount.errors import DataError
 from softcount.types import Array
@@ -108,7 +109,8 @@ def _is_matrix(X: Any) -> bool:
 
 
 def _checked(X: Any) -> Any:
-    return check_array(X, accept_sparse="csr", dtype=np.float64)
+    with within_range("the data"):
+        return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
 def occurs(matrix: Any) -> Any:

@@ -10,6 +10,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import validate_data
 
+from softcount.bounds import within_range
 from softcount.corpus import texts
 from softcount.errors import DataError
 from softcount.kernels.blas import single_threaded
@@ -44,7 +45,8 @@ class ReadsRows:
             X = self._weighed(found, first)
         elif first:
             self.vectorizer_ = None
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
+        with within_range("the data"):
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
 
     def _weighed(self, documents: list[Any], first: bool) -> Any:
         if self.weights == PRECOMPUTED:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from softcount.bounds import within_range
 from softcount.errors import DataError, LearnerError, shown
 from softcount.types import Array
 from softcount.weak.named_views import NAMED
@@ -77,7 +78,8 @@ class Views:
         """The one matrix of which views are columns."""
         if not first:
             demand_names(self._column_names, names_in(X))
-        matrix = check_array(X, accept_sparse="csr", dtype=np.float64)
+        with within_range("the data"):
+            matrix = check_array(X, accept_sparse="csr", dtype=np.float64)
         if first:
             self.n_columns, self._column_names = matrix.shape[1], names_in(X)
         elif self.n_columns is not None and matrix.shape[1] != self.n_columns:

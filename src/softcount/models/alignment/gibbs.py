@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount import interrupt
 from softcount._version import __version__
+from softcount.bounds import MAX_RUNS
 from softcount.errors import LearnerError, shown
 from softcount.kernels.pool import in_turn
 from softcount.models.alignment.agreement import (
@@ -136,7 +137,7 @@ class GibbsAligner(Knowledge, Sampling):
         check_number("prior", self.prior, "0.001 is usual", above=True)
         check_share("p_null", self.p_null)
         for name in ("chains", "sweeps", "kept"):
-            check_whole(name, getattr(self, name))
+            check_whole(name, getattr(self, name), most=MAX_RUNS)
         if self.kept > self.sweeps:
             raise LearnerError(f"kept={self.kept} of {self.sweeps} sweeps", "keep no more than all")
 

@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from softcount import store
+from softcount.bounds import MAX_RUNS
 from softcount.corpus.bitext import Bitext, bitext
 from softcount.corpus.links import FlatLinks, Link
 from softcount.corpus.numbering import Vocabulary
@@ -159,7 +160,8 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise LearnerError(f"{name}={shown(getattr(self, name))}", "True or False")
         check_number("smoothing", self.smoothing, "0: none; 0.01 is a little")
-        check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")
+        hint = "0: none; 5 steps of Model 1 are usual"
+        check_whole("warm_up", self.warm_up, 0, hint, MAX_RUNS)
         if self.stem is not None:
             check_whole("stem", self.stem, 1, "None: no stems; 4 letters are usual")
         check_number("stem_strength", self.stem_strength)

@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack, get_args
 import numpy as np
 
 from softcount import store
+from softcount.bounds import MAX_RUNS
 from softcount.corpus.bitext import Bitext
 from softcount.corpus.links import FlatLinks, Link
 from softcount.errors import LearnerError, shown
@@ -106,7 +107,8 @@ class TwoWays(Aligning, StoredAligner, Learnable):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_whole("warm_up", self.warm_up, 0, "0: none; 5 steps of Model 1 are usual")
+        hint = "0: none; 5 steps of Model 1 are usual"
+        check_whole("warm_up", self.warm_up, 0, hint, MAX_RUNS)
         check_number("threshold", self.threshold)
         if self.threshold >= 1.0:
             raise LearnerError(f"threshold={self.threshold}", "give a probability below 1")

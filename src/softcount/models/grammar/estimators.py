@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount import store
 from softcount._version import __version__
+from softcount.bounds import MAX_CLASSES
 from softcount.corpus.treebank import lowercase
 from softcount.corpus.treebank import trees as as_trees
 from softcount.errors import LearnerError, StoreError, shown
@@ -248,7 +249,7 @@ class PCFG(files.Stored, GrammarModel):
         super()._check_settings()
         for name in ("n_nonterminals", "n_preterminals"):
             if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name))
+                check_whole(name, getattr(self, name), most=MAX_CLASSES)
                 if self.rules is not None:
                     raise LearnerError(f"{name} and rules are given", "leave one of them out")
         for name in ("unknown", "lowercase"):

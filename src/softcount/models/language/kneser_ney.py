@@ -22,7 +22,7 @@ def given_discounts(discount: Any, order: int) -> Array:
     try:
         values = np.asarray(discount, dtype=float)
         rows = np.array(np.broadcast_to(values, (order, 3)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         rows = np.full((order, 3), np.nan)
     if not usable(rows):
         raise LearnerError(

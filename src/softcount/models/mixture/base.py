@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import _check_sample_weight
 
 from softcount import store
+from softcount.bounds import MAX_CLASSES, within_range, without_dust
 from softcount.errors import DataError, LearnerError, StoreError
 from softcount.kernels.posterior import soft
 from softcount.models import files
@@ -25,6 +26,9 @@ from softcount.types import Array
 FLOOR = 1e-300
 """No probability is below this when classes are compared: then the class with the fewest
 impossible words is the best, instead of none."""
+
+
+WEIGHTS = "a weight says how often an item is to count"
 
 
 class Mixture(files.Stored, Estimator):
@@ -70,12 +74,11 @@ class Mixture(files.Stored, Estimator):
     def _weights(self, given: Any, x: Observations) -> Array | None:
         if given is None:
             return None
-        weights: Array = _check_sample_weight(given, np.empty((len(x), 1)), dtype=np.float64)
-        if (weights < 0.0).any() or not weights.any():
-            raise DataError(
-                "sample_weight must not be negative, nor zero everywhere",
-                "a weight says how often an item is to count",
-            )
+        with within_range("sample_weight"):
+            weights: Array = _check_sample_weight(given, np.empty((len(x), 1)), dtype=np.float64)
+        weights = without_dust(weights, "sample_weight", WEIGHTS)
+        if not weights.any():
+            raise DataError("sample_weight must not be zero everywhere", WEIGHTS)
         return weights
 
     def start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
@@ -203,7 +206,7 @@ class Clusterer(
     def bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
         """The core and the corpus."""
         self._check_settings()
-        check_whole("n_components", self.n_components)
+        check_whole("n_components", self.n_components, most=MAX_CLASSES)
         x = self.observe(X, first=True)
         weights = self._weights(sample_weight, x)
         x = self.place(x, weights)

@@ -67,7 +67,8 @@ class MixtureCore:
         counts = (
             {} if how.score_only or shares is None else self.counts(shard.x, shares, how.threads)
         )
-        return Stats(counts, log_likelihood, score, items, tokens)
+        magnitude = self.emission.magnitude(params[self.emission.table], shard)
+        return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
 
     def counts(self, x: Any, shares: Array, threads: int = 1) -> dict[str, Array]:
         """Sufficient statistics of items that belong to classes by ``shares``."""

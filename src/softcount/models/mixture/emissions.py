@@ -13,7 +13,7 @@ from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.kernels import bags as kernels
 from softcount.kernels.pool import over_rows
-from softcount.models.mixture.items import Points
+from softcount.models.mixture.items import Points, Shard
 from softcount.types import Array, Counts
 
 NEGLIGIBLE = 1e-12
@@ -46,6 +46,9 @@ class Emission(Protocol):
 
     def tokens(self, x: Any, weights: Array) -> float:
         """How many observations, for perplexity."""
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """As of `softcount.types.Stats`."""
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """New observations, one for each entry of ``classes``, as rows of a matrix."""
@@ -80,6 +83,10 @@ class Words:
 
     def tokens(self, x: Bags, weights: Array) -> float:
         return float(weights @ x.lengths)
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """All terms are logarithms of chances, of one sign."""
+        return 0.0
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """Words drawn one by one, class by class: documents are short beside the vocabulary."""
@@ -187,6 +194,10 @@ class Presence:
         """Each word of the vocabulary is an observation, there or not."""
         return float(weights.sum() * x.n_words)
 
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """Every word of the vocabulary is an observation already."""
+        return 0.0
+
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         _, present = self._chances(params)
         drawn = rng.random((len(classes), self.shape[1])) < present[classes]
@@ -215,6 +226,14 @@ class Vectors:
 
     def tokens(self, x: Points, weights: Array) -> float:
         return float(weights.sum())
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """Σ w xᵀ P x: distances are worked out from squares and products, without differences, and
+        where points are far from the mean of all these are far larger than the distances."""
+        moments = shard.second_moments(self.family.form)
+        if moments is None:  # full covariances: by differences
+            return 0.0
+        return float(moments @ self.family.precisions(params).max(axis=0))
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
         means, precisions = self.family.means(params), self.family.precisions(params)

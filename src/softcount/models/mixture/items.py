@@ -109,9 +109,20 @@ class Shard:
     numbers: Array
     x: Observations
     known: Known
+    _moments: dict[type[Form], Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def second_moments(self, form: Form) -> Array | None:
+        """Σ w x xᵀ of points in this form, worked out once; None where `Points.outer` is none."""
+        assert isinstance(self.x, Points)
+        if type(form) not in self._moments:
+            outer = self.x.outer(form)
+            if outer is None:
+                return None
+            self._moments[type(form)] = self.known.weights @ outer
+        return self._moments[type(form)]
 
 
 @dataclass(frozen=True, eq=False)

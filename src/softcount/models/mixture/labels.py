@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from softcount.bounds import within_range
 from softcount.errors import DataError, shown
 from softcount.models.mixture.items import Known
 from softcount.types import Array
@@ -135,7 +136,8 @@ def of_one_kind(labels: Array) -> Array:
 
 def _read_shares(given: Array, n_items: int) -> Labels:
     _demand_length(len(given), n_items)
-    shares = given.astype(np.float64)
+    with within_range("the table of soft labels"):
+        shares = given.astype(np.float64)
     unknown = np.isnan(shares).any(axis=1)
     totals = shares[~unknown].sum(axis=1)
     if (shares[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from softcount import store
+from softcount.bounds import MAX_CLASSES
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
@@ -125,7 +126,7 @@ class NaiveBayes(ScoresLabelled, WordMixture):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_whole("components", self.components)
+        check_whole("components", self.components, most=MAX_CLASSES)
         check_number(
             "unlabelled_weight",
             self.unlabelled_weight,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from softcount import store
+from softcount.bounds import MAX_SQUARE, MAX_VALUE, demand_values, within_range
 from softcount.corpus.texts import texts_in
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical, Gaussian
@@ -21,7 +22,7 @@ from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.emissions import Vectors
 from softcount.models.mixture.items import Items, Points
 from softcount.models.mixture.lloyd import about, spherical_core
-from softcount.models.settings import check_number, shaped
+from softcount.models.settings import check_niw, check_number, shaped
 from softcount.models.stored import numbers
 from softcount.types import Array
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
 
-LARGEST = 1e150
-"""No coordinate may be larger: sums of its square would overflow."""
+LEAST_FLOOR = 1e-12
+"""Variances below this share of a column's own are nothing but rounding, whatever is asked for."""
 
 Covariance = Literal["full", "tied", "diag", "spherical", "identity"]
 
@@ -48,12 +49,9 @@ class PointMixture(Clusterer):
     def observe(self, X: Any, *, first: bool) -> Points:
         if texts_in(X):
             raise DataError("these are texts, not points", "use MultinomialMixture for texts")
-        x = validate_data(self, X, dtype=np.float64, reset=first)
-        if x.size and np.abs(x).max() > LARGEST:
-            raise DataError(
-                f"the data have a value of {np.abs(x).max():.3g}, whose square is no number",
-                "measure in other units, or look whether it is a mistake",
-            )
+        with within_range("the data"):
+            x = validate_data(self, X, dtype=np.float64, reset=first)
+        demand_values(x, "the data have")
         if first:
             self.offset_ = np.zeros(x.shape[1])
         return Points(x - self.offset_)
@@ -138,7 +136,7 @@ class PointMixture(Clusterer):
 
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Points:
         n = self.n_features_in_
-        self.offset_ = numbers(stored, "offset", (n,))
+        self.offset_ = numbers(stored, "offset", (n,), MAX_VALUE)
         cells = {"full": n * n, "tied": n * n, "diag": n, "spherical": 1, "identity": 0}
         width = n + cells[getattr(self, "covariance", "identity")] + 1
         numbers(stored, files.TABLE + "points", (self.n_components, width))
@@ -208,13 +206,14 @@ class GaussianMixture(PointMixture):
             x.x.shape[1],
             "full" if tied else self.covariance,  # type: ignore[arg-type]
             self._prior(spread),
-            self.floor * spread,
+            max(self.floor, LEAST_FLOOR) * spread,
             tied=tied,
         )
 
     def _prior(self, spread: Array) -> NIW | None:
         """Weakly: centres somewhere in the data, variances somewhat below the data's."""
         if self.prior is not None or self.maximises:
+            check_niw(self.prior)
             return self.prior
         whole = self.covariance in ("spherical", "identity")
         return NIW(scale=float(spread.mean()) if whole else spread)
@@ -300,5 +299,5 @@ class SoftKMeans(PointMixture):
 
     def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
         hint = "the mean squared distance of a point from its centre, in one dimension"
-        check_number("variance", self.variance, hint, above=True)
+        check_number("variance", self.variance, hint, above=True, most=MAX_SQUARE)
         return spherical_core("soft k-means", self.n_components, x.x.shape[1], self.variance)

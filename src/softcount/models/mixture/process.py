@@ -21,6 +21,7 @@ from softcount.models.mixture.items import Items
 from softcount.models.mixture.merge import joined
 from softcount.models.mixture.points import Covariance, GaussianMixture
 from softcount.models.mixture.words import MultinomialMixture
+from softcount.models.settings import check_number
 from softcount.types import Array, Params
 from softcount.verdict import Verdict
 
@@ -44,6 +45,8 @@ class _Process(Clusterer):
         return f"concentration={self.concentration}" if below else super().lacks_mode()
 
     def weights_family(self) -> Family:
+        hint = "1 is usual; the larger, the more classes"
+        check_number("concentration", self.concentration, hint, above=True)
         return StickBreaking(self.n_components, self.concentration)
 
     def starts(self) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
+from softcount.bounds import MAX_CLASSES
 from softcount.errors import DataError, LearnerError, shown
 from softcount.kernels import listed, packs
 from softcount.kernels.pool import usable_cpus
@@ -104,7 +105,7 @@ class MarkovModel(ChainOptions, Learnable):
     def _check_settings(self) -> None:
         super()._check_settings()
         if self.n_states is not None:
-            check_whole("n_states", self.n_states)
+            check_whole("n_states", self.n_states, most=MAX_CLASSES)
         check_whole("order", self.order, 1, "1 or 2")
         if self.order > 2:
             raise LearnerError(f"order={self.order}", "1 or 2")

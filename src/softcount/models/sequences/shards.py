@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.bounds import without_dust
 from softcount.corpus.cut import parts
 from softcount.errors import DataError
 from softcount.kernels.listed import Lists
@@ -197,11 +198,9 @@ def sentence_weights(given: Any, n: int) -> Array:
         return np.ones(n)
     try:
         weights = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise DataError(
-            f"sample_weight has the shape {weights.shape}, or strange values",
-            f"give {n} numbers, none of them negative",
-        )
-    return weights
+    except (TypeError, ValueError, OverflowError):
+        weights = np.full(n, np.nan)
+    hint = f"give {n} numbers, none of them negative"
+    if weights.shape != (n,):
+        raise DataError(f"sample_weight has the shape {weights.shape}", hint)
+    return without_dust(weights, "sample_weight", hint)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount import store
+from softcount.bounds import MAX_VALUE, demand_values
 from softcount.errors import DataError, LearnerError, StartError, StoreError, shown
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
@@ -216,7 +217,7 @@ class GaussianHMM(files.Stored, MarkovModel):
             raise StoreError("the tables do not fit the states", AGAIN)
         self._check_settings()
         self.knowledge_ = TagKnowledge.of(tags, k)
-        self.offset_ = numbers(stored, "offset", (self.n_features_in_,))
+        self.offset_ = numbers(stored, "offset", (self.n_features_in_,), MAX_VALUE)
         return self.made_core(self._gaussian(np.zeros((0, self.n_features_in_)), None))
 
 
@@ -243,11 +244,12 @@ def _points(sequences: Any, n_dims: int | None = None) -> tuple[Array, Array]:
 def _part(n: int, given: Any) -> Array:
     try:
         part = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"sequence {n} is not numbers", "give arrays (length, dims)") from None
-    if part.size and (part.ndim != 2 or not np.abs(part).max() <= LARGEST):
+    if part.size and (part.ndim != 2 or not np.isfinite(part).all()):
         raise DataError(
             f"sequence {n} has the shape {part.shape}, or a value that is no number",
             "give arrays (length, dimensions) of finite numbers",
         )
+    demand_values(part, f"sequence {n} has")
     return part if part.size else np.zeros((0, 0))

@@ -11,7 +11,7 @@ import numpy as np
 from softcount import store
 from softcount.errors import ImpossibleItem, LearnerError, StoreError, StoryError
 from softcount.models.base import Estimator
-from softcount.models.settings import no_mode
+from softcount.models.settings import check_number, no_mode
 from softcount.models.story.core import StoryCore, bind
 from softcount.models.story.corpus import StoryCorpus
 from softcount.models.story.derivation import Derivation, derive
@@ -107,6 +107,10 @@ class StoryModel(Estimator):
         return StoryCorpus(self._story, list(data), core.support)
 
     def _prior(self) -> float | Mapping[str, float]:
+        given = self.prior if self.smoothing is None else self.smoothing
+        above = self.smoothing is None
+        for amount in given.values() if isinstance(given, Mapping) else (given,):
+            check_number("prior" if above else "smoothing", amount, "1 is flat", above=above)
         if self.smoothing is None:
             return self.prior
         if self.prior != 1.0:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.bounds import as_float
 from softcount.errors import StartError
 from softcount.families import LogLinear
 from softcount.families.base import Family
@@ -145,7 +146,7 @@ def _is_zero(table: TableSupport, key: tuple[Hashable, ...]) -> bool:
 
 def _number(name: str, key: tuple[Hashable, ...], value: Any) -> float:
     try:
-        number = float(value)
+        number = as_float(value)
     except (TypeError, ValueError):
         raise StartError(
             f"start value of {name}[{_join(key)}] is {value!r}, not a number",

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from softcount import store
+from softcount.bounds import MAX_CLASSES, MAX_RUNS
 from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError, StoreError
@@ -161,9 +162,9 @@ class TopicLearner(ReadsWords, files.Stored, Estimator):
 
     def _check_settings(self) -> None:
         self._check_words()
-        check_whole("n_topics", self.n_topics)
+        check_whole("n_topics", self.n_topics, most=MAX_CLASSES)
         if self.scouts is not None:
-            check_whole("scouts", self.scouts, 0, "0: none; 1: a warm-up")
+            check_whole("scouts", self.scouts, 0, "0: none; 1: a warm-up", MAX_RUNS)
         if self.dtype not in PRECISIONS:
             raise LearnerError(f"dtype={self.dtype!r} is unknown", "float64 or float32")
 
