@@ -56,9 +56,10 @@ MAX_RUNS = 10**6
 MAX_SEED = 2**128
 """Seeds: numpy mixes whole numbers of any size, and 128 bits are all that it draws of its own."""
 
-MIN_TEMPER, MAX_TEMPER = 1e-6, 1e6
+MIN_TEMPER, MAX_TEMPER = 1e-6, 50.0
 """Powers of posteriors. Below, all is as likely as all else, and the objective log Σ p^β / β is
-larger than any data; above, nothing but the best is left, and that is `HardEM`."""
+larger than any data; above, a chance of one in a million would be less than any number, 1e-6^50 =
+1e-300, and where nothing but the best is to be left there is `HardEM`."""
 
 
 def as_float(value: Any) -> float:

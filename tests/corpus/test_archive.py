@@ -157,7 +157,7 @@ def blocks_of(matrix: Any, size: int) -> Iterator[Any]:
         yield matrix[first : first + size]
 
 
-@pytest.mark.parametrize("large", [65_535, 65_536, 0.25, 1e300], ids=str)
+@pytest.mark.parametrize("large", [65_535, 65_536, 0.25, 1e15], ids=str)
 def test_blocks_of_counts_and_counts_that_are_not_small(tmp_path: Path, large: float) -> None:
     matrix = sparse.random(30, 7, 0.4, format="csr", rng=np.random.default_rng(0))
     matrix.data = np.ceil(matrix.data * 3)

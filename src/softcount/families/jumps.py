@@ -18,6 +18,9 @@ from softcount.types import Array, Counts
 INNER, STILL = 50, 1e-10
 """An M-step ends after so many inner steps, or when no weight moves by more than this part."""
 
+RAREST = 1e-200
+"""No weight that is not zero sinks below this: Z, a sum of some of them, is divided by."""
+
 
 class Rows(NamedTuple):
     """Places that can be left: sentence lengths, and where each length's l + 1 rows begin."""
@@ -135,6 +138,8 @@ class JumpTable(Family):
             reached[self.n_widths :] += more * self.reach
             new = np.divide(often + more, reached, where=reached > 0.0, out=weights.copy())
             new = self._normal(new)
+            # what is rarer and rarer must not vanish together with all that it is compared with
+            new = np.where((new > 0.0) & (new < RAREST), RAREST, new)
             moved = np.max(np.abs(new - weights) / np.maximum(weights, 1e-300))
             weights = new
             if moved <= STILL:

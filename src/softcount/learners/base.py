@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any, ClassVar, Literal, get_args
 
-from softcount.bounds import MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER, as_float
+from softcount.bounds import MAX_RUNS, MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER, as_float
 from softcount.errors import LearnerError, shown
 from softcount.learners.schedules import Batch
 from softcount.learners.squarem import Squarem
@@ -56,7 +57,7 @@ class Learner:
         one_of("stop", self.stop, get_args(Stop))
         at_least("max_iter", self.max_iter, self.fewest_steps, MAX_STEPS)
         for dial in ("n_init", "samples"):
-            at_least(dial, getattr(self, dial))
+            at_least(dial, getattr(self, dial), most=MAX_RUNS)
         if not 0 <= as_float(self.tol) < float("inf"):
             raise LearnerError(
                 f"tol={shown(self.tol)} must be finite and not negative",
@@ -143,7 +144,12 @@ class Learner:
 
 
 def at_least(dial: str, value: int, least: int = 1, most: int = MAX_WHOLE) -> None:
-    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``."""
+    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``.
+
+    Of steps 10.0 is as good as 10; what is counted off by Python must be whole by its type.
+    """
+    if dial != "max_iter" and not isinstance(value, Integral):
+        raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at least {least}")
     if not least <= as_float(value) < float("inf") or value != int(value):
         raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at least {least}")
     if value > most:

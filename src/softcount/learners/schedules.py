@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import ClassVar
 
 from softcount.bounds import MAX_NUMBER, MAX_WHOLE
@@ -159,7 +160,7 @@ class SumTree:
 
 
 def _check_batch_size(batch_size: int) -> None:
-    if not 1 <= batch_size <= MAX_WHOLE or batch_size % 1:
+    if not isinstance(batch_size, Integral) or not 1 <= batch_size <= MAX_WHOLE:
         raise LearnerError(
             f"batch_size={shown(batch_size)}: a batch has at least one item, and at most "
             f"{MAX_WHOLE}",

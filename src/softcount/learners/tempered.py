@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from softcount.errors import LearnerError
+from softcount.bounds import MIN_TEMPER
+from softcount.errors import LearnerError, shown
 from softcount.learners.base import Learner
 from softcount.learners.steps import Schedule, Step, Tables, Work, look
 
@@ -37,11 +38,12 @@ class Tempered:
         ):
             if not 0 < getattr(self, dial) < 1:
                 raise LearnerError(
-                    f"{dial}={getattr(self, dial)} must be above 0 and below 1", hint
+                    f"{dial}={shown(getattr(self, dial))} must be above 0 and below 1", hint
                 )
-        if not 0 < self.least <= 1:
+        if not MIN_TEMPER <= self.least <= 1:
             raise LearnerError(
-                f"least={self.least}: the lowest power is above 0 and at most 1",
+                f"least={shown(self.least)}: the lowest power is above 0 ({MIN_TEMPER:g} at "
+                "least) and at most 1",
                 "least=1 never lowers it: plain EM that stops early",
             )
 

@@ -51,6 +51,19 @@ def check_whole(
         raise LearnerError(f"{name}={shown(value)}: must be a whole number, at most {most}", hint)
 
 
+def check_prior(name: str, value: Any) -> None:
+    """Complain of Dirichlet concentrations that are out of bounds: a number, or an array."""
+    if np.ndim(value) == 0:
+        check_number(name, value, "1 is flat; 1.1 adds 0.1 to every count", above=True)
+        return
+    with within_range(name):
+        array = np.asarray(value, dtype=np.float64)
+    if not ((array >= MIN_NUMBER) & (array <= MAX_NUMBER)).all():
+        raise LearnerError(
+            f"{name}={shown(value)}", f"give numbers above 0, none beyond {MAX_NUMBER:g}"
+        )
+
+
 def check_niw(prior: Any) -> None:
     """Complain of a normal–inverse-Wishart prior (None: none) whose numbers are out of bounds.
 
@@ -121,7 +134,7 @@ def mixture_priors(
     if prior is None:
         return usual
     if not isinstance(prior, Mapping):
-        check_number("prior", prior, "1 is flat; 1.1 adds 0.1 to every count", above=True)
+        check_prior("prior", prior)
         return {**usual, table: prior}
     strange = set(prior) - {"weights", table}
     if strange:
@@ -129,7 +142,7 @@ def mixture_priors(
             f"prior names {', '.join(sorted(strange))}", f"name weights, {table} or both"
         )
     for name, number in prior.items():
-        check_number(f"prior[{name!r}]", number, "1 is flat", above=True)
+        check_prior(f"prior[{name!r}]", number)
     return {**usual, **prior}
 
 
