@@ -40,6 +40,19 @@ number when it is multiplied by weights and added up over all items: 1e50^4 · 1
 MAX_SQUARE = MAX_VALUE**2
 """A variance of such coordinates."""
 
+MAX_PRECISION = 1e200
+"""The reciprocal of a variance: times a square of `MAX_VALUE` it is still a number."""
+
+MIN_SQUARE = 1e-180
+"""Columns whose variance is below this do not vary: with `MAX_PRECISION` there is room for a class
+whose variance is a tiny share of that."""
+
+MIN_ROW = 1e-100
+"""What a row of chances in a model file adds up to at least (one, as a rule)."""
+
+MAX_DRAWN = 10**8
+"""Words, or votes, that are drawn at once: 1 GB and more while they are made."""
+
 MAX_CLASSES = 10**6
 """Classes, topics, states, units: tables have a row for each, and kernels number them by 32 bits.
 (What fits into memory is another question: see `softcount.estimate`.)"""
@@ -84,6 +97,16 @@ def within_range(what: str) -> Iterator[None]:
             f"{what} holds a whole number that is too large for 64 bits",
             "look whether it is a mistake, or measure in other units",
         ) from None
+
+
+def demand_drawable(sizes: Array, what: str) -> None:
+    """Complain if more is to be drawn than can be held."""
+    total = float(np.sum(sizes, dtype=np.float64))
+    if total > MAX_DRAWN:
+        raise DataError(
+            f"{total:.3g} {what} would have to be drawn, as many as the model learned from had",
+            f"ask for fewer items: {MAX_DRAWN:.0e} {what} can be drawn at once",
+        )
 
 
 def demand_values(values: Array, what: str) -> None:

@@ -79,6 +79,13 @@ class Form(ABC):
         """The likeliest covariance C for which C − diag(floor) has no negative eigenvalue."""
 
     @abstractmethod
+    def mended(self, cells: Array, least: Array) -> Array:
+        """The matrices, which are ``least`` and something more, if rounding has left them so.
+
+        A difference of large sums can be off by more than ``least``: then it is made positive.
+        """
+
+    @abstractmethod
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
     ) -> Array:
@@ -167,6 +174,16 @@ class Full(Form):
         values, vectors = np.linalg.eigh(self._square(cells) / units)
         values = np.maximum(values, 1.0)
         return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2) * units)
+
+    def mended(self, cells: Array, least: Array) -> Array:
+        try:
+            np.linalg.cholesky(self._square(cells))
+        except np.linalg.LinAlgError:
+            size = np.abs(cells).max(axis=-1, keepdims=True)
+            diagonal = np.diagonal(self._square(least))
+            floors = np.maximum(diagonal, NEGLIGIBLE * size)
+            return np.stack([self.floored(*each) for each in zip(cells, floors, strict=True)])
+        return cells
 
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
@@ -264,6 +281,9 @@ class Diagonal(Form):
     def floored(self, cells: Array, floor: Array) -> Array:
         least = floor if self.n_cells == self.n_dims else floor.mean()
         return np.maximum(cells, np.maximum(least, SMALLEST_FLOOR))
+
+    def mended(self, cells: Array, least: Array) -> Array:
+        return np.where(cells > 0.0, cells, least)
 
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None

@@ -227,7 +227,8 @@ class Gaussian(Family):
         centred, scatter = self._scatter(n, first, second)
         pull = (self.kappa * n / kappa)[:, None] * self.form.outer(centred - self.centre)
         dof = self.dof + self.form.weight * self._grouped(n)
-        return Posterior(mean, kappa, dof, self.scale + self._grouped(scatter + pull))
+        scale = self.form.mended(self.scale + self._grouped(scatter + pull), self.scale)
+        return Posterior(mean, kappa, dof, scale)
 
     def _scatter(self, n: Array, first: Array, second: Array) -> tuple[Array, Array]:
         """Each row's mean (zero if it is empty), and its second moments about it."""

@@ -10,8 +10,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from softcount import store
+from softcount.bounds import MIN_ROW
 from softcount.errors import SoftcountError, StoreError
-from softcount.families import Categorical
+from softcount.families import Categorical, LogLinear
 from softcount.families.base import Family
 from softcount.fit import check_start
 from softcount.models.stored import AGAIN, numbers, strings
@@ -161,6 +162,15 @@ def _tables(families: Mapping[str, Family], stored: store.Stored) -> dict[str, A
     for name, family in families.items():
         if isinstance(family, Categorical) and checked[name] is not given[name]:
             raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
-        if isinstance(family, Categorical) and not given[name].sum(axis=1).all():
-            raise StoreError(f"a row of table {name!r} is all zeros", AGAIN)
+        if isinstance(family, Categorical) and given[name].sum(axis=1).min() < MIN_ROW:
+            raise StoreError(f"a row of table {name!r} is all zeros, or next to nothing", AGAIN)
+        if isinstance(family, LogLinear) and not _belongs(family, given[name]):
+            raise StoreError(f"chances and weights of table {name!r} do not go together", AGAIN)
     return given
+
+
+def _belongs(family: LogLinear, table: Array) -> bool:
+    """Whether the chances of a log-linear table are those that its weights give."""
+    with np.errstate(all="ignore"):
+        own = family.bound(family.free(table), table)
+    return bool(np.isfinite(own).all() and np.allclose(own, table, rtol=1e-6, atol=1e-9))

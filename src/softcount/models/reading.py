@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from softcount import store
-from softcount.bounds import within_range
+from softcount.bounds import demand_drawable, within_range
 from softcount.corpus import texts
 from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
@@ -88,7 +88,9 @@ class ReadsWords:
 
     def some_lengths(self, n: int, rng: np.random.Generator) -> Array:
         """Lengths of documents as those learned from had."""
-        return np.round(rng.choice(self._lengths, size=n)).astype(np.int64)
+        lengths: Array = np.round(rng.choice(self._lengths, size=n))
+        demand_drawable(lengths, "words")
+        return lengths.astype(np.int64)
 
     def told(self, counts: Any, rng: np.random.Generator) -> Any:
         """Counts as the model was given documents: as texts, as lists of words, or as counts.

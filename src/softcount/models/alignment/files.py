@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from softcount import store
+from softcount.bounds import MAX_COUNT, MIN_ROW
 from softcount.corpus.numbering import Vocabulary
 from softcount.errors import StoreError
 from softcount.fit import check_start
@@ -132,7 +133,9 @@ def _sizes(stored: store.Stored) -> tuple[Array, Array]:
 
 def _past(stored: store.Stored, families: Mapping[str, Any]) -> Past:
     shapes = {name: family.zeros().shape for name, family in families.items()}
-    counts = {name: numbers(stored, PAST + name, shape) for name, shape in shapes.items()}
+    counts = {
+        name: numbers(stored, PAST + name, shape, MAX_COUNT) for name, shape in shapes.items()
+    }
     if any(each.min(initial=0.0) < 0.0 for each in counts.values()):
         raise StoreError("counts are negative", AGAIN)
     return Past(counts.pop(TABLE), counts)
@@ -141,6 +144,8 @@ def _past(stored: store.Stored, families: Mapping[str, Any]) -> Past:
 def _table(stored: store.Stored, name: str, shape: tuple[int, ...]) -> Array:
     given = stored.arrays[name]
     checked = numbers(stored, name, shape)
+    if name == PREFIX + JUMPS and not checked.sum() >= MIN_ROW:
+        raise StoreError("the weights of jumps are all zeros, or next to nothing", AGAIN)
     return given if name == PREFIX + TABLE and given.dtype == np.float32 else checked
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from softcount import store
+from softcount.bounds import demand_drawable
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, StoreError, shown
 from softcount.families import Categorical
@@ -280,7 +281,9 @@ class Annotators(Mixture):
 
         Annotators are drawn one by one: some may vote on an item several times.
         """
-        sizes = np.round(rng.choice(self._sizes, size=len(classes))).astype(np.int64)
+        sizes = np.round(rng.choice(self._sizes, size=len(classes)))
+        demand_drawable(sizes, "votes")
+        sizes = sizes.astype(np.int64)
         items = np.repeat(np.arange(len(classes)), sizes)
         A = self.n_features_in_
         annotators = rng.choice(A, size=len(items), p=self.n_votes_ / self.n_votes_.sum())

@@ -9,9 +9,16 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from softcount import store
-from softcount.bounds import MAX_SQUARE, MAX_VALUE, demand_values, within_range
+from softcount.bounds import (
+    MAX_PRECISION,
+    MAX_SQUARE,
+    MAX_VALUE,
+    MIN_SQUARE,
+    demand_values,
+    within_range,
+)
 from softcount.corpus.texts import texts_in
-from softcount.errors import DataError, LearnerError
+from softcount.errors import DataError, LearnerError, StoreError
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.families.gaussian import NIW
@@ -23,7 +30,7 @@ from softcount.models.mixture.emissions import Vectors
 from softcount.models.mixture.items import Items, Points
 from softcount.models.mixture.lloyd import about, spherical_core
 from softcount.models.settings import check_niw, check_number, shaped
-from softcount.models.stored import numbers
+from softcount.models.stored import AGAIN, numbers
 from softcount.types import Array
 
 if TYPE_CHECKING:
@@ -139,8 +146,34 @@ class PointMixture(Clusterer):
         self.offset_ = numbers(stored, "offset", (n,), MAX_VALUE)
         cells = {"full": n * n, "tied": n * n, "diag": n, "spherical": 1, "identity": 0}
         width = n + cells[getattr(self, "covariance", "identity")] + 1
-        numbers(stored, files.TABLE + "points", (self.n_components, width))
+        table = numbers(stored, files.TABLE + "points", (self.n_components, width))
+        demand_places(table, n)
         return Points(np.zeros((0, n)))
+
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
+        core = super().rebuilt(stored, given)
+        assert isinstance(core.emission.family, Gaussian)
+        demand_shapes(core.emission.family, stored.arrays[files.TABLE + "points"])
+        return core
+
+
+def demand_places(table: Array, n_dims: int) -> None:
+    """Complain of means and precisions in a file whose products would be no numbers."""
+    if (np.abs(table[:, :n_dims]) > 2.0 * MAX_VALUE).any() or (
+        np.abs(table[:, n_dims:]) > MAX_PRECISION
+    ).any():
+        raise StoreError("means or precisions of classes are out of bounds", AGAIN)
+
+
+def demand_shapes(family: Gaussian, table: Array) -> None:
+    """Complain of covariances in a file that are none: matrices that have no inverse."""
+    with np.errstate(all="ignore"):
+        spreads = family.covariances(table)
+        noise = np.ones((family.n_rows, family.n_dims))
+        noise = family.form.whitened(noise, family.precisions(table))
+        logs = family.log_density(table, family.means(table))
+    if not all(np.isfinite(each).all() for each in (spreads, noise, logs)):
+        raise StoreError("covariances of classes are none", AGAIN)
 
 
 class GaussianMixture(PointMixture):
@@ -197,16 +230,20 @@ class GaussianMixture(PointMixture):
         """The classes; their floor and their prior are on the scale of the data."""
         tied = self.covariance == "tied"
         check_number("floor", self.floor, "1e-6 is usual")
-        spread = np.ones(x.x.shape[1])
+        spread = reach = np.ones(x.x.shape[1])
         if len(x):  # their mean is zero
-            spread = np.average(x.x**2, axis=0, weights=weights)
-        spread = np.where(spread > 0.0, spread, float(spread.mean()) or 1.0)
+            squares = x.x**2
+            spread = reach = np.average(squares, axis=0, weights=weights)
+            if weights is not None:  # one point may outweigh all others, which are a class as well
+                reach = np.maximum(spread, squares[weights > 0.0].mean(axis=0))
+        some = float(spread.mean())
+        spread = np.where(spread > MIN_SQUARE, spread, some if some > MIN_SQUARE else 1.0)
         return Gaussian(
             self.n_components,
             x.x.shape[1],
             "full" if tied else self.covariance,  # type: ignore[arg-type]
             self._prior(spread),
-            max(self.floor, LEAST_FLOOR) * spread,
+            np.maximum(max(self.floor, LEAST_FLOOR) * spread, LEAST_FLOOR * reach),
             tied=tied,
         )
 

@@ -90,6 +90,7 @@ class HMMCore:
             float(weights.sum()),
             float(weights @ np.diff(shard.indptr)[counted]),
             uncounted=self._uncounted(params, shard, tally, how),
+            magnitude=self.emission.magnitude(np.asarray(params[TABLE]), shard),
         )
 
     def _uncounted(self, params: Params, shard: Shard, tally: packs.Tally, how: How) -> Uncounted:

@@ -34,6 +34,9 @@ class Emitting(Protocol):
     def counts(self, shard: Shard, shares: Array) -> Array:
         """Sufficient statistics of the sums of posteriors of each row."""
 
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """As of `softcount.types.Stats`."""
+
 
 class Words:
     """A word is a number; row w of the likelihoods is p(w | state), new words come last.
@@ -67,6 +70,10 @@ class Words:
     def counts(self, shard: Shard, shares: Array) -> Array:
         by_state = np.ascontiguousarray(shares[: self.shape[1]].T)
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """All terms are logarithms of chances, of one sign."""
+        return 0.0
 
 
 def uncounted(

@@ -153,6 +153,12 @@ class Shard:
         """The weight of each token's sentence."""
         return np.repeat(self.weights, np.diff(self.indptr))
 
+    @cached_property
+    def squares(self) -> Array:
+        """Σ w x² of vectors, one a dimension."""
+        found: Array = self.token_weights @ self.observed**2
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Sentences:

@@ -12,11 +12,13 @@ from softcount import store
 from softcount.bounds import MAX_VALUE, demand_values
 from softcount.errors import DataError, LearnerError, StartError, StoreError, shown
 from softcount.families import Gaussian
+from softcount.families.covariance import Full
 from softcount.families.gaussian import NIW
 from softcount.kernels.packs import padded
 from softcount.models import files
 from softcount.models.mixture import GaussianMixture
 from softcount.models.mixture.items import Points
+from softcount.models.mixture.points import demand_places, demand_shapes
 from softcount.models.sequences import vector_starts
 from softcount.models.sequences.core import MOVES, HMMCore
 from softcount.models.sequences.emissions import TABLE
@@ -29,9 +31,6 @@ from softcount.models.sequences.vector_starts import MEANS, SPREADS
 from softcount.models.settings import demand_prior, smoothings
 from softcount.models.stored import AGAIN, numbers, strings
 from softcount.types import Array
-
-LARGEST = 1e150
-"""No coordinate may be larger: sums of its square would overflow."""
 
 
 class Vectors:
@@ -53,6 +52,12 @@ class Vectors:
     def counts(self, shard: Shard, shares: Array) -> Array:
         points = Points(shard.observed)
         return self.family.statistics(points.x, shares, points.outer(self.family.form))
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """Σ w xᵀ P x, as of mixtures of points; full covariances go by differences."""
+        if isinstance(self.family.form, Full):
+            return 0.0
+        return float(np.sum(shard.squares * self.family.precisions(params).max(axis=0)))
 
 
 @dataclass(eq=False, repr=False)
@@ -218,7 +223,11 @@ class GaussianHMM(files.Stored, MarkovModel):
         self._check_settings()
         self.knowledge_ = TagKnowledge.of(tags, k)
         self.offset_ = numbers(stored, "offset", (self.n_features_in_,), MAX_VALUE)
-        return self.made_core(self._gaussian(np.zeros((0, self.n_features_in_)), None))
+        family = self._gaussian(np.zeros((0, self.n_features_in_)), None)
+        table = numbers(stored, files.TABLE + TABLE, family.param_shape)
+        demand_places(table, self.n_features_in_)
+        demand_shapes(family, table)
+        return self.made_core(family)
 
 
 def _points(sequences: Any, n_dims: int | None = None) -> tuple[Array, Array]:
