@@ -31,6 +31,9 @@ VALUES: tuple[Any, ...] = (
     -1,
 )
 
+WHOLE = (*VALUES, 10**12, 10**15, 10**30)
+"""The same for settings: some of them count something."""
+
 COUNTS = np.array(
     [[3, 1, 0, 0], [2, 2, 0, 1], [0, 0, 4, 1], [0, 1, 2, 3], [1, 3, 0, 0], [0, 0, 1, 2.0]]
 )
@@ -268,6 +271,26 @@ CASES: dict[str, Case] = {
 }
 MORE = {"PCFG of rules": ("rule",), "StoryModel": ("start", "smoothing")}
 """Numbers that are told to an estimator inside something else."""
+
+
+LEARNERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "EM": (sc.EM, ("max_iter", "tol", "temper", "n_init", "samples")),
+    "OnlineEM": (sc.OnlineEM, ("batch_size", "kappa", "t0")),
+    "IncrementalEM": (sc.IncrementalEM, ("batch_size",)),
+    "VariationalBayes": (sc.VariationalBayes, ("temper", "tol")),
+    "Gibbs": (
+        lambda **dials: sc.Gibbs(**{"max_iter": 4, "n_chains": 2, **dials}),
+        ("n_chains", "burn_in", "thin", "samples", "temper"),
+    ),
+    "CollapsedGibbs": (
+        lambda **dials: sc.CollapsedGibbs(**{"max_iter": 4, **dials}),
+        ("optimise", "thin", "temper"),
+    ),
+    "TemperedEM": (sc.TemperedEM, ("held_out", "rate", "least", "tol", "temper")),
+    "Spectral": (sc.Spectral, ("max_iter", "tol")),
+    "anneal": (lambda **dials: sc.EM(temper=sc.anneal(**dials)), ("start", "steps")),
+}
+"""Ways to learn, with their numbers."""
 
 
 def settings_of(name: str) -> list[str]:

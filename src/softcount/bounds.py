@@ -15,13 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softcount.errors import DataError, shown
+from softcount.errors import DataError
 
 Array = NDArray[Any]
 
 MAX_WEIGHT = MAX_COUNT = 1e15
 """The weight of an item, or how often a word occurs in it. From 2^53 ≈ 9e15 on, one more makes no
 difference to a sum, and counts are no longer counts."""
+
+MAX_POINT_WEIGHT = 1e11
+"""The weight of a point. A covariance is inverted: weights of n beside a prior that is worth one
+point make eigenvalues n times as far apart, and beyond 1e11 the smallest of them is rounding."""
 
 MIN_WEIGHT = 1e-100
 """Weights and counts below this are taken for 0. A share of a class (1e-12 and less), the square
@@ -120,19 +124,19 @@ def demand_values(values: Array, what: str) -> None:
         )
 
 
-def without_dust(weights: Array, what: str, hint: str) -> Array:
-    """Weights or counts, those too small to be felt set to 0; complains of those beyond
-    `MAX_WEIGHT`, of negative ones, and of what is no number.
+def without_dust(weights: Array, what: str, hint: str, most: float = MAX_WEIGHT) -> Array:
+    """Weights or counts, those too small to be felt set to 0; complains of those beyond ``most``,
+    of negative ones, and of what is no number.
 
     >>> without_dust(np.array([1.0, 1e-320]), "sample_weight", "")
     array([1., 0.])
     """
-    wrong = ~((weights >= 0.0) & (weights <= MAX_WEIGHT))
+    wrong = ~((weights >= 0.0) & (weights <= most))
     if wrong.any():
         first = int(np.argmax(wrong.reshape(-1)))
         raise DataError(
-            f"{what} has {shown(float(weights.reshape(-1)[first]))} at place {first}: "
-            f"must not be negative, nor above {MAX_WEIGHT:g}",
+            f"{what} has {weights.reshape(-1)[first]:g} at place {first}: "
+            f"must not be negative, nor above {most:g}",
             hint,
         )
     dust = (weights > 0.0) & (weights < MIN_WEIGHT)

@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import _check_sample_weight
 
 from softcount import store
-from softcount.bounds import MAX_CLASSES, within_range, without_dust
+from softcount.bounds import MAX_CLASSES, MAX_WEIGHT, within_range, without_dust
 from softcount.errors import DataError, LearnerError, StoreError
 from softcount.kernels.posterior import soft
 from softcount.models import files
@@ -36,6 +36,8 @@ class Mixture(files.Stored, Estimator):
 
     core_: MixtureCore
     n_features_in_: int
+    max_weight = MAX_WEIGHT
+    """How much an item may weigh."""
 
     # what subclasses say
     @abstractmethod
@@ -76,7 +78,7 @@ class Mixture(files.Stored, Estimator):
             return None
         with within_range("sample_weight"):
             weights: Array = _check_sample_weight(given, np.empty((len(x), 1)), dtype=np.float64)
-        weights = without_dust(weights, "sample_weight", WEIGHTS)
+        weights = without_dust(weights, "sample_weight", WEIGHTS, self.max_weight)
         if not weights.any():
             raise DataError("sample_weight must not be zero everywhere", WEIGHTS)
         return weights

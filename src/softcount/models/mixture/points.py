@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from softcount import store
 from softcount.bounds import (
+    MAX_POINT_WEIGHT,
     MAX_PRECISION,
     MAX_SQUARE,
     MAX_VALUE,
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from softcount.engines.base import Engine
     from softcount.learners.base import Learner
 
+FARTHEST = 1e6
+"""So many standard deviations away a prior may expect the means of classes: the square of it is how
+far it pulls the eigenvalues of a covariance apart."""
+
 LEAST_FLOOR = 1e-12
 """Variances below this share of a column's own are nothing but rounding, whatever is asked for."""
 
@@ -52,6 +57,7 @@ class PointMixture(Clusterer):
 
     offset_: Array
     for_labels = "LabelPropagation learns from points of which some have a label (-1: unknown)"
+    max_weight = MAX_POINT_WEIGHT
 
     def observe(self, X: Any, *, first: bool) -> Points:
         if texts_in(X):
@@ -251,6 +257,14 @@ class GaussianMixture(PointMixture):
         """Weakly: centres somewhere in the data, variances somewhat below the data's."""
         if self.prior is not None or self.maximises:
             check_niw(self.prior)
+            if self.prior is not None:
+                away = np.abs(np.asarray(self.prior.mean, dtype=np.float64)).max()
+                if away > FARTHEST * np.sqrt(spread.max()):
+                    raise LearnerError(
+                        f"the mean of the prior is at {away:.3g}, while the data spread by about "
+                        f"{np.sqrt(spread.max()):.3g}",
+                        "the prior is on the scale of the centred data, whose mean is zero",
+                    )
             return self.prior
         whole = self.covariance in ("spherical", "identity")
         return NIW(scale=float(spread.mean()) if whole else spread)

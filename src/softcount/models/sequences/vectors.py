@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount import store
-from softcount.bounds import MAX_VALUE, demand_values
+from softcount.bounds import MAX_POINT_WEIGHT, MAX_VALUE, demand_values
 from softcount.errors import DataError, LearnerError, StartError, StoreError, shown
 from softcount.families import Gaussian
 from softcount.families.covariance import Full
@@ -100,7 +100,7 @@ class GaussianHMM(files.Stored, MarkovModel):
         points, indptr = _points(sequences)
         if not len(points):
             raise DataError("there is not a single vector in the sequences", "look at the data")
-        weights = sentence_weights(sample_weight, len(indptr) - 1)
+        weights = sentence_weights(sample_weight, len(indptr) - 1, MAX_POINT_WEIGHT)
         of_tokens = np.repeat(weights, np.diff(indptr))
         if not of_tokens.any():
             raise DataError("no vector counts: all of them have the weight 0", "look at the data")
