@@ -15,6 +15,7 @@ from softcount.adapt.network import Network, Optimiser, random_network, slopes
 from softcount.adapt.task import Task
 from softcount.bounds import MAX_CLASSES, MAX_RUNS
 from softcount.errors import DataError, LearnerError, shown
+from softcount.estimate import NUMBER, Estimate
 from softcount.models.mixture.labels import UNKNOWN
 from softcount.models.settings import check_number, check_whole, generator
 from softcount.types import Array
@@ -127,6 +128,12 @@ class AdversarialNetwork(Adapter):
         self.patience = patience
         self.vectorizer = vectorizer
         self.random_state = random_state
+
+    def foreseen(self, task: Task) -> Estimate:
+        """Weights of all words for each unit, and how they move."""
+        units = 2.0 * NUMBER * task.X.shape[1] * self.n_units
+        found = super().foreseen(task)
+        return found.plus(4.0 * found.tokens * self.n_units, units=units)
 
     def check_settings(self) -> None:
         """Complain of settings that make no sense."""

@@ -16,6 +16,7 @@ from softcount.adapt.explanation import Explanation, moved_words
 from softcount.adapt.task import Task, read_domains, read_task
 from softcount.bounds import demand_values
 from softcount.errors import DataError
+from softcount.estimate import Estimate, announce, of_rows
 from softcount.kernels.blas import single_threaded
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture.scoring import ScoresLabelled
@@ -63,11 +64,22 @@ class Adapter(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
             matrix = self._reader.learn(X)
             demand_values(matrix.data if sparse.issparse(matrix) else matrix, "the data have")
             task = read_task(matrix, y, sample_domain)
+            announce(self.foreseen(task), ())
             self.classes_, self.domains_ = task.classes, task.domains
             self.n_features_in_ = task.X.shape[1]
             self.learn(task)
             self._task = task
         return self
+
+    def estimate(self, X: Any, y: Any, sample_domain: Any = None) -> Estimate:
+        """What `fit` will need: bytes, and work a step. Nothing is learned."""
+        self.check_settings()
+        reader = Reader(self.vectorizer, type(self).__name__, tfidf.default_vectorizer)
+        return self.foreseen(read_task(reader.learn(X), y, sample_domain))
+
+    def foreseen(self, task: Task) -> Estimate:
+        """What learning from these items will need."""
+        return of_rows(task.X, len(task.classes))
 
     def check_settings(self) -> None:
         """Complain of settings that make no sense."""

@@ -14,6 +14,7 @@ from softcount.adapt.projection import ROWS, Projection
 from softcount.adapt.task import Task
 from softcount.bounds import MAX_RUNS
 from softcount.errors import LearnerError, shown
+from softcount.estimate import NUMBER, Estimate
 from softcount.kernels.blas import single_threaded
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
@@ -92,6 +93,13 @@ class DenoisingProjection(Projection):
             "1: new features are as long as words; 1.4 suits reviews",
             above=True,
         )
+
+    def foreseen(self, task: Task) -> Estimate:
+        """Products of all words with all words, dense; layers, and what comes out of them."""
+        (n, width), outputs = task.X.shape, min(self.n_outputs, task.X.shape[1])
+        layers = NUMBER * self.n_layers * (2.0 * width * outputs + n * outputs)
+        found = super().foreseen(task).plus(products=NUMBER * float(width) ** 2, layers=layers)
+        return found.plus(width**2 * (width / 3.0 + outputs))
 
     def find(self, task: Task) -> None:
         """Learn the layers, and the mean and the length of what comes out of them."""

@@ -15,6 +15,7 @@ from softcount.adapt.pivot_predictors import JointRidge, logistic, main_directio
 from softcount.adapt.projection import Projection
 from softcount.adapt.task import Task
 from softcount.errors import DataError, LearnerError, shown
+from softcount.estimate import NUMBER, Estimate
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
 from softcount.weak.reader import occurs
@@ -99,6 +100,12 @@ class PivotProjection(Projection):
         check_number("min_share", self.min_share, "0.01: one item in a hundred; 0: any")
         check_number("regularisation", self.regularisation, "0.01 suits reviews", above=True)
         check_number("scale", self.scale, "1: new features are as long as words", above=True)
+
+    def foreseen(self, task: Task) -> Estimate:
+        """Weights of all words for each pivot."""
+        (n, width), pivots = task.X.shape, min(self.n_pivots, task.X.shape[1])
+        tables = NUMBER * (2.0 * width * pivots + n * pivots)
+        return super().foreseen(task).plus(50.0 * task.X.size / 8 * pivots, pivots=tables)
 
     def find(self, task: Task) -> None:
         """Choose pivots, learn to predict them, and keep the main directions of the weights."""

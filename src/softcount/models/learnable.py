@@ -18,6 +18,7 @@ import numpy as np
 from softcount import interrupt
 from softcount.bounds import MAX_RUNS, MAX_SEED
 from softcount.errors import ImpossibleItem, LearnerError, shown
+from softcount.estimate import Estimate, announce, estimate
 from softcount.fit import Corpus, Model, fit
 from softcount.models.refusals import Abilities, check_learner
 from softcount.models.settings import check_whole
@@ -148,6 +149,7 @@ class Learnable(Abilities):
     def learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
         """Learn from a corpus that is bound already."""
         self._check_settings()
+        announce(self.foreseen(core, corpus), options.get("on_step", ()))
         development = options.get("development")
         options["development"] = None if development is None else self.bind_more(core, development)
         required = self.learner.begins if self.learner else None
@@ -159,6 +161,19 @@ class Learnable(Abilities):
     def keeps_local(self, corpus: Any) -> bool:
         """Whether parameters that belong to items are to be kept; few models have such."""
         return False
+
+    def estimate(self, data: Any, *more: Any, **given: Any) -> Estimate:
+        """What `fit` will need of these data: bytes, and work a step. Nothing is learned.
+
+        Further arguments are those of `fit` that are data. See `softcount.estimate.Estimate`.
+        """
+        other = copy(self)
+        other._check_settings()
+        return other.foreseen(*other.bind(data, *more, **given))
+
+    def foreseen(self, core: Any, corpus: Any) -> Estimate:
+        """What learning from a corpus that is bound will need."""
+        return estimate(core, corpus, self.learner)
 
     def n_scouts(self, corpus: Any, start: Any) -> int:
         """How many scouts to send."""

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount import interrupt
 from softcount.errors import LearnerError, shown
+from softcount.estimate import Estimate, of_rows
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN
 from softcount.models.mixture.scoring import ScoresLabelled
@@ -105,6 +106,17 @@ class CoTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
         self.prediction = prediction
         self.vectorizer = vectorizer
         self.random_state = random_state
+
+    def estimate(self, X: Any, y: Any) -> Estimate:
+        """What `fit` will need: bytes, and work a round. Nothing is learned."""
+        self._check_settings()
+        first, *others = Views(self.views, self.vectorizer).learn(X)
+        n_classes = len(hard_labels(y, first.shape[0]).classes)
+        found = of_rows(first, n_classes)
+        for one in others:
+            more = of_rows(one, n_classes)
+            found = found.plus(more.work, **more.parts)
+        return found
 
     def fit(self, X: Any, y: Any, *, gold: Any = None) -> Self:
         """Learn from items of which some have labels (−1 or None: unknown).

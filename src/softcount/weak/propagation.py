@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from os import PathLike
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount import store
 from softcount.bounds import MAX_STEPS
 from softcount.errors import LearnerError, shown
+from softcount.estimate import NUMBER, Estimate, announce, of_rows
 from softcount.kernels.pool import usable_cpus
 from softcount.models.base import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
@@ -26,10 +28,14 @@ from softcount.weak.class_mass import class_prior, factors_for, given_shares, sc
 from softcount.weak.graph import demand_weights, joined, reached, read_graph
 from softcount.weak.harmonic import settle
 from softcount.weak.history import History, gold_numbers
-from softcount.weak.neighbours import Found
+from softcount.weak.neighbours import BLOCK, CHUNK, QUERIES, Found
 from softcount.weak.rows import COSINE, GAUSSIAN, PRECOMPUTED, ReadsRows
 
 WEIGHTS = (COSINE, GAUSSIAN, PRECOMPUTED)
+
+
+SWEEPS = 100
+"""Over so many sweeps the search for neighbours is spread out, where work a sweep is told."""
 
 
 class UnreachedWarning(UserWarning):
@@ -110,10 +116,33 @@ class LabelPropagation(ScoresLabelled, ReadsRows, BaseEstimator):  # type: ignor
             self._check_settings()
             matrix = self.read(X, first=True)
             labels = read_labels(y, matrix.shape[0])
+            announce(self._foreseen(matrix, len(labels.classes)), ())
             self.graph_ = self._build(matrix)
             self._spread(labels, gold)
         self._warn(~self.reached_, "items", stacklevel=3)
         return self
+
+    def estimate(self, X: Any, y: Any = None) -> Estimate:
+        """What `fit` will need: bytes, and work a sweep. Nothing is learned."""
+        other = copy(self)
+        other._check_settings()
+        matrix = other.read(X, first=True)
+        return other._foreseen(matrix, len(read_labels(y, matrix.shape[0]).classes))
+
+    def _foreseen(self, matrix: Any, n_classes: int) -> Estimate:
+        """Neighbours, the graph of them both ways, and the shares of classes."""
+        n, width = matrix.shape
+        if self.weights == PRECOMPUTED:
+            return of_rows(matrix, n_classes)
+        edges = n * min(self.n_neighbors, n)
+        width = width if self.svd is None else self.svd
+        dense = self.svd is not None or not sparse.issparse(matrix)
+        searched = n * width if dense else 0
+        apart = min(edges, CHUNK) * width if dense and self.weights == GAUSSIAN else 0
+        block = (QUERIES * min(n, BLOCK) * usable_cpus()) if dense else 0
+        found = of_rows(matrix, n_classes, neighbours=10.0 * NUMBER * edges)
+        work = 2.0 * n * n * width if dense else 2.0 * matrix.nnz**2 / max(width, 1)
+        return found.plus(work / SWEEPS, search=NUMBER * (2.0 * searched + 3.0 * apart + block))
 
     def _check_settings(self) -> None:
         if self.weights not in WEIGHTS:

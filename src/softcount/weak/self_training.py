@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount import interrupt
 from softcount.errors import LearnerError, shown
+from softcount.estimate import Estimate, of_rows
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture import CollapseWarning, NaiveBayes
 from softcount.models.mixture.collapse import has_collapsed, labels_by_class
@@ -86,6 +87,12 @@ class SelfTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
         self.keep = keep
         self.max_rounds = max_rounds
         self.vectorizer = vectorizer
+
+    def estimate(self, X: Any, y: Any) -> Estimate:
+        """What `fit` will need: bytes, and work a round. Nothing is learned."""
+        self._check_settings()
+        matrix = Reader(self.vectorizer, type(self).__name__).learn(X)
+        return of_rows(matrix, len(hard_labels(y, matrix.shape[0]).classes))
 
     def fit(self, X: Any, y: Any, *, gold: Any = None) -> Self:
         """Learn from items of which some have labels (−1 or None: unknown).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError, LearnerError, shown
+from softcount.estimate import COPIES, NUMBER, Estimate, of_rows
 from softcount.models.base import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
 from softcount.models.mixture.scoring import ScoresLabelled
@@ -125,6 +127,14 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
         with all_or_nothing(self):
             self._fit(X, y, listed(seeds), documents, gold, features)
         return self
+
+    def estimate(self, X: Any, y: Any = None) -> Estimate:
+        """What `fit` will need: bytes, and work a round. Nothing is learned."""
+        self._check_settings()
+        items = copy(self).read(X, first=True)
+        n_classes = 2 if y is None else max(2, len(set(map(str, y)) - {"-1", "None"}))
+        tables = COPIES * NUMBER * items.n_words * n_classes
+        return of_rows(items.matrix, n_classes, rules=tables)
 
     def _fit(
         self, X: Any, y: Any, seeds: list[Rule], documents: Any, gold: Any, features: Any

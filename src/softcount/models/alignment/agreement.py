@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from softcount.estimate import Estimate
 from softcount.families.base import Family
 from softcount.kernels import agreement as kernels
 from softcount.kernels.pool import over_rows
@@ -79,6 +80,12 @@ class AgreementCore:
             way + name: family for way, core in self.ways for name, family in core.families.items()
         }
         self.entropy_of = tuple(way + TABLE for way, _ in self.ways)
+
+    def estimate(self, corpus: TwoWayPairs) -> Estimate:
+        """What both directions need."""
+        (_, forward), (_, backward) = self.ways
+        found, more = forward.estimate(corpus.forward), backward.estimate(corpus.backward)
+        return found.plus(more.work, **more.parts)
 
     def expect(self, params: Params, shard: TwoWay, how: How, local: Any = None) -> Stats:
         """Counts of both directions, and the sum of their log-likelihoods."""

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import StartError
+from softcount.estimate import NUMBER, Estimate, held, n_entries, needing
 from softcount.families.base import Family
 from softcount.families.large import LargeTable, LateCounts
 from softcount.families.stems import StemTable
 from softcount.families.tension import different
 from softcount.kernels import link_columns, model1
 from softcount.kernels.pool import over_rows
-from softcount.models.alignment.shards import UNSEEN, Block, Room, Shard
+from softcount.models.alignment.shards import BLOCK, UNSEEN, Block, Pairs, Room, Shard
 from softcount.models.possible import demand_possible
 from softcount.models.settings import shaped
 from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
@@ -79,6 +80,24 @@ class AlignmentCore:
     @abstractmethod
     def best(self, params: Params, block: Block, links: Array, threads: int = 1) -> None:
         """t(f | e) of a block's links becomes 1 for those of the best alignment, 0 for others."""
+
+    work_each = 8.0
+    """Operations an E-step does for each link that is possible."""
+
+    def estimate(self, corpus: Pairs) -> Estimate:
+        """The table and its counts, an entry for each pair of words that occur together; links of a
+        block of pairs."""
+        l, m = corpus.everything.sizes
+        links = float(np.sum((l + 1.0) * m))
+        entries = sum(map(n_entries, self.families.values()))
+        return needing(
+            len(corpus),
+            float(np.sum(m)),
+            self.work_each * links + 8.0 * entries,
+            data=held(corpus),
+            tables=4.0 * NUMBER * entries,
+            links=2.0 * NUMBER * min(links, BLOCK),
+        )
 
     def tally(self, shard: Shard) -> Tally:
         """Where an E-step begins."""
@@ -200,6 +219,12 @@ class Model1Core(AlignmentCore):
         tally.logs[slice(*block.span)] = logs + even
         tally.attained[slice(*block.span)] = attained + even
         tally.add_fixed(float(even.sum()))
+
+    def estimate(self, corpus: Pairs) -> Estimate:
+        """Counts are worked out row by row: links are never written down."""
+        found = super().estimate(corpus)
+        parts = {**found.parts, "tables": found.parts["tables"] * 3 // 4, "links": 0}
+        return needing(found.items, found.tokens, found.work, **parts)
 
     def _even(self, l: Array, m: Array) -> Array:
         """log p(a | l, m) = −m log(l + 1)."""

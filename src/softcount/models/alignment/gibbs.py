@@ -12,6 +12,7 @@ from softcount import interrupt
 from softcount._version import __version__
 from softcount.bounds import MAX_RUNS
 from softcount.errors import LearnerError, shown
+from softcount.estimate import announce
 from softcount.kernels.pool import in_turn
 from softcount.models.alignment.agreement import (
     BACKWARD,
@@ -146,6 +147,7 @@ class GibbsAligner(Knowledge, Sampling):
         self, core: AgreementCore, corpus: TwoWayPairs, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
         self._check_settings()
+        announce(self.foreseen(core, corpus), options.get("on_step", ()))
         if options.get("development") is not None:
             raise LearnerError("a GibbsAligner takes no development data: it has one run")
         tables = self.start_values(core, corpus, init)

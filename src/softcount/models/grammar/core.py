@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.families.base import Family
 from softcount.kernels.chart_trees import Nodes
 from softcount.kernels.inside_outside import Tally
+from softcount.kernels.pool import usable_cpus
 from softcount.kernels.tree_counts import count_trees
 from softcount.models.grammar import cells, passes
 from softcount.models.grammar.dense import ROOT, RULES, WORDS, Shape
-from softcount.models.grammar.shards import Shard
+from softcount.models.grammar.shards import Sentences, Shard
 from softcount.models.grammar.tree_core import TreeCore
 from softcount.models.sequences.emissions import Emitting, uncounted
 from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
@@ -40,6 +42,26 @@ class PCFGCore(TreeCore):
         self.name, self.emission, self.shape = name, emission, shape
         self.dtype = np.dtype(dtype)
         self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
+
+    def estimate(self, corpus: Sentences) -> Estimate:
+        """n² / 2 cells of charts, inside and outside, for sentences that are gone through together;
+        n³ / 6 ways to cut spans, and a product with all rules for each of n² / 2 spans."""
+        k, n_symbols = self.shape.k, self.shape.n_symbols
+        lengths = np.sort(np.diff(corpus.everything.text.indptr).astype(np.float64))[::-1]
+        rules = n_entries(self.families[RULES])
+        entries = sum(map(n_entries, self.families.values()))
+        spans, cuts = float(np.sum(lengths**2) / 2.0), float(np.sum(lengths**3) / 6.0)
+        # the longest are gone through first, some by each thread, side by side
+        together = float(np.sum(lengths[: passes.TOGETHER * usable_cpus()] ** 2) / 2.0)
+        itemsize = self.dtype.itemsize
+        return needing(
+            len(corpus),
+            float(lengths.sum()),
+            cuts * n_symbols**2 + 0.5 * spans * rules + 8.0 * entries,
+            data=held(corpus),
+            tables=(COPIES + 2 * passes.PIECES) * NUMBER * entries,
+            charts=together * itemsize * (2.5 * n_symbols + 2.0 * k),
+        )
 
     def passing(
         self, params: Params, shard: Shard, threads: int, temper: float = 1.0

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.families.base import Family
+from softcount.kernels.pool import usable_cpus
 from softcount.kernels.rule_charts import Grammar, Tally, Text, Words
 from softcount.models.grammar import cells, rule_passes
 from softcount.models.grammar.binarised import Binarised, Used
 from softcount.models.grammar.dense import ROOT, RULES
 from softcount.models.grammar.pruning import Lost, lost
-from softcount.models.grammar.shards import Shard
+from softcount.models.grammar.shards import Sentences, Shard
 from softcount.models.grammar.tree_core import TreeCore
 from softcount.models.grammar.unknown import KNOWN, UnknownWords
 from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
@@ -52,6 +54,21 @@ class RuleCore(TreeCore):
     ) -> None:
         self.name, self.own, self.unknown, self.prune = name, own, unknown, prune
         self.families: dict[str, Family] = {ROOT: root, RULES: rules}
+
+    def estimate(self, corpus: Sentences) -> Estimate:
+        """Charts of the longest sentences, one a thread; at the worst, all rules for each of n³ / 6
+        cuts of spans."""
+        lengths = np.diff(corpus.everything.text.indptr).astype(np.float64)
+        entries, n_symbols = (n_entries(self.families[name]) for name in (RULES, ROOT))
+        cuts, longest = float(np.sum(lengths**3) / 6.0), float(lengths.max(initial=0.0))
+        return needing(
+            len(corpus),
+            float(lengths.sum()),
+            2.0 * cuts * entries + 8.0 * entries,
+            data=held(corpus),
+            tables=(COPIES + rule_passes.PIECES) * NUMBER * (entries + n_symbols),
+            charts=2.0 * NUMBER * usable_cpus() * longest**2 / 2.0 * n_symbols,
+        )
 
     # sentences and tables as kernels want them
     def grammar(

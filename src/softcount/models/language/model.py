@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from softcount import store
 from softcount.errors import DataError
+from softcount.estimate import NUMBER, Estimate, held, needing
 from softcount.kernels.ngrams import Automaton, after, log_probs
 from softcount.models.ignored import warn_of_ignored
 from softcount.models.language import files
@@ -74,6 +75,14 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
             said,
         )
         return self
+
+    def estimate(self, sentences: Any, y: Any = None) -> Estimate:
+        """What `fit` will need: bytes, and the work of its one step. Nothing is learned."""
+        check_whole("order", self.order, 1, "3 for trigrams")
+        _, tokens, borders = numbered(sentences)
+        n, data = len(tokens), held(tokens)
+        grams = 9.0 * NUMBER * self.order * n  # each is sorted, told apart and linked
+        return needing(len(borders) - 1, n, 100.0 * self.order * n, data=data, grams=grams)
 
     def keep(self, words: list[str], ngrams: NGrams, discounts: Array, signature: str) -> None:
         """Take these counts for this model's own."""

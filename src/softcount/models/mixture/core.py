@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import StartError
+from softcount.estimate import NUMBER, Estimate, held, needing
 from softcount.families.base import Family
 from softcount.kernels import posterior
 from softcount.models.mixture.emissions import Emission
-from softcount.models.mixture.items import Reading, Shard
+from softcount.models.mixture.items import Items, Reading, Shard
 from softcount.models.possible import demand_possible
 from softcount.models.settings import shaped
 from softcount.types import Array, How, Params, Stats
@@ -80,6 +81,17 @@ class MixtureCore:
     def totals(self, shard: Shard) -> dict[str, float]:
         """Every item has one class."""
         return {"weights": float(sum(r.weights.sum() for r in shard.known.readings()))}
+
+    def estimate(self, corpus: Items) -> Estimate:
+        """Tables and posteriors; a start by k-means is the start's own affair."""
+        n, K, x = len(corpus), self.n_classes, corpus.x
+        work, parts = self.emission.needs(x)
+        # posteriors of the shards that are at work, and those of all items when all is done
+        together = min(n, 3 * self.emission.cut)
+        posteriors = NUMBER * K * (3.0 * together + n)
+        tokens = self.emission.tokens(x, corpus.known.weights)
+        found = needing(n, tokens, work + 4.0 * n * K, data=held(corpus))
+        return found.plus(posteriors=posteriors, **parts)
 
     # parameters from outside
     def params(self, given: Mapping[str, Any]) -> dict[str, Array]:

@@ -9,8 +9,10 @@ from scipy import sparse
 
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError
+from softcount.estimate import COPIES, NUMBER, n_entries
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
+from softcount.families.covariance import BLOCK, Full
 from softcount.kernels import bags as kernels
 from softcount.kernels.pool import over_rows
 from softcount.models.mixture.items import Points, Shard
@@ -50,6 +52,9 @@ class Emission(Protocol):
     def magnitude(self, params: Array, shard: Shard) -> float:
         """As of `softcount.types.Stats`."""
 
+    def needs(self, x: Any) -> tuple[float, dict[str, float]]:
+        """Operations an E-step, and bytes beside the data and what `MixtureCore` needs."""
+
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """New observations, one for each entry of ``classes``, as rows of a matrix."""
 
@@ -88,6 +93,11 @@ class Words:
         """All terms are logarithms of chances, of one sign."""
         return 0.0
 
+    def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
+        entries, nnz = n_entries(self.family), len(x.by_document.columns)
+        n_classes = entries / max(x.n_words, 1)
+        return _needs_of_words(nnz, n_classes, entries, COPIES)
+
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """Words drawn one by one, class by class: documents are short beside the vocabulary."""
         rows, columns = [], []
@@ -99,6 +109,14 @@ class Words:
         row, column = np.concatenate(rows), np.concatenate(columns)
         shape = (len(classes), params.shape[1])
         return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape=shape)
+
+
+def _needs_of_words(
+    nnz: int, n_classes: float, entries: float, copies: int
+) -> tuple[float, dict[str, float]]:
+    """Of bags; the same counts word by word are made where there are many threads."""
+    work = 4.0 * nnz * n_classes + 8.0 * entries
+    return work, {"tables": copies * NUMBER * entries, "steps": 12.0 * nnz}
 
 
 def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
@@ -198,6 +216,10 @@ class Presence:
         """Every word of the vocabulary is an observation already."""
         return 0.0
 
+    def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
+        nnz = len(x.by_document.columns)
+        return _needs_of_words(nnz, self.shape[0], n_entries(self.family), COPIES + 2)
+
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         _, present = self._chances(params)
         drawn = rng.random((len(classes), self.shape[1])) < present[classes]
@@ -234,6 +256,16 @@ class Vectors:
         if moments is None:  # full covariances: by differences
             return 0.0
         return float(moments @ self.family.precisions(params).max(axis=0))
+
+    def needs(self, x: Points) -> tuple[float, dict[str, float]]:
+        n, D = x.x.shape
+        K, cells = self.family.n_rows, self.family.form.n_cells
+        full = isinstance(self.family.form, Full)
+        squares = NUMBER * (min(n, BLOCK) * K * D if full else 2 * n * cells)
+        work = 4.0 * n * K * max(cells, D) + 4.0 * K * D * cells
+        # users' points are read into a copy of their own, and that is shifted
+        tables = COPIES * NUMBER * n_entries(self.family)
+        return work, {"tables": tables, "steps": NUMBER * n * D + squares}
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
         means, precisions = self.family.means(params), self.family.precisions(params)

@@ -8,6 +8,7 @@ import numpy as np
 
 from softcount.corpus.bags import Bags
 from softcount.corpus.space import SemanticSpace
+from softcount.estimate import NUMBER
 from softcount.models.mixture import anchors, spectral
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items, Points
@@ -15,6 +16,8 @@ from softcount.models.mixture.lloyd import about, cluster, spread_out
 from softcount.types import Array, Params
 
 SVD_DIMENSIONS = 100
+SVD_WORDS = 1 << 17
+"""Words that an SVD looks at: 300 MB, of which there would be 2.7 GB for a million words."""
 
 
 def at_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
@@ -38,13 +41,33 @@ def by_labels(core: MixtureCore, items: Items, labels: Array, rng: np.random.Gen
 
 def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """k-means of documents as points: tf-idf, reduced by a truncated SVD, made one length."""
-    matrix = _matrix(items)
+    matrix = _telling(_matrix(items))
     seed = int(rng.integers(2**31))
     if matrix.nnz == 0 or min(matrix.shape) < 2:
         return at_random(core, items, rng)  # there is no space to speak of
     points = SemanticSpace.of(matrix, SVD_DIMENSIONS, seed).points(matrix)
     labels = cluster(points, core.n_classes, items.known.weights, rng)
     return by_labels(core, items, labels, rng)
+
+
+def _telling(matrix: Any) -> Any:
+    """The columns of words that tell documents apart, where there are too many of them.
+
+    An SVD needs some hundred numbers for each word. A word of a single document makes it like no
+    other, and of the rest those go that the fewest documents have.
+    """
+    if matrix.shape[1] <= SVD_WORDS:
+        return matrix
+    spread = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    common = np.argsort(-spread, kind="stable")[:SVD_WORDS]
+    return matrix[:, np.sort(common[spread[common] > 1])]
+
+
+def bytes_of_kmeans(n_items: int, n_words: int) -> float:
+    """What `kmeans_of_words` needs: tables of the SVD, and points."""
+    dimensions = min(SVD_DIMENSIONS, n_items, n_words)
+    words = min(n_words, SVD_WORDS)
+    return NUMBER * dimensions * (3.0 * words + 2.0 * n_items)
 
 
 def spectral_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from softcount import store
 from softcount.corpus.bags import Bags
+from softcount.estimate import Estimate
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.models import files
@@ -70,6 +71,14 @@ class WordMixture(ReadsWords, Mixture):
         if not self.bernoulli:
             offered |= {"spectral": starts.spectral_words, "anchor": starts.anchor_words}
         return offered
+
+    def foreseen(self, core: MixtureCore, corpus: Items) -> Estimate:
+        """With the start, if that is by k-means: an SVD takes more than many a model."""
+        found = super().foreseen(core, corpus)
+        if not isinstance(self.init, str) or self.init != "kmeans":
+            return found
+        assert isinstance(corpus.x, Bags)
+        return found.plus(start=starts.bytes_of_kmeans(len(corpus), corpus.x.n_words))
 
     def remember(self, corpus: Items) -> None:
         super().remember(corpus)

@@ -18,6 +18,7 @@ from softcount.corpus.contexts import Occurrence
 from softcount.corpus.space import SemanticSpace
 from softcount.corpus.texts import as_it_is
 from softcount.errors import DataError, LearnerError, shown
+from softcount.estimate import Estimate
 from softcount.models.base import FitOptions, all_or_nothing
 from softcount.models.mixture import GaussianMixture, MultinomialMixture
 from softcount.models.mixture.base import FLOOR, Clusterer
@@ -142,6 +143,12 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         counts = fresh._counts(tokens, found)
         fresh.space_ = fresh._space(counts)
         return fresh._mixture().bind(fresh._placed(counts))
+
+    def estimate(self, sentences: Any, target: str | Iterable[str] | None = None) -> Estimate:
+        """What `fit` will need: bytes, and work a step. Nothing is learned."""
+        core, corpus = self.bind(sentences, target)
+        # words of contexts are texts before they are numbers
+        return self._mixture().foreseen(core, corpus).plus(words=100.0 * _n_words(sentences))
 
     def fit_predict(
         self,
@@ -376,3 +383,7 @@ def _located(
             "give lists of words, or a target instead of positions",
         )
     return tokens, contexts.given(tokens, positions)
+
+
+def _n_words(sentences: Any) -> int:
+    return sum(len(one.split()) if isinstance(one, str) else len(one) for one in sentences)

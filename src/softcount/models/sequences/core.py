@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import LearnerError
+from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.kernels import listed, packs
@@ -15,13 +16,16 @@ from softcount.models.possible import demand_possible
 from softcount.models.sequences import passes
 from softcount.models.sequences.collapsed import CollapsedChain
 from softcount.models.sequences.emissions import TABLE, Emitting, Words, uncounted
-from softcount.models.sequences.shards import Shard
+from softcount.models.sequences.shards import Sentences, Shard
 from softcount.models.settings import start_tables
 from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
 
 START, SECOND, MOVES = "start", "second", "transitions"
 IMPOSSIBLE = "cannot come about: no sequence of states could have produced it"
 REMEDY = "add smoothing, or look at the tags and the dictionary"
+
+AT_ONCE = 1 << 16
+"""Tokens whose posteriors are there at once, about: those of sentences that threads work on."""
 
 
 class HMMCore:
@@ -67,6 +71,22 @@ class HMMCore:
             sums = np.concatenate([np.zeros(1), np.cumsum(logs)])
             added = sums[shard.indptr[1:]] - sums[shard.indptr[:-1]]
         return listed.Emitted(table, shard.rows, shard.sets), added
+
+    def estimate(self, corpus: Sentences) -> Estimate:
+        """Tables; likelihoods of words, or of each vector; posteriors of sentences in lanes."""
+        shard, K = corpus.everything, self.n_states
+        n, entries = shard.n_tokens, sum(map(n_entries, self.families.values()))
+        vectors = shard.observed.ndim > 1
+        rows = 3.0 * n * K if vectors else 0.0
+        squares = 4.0 * n_entries(self.emission.family) / K * n if vectors else 0.0
+        return needing(
+            len(corpus),
+            n,
+            4.0 * n * K ** (self.order + 1) + K * squares + 8.0 * entries,
+            data=held(corpus),
+            tables=COPIES * NUMBER * entries,
+            posteriors=NUMBER * (rows + 4.0 * n + min(n, AT_ONCE) * K),
+        )
 
     # the E-step
     def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from softcount.errors import LearnerError, SoftcountError
+from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
 from softcount.models.possible import demand_possible
@@ -61,6 +62,19 @@ class StoryCore:
             table: _family(entries, tables[table], by_table.get(table, 1.0), table in frozen)
             for table, entries in support.tables.items()
         }
+
+    def estimate(self, corpus: StoryCorpus) -> Estimate:
+        """The compiled circuits tell: an E-step holds a value for every node of every item's."""
+        data = sum(held(bundle) for bundle in corpus.bundles)
+        entries = sum(map(n_entries, self.families.values()))
+        return needing(
+            len(corpus),
+            float(corpus.tokens.sum()),
+            2.0 * data / NUMBER + 8.0 * entries,
+            data=data,
+            tables=COPIES * NUMBER * entries,
+            circuits=2.0 * data,
+        )
 
     def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
         """Counts and log-likelihood of a shard; an item of probability zero is an error."""

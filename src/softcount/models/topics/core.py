@@ -12,6 +12,7 @@ from scipy.special import xlogy
 
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError, StartError
+from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.families.base import Family
 from softcount.families.columns import ColumnCounts, Columns, LazyColumns, columns_of
 from softcount.kernels import topics as kernels
@@ -21,7 +22,7 @@ from softcount.kernels.pool import over_rows
 from softcount.models.possible import demand_possible
 from softcount.models.settings import shaped
 from softcount.models.topics.collapsed import CollapsedTopics
-from softcount.models.topics.documents import Shard
+from softcount.models.topics.documents import Corpus, Documents, Shard
 from softcount.models.topics.held_out import foreseen
 from softcount.models.topics.rows import LOWEST, TINY, TINY_SINGLE, RowPrior, Rows
 from softcount.types import NOTHING_UNCOUNTED, Array, How, Params, Stats, Uncounted
@@ -141,6 +142,21 @@ class TopicCore:
             return rows
         phi, _ = self._phi(params[TOPICS], shard)
         return self._made_the_most(phi, rows, shard, how, np.random.default_rng(0))
+
+    def estimate(self, corpus: Corpus) -> Estimate:
+        """Tables, rows of documents, and both turned; of an archive a shard is read at a time."""
+        n, K, entries = len(corpus), self.n_topics, n_entries(self.topics)
+        data = held(corpus) if isinstance(corpus, Documents) else 0
+        nnz = data / 20.0 if data else corpus.tokens
+        return needing(
+            n,
+            corpus.tokens,
+            6.0 * nnz * K + 8.0 * entries,
+            data=data,
+            tables=(COPIES + 1) * NUMBER * entries,
+            rows=4.0 * NUMBER * n * K,
+            steps=20.0 * nnz,
+        )
 
     def foresee(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
         """Log-likelihood of the shard's held-out words, with its documents' rows as they are."""

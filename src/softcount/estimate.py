@@ -1,0 +1,304 @@
+"""What a fit will need, before it starts: bytes, and work a step.
+
+Figures are rough, meant to tell a minute from a week and a laptop from a cluster: bytes are mostly
+within a factor of two or three of what is used at the worst moment.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from softcount.errors import SoftcountError
+from softcount.kernels.pool import usable_cpus
+
+COPIES = 6
+"""Tables at the worst moment: parameters, new ones, counts, both turned, what is between."""
+
+NUMBER = 8
+"""Bytes of a number."""
+
+SPEED = 4e8
+"""Elementary operations that one processor does in a second, as kernels here do them."""
+
+HOPELESS = 10
+"""What needs so many times all the memory there is cannot be done, and is not begun."""
+
+MOST_LOOKED_AT = 20_000
+"""So many objects of a corpus are looked at, at most, to see how large it is."""
+
+
+class HeavyWarning(UserWarning):
+    """A fit seems to need more memory than is free."""
+
+
+class HopelessFit(SoftcountError, MemoryError):
+    """A fit would need many times the memory of this machine."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fit will need.
+
+    ``bytes``   of memory at the worst moment, its own form of the data included
+    ``work``    elementary operations a step
+    ``items``   how many items there are
+    ``tokens``  how many observations
+    ``parts``   what the bytes are for; "data" are there already when learning starts
+
+    >>> print(Estimate(2_800_000_000, 3.1e9, 1000))
+    about 2.8 GB and 3.1e+09 operations a step...
+    """
+
+    bytes: int
+    work: float
+    items: int
+    tokens: float = 0.0
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """How long a step takes on this machine, roughly, with all its processors."""
+        return self.work / (SPEED * usable_cpus())
+
+    @property
+    def more(self) -> int:
+        """Bytes beside those of the data."""
+        return self.bytes - self.parts.get("data", 0)
+
+    def plus(self, work: float = 0.0, **parts: float) -> Estimate:
+        """The same with more work and further parts."""
+        both = dict(self.parts)
+        for name, size in parts.items():
+            both[name] = both.get(name, 0) + int(size)
+        return replace(self, bytes=sum(both.values()), work=self.work + work, parts=both)
+
+    def __str__(self) -> str:
+        return (
+            f"about {readable_bytes(self.bytes)} and {self.work:.2g} operations a step: "
+            f"{readable_seconds(self.seconds)} on this machine"
+        )
+
+
+def needing(items: int, tokens: float, work: float, **parts: float) -> Estimate:
+    """An estimate from its parts, in bytes."""
+    return Estimate(0, 0.0, items, float(tokens)).plus(work, **parts)
+
+
+@runtime_checkable
+class Estimating(Protocol):
+    """A model that knows what it needs (others are judged by the size of their tables)."""
+
+    def estimate(self, corpus: Any) -> Estimate:
+        """What a batch EM step over this corpus needs."""
+
+
+def estimate(model: Any, corpus: Any, learner: Any = None) -> Estimate:
+    """What learning this model from this corpus will need; nothing is learned, nothing large made.
+
+    ``model``    a core, as `softcount.fit` takes it: its own ``estimate``, if it has one
+    ``learner``  how it is to be learned; None: by soft EM
+    """
+    own = isinstance(model, Estimating)
+    found = model.estimate(corpus) if own else by_tables(model.families.values(), corpus)
+    return found if learner is None else _with_learner(found, model, corpus, learner)
+
+
+def by_tables(families: Iterable[Any], corpus: Any) -> Estimate:
+    """From the sizes of tables and of the corpus alone."""
+    entries = sum(map(n_entries, families))
+    data = held(corpus)
+    work = 4.0 * entries + 4.0 * data / NUMBER
+    return needing(len(corpus), 0, work, data=data, tables=COPIES * NUMBER * entries, steps=data)
+
+
+def of_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
+    """Of a classifier that goes over the rows of a matrix, sparse or dense, and its ``more``."""
+    size, n = held(matrix), int(matrix.shape[0])
+    entries = getattr(matrix, "nnz", n * int(matrix.shape[1]))
+    found = needing(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
+    return found.plus(shares=4.0 * NUMBER * n * n_classes, **more)
+
+
+def n_entries(family: Any) -> int:
+    """How many numbers a table of a family has; Python's own numbers do not overflow."""
+    size = 1
+    for length in family.param_shape:
+        size *= int(length)
+    return size
+
+
+def _with_learner(found: Estimate, model: Any, corpus: Any, learner: Any) -> Estimate:
+    """What the learner keeps beside that: counts of shards, leaps, averages, draws."""
+    once = NUMBER * sum(map(n_entries, model.families.values()))
+    schedule = type(learner.schedule).__name__
+    size = learner.schedule.batch_size
+    if schedule == "Incremental" and size is not None:
+        found = found.plus(shards=2.0 * ceil(len(corpus) / size) * once)
+    elif schedule == "Squarem":
+        found = found.plus(leaps=COPIES * once, work=found.work)
+    elif schedule == "Stepwise":
+        found = found.plus(averages=2.0 * once)
+    elif schedule == "Collapsed":
+        found = found.plus(sampler=COPIES * once + 2 * NUMBER * found.tokens)
+    if learner.m == "draw":
+        found = found.plus(draws=float(_n_kept(learner)) * learner.n_init * once)
+    return found
+
+
+def _n_kept(learner: Any) -> int:
+    """How many draws of a chain are kept."""
+    first = int(getattr(learner, "burn_in", 0.5) * learner.max_iter)
+    return int(learner.max_iter - first) // int(getattr(learner, "thin", 1)) + 1
+
+
+def held(thing: Any) -> int:
+    """The bytes of all arrays that something holds, and about as much of other things as they take.
+
+    >>> held({"a": np.zeros(100), "b": (np.zeros(10),)})
+    880
+    """
+    total, waiting = 0, [thing]
+    seen: set[int] = set()
+    while waiting and len(seen) < MOST_LOOKED_AT:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, str | bytes) or callable(one):
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            total += one.nbytes if one.base is None or not isinstance(one.base, np.ndarray) else 0
+            if one.base is not None and isinstance(one.base, np.ndarray):
+                waiting.append(one.base)
+        elif isinstance(one, Mapping):
+            waiting.extend(one.values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(one)
+        elif is_dataclass(one) and hasattr(one, "__slots__"):
+            waiting.extend(getattr(one, each.name, None) for each in fields(one))
+        elif hasattr(one, "__dict__"):
+            waiting.extend(vars(one).values())
+    return total
+
+
+# what the machine has
+def free_bytes() -> int | None:
+    """Memory that is free for this process: the system's, or what its group may still take."""
+    found = [size for size in (_available(), *_groups()) if size is not None]
+    return min(found) if found else _physical()
+
+
+def all_bytes() -> int | None:
+    """All memory that this process could ever have."""
+    limits = [limit for limit, _ in _limits()]
+    physical = _physical()
+    found = [*limits, *([] if physical is None else [physical])]
+    return min(found) if found else None
+
+
+def _available() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        rows = dict(line.split(":", 1) for line in lines if ":" in line)
+        return int(rows["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError, IndexError):
+        return None
+
+
+def _physical() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows has none of these
+        return None
+
+
+GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
+)
+"""Limits of control groups and what is used of them: version 2, and version 1."""
+
+
+def _limits() -> list[tuple[int, int]]:
+    found = []
+    for limit, used in GROUPS:
+        try:
+            most = int(Path(limit).read_text(encoding="ascii"))  # "max": there is none
+            found.append((most, int(Path(used).read_text(encoding="ascii"))))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _groups() -> list[int]:
+    return [max(most - used, 0) for most, used in _limits()]
+
+
+# what is said of it
+def announce(found: Estimate, watchers: Any) -> None:
+    """Tell whoever watches what is to come, warn if memory is short, refuse if it is hopeless.
+
+    A watcher that has ``begin`` is told by it, and says itself what there is to say; if there is
+    none, a `HeavyWarning` says what is too much.
+    """
+    most = all_bytes()
+    if most is not None and found.more > HOPELESS * most:
+        raise HopelessFit(
+            f"this would need about {readable_bytes(found.more)} of memory, and this machine has "
+            f"{readable_bytes(most)} in all",
+            "take fewer classes, a smaller vocabulary, or shorter items",
+        )
+    told = False
+    for watch in (watchers,) if callable(watchers) else tuple(watchers):
+        begin = getattr(watch, "begin", None)
+        if begin is not None:
+            begin(found)
+            told = True
+    if not told and (short := shortage(found)):
+        warnings.warn(short, HeavyWarning, stacklevel=4)
+
+
+def shortage(found: Estimate) -> str:
+    """What there is too little of, as a sentence; empty if there is enough."""
+    free = free_bytes()
+    if free is None or found.more <= free:
+        return ""
+    largest = max(found.parts, key=lambda name: found.parts[name], default="")
+    mostly = f", mostly for {largest}" if largest else ""
+    return (
+        f"this needs about {readable_bytes(found.more)} of memory{mostly}, while "
+        f"{readable_bytes(free)} are free: it may fail, or take very long"
+    )
+
+
+def readable_bytes(size: float) -> str:
+    """
+    >>> readable_bytes(2_800_000_000), readable_bytes(640)
+    ('2.8 GB', '640 bytes')
+    """
+    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}" if size < 10 * unit else f"{size / unit:,.0f} {name}"
+    return f"{size:.0f} bytes"
+
+
+def readable_seconds(seconds: float) -> str:
+    """
+    >>> readable_seconds(2.2), readable_seconds(7e5), readable_seconds(1e-4)
+    ('some 2.2 s', 'some 8.1 days', 'an instant')
+    """
+    if seconds < 0.05:
+        return "an instant"
+    for unit, name in ((3.2e7, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * unit:
+            return f"some {seconds / unit:,.1f} {name}"
+    return f"some {seconds:.1f} s"
