@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         StoreError,
         StoryError,
     )
+    from softcount.estimate import Estimate, HeavyWarning, HopelessFit
     from softcount.evaluate import Agreement, HeldOut, Selection, agreement, held_out, select
     from softcount.families import (
         Categorical,
@@ -229,6 +230,7 @@ _HOME = {
     "softcount.theory": ("decompose",),
     "softcount.checks": ("check_model",),
     "softcount.corpus.archive": ("Archive",),
+    "softcount.estimate": ("Estimate", "HeavyWarning", "HopelessFit"),
     "softcount.evaluate": (
         "Agreement",
         "HeldOut",
@@ -287,6 +289,7 @@ __all__ = [
     "DirichletProcessGaussianMixture",
     "DirichletProcessMixture",
     "EasyAdapt",
+    "Estimate",
     "FeatureCopies",
     "Fit",
     "Gaussian",
@@ -296,7 +299,9 @@ __all__ = [
     "GibbsAligner",
     "HMMAligner",
     "HardEM",
+    "HeavyWarning",
     "HeldOut",
+    "HopelessFit",
     "IgnoredLabelsWarning",
     "ImpossibleItem",
     "ImpossibleWarning",

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -244,11 +246,23 @@ def _groups() -> list[int]:
 
 
 # what is said of it
-def announce(found: Estimate, watchers: Any) -> None:
-    """Tell whoever watches what is to come, warn if memory is short, refuse if it is hopeless.
+_ears: ContextVar[Callable[[str], object] | None] = ContextVar("ears", default=None)
 
-    A watcher that has ``begin`` is told by it, and says itself what there is to say; if there is
-    none, a `HeavyWarning` says what is too much.
+
+@contextmanager
+def heard_by(listener: Callable[[str], object]) -> Iterator[None]:
+    """Inside, ``listener`` is told what would be a `HeavyWarning`, at once: for the commands."""
+    before = _ears.set(listener)
+    try:
+        yield
+    finally:
+        _ears.reset(before)
+
+
+def announce(found: Estimate, watchers: Any) -> None:
+    """Refuse what is hopeless, warn if memory is short, tell whoever watches what is to come.
+
+    ``watchers``  as ``on_step`` of a fit; those that have ``begin`` are called by it
     """
     most = all_bytes()
     if most is not None and found.more > HOPELESS * most:
@@ -257,14 +271,15 @@ def announce(found: Estimate, watchers: Any) -> None:
             f"{readable_bytes(most)} in all",
             "take fewer classes, a smaller vocabulary, or shorter items",
         )
-    told = False
+    short, listener = shortage(found), _ears.get()
+    if short and listener is not None:
+        listener(short)
+    elif short:
+        warnings.warn(short, HeavyWarning, stacklevel=4)
     for watch in (watchers,) if callable(watchers) else tuple(watchers):
         begin = getattr(watch, "begin", None)
         if begin is not None:
             begin(found)
-            told = True
-    if not told and (short := shortage(found)):
-        warnings.warn(short, HeavyWarning, stacklevel=4)
 
 
 def shortage(found: Estimate) -> str:

@@ -14,6 +14,7 @@ from softcount.cli.learner_names import LearnerName, learner_called
 
 if TYPE_CHECKING:
     from softcount.corpus.bitext import Bitext
+    from softcount.estimate import Estimate
     from softcount.learners import Learner
     from softcount.models.alignment.model import OneWay
     from softcount.models.alignment.two_ways import TwoWays
@@ -157,6 +158,14 @@ class Watch:
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self.watched = sys.stderr.isatty() and not verbose
+
+    def begin(self, needed: Estimate) -> None:
+        """Before the first step, what is to come."""
+        if self.verbose:
+            typer.echo(f"# {needed}", err=True)
+        elif self.watched:
+            sys.stderr.write(f"\r\x1b[K{needed}")
+            sys.stderr.flush()
 
     def __call__(self, state: State) -> None:
         line = step_line(state)

@@ -19,9 +19,19 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
     message; warnings are said in one line each, without the place in our code.
 
     Anything else is a fault of ours and keeps its traceback, so that it can be reported.
+    A fit that seems to need more memory than there is says so at once, before it begins.
     """
+    from softcount.estimate import heard_by
+
+    said: set[str] = set()  # of many fits that are alike, once
+
+    def warn(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            typer.echo(f"softcount: warning: {text}", err=True)
+
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), heard_by(warn):
             warnings.showwarning = _say
             yield
     except SoftcountError as error:

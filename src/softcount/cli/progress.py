@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from softcount.estimate import Estimate
 from softcount.types import State
 
 
@@ -13,6 +14,12 @@ class Progress:
     def __init__(self, items: int) -> None:
         self.items = items
         self.wanted = sys.stderr.isatty()
+
+    def begin(self, needed: Estimate) -> None:
+        """Before the first step, what is to come."""
+        if self.wanted:
+            sys.stderr.write(f"\r\x1b[K{needed}")
+            sys.stderr.flush()
 
     def __call__(self, state: State) -> None:
         if self.wanted:

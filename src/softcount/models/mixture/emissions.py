@@ -7,8 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from softcount.bounds import MAX_WHOLE
 from softcount.corpus.bags import Bags
-from softcount.errors import DataError
+from softcount.errors import DataError, LearnerError
 from softcount.estimate import COPIES, NUMBER, n_entries
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
@@ -180,6 +181,12 @@ class Presence:
     table = "words"
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        if n_classes * n_words > MAX_WHOLE:
+            raise LearnerError(
+                f"{n_classes:,} classes of {n_words:,} words each would need a coin for every word "
+                f"of every class, {MAX_WHOLE:,} at most",
+                "take fewer classes, or fewer words",
+            )
         self.shape = (n_classes, n_words)
         self.family = _Coins(n_classes, n_words, prior)
 
