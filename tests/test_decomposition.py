@@ -301,7 +301,7 @@ def test_rows_of_other_documents_are_refused() -> None:
 def test_translations_of_strange_words_are_refused() -> None:
     model = sc.IBM1(null=False).fit(RABBITS)
     for table in ({"three": {"de": 1.0}}, {"hare": {"de": 1.0}}, {"three": {"lièvre": 1.0}}):
-        with pytest.raises(StartError, match="never seen|no pair has"):
+        with pytest.raises(StartError, match=r"never seen|no pair has"):
             model.decompose(RABBITS, {"translation": table})
 
 
