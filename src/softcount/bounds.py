@@ -124,8 +124,14 @@ def demand_values(values: Array, what: str) -> None:
         )
 
 
-def without_dust(weights: Array, what: str, hint: str, most: float = MAX_WEIGHT) -> Array:
-    """Weights or counts, those too small to be felt set to 0; complains of those beyond ``most``,
+def without_dust(
+    weights: Array,
+    what: str,
+    hint: str,
+    most: float = MAX_WEIGHT,
+    least: float = MIN_WEIGHT,
+) -> Array:
+    """Weights or counts, those below ``least``, too small to be felt, set to 0; complains of those beyond ``most``,
     of negative ones, and of what is no number.
 
     >>> without_dust(np.array([1.0, 1e-320]), "sample_weight", "")
@@ -139,5 +145,5 @@ def without_dust(weights: Array, what: str, hint: str, most: float = MAX_WEIGHT)
             f"must not be negative, nor above {most:g}",
             hint,
         )
-    dust = (weights > 0.0) & (weights < MIN_WEIGHT)
+    dust = (weights > 0.0) & (weights < least)
     return np.where(dust, 0.0, weights) if dust.any() else weights

@@ -24,7 +24,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no preterminals": ({"n_preterminals": -1}, "n_preterminals"),
     "nothing said of preterminals": ({"n_preterminals": None}, "n_preterminals"),
     "too many": ({"n_nonterminals": 10**4}, "too many rules"),
-    "endless": ({"n_nonterminals": 10**7, "n_preterminals": 10**7}, "too many rules"),
+    "endless": ({"n_nonterminals": 10**6, "n_preterminals": 10**6}, "too many rules"),
     "rules as well": ({"rules": TOY}, "n_nonterminals and rules"),
     "negative smoothing": ({"smoothing": -1.0}, "smoothing"),
     "smoothing of nothing": ({"smoothing": None}, "smoothing"),

@@ -205,7 +205,7 @@ AWKWARD = {
     "fractions": np.array([[0.3, 0.2, 0.1], [0.01, 0.5, 0.0], [0.2, 0, 0]]),
     "one fraction a document": np.eye(4) * 0.25,
     "a document of a million": np.array([[10**6, 1, 0, 0], [0, 1, 1, 1], [0, 0, 2, 1]]),
-    "huge": np.array([[1e300, 1, 0], [0, 1, 1], [1e-300, 1, 2]]),
+    "huge": np.array([[1e15, 1, 0], [0, 1, 1], [1e-99, 1, 2]]),
 }
 
 

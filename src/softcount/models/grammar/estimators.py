@@ -152,7 +152,9 @@ class PCFG(files.Stored, GrammarModel):
         """The rules of trees, which tell what is around them if they are to."""
         self._check_settings()
         some = as_trees([] if trees is None else trees)
-        weights = None if sample_weight is None else sentence_weights(sample_weight, len(some))
+        weights = None  # however small they are: those of rules are scaled by the largest
+        if sample_weight is not None:
+            weights = sentence_weights(sample_weight, len(some), least=0.0)
         if self.lowercase:
             some = some.changed(lowercase)
         some = some.changed(lambda tree: annotated(tree, self.horizontal, self.vertical))

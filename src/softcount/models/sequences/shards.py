@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.bounds import MAX_WEIGHT, without_dust
+from softcount.bounds import MAX_WEIGHT, MIN_WEIGHT, without_dust
 from softcount.corpus.cut import parts
 from softcount.errors import DataError
 from softcount.kernels.listed import Lists
@@ -198,7 +198,9 @@ class Sentences:
         return f"sentence {number}" if self.name_of is None else str(self.name_of(number))
 
 
-def sentence_weights(given: Any, n: int, most: float = MAX_WEIGHT) -> Array:
+def sentence_weights(
+    given: Any, n: int, most: float = MAX_WEIGHT, least: float = MIN_WEIGHT
+) -> Array:
     """How often each of n sentences counts; None: once."""
     if given is None:
         return np.ones(n)
@@ -209,4 +211,4 @@ def sentence_weights(given: Any, n: int, most: float = MAX_WEIGHT) -> Array:
     hint = f"give {n} numbers, none of them negative"
     if weights.shape != (n,):
         raise DataError(f"sample_weight has the shape {weights.shape}", hint)
-    return without_dust(weights, "sample_weight", hint, most)
+    return without_dust(weights, "sample_weight", hint, most, least)
