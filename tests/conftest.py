@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +11,7 @@ import pytest
 
 from tests import adapted
 from tests.commands import PETS, TECH, done
+from tests.world import contents, make_world, restore
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +49,28 @@ def archive(texts: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "texts.archive"
     done("corpus", "build", texts, "-o", folder, "--shuffle", "1")
     return folder
+
+
+# files for all commands
+@pytest.fixture(scope="session")
+def made_world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of `tests.world`, made once."""
+    folder, here = tmp_path_factory.mktemp("made"), Path.cwd()
+    try:
+        os.chdir(folder)
+        make_world(folder)
+        return contents(folder)
+    finally:
+        os.chdir(here)
+
+
+@pytest.fixture
+def world(made_world: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with these files, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "sides", raising=False)  # imported from another one
+    restore(tmp_path, made_world)
+    return tmp_path
 
 
 # files for adaptation

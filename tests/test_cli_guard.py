@@ -6,7 +6,6 @@ import inspect
 import os
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,30 +21,9 @@ from softcount.cli.app import app
 from softcount.cli.command import Command, Commands
 from softcount.cli.targets import WRITTEN, Plain, Written, label_of, marks_of
 from tests.commands import done, refused, run
-from tests.world import ARCHIVE, CALLS, Call, aliases, contents, make_world, restore
+from tests.world import ARCHIVE, CALLS, Call, aliases, contents, restore
 
 CALLS_IN_ALL = 2_000
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of the world, made once."""
-    folder = tmp_path_factory.mktemp("made")
-    here = Path.cwd()
-    try:
-        os.chdir(folder)
-        make_world(folder)
-        return contents(folder)
-    finally:
-        os.chdir(here)
-
-
-@pytest.fixture
-def world(made: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "sides", raising=False)  # of another world
-    restore(tmp_path, made)
-    return tmp_path
 
 
 # every command

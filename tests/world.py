@@ -37,6 +37,7 @@ FILES = {
     "tags": "a\tD\ncat\tN\n",
     "tagged": "a/D cat/N\n",
     "grammar": "S -> N V [1.0]\nN -> 'x' [0.5] | 'y' [0.5]\nV -> 'y' [1.0]\n",
+    "sentences": "x y\ny y\n",
     "trees": "(S (N x) (V y))\n",
     "tosses": "HHT\nTTH\n",
     "coins.py": "import softcount as sc\nimport sides\n\n"
@@ -135,7 +136,7 @@ CALLS = [
     ),
     Call(
         "grammar {} --rules {}",
-        ("target", "grammar"),
+        ("sentences", "grammar"),
         ("--output", "--report", "--grammar-text"),
         {},
         QUICK,
