@@ -165,6 +165,22 @@ def test_answers_come_though_nothing_can_be_written(call: Call, world: Path) -> 
 
 
 @pytest.mark.parametrize("call", SAVING, ids=lambda call: call.words)
+def test_answers_come_though_the_disk_is_full(
+    call: Call, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    usual = run(*words_of(call)).stdout
+    options = [one for one in call.written if (one, call.words[:5]) != ("--output", "align")]
+    monkeypatch.setattr(os, "replace", fail)
+    result = run(*words_of(call), *(word for one in options for word in (one, f"new{one}")))
+    assert (result.exit_code, result.stdout) == (1, usual)
+    assert "No space left on device" in result.stderr
+    assert not [one for one in contents(world) if "new" in one]
+
+
+@pytest.mark.parametrize("call", SAVING, ids=lambda call: call.words)
 def test_what_else_is_asked_for_is_written(call: Call, world: Path) -> None:
     for fails in call.written:
         others = [option for option in call.written if option != fails]

@@ -131,8 +131,9 @@ def without_dust(
     most: float = MAX_WEIGHT,
     least: float = MIN_WEIGHT,
 ) -> Array:
-    """Weights or counts, those below ``least``, too small to be felt, set to 0; complains of those beyond ``most``,
-    of negative ones, and of what is no number.
+    """Weights or counts; those below ``least``, too small to be felt, are set to 0.
+
+    Complains of those beyond ``most``, of negative ones, and of what is no number.
 
     >>> without_dust(np.array([1.0, 1e-320]), "sample_weight", "")
     array([1., 0.])

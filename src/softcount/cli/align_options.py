@@ -221,7 +221,10 @@ Threshold = Annotated[
 Probs = Annotated[bool, typer.Option("--probs", help="Print the links' probabilities: i-j:p.")]
 Output = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write the lines to this file, not to stdout."),
+    typer.Option(
+        metavar="FILE",
+        help="Write the lines to this file, not to stdout; it is there when all of them are.",
+    ),
     WRITTEN,
 ]
 DictionaryOut = Annotated[
