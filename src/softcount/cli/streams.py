@@ -41,8 +41,8 @@ class _Sink(io.RawIOBase):
     on printing, nor Python, which brings out what is left when it ends.
     """
 
-    def __init__(self, number: int | None) -> None:
-        self.number = number
+    def __init__(self, number: int | None, name: str) -> None:
+        self.number, self.name = number, name
         self.fault = ""
 
     def writable(self) -> bool:
@@ -154,8 +154,8 @@ def _flushed() -> StreamError | None:
 
 def _take_over() -> _Remarks:
     """Put streams in place that know what to do; for ones that are not there, too."""
-    answers = _Answers(_number(sys.stdout, 1))
-    remarks = _Remarks(_number(sys.stderr, 2))
+    answers = _Answers(_number(sys.stdout, 1), "<stdout>")
+    remarks = _Remarks(_number(sys.stderr, 2), "<stderr>")
     if _number(sys.stdin, 0) is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_NoInput()), encoding="utf-8")
     sys.stdout = _text(answers, sys.stdout)
