@@ -182,6 +182,15 @@ def test_what_is_not_certainly_ours_stays(tmp_path: Path) -> None:
     assert precious.read_text() == "precious"
 
 
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs to be an administrator")
+def test_drafts_of_other_users_stay(tmp_path: Path) -> None:
+    theirs = draft_of(tmp_path)
+    theirs.write_text("half")
+    os.chown(theirs, 12345, 12345)
+    write_whole(tmp_path / "new", b"new")
+    assert names(tmp_path) == {"new", theirs.name}
+
+
 # what was there
 @posix
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
