@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import islice
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -33,8 +34,10 @@ SPEED = 4e8
 HOPELESS = 10
 """What needs so many times all the memory there is cannot be done, and is not begun."""
 
-MOST_LOOKED_AT = 20_000
+MOST_LOOKED_AT = 5000
 """So many objects of a corpus are looked at, at most, to see how large it is."""
+MOST_OF_ONE = 500
+"""So many entries of a list are looked at: long ones are of words, corpora keep arrays."""
 
 
 class HeavyWarning(UserWarning):
@@ -162,7 +165,7 @@ def _n_kept(learner: Any) -> int:
 
 
 def held(thing: Any) -> int:
-    """The bytes of all arrays that something holds, and about as much of other things as they take.
+    """The bytes of all arrays that something holds.
 
     >>> held({"a": np.zeros(100), "b": (np.zeros(10),)})
     880
@@ -179,9 +182,9 @@ def held(thing: Any) -> int:
             if one.base is not None and isinstance(one.base, np.ndarray):
                 waiting.append(one.base)
         elif isinstance(one, Mapping):
-            waiting.extend(one.values())
+            waiting.extend(islice(one.values(), MOST_OF_ONE))
         elif isinstance(one, list | tuple):
-            waiting.extend(one)
+            waiting.extend(one[:MOST_OF_ONE])
         elif is_dataclass(one) and hasattr(one, "__slots__"):
             waiting.extend(getattr(one, each.name, None) for each in fields(one))
         elif hasattr(one, "__dict__"):
