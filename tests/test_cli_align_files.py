@@ -275,7 +275,8 @@ def test_silence_and_verbosity(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert done("align", corpus).stderr == ""
-    said = done("align", corpus, "--verbose", "-I", "3").stderr.splitlines()
+    needed, *said = done("align", corpus, "--verbose", "-I", "3").stderr.splitlines()
+    assert needed.startswith("# about ")
     model = Aligner(learner=sc.EM(max_iter=3)).fit(PAIRS)
     for line, state in zip(said, model.trace_, strict=False):
         assert f"step {state.step:>3}   perplexity {state.perplexity:,.3f}" in line
