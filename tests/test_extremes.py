@@ -126,9 +126,9 @@ HEAVY = [
     ("PLSA", {"learner": sc.EM(tol=0, max_iter=60)}, {"count": 1e15}),
     ("KMeans", {}, {"value": 1e15}),
     ("SoftKMeans", {}, {"value": 1e15}),
-    ("Bernoulli", {"learner": sc.VariationalBayes(tol=0, max_iter=40)}, {"weight": 1e15}),
+    ("Bernoulli", {"learner": sc.VariationalBayes(tol=0, max_iter=40)}, {"weight": 1e12}),
     ("PCFG", {"learner": sc.EM(tol=0, max_iter=60), "smoothing": 0.1}, {"weight": 1e14}),
-    ("DirichletProcessGaussianMixture", {"concentration": 1e12}, {}),
+    ("DirichletProcessGaussianMixture", {"concentration": 1e15}, {}),
 ]
 
 
