@@ -261,7 +261,7 @@ def test_pieces_that_have_not_begun_never_do(
             raise KeyboardInterrupt
         gate.wait(60)
 
-    def interrupted(future: Future[Any]) -> None:
+    def interrupted(future: Future[Any], timeout: float | None = None) -> None:
         raise KeyboardInterrupt  # what Ctrl-C does to a thread that waits
 
     indptr = np.arange(0, 100 * pool.FEW, pool.FEW)

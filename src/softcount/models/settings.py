@@ -156,7 +156,8 @@ def no_mode(prior: Any) -> str:
     """The setting by which a mixture has no mode; nothing, if it has one."""
     values = prior.items() if isinstance(prior, Mapping) else [("", prior)]
     for table, value in values:
-        if isinstance(value, Real) and 0.0 < float(value) < 1.0:
+        number: Any = value  # whole numbers may be too large for a float
+        if isinstance(value, Real) and 0 < number < 1:
             return f"prior={value}" + (f" of {table!r}" if table else "")
     return ""
 
