@@ -13,6 +13,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import softcount as sc
+from softcount.models.mixture import naive_bayes
 from tests import real
 
 TEXTS = [
@@ -331,3 +332,34 @@ def test_a_search_over_posts_chooses_well() -> None:
         chosen = search.best_estimator_.score(asked, groups[free])
     assert chosen > max(each) - 0.05
     assert search.best_score_ == pytest.approx(chosen, abs=0.15)
+
+
+@pytest.mark.parametrize("kind", [sc.NaiveBayes, sc.SelfTraining, sc.LabelPropagation])
+def test_a_plain_search_by_a_score_of_scikit_learn_is_warned_of_once(kind: type) -> None:
+    """Its accuracy takes items without a label for errors, and never asks the model."""
+    texts = ["good fine", "bad awful", "fine day", "awful day"] * 6
+    labels = [1, 0, -1, -1] * 6
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cross_val_score(kind(), texts, labels, cv=3, scoring="accuracy")
+    told = [w for w in caught if issubclass(w.category, sc.UnlabelledWarning)]
+    assert told
+    assert "count as errors" in str(told[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sc.UnlabelledWarning)
+        right = sc.SemiSupervisedKFold(3)
+        cross_val_score(kind(), texts, labels, cv=right, scoring="accuracy")
+        cross_val_score(kind(), texts, labels, cv=3, scoring=sc.labelled_scorer("accuracy"))
+
+
+def test_a_collapse_is_told_of_once_in_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the first of its six fits to folds, and by the last fit, to all data."""
+    monkeypatch.setattr(naive_bayes, "has_collapsed", lambda *_: True)
+    texts = ["good fine", "bad awful", "fine day", "awful day"] * 15
+    labels = ["x", "y"] * 3 + [None] * 54
+    search = GridSearchCV(sc.NaiveBayes(), {"smoothing": [5.0, 20.0]}, cv=sc.SemiSupervisedKFold(3))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(texts, np.array(labels, dtype=object))
+    told = [w for w in caught if issubclass(w.category, sc.CollapseWarning)]
+    assert len(told) == 2

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
+from typing import Any
+
+from sklearn.utils import _safe_indexing
 
 ONE_FOLD = "_fit_and_score"
 """scikit-learn's function that learns and scores one fold. Should it get another name one day,
@@ -28,6 +31,17 @@ def is_later_fold() -> bool:
         return False
     counters = [frame.f_locals.get(name) for name in COUNTERS]
     return any(isinstance(counted, tuple) and counted[0] != 0 for counted in counters)
+
+
+def held_out() -> tuple[Any, Any] | None:
+    """The labels that the fold under way will be scored by, and its scorer; None: there is none."""
+    frame = _fold()
+    if frame is None:
+        return None
+    y, test = frame.f_locals.get("y"), frame.f_locals.get("test")
+    if y is None or test is None:
+        return None
+    return _safe_indexing(y, test), frame.f_locals.get("scorer")
 
 
 def _fold() -> FrameType | None:

@@ -14,7 +14,7 @@ from softcount.errors import LearnerError, shown
 from softcount.estimate import Estimate, of_rows
 from softcount.models.learnable import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN
-from softcount.models.mixture.scoring import ScoresLabelled
+from softcount.models.mixture.scoring import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.models.settings import check_whole, generator
 from softcount.types import Array
 from softcount.verdict import Verdict
@@ -128,6 +128,7 @@ class CoTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
             views = Views(self.views, self.vectorizer)
             matrices = views.learn(X)
             labels = hard_labels(y, matrices[0].shape[0])
+            warn_of_unlabelled_fold()
             self._views, self.classes_ = views, labels.classes
             self.n_features_in_ = views.n_columns or sum(one.shape[1] for one in matrices)
             given = gold_numbers(gold, labels.classes, len(labels.numbers))

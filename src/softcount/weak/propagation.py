@@ -20,7 +20,7 @@ from softcount.estimate import NUMBER, Estimate, announce, of_rows
 from softcount.kernels.pool import usable_cpus
 from softcount.models.base import all_or_nothing
 from softcount.models.mixture.labels import UNKNOWN, Labels, read_labels
-from softcount.models.mixture.scoring import ScoresLabelled
+from softcount.models.mixture.scoring import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
 from softcount.weak import propagation_files
@@ -116,6 +116,7 @@ class LabelPropagation(ScoresLabelled, ReadsRows, BaseEstimator):  # type: ignor
             self._check_settings()
             matrix = self.read(X, first=True)
             labels = read_labels(y, matrix.shape[0])
+            warn_of_unlabelled_fold()
             announce(self._foreseen(matrix, len(labels.classes)), ())
             self.graph_ = self._build(matrix)
             self._spread(labels, gold)

@@ -14,11 +14,12 @@ from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
 from softcount.models.base import FitOptions, all_or_nothing
+from softcount.models.folded import is_later_fold
 from softcount.models.mixture.collapse import has_collapsed, labels_by_class
 from softcount.models.mixture.core import MixtureCore
 from softcount.models.mixture.items import Items
 from softcount.models.mixture.labels import UNKNOWN, read_labels
-from softcount.models.mixture.scoring import ScoresLabelled
+from softcount.models.mixture.scoring import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.models.mixture.word_core import WordCore
 from softcount.models.mixture.words import WordMixture
 from softcount.models.settings import check_number, check_whole
@@ -116,6 +117,7 @@ class NaiveBayes(ScoresLabelled, WordMixture):
         self._check_settings()
         x = self.observe(X, first=True)
         labels = read_labels(y, len(x))
+        warn_of_unlabelled_fold()
         weights = self._weights(sample_weight, x)
         weights = np.ones(len(x)) if weights is None else weights
         weights = weights * np.where(labels.known, 1.0, self._lambda())
@@ -189,8 +191,8 @@ class NaiveBayes(ScoresLabelled, WordMixture):
             return
         found = self._class_shares(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
         counts = labels_by_class(self._labels)
-        if not has_collapsed(found, int(free.sum()), counts):
-            return
+        if not has_collapsed(found, int(free.sum()), counts) or is_later_fold():
+            return  # of a search's many fits one warns, and the last, to all data
         labelled, largest = counts / counts.sum(), int(found.argmax())
         name = self.classes_.tolist()[largest]
         warnings.warn(

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from softcount.errors import DataError
-from softcount.models.folded import is_later_fold
+from softcount.models.folded import held_out, is_later_fold
 from softcount.models.mixture.labels import labels_and_gaps
 from softcount.types import Array
 
@@ -26,8 +26,34 @@ LEFT_OUT = (
 )
 
 
+COUNTED_WRONG = (
+    "this fold is scored on items without a label, which count as errors. Take "
+    "cv=softcount.SemiSupervisedKFold(), which tests on labelled items only, or "
+    "scoring=softcount.labelled_scorer(…)"
+)
+
+
+LEAVES_OUT = ("LabelledScorer", "_PassthroughScorer")
+"""Scorers that leave items without a label out: ours, and that which asks the model's `score`."""
+
+
 class UnlabelledWarning(UserWarning):
     """Items without a label were given to be scored: they are left out."""
+
+
+def warn_of_unlabelled_fold() -> None:
+    """Warn, once a search, if scikit-learn will take items without a label for errors.
+
+    Scores of its own look at predictions only, so this must be said while a fold is learned.
+    """
+    fold = None if is_later_fold() else held_out()
+    if fold is None:
+        return
+    several = getattr(fold[1], "_scorers", None) or {"": fold[1]}
+    if all(type(one).__name__ in LEAVES_OUT for one in several.values()):
+        return
+    if labels_and_gaps(fold[0])[1].any():
+        warnings.warn(COUNTED_WRONG, UnlabelledWarning, stacklevel=4)
 
 
 def split_off(y: Any) -> tuple[Array, Array | None]:
