@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import linecache
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,19 +37,82 @@ def hits(path: Path) -> int:
     return sum(function.stats.cache_hits.values())
 
 
-def test_code_is_kept_until_any_kernel_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_is_kept_while_nothing_it_is_made_from_changes(tmp_path: Path) -> None:
     path = tmp_path / "kept_code.py"
     path.write_text(SOURCE)
     assert [hits(path), hits(path)] == [0, 1]
-    monkeypatch.setattr(jit, "_sources", lambda: (("another.py", 1, 2),))
-    assert [hits(path), hits(path)] == [0, 1]
+    path.write_text("# a remark\n" + SOURCE + "\n\ndef another():\n    return 1\n")
+    assert hits(path) == 1
 
 
-def test_sources_are_those_of_all_kernels() -> None:
-    names = {name for name, _, _ in jit._sources()}
-    assert {"jit.py", "products.py", "rows.py"} <= names
+CALLS = """
+from softcount.kernels.jit import njit, part
+from softcount.kernels.lanes import WIDTH
+from typing import Any, NamedTuple
+
+FACTOR = 3
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+@njit
+def doubled(x):
+    return inner(x) + FACTOR - 3
+
+@part
+def inner(x):
+    return 2 * x
+
+@njit
+def aside(x):
+    return x
+
+@njit
+def summed(pair: Pair):
+    return pair.left
+"""
+
+
+def prints(path: Path, text: str) -> dict[str, str]:
+    path.write_text(text)
+    linecache.checkcache()
+    module = imported(path)
+    return {name: jit.fingerprint(getattr(module, name)) for name in ("doubled", "aside", "summed")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stale"),
+    [
+        ("return 2 * x", "return x * 2", {"doubled"}),
+        ("FACTOR = 3", "FACTOR = 4", {"doubled"}),
+        ("    return x\n", "    return +x\n", {"aside"}),
+        ("    right: Any", "    wrong: Any", {"summed"}),
+        ("import WIDTH", "import WIDTH as W", set()),
+    ],
+)
+def test_a_change_throws_away_what_depends_on_it_and_nothing_else(
+    old: str, new: str, stale: set[str], tmp_path: Path
+) -> None:
+    before = prints(tmp_path / "before.py", CALLS)
+    after = prints(tmp_path / "after.py", CALLS.replace(old, new))
+    assert {name for name in before if before[name] != after[name]} == stale
+
+
+def test_what_writes_llvm_is_a_part_of_what_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from softcount.kernels import packs
+
+    before = jit.fingerprint(packs.gone_through)
+    usual = Path.read_text
+
+    def changed(self: Path, *args: Any, **settings: Any) -> str:
+        return usual(self, *args, **settings) + ("# x" if self.name == "lanes.py" else "")
+
+    jit._module_texts.cache_clear()
+    monkeypatch.setattr(Path, "read_text", changed)
+    after = jit.fingerprint(packs.gone_through)
+    jit._module_texts.cache_clear()
+    assert before != after
 
 
 NAMED = """

@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
 from softcount.kernels import forks
 
 F = TypeVar("F", bound=Callable[..., Any])
+PACKAGE = "softcount."
 
 # a child that is forked while another thread compiles would wait for it at its own first kernel
 forks.hold_across(global_compiler_lock)
@@ -43,9 +48,15 @@ class _Kept(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file = _Sealed(
-            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-        )
+        self._function = function
+        del self._cache_file  # made when it is first asked for: see below
+
+    @cached_property
+    def _cache_file(self) -> _Sealed:  # type: ignore[override]
+        """Named by all that the code is made from, which is not all there before the first call:
+        a kernel may call others that come after it."""
+        stamp = fingerprint(self._function)
+        return _Sealed(self._cache_path, f"{self._function.__qualname__}-{stamp}", stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -105,7 +116,7 @@ class _Sealed(IndexDataCacheFile):
             file.write(data)
 
     def _seal(self, data: bytes) -> bytes:
-        made_by = repr((self._version, self._source_stamp, _sources())).encode()
+        made_by = repr((self._version, self._source_stamp)).encode()
         digest = hashlib.blake2b(made_by, digest_size=SEAL)
         digest.update(data)
         return digest.digest()
@@ -115,16 +126,99 @@ SEAL = 16
 """Bytes of a digest."""
 
 
-@cache
-def _sources() -> tuple[tuple[str, int, int], ...]:
-    """All files of kernels as they are now.
+def fingerprint(function: Callable[..., Any]) -> str:
+    """A digest of all that a kernel's machine code is made from.
 
-    numba takes machine code for fresh as long as the function's own file is as it was, even if
-    others that the function calls have changed.
+    numba takes code for fresh as long as the function's own file is as it was, even if others that
+    the function calls have changed, and for stale when a comment has. Here it is the function's own
+    code, that of all kernels it calls, the constants it sees, the fields of tuples it is given, and
+    for code that is written in LLVM's own words the files that write it. So a change of one kernel
+    throws away the code of those that call it, and of no others; and kernels may move from file to
+    file.
     """
-    here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.parent.glob("families/*.py")])
-    return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    digest = hashlib.blake2b(str(sys.implementation.cache_tag).encode(), digest_size=16)
+    for part in sorted(_parts(_python_of(function))):
+        digest.update(part.encode())
+    return digest.hexdigest()
+
+
+def _parts(function: Any) -> set[str]:
+    """The texts that a kernel is made from."""
+    found: set[str] = set()
+    waiting, seen = [function], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, FunctionType):
+            found.add(f"{one.__qualname__} {one.__defaults__} {_text(one.__code__)}")
+            waiting.extend(_python_of(value) for value in _seen_by(one))
+        elif isinstance(one, type):
+            found.add(f"{one.__qualname__} {getattr(one, '_fields', '')}")
+        elif hasattr(one, "_defn"):  # an intrinsic: what writes LLVM may use all of its module
+            found.update(_module_texts(one._defn.__module__))
+        elif isinstance(one, np.ndarray):  # frozen into the code
+            found.add(repr((one.dtype, one.shape, one.tobytes())))
+        elif isinstance(one, bool | int | float | complex | str | bytes | tuple | np.generic):
+            found.add(repr(one))
+    return found
+
+
+def _python_of(value: Any) -> Any:
+    """The function that a dispatcher was made from; anything else as it is."""
+    return getattr(value, "py_func", value)
+
+
+def _seen_by(function: FunctionType) -> Iterator[Any]:
+    """What a function's names stand for, outside of it: globals, what it closes over, and what it
+    takes of modules; and the types it is said to be given."""
+    names, codes = set[str](), [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes.extend(const for const in code.co_consts if isinstance(const, CodeType))
+    said = " ".join(map(str, function.__annotations__.values()))
+    names.update(re.findall(r"\w+", said))
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not filled yet
+            yield cell.cell_contents
+    for name in sorted(names):
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            if value.__name__.startswith(PACKAGE):
+                yield from (getattr(value, other, None) for other in sorted(names))
+        elif value is not None:
+            yield value
+
+
+def _text(code: CodeType) -> str:
+    """What a function does, without remarks and numbers of lines; Python's own words for it are
+    there at once, while to find its text in a file takes milliseconds."""
+    consts = [_text(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
+    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, consts))
+
+
+def _constant(value: Any) -> str:
+    """The same in every process: sets of strings come in any order."""
+    return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
+
+
+@cache
+def _module_texts(name: str) -> frozenset[str]:
+    """The texts of a module, and of others of this package that write LLVM and lend it names."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return frozenset()
+    found = {Path(file).read_text(encoding="utf-8")}
+    for value in vars(module).values():
+        other = getattr(value, "__module__", None) or ""
+        if other != name and other.startswith(PACKAGE):
+            texts = _module_texts(other)
+            if any("builder" in text for text in texts):  # as LLVM's writers call it
+                found |= texts
+    return frozenset(found)
 
 
 def inline(function: F) -> F:
