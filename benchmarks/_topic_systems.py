@@ -20,7 +20,7 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 
 import softcount as sc
 from softcount import LDA, PLSA
-from softcount.models.topics.collapsed import CollapsedTopics
+from softcount.topics.gibbs import CollapsedTopics
 
 Table = NDArray[np.float64]
 Point = tuple[float, Table]

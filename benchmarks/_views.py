@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 
-from softcount.weak.named_views import body, subject
+from softcount.labels.cotraining import body, subject
 
 CONTEXT = ("X01_", "X11_", "X3_")
 NOISE = "?"

@@ -20,8 +20,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 import softcount as sc
-from softcount.adapt.comparison import CEILING, Comparison, Result
-from softcount.adapt.methods import WITH_TARGET_LABELS, usual_methods
+from softcount.adapt.comparison import (
+    CEILING,
+    WITH_TARGET_LABELS,
+    Comparison,
+    Result,
+    usual_methods,
+)
 
 SHARE, DRAWS, SEEDS = 0.05, 5, 3
 PUBLISHED = {

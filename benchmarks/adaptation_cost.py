@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from softcount.adapt.base import usual_classifier
-from softcount.adapt.methods import WITH_TARGET_LABELS, WITHOUT_TARGET_LABELS
+from softcount.adapt.comparison import WITH_TARGET_LABELS, WITHOUT_TARGET_LABELS
 
 SOURCE, TARGET, SHOWN = "books", "kitchen", 50
 HIDDEN, STEPS, BATCH, DIMENSIONS = 50, 10, 64, 100

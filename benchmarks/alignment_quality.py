@@ -25,7 +25,7 @@ from _tables import show
 
 import softcount as sc
 from softcount.corpus.links import Links
-from softcount.evaluate import align_scores
+from softcount.metrics import align_scores
 
 ONE = sc.Local(threads=1)
 SIZES = (10_000, 100_000)

@@ -32,8 +32,8 @@ import softcount as sc
 from softcount.corpus.binarising import right_binarised
 from softcount.corpus.treebank import read_trees, without_punctuation, without_traces
 from softcount.corpus.trees import Tree, crossing, from_spans
-from softcount.evaluate import bracket_scores
-from softcount.evaluate.branching import balanced, left_branching, random_tree, right_branching
+from softcount.grammar.metrics import balanced, left_branching, random_tree, right_branching
+from softcount.metrics import bracket_scores
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 LONGEST = 10

@@ -33,15 +33,16 @@ from _corpora import lines
 
 from softcount.corpus.treebank import Trees, read_trees, without_functions, without_traces
 from softcount.families import Categorical
-from softcount.models.grammar import passes, rule_passes
-from softcount.models.grammar.binarised import Binarised
-from softcount.models.grammar.core import PCFGCore
-from softcount.models.grammar.dense import Shape
-from softcount.models.grammar.rules import Rules, from_trees
-from softcount.models.grammar.shards import Limits, Shard
-from softcount.models.sequences.emissions import Words
-from softcount.models.sequences.shards import Shard as Text
-from softcount.models.sequences.shards import StateSets
+from softcount.grammar import inside_outside as passes
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.binarised import Binarised
+from softcount.grammar.core import PCFGCore
+from softcount.grammar.data import Limits, Shard
+from softcount.grammar.inside_outside import Shape
+from softcount.grammar.rules import Rules, from_trees
+from softcount.hmm.core import Words
+from softcount.hmm.data import Shard as Text
+from softcount.hmm.data import StateSets
 from softcount.types import How, Stats
 
 N_WORDS, LENGTH = 1000, 20
@@ -169,8 +170,8 @@ def growth() -> dict[str, float]:
     this = core(k, "float64").passing(data.params, data.shard, 1)
     ways = {
         "log-likelihoods": lambda: passes.posteriors(data.shard, this, counting=False),
-        "best trees": lambda: passes.trees(data.shard, this, best=True),
-        "drawn trees": lambda: passes.trees(data.shard, this, best=False),
+        "best trees": lambda: passes.trace_trees(data.shard, this, best=True),
+        "drawn trees": lambda: passes.trace_trees(data.shard, this, best=False),
     }
     found = in_turns({name: (128, work) for name, work in ways.items()}, 3)
     return figures | {f"K=20, 20 words, {name}, ms a sentence": ms for name, ms in found.items()}
@@ -186,7 +187,7 @@ class Treebank:
         )
         rows = self.own.rows(word for one in sentences for word in one)
         self.words = self.own.words(chances, rows)
-        self.text = rule_passes.text(np.array([len(one) for one in sentences]))
+        self.text = rule_passes.rule_text(np.array([len(one) for one in sentences]))
 
     def expected(self) -> Any:
         weights = np.ones(len(self.sentences))

@@ -36,7 +36,7 @@ from _tables import show
 import softcount as sc
 from softcount.corpus.conllu import read_conllu
 from softcount.corpus.tagged import Tagged, tagged
-from softcount.evaluate import induction_scores, tag_scores
+from softcount.metrics import induction_scores, tag_scores
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 SPARSE = {"transitions": 0.1, "emissions": 0.01}

@@ -35,7 +35,7 @@ from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.semi_supervised import LabelPropagation as Theirs
 
 import softcount as sc
-from softcount.weak.tfidf import default_vectorizer
+from softcount.labels.propagation import default_vectorizer
 
 NUMBERS, EMPTY, UNKNOWN = (100, 300, 1000), (0, 1, 5, 38), -1
 SMALL = 5000

@@ -21,10 +21,10 @@ from _corpora import FOLDER
 
 from softcount.corpus.treebank import read_trees, without_functions, without_traces
 from softcount.corpus.trees import Tree
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.binarised import Binarised
-from softcount.models.grammar.pruning import lost
-from softcount.models.grammar.rules import from_trees
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.binarised import Binarised
+from softcount.grammar.core import lost
+from softcount.grammar.rules import from_trees
 
 THRESHOLDS = (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 MOST = 40
@@ -56,7 +56,7 @@ def measured(times: int, most: int | None) -> list[dict[str, float]]:
     sentences = [words for t in trees[cut:] if len(words := t.words()) <= MOST][:most]
     own = Binarised(rules)
     words = own.words(rules.chances, own.rows(word for s in sentences for word in s))
-    text = rule_passes.text(np.array([len(s) for s in sentences]))
+    text = rule_passes.rule_text(np.array([len(s) for s in sentences]))
     grammar, best = (own.grammar(rules.chances, own.root, best=best) for best in (False, True))
     ones, numbers = np.ones(len(sentences)), np.arange(len(sentences))
     rows = []

@@ -2,7 +2,7 @@
 
 Mean average precision on MED (30 queries, 1,033 documents) and CRAN (225, 1,400). All read the same
 counts: English stop words and words of a single document left out, titles before abstracts; tf-idf,
-also inside LSI, is `softcount.models.topics.retrieval.Weighing`. Topic models are means over
+also inside LSI, is `softcount.topics.retrieval.Weighing`. Topic models are means over
 several seeds. Topic vectors are p(topic | document), folded in ("folded"), or go by way of words
 ("by words"). "K=32+64+128" compares with the three models' vectors laid end to end, which averages
 their cosines. A "+ 0.3" gives so much weight to the words.
@@ -34,8 +34,8 @@ from sklearn.preprocessing import normalize
 
 import softcount as sc
 from softcount.corpus.bags import Bags
-from softcount.evaluate import average_precision
-from softcount.models.topics.retrieval import Index, Weighing
+from softcount.metrics import average_precision
+from softcount.topics.retrieval import Index, Weighing
 
 TOPICS, DIMENSIONS, SEEDS = (32, 64, 128), (32, 64, 128, 256), range(3)
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)

@@ -19,8 +19,8 @@ from _figures import report
 from hmmlearn.hmm import CategoricalHMM
 
 import softcount as sc
-from softcount.models.story.core import StoryCore
-from softcount.models.story.corpus import StoryCorpus
+from softcount.stories.core import StoryCore
+from softcount.stories.data import StoryCorpus
 from softcount.types import How, Params, Stats
 
 K, V, N_SENTENCES, MEAN_LENGTH = 45, 10_000, 4_100, 24.4

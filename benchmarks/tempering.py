@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.learners.steps import Step, Tables, Work, look
-from softcount.models.topics.held_out import hold_out
+from softcount.topics.data import hold_out
 
 TOPICS, SHARE, STEPS = (32, 64, 128), 0.1, 50
 LEARNERS = ("EM", "tempered")

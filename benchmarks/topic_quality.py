@@ -1,6 +1,6 @@
 """How good topics are: softcount beside scikit-learn, tomotopy and gensim, as a table.
 
-Held-out perplexity (`softcount.evaluate.completion`: half of each unseen document is foreseen from
+Held-out perplexity (`softcount.metrics.completion`: half of each unseen document is foreseen from
 the other half), NPMI of the ten top words over the training documents, the share of different words
 among the 25 top ones, and CPU seconds on one thread. Corpora: 20 Newsgroups by date (headers,
 footers, quotes and stop words removed); a fifth of ap_blei, kos_uci, MED and CRAN held out. Means
@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 from threadpoolctl import threadpool_limits
 
-from softcount.evaluate import completion, diversity, npmi
+from softcount.metrics import completion, diversity, npmi
 
 HEAD = ("corpus", "K", "system", "CPU s", "perplexity", "lowest–highest", "NPMI", "diversity")
 

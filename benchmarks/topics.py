@@ -4,7 +4,7 @@
 
     an iteration  EM of PLSA beside NMF by multiplicative updates (Kullback–Leibler)
     a sweep       of our collapsed sampler beside tomotopy's, same priors, after as many sweeps
-    curves        held-out perplexity (`softcount.evaluate.completion`) against seconds, one seed;
+    curves        held-out perplexity (`softcount.metrics.completion`) against seconds, one seed;
                   the best point of each, and how long softcount's LDA takes to be as good (no
                   figure where it never is)
     bytes         a token, of the documents in memory and of the sampler
@@ -45,8 +45,8 @@ from threadpoolctl import threadpool_limits
 import softcount as sc
 from softcount import PLSA
 from softcount.corpus.bags import Bags
-from softcount.evaluate import completion_perplexity
-from softcount.models.topics.collapsed import CollapsedTopics
+from softcount.metrics import completion_perplexity
+from softcount.topics.gibbs import CollapsedTopics
 
 ROUNDS = 3
 FEW, MANY = 3, 13

@@ -45,12 +45,10 @@ from softcount.corpus.treebank import (
     without_traces,
 )
 from softcount.corpus.trees import Tree, folded
-from softcount.evaluate.brackets import bracket_scores
-from softcount.evaluate.branching import right_branching
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.binarised import Binarised
-from softcount.models.grammar.rules import from_trees
-from softcount.models.grammar.unknown import KNOWN, UnknownWords
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.binarised import KNOWN, Binarised, UnknownWords
+from softcount.grammar.metrics import bracket_scores, right_branching
+from softcount.grammar.rules import from_trees
 
 FILE = "wsj_sample/wsj_sample.mrg.gz"
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -131,7 +129,7 @@ def parsed(seen: Sequence[Tree], sentences: Sequence[list[str]], known: float | 
         if known is not None:
             rows, more = unknown.placed(own, rules.chances, tokens, known)
         words = own.words(rules.chances, rows, more)
-        text = rule_passes.text(np.array([len(sentence) for sentence in some]))
+        text = rule_passes.rule_text(np.array([len(sentence) for sentence in some]))
         found = rule_passes.derived(grammar, words, text, np.arange(len(some)))
         codes = np.split(found.codes, found.borders[1:-1])
         return [own.tree(*pair, words) for pair in zip(codes, some, strict=True)], found.logs

@@ -31,7 +31,7 @@ def save(path: Path, version: int) -> None:
 
 def answer(path: Path, version: int) -> None:
     """What align writes: links, by and by."""
-    from softcount.cli.align_answers import opened
+    from softcount.align.command import opened
 
     with opened(path) as file:
         for n in range(2_000):

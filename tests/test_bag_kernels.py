@@ -13,8 +13,9 @@ from scipy import sparse
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from softcount.kernels import bags, posterior
+from softcount.kernels import posterior
 from softcount.kernels.pool import over_rows
+from softcount.mixture import kernels as bags
 
 Array = np.ndarray
 

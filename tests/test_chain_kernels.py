@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.kernels import jump_sums
+from softcount.align.hmm import LANES, grouped
+from softcount.align.kernels import positions as jump_sums
+from softcount.align.kernels.chain import SIDE, best_of, blend, meet_shifted
 from softcount.kernels.jit import njit
-from softcount.kernels.lane_products import SIDE, best_of, blend, meet_shifted
-from softcount.models.alignment.hmm import LANES, grouped
 from softcount.types import How
 from tests.models.alignment.cases import (
     Case,

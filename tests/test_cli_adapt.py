@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcount.cli.adapt_methods import CLASSES, NEEDS, USUAL_WITHOUT_LABELS, Method
+from softcount.adapt.command import CLASSES, NEEDS, USUAL_WITHOUT_LABELS, Method
 from tests.adapted import (
     SHARED,
     WORDS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from softcount.cli.adapt_methods import CLASSES, NEEDS, USUAL_WITHOUT_LABELS
+from softcount.adapt.command import CLASSES, NEEDS, USUAL_WITHOUT_LABELS
 from tests.adapted import (
     cells,
     reviews,
@@ -119,7 +119,7 @@ def test_methods_that_cannot_do_are_named(
     books: Path, few: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from softcount.adapt.denoising import DenoisingProjection
-    from softcount.adapt.easyadapt import EasyAdapt
+    from softcount.adapt.supervised import EasyAdapt
     from softcount.errors import DataError
 
     def learn(self: object, task: object) -> None:

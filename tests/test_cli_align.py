@@ -13,8 +13,8 @@ import pytest
 import typer
 
 import softcount as sc
+from softcount.align import IBM1, IBM2, Aligner, Diagonal, HMMAligner
 from softcount.cli.pairs import PairFiles
-from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, HMMAligner
 from tests.aligned import FLIPPED, PAIRS, TINY, assert_close, expected, probabilities, write_pairs
 from tests.commands import done, lines, refused, run
 

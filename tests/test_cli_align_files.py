@@ -13,14 +13,14 @@ import pytest
 
 import softcount as sc
 from softcount import store
-from softcount.cli import align_learning
+from softcount.align import IBM1, IBM2, Aligner
+from softcount.align import command as align_learning
+from softcount.align.phrases import phrase_table
 from softcount.cli.lines import arriving
 from softcount.cli.pairs import PairFiles
 from softcount.corpus.links import read_links
 from softcount.errors import StoreError
-from softcount.evaluate import align_scores
-from softcount.models.alignment import IBM1, IBM2, Aligner
-from softcount.models.alignment.phrases import phrase_table
+from softcount.metrics import align_scores
 from tests.aligned import FLIPPED, PAIRS, TINY, assert_close, expected, probabilities, write_pairs
 from tests.commands import done, lines, refused, run
 

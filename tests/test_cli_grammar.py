@@ -11,11 +11,11 @@ import pytest
 
 import softcount as sc
 from softcount import PCFG
-from softcount.cli.grammar_learning import Known, Lessons, n_preterminals
 from softcount.corpus.sequences import sequences
 from softcount.corpus.treebank import read_trees, trees, without_functions, without_traces
 from softcount.errors import DataError
-from softcount.evaluate.brackets import bracket_scores
+from softcount.grammar.command import Known, Lessons, n_preterminals
+from softcount.grammar.metrics import bracket_scores
 from tests.commands import ODD_LINES, done, file_of, lines, n_lines, refused, run
 from tests.grammars import BANK, RULES, SENTENCES, TEXT, TREES
 
@@ -219,7 +219,7 @@ def test_gold_trees_beside_branching(text: Path, rules: Path, bank: Path) -> Non
 
 
 def test_baselines_know_nothing_of_punctuation() -> None:
-    from softcount.cli.grammar_answers import beside_branching
+    from softcount.grammar.command import beside_branching
 
     gold = trees(["(S (A a) (, ,) (X (B b) (C c)) (. .))"])
     told = beside_branching([None], gold)

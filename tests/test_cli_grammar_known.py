@@ -10,7 +10,7 @@ import pytest
 from softcount import PCFG
 from softcount.corpus.treebank import read_trees, without_functions, without_traces
 from softcount.corpus.trees import tree
-from softcount.evaluate.brackets import bracket_scores
+from softcount.grammar.metrics import bracket_scores
 from tests.commands import done, lines, refused
 from tests.grammars import BANK, RULES, SENTENCES, TREES
 
@@ -141,7 +141,7 @@ def test_trees_that_are_taken_for_sentences(files: Path) -> None:
 def test_no_more_than_some_symbols_are_told_of(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("softcount.cli.grammar.MOST_SYMBOLS", 3)
+    monkeypatch.setattr("softcount.grammar.command.MOST_SYMBOLS", 3)
     args = ("grammar", "--treebank", files / "bank.mrg", "-o", files / "kept")
     told = done(*args).stderr.splitlines()
     assert "# 3 of 9 symbols; --summary has all" in told

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softcount.cli.labelling_answers import finish, print_labelling
-from softcount.cli.records import Records, read_records
-from softcount.show import labelling_text
-from softcount.weak.history import History
+from softcount.labels import text_view as labelling_text
+from softcount.labels.command import Records, finish, print_labelling, read_records
+from softcount.labels.history import History
 from tests.commands import file_of
 from tests.test_show_labelling import Parts, shown
 

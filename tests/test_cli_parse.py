@@ -15,8 +15,8 @@ import pytest
 from softcount import PCFG, store
 from softcount.corpus.treebank import read_trees, without_functions, without_traces
 from softcount.corpus.trees import tree
-from softcount.evaluate.brackets import bracket_scores
-from softcount.models.sequences import HMM
+from softcount.grammar.metrics import bracket_scores
+from softcount.hmm import HMM
 from tests.commands import ODD_LINES, done, lines, n_lines, refused, run
 from tests.damage import array, meta, settings, without
 from tests.grammars import BANK, RULES, SENTENCES, TEXT
@@ -89,7 +89,7 @@ def test_words_in_lower_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_batches_change_nothing(kept: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     whole = done("parse", kept, stdin="\n".join(MORE))
-    monkeypatch.setattr("softcount.cli.parse.BATCH", size)
+    monkeypatch.setattr("softcount.grammar.command.BATCH", size)
     monkeypatch.setattr("softcount.corpus.lines.PIECE", 32)
     found = done("parse", kept, stdin="\n".join(MORE))
     assert found.stdout == whole.stdout

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.cli.records import COLUMNS, Records, column_names, print_records, read_records
 from softcount.errors import DataError
+from softcount.labels.command import COLUMNS, Records, column_names, print_records, read_records
 from tests.commands import n_lines
 
 

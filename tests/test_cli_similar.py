@@ -131,7 +131,7 @@ class Terminal(io.StringIO):
 
 
 def test_long_documents_fit_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from softcount.cli import similar
+    from softcount.topics import command as similar
 
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)

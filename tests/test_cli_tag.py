@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import softcount as sc
-from softcount.cli.tag_learning import Lessons, learn
-from softcount.cli.tag_text import read_tags, read_text
 from softcount.errors import ImpossibleItem
-from softcount.models.sequences import HMM
+from softcount.hmm import HMM
+from softcount.hmm.command import Lessons, learn, read_tags, read_text
 from tests.commands import ODD_LINES, done, file_of, lines, n_lines, refused, run
 from tests.tagging import DICTIONARY, KNOWN, KNOWN_PAIRS, SENTENCES, TEXT, WORDS, conllu, joined
 

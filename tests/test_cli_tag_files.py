@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 import softcount as sc
-from softcount.cli.tag_options import Form
-from softcount.cli.tag_text import shape, stream
-from softcount.evaluate import induction_scores, tag_scores
-from softcount.models.sequences import HMM
+from softcount.hmm import HMM
+from softcount.hmm.command import Form, shape, stream
+from softcount.metrics import induction_scores, tag_scores
 from tests.commands import done, file_of, lines, refused, run
 from tests.tagging import DICTIONARY, KNOWN_PAIRS, ROW, SENTENCES, TEXT, WORDS, conllu
 

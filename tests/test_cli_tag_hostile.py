@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from softcount.cli.tag_text import read_text, stream
 from softcount.errors import DataError
-from softcount.models.sequences import HMM
+from softcount.hmm import HMM
+from softcount.hmm.command import read_text, stream
 from tests.commands import done, file_of, lines, refused, run
 from tests.tagging import KNOWN_PAIRS, ROW, SENTENCES, TEXT, conllu
 

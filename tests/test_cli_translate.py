@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import softcount as sc
-from softcount.models.alignment import Aligner
-from softcount.models.language import LanguageModel
-from softcount.models.translate import Translator
+from softcount.align import Aligner
+from softcount.translate import Translator
+from softcount.translate.language_model import LanguageModel
 from tests.commands import done, lines, refused, run
 
 GERMAN = ["das haus", "das buch", "ein buch", "das haus ist alt", "ein buch ist alt", "alt"]

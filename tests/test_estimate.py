@@ -245,7 +245,7 @@ def test_figures_can_be_read() -> None:
 
 # a start for many words
 def test_a_start_by_kmeans_looks_at_words_that_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    from softcount.models.mixture import starts
+    from softcount.mixture import starts
 
     # two kinds of documents, told apart by four words; every document has words of its own, too
     rng = np.random.default_rng(0)

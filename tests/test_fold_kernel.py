@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import special
 
 from softcount.corpus.bags import Bags
-from softcount.kernels.fold import digamma
 from softcount.kernels.jit import njit
-from softcount.models.topics.core import fold_in
-from softcount.models.topics.rows import RowPrior
+from softcount.topics.core import fold_in
+from softcount.topics.data import RowPrior
+from softcount.topics.kernels import digamma
 
 Array = np.ndarray
 

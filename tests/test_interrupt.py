@@ -143,7 +143,7 @@ def test_other_threads_fit_as_ever():
 
 
 def test_a_warm_up_that_is_stopped_leaves_a_model(monkeypatch: pytest.MonkeyPatch):
-    from softcount.models.alignment import both
+    from softcount.align import bidirectional as both
 
     usual = both.fit
 
@@ -163,7 +163,7 @@ def test_a_warm_up_that_is_stopped_leaves_a_model(monkeypatch: pytest.MonkeyPatc
 def test_chains_of_links_that_are_stopped_keep_what_was_drawn(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ):
-    from softcount.models.alignment import collapsed
+    from softcount.align import gibbs as collapsed
 
     usual = collapsed.CollapsedAligner.sweep
     ready = threading.Event()
@@ -219,7 +219,7 @@ LABELS = [0, -1, -1, 1, -1, -1]
 
 
 def test_rounds_of_teaching_end(monkeypatch: pytest.MonkeyPatch):
-    from softcount.weak.history import History
+    from softcount.labels.history import History
 
     usual = History.record
 
@@ -301,7 +301,7 @@ def test_errors_beside_come_through():
 
 def test_grammars_give_up_between_sentences():
     """Sentences are gone through a few at a time, and then somebody looks whether to go on."""
-    from softcount.models.grammar import passes
+    from softcount.grammar import inside_outside as passes
 
     def work() -> None:
         for first, _ in passes.batches(0, 100):

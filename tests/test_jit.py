@@ -100,7 +100,7 @@ def test_a_change_throws_away_what_depends_on_it_and_nothing_else(
 
 
 def test_what_writes_llvm_is_a_part_of_what_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from softcount.kernels import packs
+    from softcount.hmm.kernels import packs
 
     before = jit.fingerprint(packs.gone_through)
     usual = Path.read_text

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.kernels import listed, listed_paths
+from softcount.hmm.kernels import lists as listed
+from softcount.hmm.kernels import lists as listed_paths
+from softcount.hmm.kernels.lists import add_weighed, largest_to, sum_beside, sum_to
+from softcount.hmm.kernels.packs import Tally
 from softcount.kernels.jit import njit
-from softcount.kernels.packs import Tally
-from softcount.kernels.weighed_rows import add_weighed, largest_to, sum_beside, sum_to
 
 
 class Text(NamedTuple):

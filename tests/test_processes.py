@@ -196,7 +196,7 @@ def test_a_child_compiles_although_another_thread_did(held: Callable[..., None])
 
 @needs_fork
 def test_a_child_traces_a_story_although_another_thread_did(held: Callable[..., None]) -> None:
-    from softcount.models.story import trail
+    from softcount.stories import tracing as trail
 
     held(trail._LOCK)
     assert list(in_fork(lambda: answers(["StoryModel"]))) == ["StoryModel"]

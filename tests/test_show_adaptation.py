@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 from sklearn.naive_bayes import MultinomialNB
 
-from softcount.adapt.baselines import Merge, SourceOnly
+from softcount.adapt import text_view as adaptation_text
+from softcount.adapt.base import Explanation, MovedWord
 from softcount.adapt.comparison import CEILING, Comparison, Result
-from softcount.adapt.explanation import Explanation, MovedWord
-from softcount.show import adaptation_text
-from softcount.show.adaptation import (
+from softcount.adapt.report import (
     Adaptation,
     Judgement,
     adaptation_report,
@@ -28,6 +27,7 @@ from softcount.show.adaptation import (
     labelled_by,
     page,
 )
+from softcount.adapt.supervised import Merge, SourceOnly
 from tests.test_show_labelling import NASTY, Parts
 
 DOMAINS = ("books", "dvd", "electronics", "kitchen")

@@ -15,20 +15,21 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from softcount import samples
-from softcount.corpus.bitext import bitext
-from softcount.corpus.links import Links
-from softcount.errors import DataError
-from softcount.models.alignment import IBM1, Aligner
-from softcount.show.alignment import alignment_report
-from softcount.show.alignment_choice import doubt, look
-from softcount.show.alignment_matrix import LONGEST
-from softcount.show.alignment_words import (
+from softcount.align import IBM1, Aligner
+from softcount.align.report import (
     ENOUGH,
+    LONGEST,
+    alignment_report,
     certain_entries,
+    doubt,
+    look,
     occurrences,
     uncertain_words,
     unlinked_words,
 )
+from softcount.corpus.bitext import bitext
+from softcount.corpus.links import Links
+from softcount.errors import DataError
 
 NASTY = '</table><script>alert("x")</script><img/src=x/onerror=alert(1)>&"\']]>'
 PAIRS = samples.pairs()
@@ -106,7 +107,7 @@ def both() -> Aligner:
 
 # which pairs
 def test_a_large_text_is_looked_at_in_part(one_way: IBM1, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.show.alignment_choice.MOST_PAIRS", 7)
+    monkeypatch.setattr("softcount.align.report.MOST_PAIRS", 7)
     text = bitext(PAIRS)
     looked = look(one_way, text, needed=[3, 4])
     assert {3, 4} <= set(looked.numbers.tolist())
@@ -115,7 +116,7 @@ def test_a_large_text_is_looked_at_in_part(one_way: IBM1, monkeypatch: pytest.Mo
     for k, number in enumerate(looked.numbers.tolist()):
         assert looked.words(k) == tuple(map(tuple, PAIRS[number]))
         assert looked.links_of(k) == one_way.align([PAIRS[number]])[0]
-    monkeypatch.setattr("softcount.show.alignment_choice.MOST_LINKS", 60)
+    monkeypatch.setattr("softcount.align.report.MOST_LINKS", 60)
     assert 1 <= len(look(one_way, text).numbers) <= 4
 
 
@@ -123,7 +124,7 @@ def test_the_page_says_that_it_looks_at_a_part(
     one_way: IBM1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "evenly spread" not in alignment_report(one_way, n=0)
-    monkeypatch.setattr("softcount.show.alignment_choice.MOST_PAIRS", 10)
+    monkeypatch.setattr("softcount.align.report.MOST_PAIRS", 10)
     assert re.search(r"\d+ links in 10 pairs, evenly spread", alignment_report(one_way, n=0))
 
 

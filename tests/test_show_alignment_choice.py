@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from softcount.show.alignment_choice import choose, doubt
+from softcount.align.report import choose, doubt
 
 probabilities = st.floats(0, 1, width=32)
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from softcount.align.report import alignment_view
 from softcount.errors import DataError
-from softcount.show.alignment import alignment_view
 
 SHADES = {0.0: " ", 0.04: " ", 0.06: "░", 0.31: "▒", 0.61: "▓", 0.95: "█"}
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from scipy import sparse
 
 import softcount as sc
-from softcount.show import documents
+from softcount.mixture import report as documents
 from softcount.show.groups import (
     EXAMPLES,
     Group,

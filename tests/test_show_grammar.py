@@ -12,10 +12,9 @@ import softcount as sc
 from softcount import PCFG
 from softcount.corpus.treebank import trees
 from softcount.errors import DataError
-from softcount.models.grammar.rules import Rule, from_counts
+from softcount.grammar.report import grammar_report, grammar_shown, page_of
+from softcount.grammar.rules import Rule, from_counts
 from softcount.show.finding import ended, outcome
-from softcount.show.grammar import grammar_report, page_of
-from softcount.show.grammar_symbols import grammar_shown
 from tests.grammars import RULES, SENTENCES
 
 NASTY = '</table><script>alert("x")</script><img/src=x/onerror=alert(1)>&"\']]>'

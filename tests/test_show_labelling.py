@@ -16,10 +16,18 @@ from rich.console import Console
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.show import labelling_figures, labelling_text
-from softcount.show.labelling import Labelling, card, labelling_report, page
-from softcount.show.labelling_figures import Comparison, Figures, figures
-from softcount.weak.history import History
+from softcount.labels import report as labelling_figures
+from softcount.labels import text_view as labelling_text
+from softcount.labels.history import History
+from softcount.labels.report import (
+    Comparison,
+    Figures,
+    Labelling,
+    card,
+    figures,
+    labelling_report,
+    page,
+)
 
 NASTY = '<script>alert("x")</script> & [bold] \x00\x1b[31m\u202e'
 WORDS = {"pets": "cat dog mouse bird", "cars": "wheel road motor fuel"}

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcount.errors import DataError, LearnerError
-from softcount.models.topics import LDA, PLSA
-from softcount.models.topics.export import pyldavis_inputs
-from softcount.show.over_time import topics_over_time
-from softcount.show.periods import MOST, periods
+from softcount.topics import LDA, PLSA
+from softcount.topics.export import pyldavis_inputs
+from softcount.topics.report import MOST, periods, topics_over_time
 
 
 def test_shares_of_a_period_are_its_words_counted_by_topic() -> None:

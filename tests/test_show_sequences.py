@@ -12,17 +12,20 @@ import pytest
 import softcount as sc
 from softcount.corpus.tagged import tagged
 from softcount.errors import DataError
-from softcount.models.sequences import HMM
-from softcount.show.sequences import chosen, tagging_report
-from softcount.show.sequences_graph import (
+from softcount.hmm import HMM
+from softcount.hmm.report import (
     LEAST,
     MOST_MOVES,
     SIDE,
+    chosen,
     hue,
+    long_run,
+    moves,
+    states_shown,
     strongest,
+    tagging_report,
     transition_graph,
 )
-from softcount.show.sequences_states import long_run, moves, states_shown
 
 NASTY = '</table><script>alert("x")</script><img/src=x/onerror=alert(1)>&"\']]>'
 TAGGED = tagged(["the/D dog/N barks/V", "a/D old/J cat/N sleeps/V", "", "the/D cat/N barks/V"])

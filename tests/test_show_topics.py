@@ -20,12 +20,19 @@ from sklearn.exceptions import NotFittedError
 
 from softcount.errors import DataError
 from softcount.learners import EM
-from softcount.models.topics import LDA
 from softcount.show.snippets import LONGEST, clean, snippet
-from softcount.show.topic_map import HEIGHT, WIDTH, distances, laid_out, placed, scaled
-from softcount.show.topic_words import topic_words
-from softcount.show.topics import topic_report
-from softcount.show.typical import typical
+from softcount.topics import LDA
+from softcount.topics.report import (
+    HEIGHT,
+    WIDTH,
+    distances,
+    laid_out,
+    placed,
+    scaled,
+    topic_report,
+    topic_words,
+    typical,
+)
 
 NASTY = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & "\' ]]>'
 NOTES = ["cup match goal", "goal cup team match", "oil price rise", "price oil market rise"]
@@ -153,7 +160,7 @@ def test_distances_are_roots_of_jensen_shannon_divergences() -> None:
 def test_many_topics_lose_little_by_adding_up_rare_words(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = made(30, 3000).topics_
     exact = distances(topics)
-    monkeypatch.setattr("softcount.show.topic_map.WORK", 0)  # 100 words as they are
+    monkeypatch.setattr("softcount.topics.report.WORK", 0)  # 100 words as they are
     few = distances(topics)
     assert (few <= exact + 1e-3).all()
     pairs = np.triu_indices(30, 1)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from softcount.corpus.trees import Tree, tree
-from softcount.show.tree_svg import ASCENT, DESCENT, svg
-from softcount.show.tree_text import drawn
+from softcount.grammar.report import ASCENT, DESCENT, drawn, svg
 from tests import real
 
 DEEP = 10_000

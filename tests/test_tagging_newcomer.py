@@ -12,9 +12,8 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.models.sequences import HMM
-from softcount.show.sequences_graph import FEW, LEAST_OF_FEW, SIDE, transition_graph
-from softcount.show.sequences_states import moves, states_shown
+from softcount.hmm import HMM
+from softcount.hmm.report import FEW, LEAST_OF_FEW, SIDE, moves, states_shown, transition_graph
 from tests.commands import done, refused
 from tests.tagging import KNOWN, TEXT, WORDS
 

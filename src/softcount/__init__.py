@@ -24,15 +24,28 @@ from softcount._version import __version__
 
 if TYPE_CHECKING:
     from softcount.adapt.adversarial import AdversarialNetwork
-    from softcount.adapt.baselines import Merge, SourceOnly, TargetOnly, Weighted
+    from softcount.adapt.base import domain_folds
     from softcount.adapt.comparison import compare
     from softcount.adapt.denoising import DenoisingProjection
-    from softcount.adapt.easyadapt import EasyAdapt, FeatureCopies
-    from softcount.adapt.folds import domain_folds
-    from softcount.adapt.interpolation import Interpolation
     from softcount.adapt.pivots import PivotProjection
-    from softcount.adapt.prediction import PredictionFeature
-    from softcount.adapt.prior import SourcePrior
+    from softcount.adapt.report import adaptation_report
+    from softcount.adapt.supervised import (
+        EasyAdapt,
+        FeatureCopies,
+        Interpolation,
+        Merge,
+        PredictionFeature,
+        SourceOnly,
+        SourcePrior,
+        TargetOnly,
+        Weighted,
+    )
+    from softcount.align import IBM1, IBM2, Aligner, Diagonal, GibbsAligner, HMMAligner
+    from softcount.align.decoding import symmetrise
+    from softcount.align.phrases import phrase_table, phrases
+    from softcount.align.report import alignment_report, alignment_view
+    from softcount.annotators import Annotators, SwitchWarning, majority_vote
+    from softcount.annotators.history import annotator_history
     from softcount.checks import check_model
     from softcount.corpus.archive import Archive
     from softcount.corpus.bitext import Bitext, bitext, read_bitext
@@ -54,7 +67,6 @@ if TYPE_CHECKING:
         StoryError,
     )
     from softcount.estimate import Estimate, HeavyWarning, HopelessFit
-    from softcount.evaluate import Agreement, HeldOut, Selection, agreement, held_out, select
     from softcount.families import (
         Categorical,
         Gaussian,
@@ -62,7 +74,17 @@ if TYPE_CHECKING:
         SparseCategorical,
         StickBreaking,
     )
+    from softcount.grammar import PCFG
+    from softcount.grammar.report import grammar_report
+    from softcount.hmm import HMM
+    from softcount.hmm.estimators import GaussianHMM
+    from softcount.hmm.report import tagging_report
     from softcount.interrupt import StoppedWarning
+    from softcount.labels.cotraining import CoTraining
+    from softcount.labels.propagation import LabelPropagation, UnreachedWarning
+    from softcount.labels.report import labelling_report
+    from softcount.labels.self_training import SelfTraining
+    from softcount.labels.yarowsky import DecisionList, Rule, Yarowsky, collocations, read_rules
     from softcount.learners import (
         EM,
         Batch,
@@ -82,14 +104,8 @@ if TYPE_CHECKING:
         VariationalBayes,
         anneal,
     )
-    from softcount.models.alignment import IBM1, IBM2, Aligner, Diagonal, GibbsAligner, HMMAligner
-    from softcount.models.alignment.phrases import phrase_table, phrases
-    from softcount.models.alignment.symmetrise import symmetrise
-    from softcount.models.annotators import Annotators, SwitchWarning, majority_vote
-    from softcount.models.grammar import PCFG
-    from softcount.models.ignored import IgnoredLabelsWarning
-    from softcount.models.language import LanguageModel
-    from softcount.models.mixture import (
+    from softcount.metrics import Agreement, HeldOut, Selection, agreement, held_out, select
+    from softcount.mixture import (
         CollapseWarning,
         DirichletProcessGaussianMixture,
         DirichletProcessMixture,
@@ -103,61 +119,62 @@ if TYPE_CHECKING:
         UnlabelledWarning,
         labelled_scorer,
     )
+    from softcount.models.ignored import IgnoredLabelsWarning
     from softcount.models.possible import ImpossibleWarning
-    from softcount.models.senses import Sense, SenseInducer
-    from softcount.models.sequences import HMM
-    from softcount.models.sequences.vectors import GaussianHMM
-    from softcount.models.story import StoryModel, story, table
-    from softcount.models.topics import LDA, PLSA
-    from softcount.models.translate import Translator
-    from softcount.show.adaptation import adaptation_report
-    from softcount.show.alignment import alignment_report
-    from softcount.show.alignment_text import alignment_view
-    from softcount.show.grammar import grammar_report
-    from softcount.show.labelling import labelling_report
-    from softcount.show.over_time import topics_over_time
-    from softcount.show.sequences import tagging_report
-    from softcount.show.topics import topic_report
+    from softcount.senses import Sense, SenseInducer
     from softcount.store import load
+    from softcount.stories import StoryModel, story, table
     from softcount.theory import decompose
+    from softcount.topics import LDA, PLSA
+    from softcount.topics.report import topic_report, topics_over_time
+    from softcount.translate import Translator
+    from softcount.translate.language_model import LanguageModel
     from softcount.types import Fit, State, Stats, Trace
     from softcount.verdict import Verdict
-    from softcount.weak.annotators import annotator_history
-    from softcount.weak.collocations import collocations
-    from softcount.weak.cotraining import CoTraining
-    from softcount.weak.decision_list import DecisionList, Rule
-    from softcount.weak.propagation import LabelPropagation, UnreachedWarning
-    from softcount.weak.seeds import read_rules
-    from softcount.weak.self_training import SelfTraining
-    from softcount.weak.yarowsky import Yarowsky
 
 _HOME = {
     "softcount.adapt.adversarial": ("AdversarialNetwork",),
-    "softcount.adapt.baselines": ("Merge", "SourceOnly", "TargetOnly", "Weighted"),
+    "softcount.adapt.base": ("domain_folds",),
     "softcount.adapt.comparison": ("compare",),
     "softcount.adapt.denoising": ("DenoisingProjection",),
-    "softcount.adapt.easyadapt": ("EasyAdapt", "FeatureCopies"),
-    "softcount.adapt.folds": ("domain_folds",),
-    "softcount.adapt.interpolation": ("Interpolation",),
     "softcount.adapt.pivots": ("PivotProjection",),
-    "softcount.adapt.prediction": ("PredictionFeature",),
-    "softcount.adapt.prior": ("SourcePrior",),
-    "softcount.models.translate": ("Translator",),
-    "softcount.models.ignored": ("IgnoredLabelsWarning",),
-    "softcount.models.language": ("LanguageModel",),
-    "softcount.models.alignment.symmetrise": ("symmetrise",),
-    "softcount.models.alignment.phrases": (
-        "phrase_table",
-        "phrases",
+    "softcount.adapt.report": ("adaptation_report",),
+    "softcount.adapt.supervised": (
+        "EasyAdapt",
+        "FeatureCopies",
+        "Interpolation",
+        "Merge",
+        "PredictionFeature",
+        "SourceOnly",
+        "SourcePrior",
+        "TargetOnly",
+        "Weighted",
     ),
-    "softcount.models.alignment": (
-        "IBM1",
-        "IBM2",
+    "softcount.align": (
         "Aligner",
         "Diagonal",
         "GibbsAligner",
         "HMMAligner",
+        "IBM1",
+        "IBM2",
     ),
+    "softcount.align.decoding": ("symmetrise",),
+    "softcount.align.phrases": (
+        "phrase_table",
+        "phrases",
+    ),
+    "softcount.align.report": (
+        "alignment_report",
+        "alignment_view",
+    ),
+    "softcount.annotators": (
+        "Annotators",
+        "SwitchWarning",
+        "majority_vote",
+    ),
+    "softcount.annotators.history": ("annotator_history",),
+    "softcount.checks": ("check_model",),
+    "softcount.corpus.archive": ("Archive",),
     "softcount.corpus.bitext": (
         "Bitext",
         "bitext",
@@ -168,42 +185,57 @@ _HOME = {
     "softcount.corpus.tag_dictionary": ("read_tag_dictionary",),
     "softcount.corpus.tagged": ("read_tagged",),
     "softcount.corpus.treebank": ("read_trees",),
-    "softcount.corpus.trees": ("Tree", "tree"),
-    "softcount.models.mixture": (
-        "CollapseWarning",
-        "DirichletProcessGaussianMixture",
-        "DirichletProcessMixture",
-        "GaussianMixture",
-        "KMeans",
-        "MultinomialMixture",
-        "NaiveBayes",
-        "NaiveBayesCV",
-        "SemiSupervisedKFold",
-        "SoftKMeans",
-        "UnlabelledWarning",
-        "labelled_scorer",
+    "softcount.corpus.trees": (
+        "Tree",
+        "tree",
     ),
-    "softcount.models.annotators": ("Annotators", "SwitchWarning", "majority_vote"),
-    "softcount.weak.annotators": ("annotator_history",),
-    "softcount.models.grammar": ("PCFG",),
-    "softcount.models.possible": ("ImpossibleWarning",),
-    "softcount.models.senses": ("Sense", "SenseInducer"),
-    "softcount.models.sequences": ("HMM",),
-    "softcount.models.sequences.vectors": ("GaussianHMM",),
-    "softcount.models.story": ("StoryModel", "story", "table"),
-    "softcount.models.topics": ("LDA", "PLSA"),
-    "softcount.show.adaptation": ("adaptation_report",),
-    "softcount.show.over_time": ("topics_over_time",),
-    "softcount.show.alignment": ("alignment_report",),
-    "softcount.show.alignment_text": ("alignment_view",),
-    "softcount.show.grammar": ("grammar_report",),
-    "softcount.show.labelling": ("labelling_report",),
-    "softcount.show.sequences": ("tagging_report",),
-    "softcount.show.topics": ("topic_report",),
+    "softcount.engines": ("Local",),
+    "softcount.errors": (
+        "DataError",
+        "ImpossibleItem",
+        "LearnerError",
+        "MissingEntry",
+        "SoftcountError",
+        "StartError",
+        "StoreError",
+        "StoryError",
+    ),
+    "softcount.estimate": (
+        "Estimate",
+        "HeavyWarning",
+        "HopelessFit",
+    ),
+    "softcount.families": (
+        "Categorical",
+        "Gaussian",
+        "LogLinear",
+        "SparseCategorical",
+        "StickBreaking",
+    ),
+    "softcount.grammar": ("PCFG",),
+    "softcount.grammar.report": ("grammar_report",),
+    "softcount.hmm": ("HMM",),
+    "softcount.hmm.estimators": ("GaussianHMM",),
+    "softcount.hmm.report": ("tagging_report",),
+    "softcount.interrupt": ("StoppedWarning",),
+    "softcount.labels.cotraining": ("CoTraining",),
+    "softcount.labels.propagation": (
+        "LabelPropagation",
+        "UnreachedWarning",
+    ),
+    "softcount.labels.report": ("labelling_report",),
+    "softcount.labels.self_training": ("SelfTraining",),
+    "softcount.labels.yarowsky": (
+        "DecisionList",
+        "Rule",
+        "Yarowsky",
+        "collocations",
+        "read_rules",
+    ),
     "softcount.learners": (
-        "EM",
         "Batch",
         "CollapsedGibbs",
+        "EM",
         "Gibbs",
         "HardEM",
         "Incremental",
@@ -219,19 +251,7 @@ _HOME = {
         "VariationalBayes",
         "anneal",
     ),
-    "softcount.engines": ("Local",),
-    "softcount.families": (
-        "Categorical",
-        "Gaussian",
-        "LogLinear",
-        "SparseCategorical",
-        "StickBreaking",
-    ),
-    "softcount.theory": ("decompose",),
-    "softcount.checks": ("check_model",),
-    "softcount.corpus.archive": ("Archive",),
-    "softcount.estimate": ("Estimate", "HeavyWarning", "HopelessFit"),
-    "softcount.evaluate": (
+    "softcount.metrics": (
         "Agreement",
         "HeldOut",
         "Selection",
@@ -239,27 +259,50 @@ _HOME = {
         "held_out",
         "select",
     ),
-    "softcount.interrupt": ("StoppedWarning",),
-    "softcount.store": ("load",),
-    "softcount.types": ("Fit", "State", "Stats", "Trace"),
-    "softcount.verdict": ("Verdict",),
-    "softcount.weak.collocations": ("collocations",),
-    "softcount.weak.decision_list": ("DecisionList", "Rule"),
-    "softcount.weak.seeds": ("read_rules",),
-    "softcount.weak.yarowsky": ("Yarowsky",),
-    "softcount.weak.propagation": ("LabelPropagation", "UnreachedWarning"),
-    "softcount.weak.cotraining": ("CoTraining",),
-    "softcount.weak.self_training": ("SelfTraining",),
-    "softcount.errors": (
-        "DataError",
-        "ImpossibleItem",
-        "LearnerError",
-        "MissingEntry",
-        "SoftcountError",
-        "StartError",
-        "StoreError",
-        "StoryError",
+    "softcount.mixture": (
+        "CollapseWarning",
+        "DirichletProcessGaussianMixture",
+        "DirichletProcessMixture",
+        "GaussianMixture",
+        "KMeans",
+        "MultinomialMixture",
+        "NaiveBayes",
+        "NaiveBayesCV",
+        "SemiSupervisedKFold",
+        "SoftKMeans",
+        "UnlabelledWarning",
+        "labelled_scorer",
     ),
+    "softcount.models.ignored": ("IgnoredLabelsWarning",),
+    "softcount.models.possible": ("ImpossibleWarning",),
+    "softcount.senses": (
+        "Sense",
+        "SenseInducer",
+    ),
+    "softcount.store": ("load",),
+    "softcount.stories": (
+        "StoryModel",
+        "story",
+        "table",
+    ),
+    "softcount.theory": ("decompose",),
+    "softcount.topics": (
+        "LDA",
+        "PLSA",
+    ),
+    "softcount.topics.report": (
+        "topic_report",
+        "topics_over_time",
+    ),
+    "softcount.translate": ("Translator",),
+    "softcount.translate.language_model": ("LanguageModel",),
+    "softcount.types": (
+        "Fit",
+        "State",
+        "Stats",
+        "Trace",
+    ),
+    "softcount.verdict": ("Verdict",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -400,7 +443,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "evaluate":
-        value: Any = import_module("softcount.evaluate")
+        value: Any = import_module("softcount.metrics")
     elif name in _WHERE:
         value = getattr(import_module(_WHERE[name]), name)
     else:

@@ -31,22 +31,22 @@ FORMAT = "softcount"
 FORMAT_VERSION = 1
 
 LOADERS = {
-    "Annotators": "softcount.models.annotators:Annotators",
-    "GaussianHMM": "softcount.models.sequences.vectors:GaussianHMM",
-    "HMM": "softcount.models.sequences:HMM",
-    "LabelPropagation": "softcount.weak.propagation:LabelPropagation",
-    "LanguageModel": "softcount.models.language:LanguageModel",
-    "PCFG": "softcount.models.grammar:PCFG",
-    "SenseInducer": "softcount.models.senses:SenseInducer",
-    "Translator": "softcount.models.translate:Translator",
-    "story": "softcount.models.story:StoryModel",
-    **{name: f"softcount.models.topics:{name}" for name in ("LDA", "PLSA")},
+    "Annotators": "softcount.annotators:Annotators",
+    "GaussianHMM": "softcount.hmm.estimators:GaussianHMM",
+    "HMM": "softcount.hmm:HMM",
+    "LabelPropagation": "softcount.labels.propagation:LabelPropagation",
+    "LanguageModel": "softcount.translate.language_model:LanguageModel",
+    "PCFG": "softcount.grammar:PCFG",
+    "SenseInducer": "softcount.senses:SenseInducer",
+    "Translator": "softcount.translate:Translator",
+    "story": "softcount.stories:StoryModel",
+    **{name: f"softcount.topics:{name}" for name in ("LDA", "PLSA")},
     **{
-        name: f"softcount.models.alignment:{name}"
+        name: f"softcount.align:{name}"
         for name in ("Aligner", "Diagonal", "GibbsAligner", "HMMAligner", "IBM1", "IBM2")
     },
     **{
-        name: f"softcount.models.mixture:{name}"
+        name: f"softcount.mixture:{name}"
         for name in (
             "DirichletProcessGaussianMixture",
             "DirichletProcessMixture",

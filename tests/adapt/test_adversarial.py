@@ -9,8 +9,14 @@ import pytest
 from scipy import sparse
 
 from softcount.adapt import adversarial
-from softcount.adapt.adversarial import AdversarialNetwork
-from softcount.adapt.network import RIDGE, Network, Optimiser, random_network, slopes
+from softcount.adapt.adversarial import (
+    RIDGE,
+    AdversarialNetwork,
+    Network,
+    Optimiser,
+    random_network,
+    slopes,
+)
 from softcount.errors import DataError, LearnerError
 from softcount.types import Array
 from softcount.verdict import Verdict
@@ -153,7 +159,7 @@ def test_the_adversary_helps_where_a_column_gives_the_domain_away() -> None:
 def test_without_reversal_there_might_be_no_domain_head(monkeypatch: Any) -> None:
     X, y, domain, _ = spurious(0)
     whole = AdversarialNetwork(reversal=0.0, max_epochs=3).fit(X, y, domain)
-    monkeypatch.setattr("softcount.adapt.network.HEAD_RATE", 0.0)
+    monkeypatch.setattr("softcount.adapt.adversarial.HEAD_RATE", 0.0)
     headless = AdversarialNetwork(reversal=0.0, max_epochs=3).fit(X, y, domain)
     assert not headless.network_.u.any()
     assert whole.network_.u.any()

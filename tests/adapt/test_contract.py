@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import softcount as sc
-from softcount.adapt.explanation import moved_words
-from softcount.adapt.methods import usual_methods
+from softcount.adapt.base import moved_words
+from softcount.adapt.comparison import usual_methods
 from tests.adapt.problems import two_domains
 
 MINUS_ONE = {"check_classifiers_classes": "uses −1 as a class; here it means unknown"}

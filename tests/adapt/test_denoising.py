@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB
 
 from softcount import DataError, DenoisingProjection, LearnerError, SourceOnly
-from softcount.adapt.denoising_layers import denoising, learn_layer
+from softcount.adapt.denoising import denoising, learn_layer
 from softcount.types import Array
 from tests.adapt.problems import real_reviews
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from softcount.adapt.pivot_predictors import JointRidge, logistic, main_directions
+from softcount.adapt.pivots import JointRidge, logistic, main_directions
 from softcount.types import Array
 
 WAYS = [(True, True), (True, False), (False, True), (False, False)]

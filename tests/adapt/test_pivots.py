@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 from softcount import DataError, LearnerError, PivotProjection, SourceOnly
-from softcount.adapt import pivot_predictors
+from softcount.adapt import pivots as pivot_predictors
 from softcount.adapt.pivots import occurrence
 from softcount.types import Array
 from tests.adapt.problems import real_reviews

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 import softcount as sc
-from softcount.adapt.prior import drawn_towards
+from softcount.adapt.supervised import drawn_towards
 from tests.adapt.problems import two_domains
 
 LINEAR = LogisticRegression(C=2.0, tol=1e-10, max_iter=10_000)

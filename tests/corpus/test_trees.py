@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from softcount.corpus.trees import Span, Tree, crossing, flat, folded, from_spans, tree
 from softcount.errors import DataError
-from softcount.show.tree_svg import svg
+from softcount.grammar.report import svg
 from tests import real
 
 REAL = ["wsj_sample/wsj_sample.mrg.gz", "masc_ptb/masc_ptb.mrg.gz"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from softcount.corpus.links import Links, read_links
 from softcount.errors import DataError
-from softcount.evaluate import AlignmentScores, aer, align_scores
+from softcount.metrics import AlignmentScores, aer, align_scores
 from tests.real import lines
 
 cases = settings(max_examples=100, deadline=None)

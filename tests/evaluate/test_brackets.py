@@ -19,12 +19,7 @@ from softcount.corpus.treebank import (
 )
 from softcount.corpus.trees import Tree, tree
 from softcount.errors import DataError
-from softcount.evaluate import (
-    bracket_scores,
-    left_branching,
-    random_tree,
-    right_branching,
-)
+from softcount.metrics import bracket_scores, left_branching, random_tree, right_branching
 from tests import real
 
 cases = settings(max_examples=60, deadline=None)

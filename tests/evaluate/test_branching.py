@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from softcount.errors import DataError
-from softcount.evaluate import balanced, left_branching, random_tree, right_branching
+from softcount.metrics import balanced, left_branching, random_tree, right_branching
 
 
 def drawn(words):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.evaluate import (
+from softcount.metrics import (
     adjusted_rand,
     agreement,
     many_to_one,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from softcount.errors import DataError
-from softcount.evaluate import document_completion, held_out, perplexity, split
+from softcount.metrics import document_completion, held_out, perplexity, split
 
 cases = settings(max_examples=40, deadline=None)
 

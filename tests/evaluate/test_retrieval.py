@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.evaluate import average_precision, mean_average_precision
+from softcount.metrics import average_precision, mean_average_precision
 
 cases = settings(max_examples=40, deadline=None)
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from sklearn.metrics import v_measure_score
 
 from softcount.errors import DataError
-from softcount.evaluate import confusion, induction_scores, mapping, tag_scores
+from softcount.metrics import confusion, induction_scores, mapping, tag_scores
 
 cases = settings(max_examples=50, deadline=None)
 FUNCTIONS = [tag_scores, confusion, induction_scores, mapping]

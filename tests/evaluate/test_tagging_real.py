@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from softcount.evaluate import tag_scores
+from softcount.metrics import tag_scores
 from tests import real
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from softcount.errors import DataError
-from softcount.evaluate import (
+from softcount.metrics import (
     completion,
     completion_perplexity,
     diversity,

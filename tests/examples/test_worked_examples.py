@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.models.story import StoryModel
+from softcount.stories import StoryModel
 from tests.oracles import stories
 
 Start = dict[str, Any]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import xlogy
 
+from softcount.align.families.jumps import JumpTable
 from softcount.errors import LearnerError
-from softcount.families.jumps import JumpTable
 
 Weights = np.ndarray
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import xlogy
 
+from softcount.align.families.jumps import JumpTable
+from softcount.align.families.past import WithPast
+from softcount.align.families.stems import Stems, StemTable
+from softcount.align.families.tension import Shapes, Tension
 from softcount.families.base import Family
-from softcount.families.jumps import JumpTable
 from softcount.families.large import LargeTable, LateCounts
-from softcount.families.past import WithPast
 from softcount.families.sparse import SparseCategorical
-from softcount.families.stems import Stems, StemTable
-from softcount.families.tension import Shapes, Tension
 from softcount.types import SparseCounts
 
 INDPTR = np.array([0, 2, 5, 5, 9])

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
+from softcount.align.families.jumps import JumpTable
+from softcount.align.families.past import WithPast
 from softcount.families import Categorical, SparseCategorical, StickBreaking
 from softcount.families.base import Family
 from softcount.families.gammas import SMALLEST, SMALLEST_SINGLE, draw_log_gammas, log_gammas
-from softcount.families.jumps import JumpTable
 from softcount.families.large import LargeTable
-from softcount.families.past import WithPast
-from softcount.models.topics.rows import RowPrior, Rows
+from softcount.topics.data import RowPrior, Rows
 
 PRIORS = (0.0001, 0.001, 0.01, 0.3)
 K, N = 3, 4000

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softcount.align.families.stems import Stems, StemTable
 from softcount.families.large import LargeTable, LateCounts
-from softcount.families.stems import Stems, StemTable
 from softcount.types import SparseCounts
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.optimize import minimize_scalar
 
-from softcount.families.tension import HIGHEST, Shapes, Tension
+from softcount.align.families.tension import HIGHEST, Shapes, Tension
 
 Lengths = list[tuple[int, int]]
 some_shapes = st.lists(

@@ -9,7 +9,7 @@ import softcount as sc
 from softcount.errors import LearnerError
 from softcount.fit import fit, trace
 from softcount.learners import CollapsedGibbs, anneal
-from softcount.models.mixture.collapsed import CollapsedMixture
+from softcount.mixture.gibbs import CollapsedMixture
 from softcount.types import How
 from softcount.verdict import Verdict
 from tests.oracles.toy import Coins, Throws, ThrowsCorpus, params, posterior_mean, worlds

@@ -17,9 +17,8 @@ from softcount.families import Categorical
 from softcount.fit import fit
 from softcount.learners import Learner, Tempered, TemperedEM
 from softcount.learners.steps import look
-from softcount.models.topics.core import TopicCore
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.rows import RowPrior
+from softcount.topics.core import TopicCore
+from softcount.topics.data import Documents, RowPrior
 from softcount.verdict import Verdict
 from tests.oracles.toy import Coins, ThrowsCorpus, random_start
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.stats import chi2
 
-from softcount.models.topics import collapsed
-from softcount.models.topics.collapsed import CollapsedTopics
+from softcount.topics import gibbs as collapsed
+from softcount.topics.gibbs import CollapsedTopics
 
 BOTH = pytest.mark.parametrize("lists", [False, True], ids=["dense", "lists"])
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from softcount.models.story.core import StoryCore
-from softcount.models.story.corpus import StoryCorpus
+from softcount.stories.core import StoryCore
+from softcount.stories.data import StoryCorpus
 from softcount.types import How
 from tests.oracles import stories
 

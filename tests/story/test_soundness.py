@@ -9,7 +9,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import LearnerError, StartError, StoryError
-from softcount.models.story.corpus import StoryCorpus
+from softcount.stories.data import StoryCorpus
 from softcount.types import How
 from tests.oracles import stories
 

@@ -16,9 +16,8 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import softcount as sc
-from softcount.weak.bayes import few_labels_bayes
-from softcount.weak.combining import agreement, product
-from softcount.weak.giving import read_quota
+from softcount.labels.cotraining import agreement, product, read_quota
+from softcount.labels.data import few_labels_bayes
 
 HALVES = [slice(0, None, 2), slice(1, None, 2)]
 MINUS_ONE = {"check_classifiers_classes": "uses −1 as a class; here it means unknown"}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.corpus.bags import Compressed
-from softcount.weak import seeds
-from softcount.weak.decision_list import Decisions, Rules, Tally, learn
+from softcount.labels import yarowsky as seeds
+from softcount.labels.yarowsky import Decisions, Rules, Tally, learn
 
 F, K = 6, 3
 items_of = st.lists(st.sets(st.integers(0, F - 1), max_size=4), min_size=1, max_size=12)

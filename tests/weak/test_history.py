@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.weak.history import GIVEN, Event, History, gold_numbers
+from softcount.labels.history import GIVEN, Event, History, gold_numbers
 
 VIEWS = ["subject", "body"]
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from softcount.weak import neighbours
-from softcount.weak.neighbours import DenseRows, Found, SparseRows
+from softcount.labels import propagation as neighbours
+from softcount.labels.propagation import DenseRows, Found, SparseRows
 
 
 def brute(base, queries, k, *, distances, sparse_rows):

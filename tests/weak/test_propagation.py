@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from softcount import DataError, LabelPropagation, LearnerError, UnreachedWarning, Verdict
-from softcount.weak.history import Event
+from softcount.labels.history import Event
 
 TEXTS = ["good fine", "bad awful", "fine great", "awful dreadful", "great film", ""]
 LABELS = ["+", "-", None, None, None, None]

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import softcount as sc
-from softcount.models.mixture import naive_bayes
+from softcount.mixture import naive_bayes
 from tests import real
 
 TEXTS = [

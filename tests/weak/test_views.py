@@ -10,8 +10,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 import softcount as sc
-from softcount.weak.named_views import body, context, spelling, subject
-from softcount.weak.views import Views
+from softcount.labels.cotraining import Views, body, context, spelling, subject
 from tests import real
 
 POST = "From: a@b.c\nSubject: Re: Re^2: RE: old\n bikes\nLines: 1\n\nI sold mine.\n\nSubject: no"

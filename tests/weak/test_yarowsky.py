@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from softcount.weak.discourse import SUREST, settle
+from softcount.labels.yarowsky import SUREST, settle
 
 LETTERS = "abcdefgh"
 SEEDS = {"x": ["a"], "y": ["b"]}

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import softcount as sc
-from softcount.weak.discourse import numbered
+from softcount.labels.yarowsky import number_documents
 from tests import real
 from tests.weak.test_yarowsky import SEEDS, fitted, halves
 
@@ -113,4 +113,4 @@ def test_the_warning_of_missing_seeds_points_here() -> None:
 
 def test_items_whose_document_is_missing_are_alone() -> None:
     nan = float("nan")
-    assert numbered(["d", nan, nan, None, "", "d"], 6).tolist() == [0, 1, 2, 3, 4, 0]
+    assert number_documents(["d", nan, nan, None, "", "d"], 6).tolist() == [0, 1, 2, 3, 4, 0]

@@ -1,4 +1,4 @@
-"""Methods side by side: on several ways from one domain to another, with labels drawn anew."""
+"""All methods by their names."""
 
 from __future__ import annotations
 
@@ -16,20 +16,61 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from softcount.adapt.baselines import TargetOnly
-from softcount.adapt.folds import domain_folds
-from softcount.adapt.methods import usual_methods
+from softcount.adapt.adversarial import AdversarialNetwork
+from softcount.adapt.base import Adapter, domain_folds
+from softcount.adapt.denoising import DenoisingProjection
+from softcount.adapt.pivots import PivotProjection
+from softcount.adapt.supervised import (
+    EasyAdapt,
+    Interpolation,
+    Merge,
+    PredictionFeature,
+    SourceOnly,
+    SourcePrior,
+    TargetOnly,
+    Weighted,
+)
 from softcount.corpus.texts import texts_in
 from softcount.errors import DataError, LearnerError, shown
-from softcount.models.mixture.labels import is_unknown
+from softcount.labels import propagation as tfidf
+from softcount.labels.data import hard_labels
+from softcount.mixture.data import is_unknown
 from softcount.models.settings import check_number, check_whole
 from softcount.types import Array
-from softcount.weak import tfidf
-from softcount.weak.hard_labels import hard_labels
+
+WITHOUT_TARGET_LABELS: tuple[type[Adapter], ...] = (
+    SourceOnly,
+    PivotProjection,
+    DenoisingProjection,
+    AdversarialNetwork,
+)
+WITH_TARGET_LABELS: tuple[type[Adapter], ...] = (
+    TargetOnly,
+    Merge,
+    Weighted,
+    Interpolation,
+    PredictionFeature,
+    SourcePrior,
+    EasyAdapt,
+)
+
+
+def usual_methods(target_labels: bool) -> dict[str, Adapter]:
+    """Every method with its usual settings; without labels in the target, those that need none.
+
+    >>> list(usual_methods(False))
+    ['SourceOnly', 'PivotProjection', 'DenoisingProjection', 'AdversarialNetwork']
+    """
+    some = WITHOUT_TARGET_LABELS + (WITH_TARGET_LABELS if target_labels else ())
+    return {one.__name__: one() for one in some}
+
+
+# Methods side by side: on several ways from one domain to another, with labels drawn anew.
+
 
 CEILING = "all target labels"
 """What a classifier of the target does that has the labels of all its items to learn from."""
-FOLDS = 5
+COMPARED_FOLDS = 5
 
 
 class Domain(NamedTuple):
@@ -102,7 +143,7 @@ class Comparison:
     def svg(self) -> str:
         """A picture: a dot for each method and transfer, a bar for the mean."""
         # by its name: pictures are a layer above this one
-        return str(import_module("softcount.show.adaptation").comparison_chart(self))
+        return str(import_module("softcount.adapt.report").comparison_chart(self))
 
     def _mean(self, what: str, method: str, transfer: tuple[str, str]) -> float:
         found = [
@@ -115,7 +156,7 @@ class Comparison:
         return float(np.mean(found))
 
     def __str__(self) -> str:
-        return str(import_module("softcount.show.adaptation").comparison_text(self))
+        return str(import_module("softcount.adapt.report").comparison_text(self))
 
     def _repr_html_(self) -> str:
         return self.svg()
@@ -154,7 +195,7 @@ def compare(
 
     >>> books = (["a good book", "a bad book", "good plot", "bad plot"], [1, 0, 1, 0])
     >>> ovens = (["good oven", "bad oven", "a good grill", "a bad grill"], [1, 0, 1, 0])
-    >>> from softcount.adapt.baselines import SourceOnly
+    >>> from softcount.adapt.supervised import SourceOnly
     >>> found = compare([SourceOnly()], {"books": books, "ovens": ovens}, ceiling=False)
     >>> found.accuracy("SourceOnly", ("books", "ovens"))
     1.0
@@ -298,9 +339,9 @@ class _Trial:
 
     def _folds(self) -> list[tuple[Array, Array]]:
         try:
-            return domain_folds(self.y, self.domain, "target", FOLDS, self.seed)
+            return domain_folds(self.y, self.domain, "target", COMPARED_FOLDS, self.seed)
         except DataError:  # too few labels there
-            return domain_folds(self.y, self.domain, "source", FOLDS, self.seed)
+            return domain_folds(self.y, self.domain, "source", COMPARED_FOLDS, self.seed)
 
 
 def _seeds(method: Any) -> list[str]:

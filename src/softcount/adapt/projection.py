@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.base import Adapter, beside
-from softcount.adapt.task import Task
+from softcount.adapt.base import Adapter, Task, beside
 from softcount.kernels.blas import single_threaded
 from softcount.types import Array
 

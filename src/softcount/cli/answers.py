@@ -13,7 +13,7 @@ from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.cli.texts import Lines
-    from softcount.models.mixture.base import Mixture
+    from softcount.mixture.base import Mixture
     from softcount.show.groups import Group, Grouping
     from softcount.types import Array
 
@@ -181,7 +181,7 @@ def print_overview(grouping: Grouping, stream: TextIO, as_json: bool = False) ->
     """A table if someone is watching, else tab-separated values; or JSON."""
     from rich.console import Console
 
-    from softcount.show import documents
+    from softcount.mixture import report as documents
 
     if as_json:
         whole = documents.as_json(grouping)

@@ -7,28 +7,22 @@ from typing import Annotated
 import typer
 
 from softcount import __version__
-from softcount.cli import (
-    adapt,
-    align,
-    annotators,
-    bootstrap,
-    classify,
-    cluster,
-    corpus,
-    cotrain,
-    demo,
-    grammar,
-    parse,
-    propagate,
-    select,
-    senses,
-    similar,
-    story,
-    tag,
-    topics,
-    translate,
-)
+from softcount.adapt import command as adapt
+from softcount.align import command as align
+from softcount.annotators import command as annotators
+from softcount.cli import classify, cluster, corpus, demo, select
 from softcount.cli.command import Commands
+from softcount.grammar import command as grammar
+from softcount.grammar import command as parse
+from softcount.hmm import command as tag
+from softcount.labels import command as bootstrap
+from softcount.labels import command as cotrain
+from softcount.labels import command as propagate
+from softcount.senses import command as senses
+from softcount.stories import command as story
+from softcount.topics import command as similar
+from softcount.topics import command as topics
+from softcount.translate import command as translate
 
 # plain help and plain exceptions: rich would double the time that --help takes
 app = Commands(

@@ -21,7 +21,7 @@ from softcount.cli.texts import Lines, WordFilter, read_labelled, read_texts, wo
 
 if TYPE_CHECKING:
     from softcount.cli.answers import Answers
-    from softcount.models.mixture import NaiveBayes
+    from softcount.mixture import NaiveBayes
     from softcount.show.groups import Comparison, Grouping
 
 
@@ -123,7 +123,8 @@ def classify(
     with readable_errors():
         from softcount.cli import answers, models
         from softcount.engines import Local
-        from softcount.show import documents, report
+        from softcount.mixture import report as documents
+        from softcount.show import report
 
         if load is not None:
             lessons, found = Lessons(), models.load_classifier(load)
@@ -193,7 +194,7 @@ def _lessons(train: str, unlabelled: str | None) -> Lessons:
 
 
 def _estimator(weight: float | None, **settings: Any) -> NaiveBayes:
-    from softcount.models.mixture import NaiveBayes, NaiveBayesCV
+    from softcount.mixture import NaiveBayes, NaiveBayesCV
 
     if weight is None:
         return NaiveBayesCV(**settings)
@@ -211,7 +212,7 @@ def _learn(model: NaiveBayes, lessons: Lessons, tokens: bool, wanted: WordFilter
 
 def _against_collapse(model: NaiveBayes, wanted: WordFilter) -> str:
     """What to try, the most promising first, with what is in use now."""
-    from softcount.models.mixture import NaiveBayesCV
+    from softcount.mixture import NaiveBayesCV
 
     advice = [f"a smaller --smoothing (now {model.smoothing:g})", wanted.fewer]
     if model.length is None and not model.bernoulli:

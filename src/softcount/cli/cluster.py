@@ -20,7 +20,7 @@ from softcount.cli.texts import Lines, WordFilter, read_points, read_texts, word
 
 if TYPE_CHECKING:
     from softcount.cli.answers import Answers
-    from softcount.models.mixture.base import Clusterer
+    from softcount.mixture.base import Clusterer
     from softcount.show.groups import Comparison, Grouping
 
 
@@ -158,7 +158,7 @@ def _too_many(k: int, lines: Lines) -> list[str]:
 def _estimator(
     name: ModelName, k: int | None, init: str | None, settings: dict[str, Any]
 ) -> Clusterer:
-    from softcount.models import mixture
+    from softcount import mixture
 
     kinds: dict[ModelName, type[Clusterer]] = {
         ModelName.MULTINOMIAL: mixture.MultinomialMixture,
@@ -214,6 +214,7 @@ def _grouping(
 
 
 def _write_page(grouping: Grouping, path: Path) -> None:
-    from softcount.show import documents, report
+    from softcount.mixture import report as documents
+    from softcount.show import report
 
     report.write_page(path, documents.page(grouping))

@@ -46,7 +46,7 @@ def compared(answers: Answers, gold: Sequence[str | None] | None) -> Comparison 
     """How well the answers agree with the gold classes; None if there are none."""
     if gold is None:
         return None
-    from softcount.evaluate import agreement
+    from softcount.metrics import agreement
     from softcount.show.groups import Comparison
 
     wanted = [gold[i] for i in answers.where]

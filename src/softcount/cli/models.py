@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from softcount import store
 from softcount.cli.progress import Progress
 from softcount.errors import LearnerError, StoreError
 
 if TYPE_CHECKING:  # scikit-learn comes with mixtures, and aligners do without
-    from softcount.models.alignment.model import OneWay
-    from softcount.models.alignment.two_ways import TwoWays
-    from softcount.models.annotators import Annotators
-    from softcount.models.grammar import PCFG
-    from softcount.models.mixture.base import Clusterer, Mixture
-    from softcount.models.mixture.naive_bayes import NaiveBayes
-    from softcount.models.senses import SenseInducer
-    from softcount.models.sequences import HMM
-    from softcount.models.topics.model import TopicModel
-    from softcount.models.translate import Translator
-    from softcount.weak.propagation import LabelPropagation
+    from softcount import store
+    from softcount.align.bidirectional import TwoWays
+    from softcount.align.estimators import OneWay
+    from softcount.annotators import Annotators
+    from softcount.grammar import PCFG
+    from softcount.hmm import HMM
+    from softcount.labels.propagation import LabelPropagation
+    from softcount.mixture.base import Clusterer, Mixture
+    from softcount.mixture.naive_bayes import NaiveBayes
+    from softcount.senses import SenseInducer
+    from softcount.topics.estimators import TopicModel
+    from softcount.translate import Translator
 
 CLUSTER, CLASSIFY, SENSES = "softcount cluster", "softcount classify", "softcount senses"
 TOPICS, SIMILAR = "softcount topics", "softcount similar"
@@ -46,7 +46,7 @@ COMMANDS = {
 
 def is_of_words(model: Mixture) -> bool:
     """Whether its items are documents, and not points."""
-    from softcount.models.mixture.words import WordMixture
+    from softcount.mixture.documents import WordMixture
 
     return isinstance(model, WordMixture)
 
@@ -55,7 +55,7 @@ def learn(
     model: Any, items: Any, y: Any = None, against_collapse: str = "", **options: Any
 ) -> None:
     """Fit a model, with a line of progress; what it warns of is said in words of the command."""
-    from softcount.models.mixture import CollapseWarning
+    from softcount.mixture import CollapseWarning
 
     progress = Progress(len(items))
     try:
@@ -69,7 +69,7 @@ def learn(
 
 
 def _say(warning: warnings.WarningMessage, against_collapse: str) -> None:
-    from softcount.models.mixture import CollapseWarning
+    from softcount.mixture import CollapseWarning
 
     text = str(warning.message)
     if issubclass(warning.category, CollapseWarning):  # its advice is for users of Python
@@ -79,7 +79,7 @@ def _say(warning: warnings.WarningMessage, against_collapse: str) -> None:
 
 def load_clusterer(path: Path) -> Clusterer:
     """The model in a file, if it sorts into classes."""
-    from softcount.models import mixture
+    from softcount import mixture
 
     stored = _stored(path, CLUSTER)
     model: Clusterer = getattr(mixture, stored.kind).restore(stored)
@@ -88,7 +88,7 @@ def load_clusterer(path: Path) -> Clusterer:
 
 def load_classifier(path: Path) -> NaiveBayes:
     """The model in a file, if it gives labels."""
-    from softcount.models import mixture
+    from softcount import mixture
 
     stored = _stored(path, CLASSIFY)
     model: NaiveBayes = getattr(mixture, stored.kind).restore(stored)
@@ -97,28 +97,28 @@ def load_classifier(path: Path) -> NaiveBayes:
 
 def load_annotators(path: Path) -> Annotators:
     """The model in a file, if it knows annotators."""
-    from softcount.models.annotators import Annotators
+    from softcount.annotators import Annotators
 
     return Annotators.restore(_stored(path, ANNOTATORS))
 
 
 def load_inducer(path: Path) -> SenseInducer:
     """The model in a file, if it tells senses apart."""
-    from softcount.models.senses import SenseInducer
+    from softcount.senses import SenseInducer
 
     return SenseInducer.restore(_stored(path, SENSES))
 
 
 def load_propagation(path: Path, threads: int | None) -> LabelPropagation:
     """The model in a file, if it spreads labels."""
-    from softcount.weak.propagation import LabelPropagation
+    from softcount.labels.propagation import LabelPropagation
 
     return LabelPropagation.restore(_stored(path, PROPAGATE), n_jobs=threads)
 
 
 def load_topics(path: Path, command: str = TOPICS) -> TopicModel:
     """The model in a file, if it has topics; ``command`` is who asks."""
-    from softcount.models import topics
+    from softcount import topics
 
     stored = _stored(path, command)
     model: TopicModel = getattr(topics, stored.kind).restore(stored)
@@ -127,8 +127,8 @@ def load_topics(path: Path, command: str = TOPICS) -> TopicModel:
 
 def load_aligner(path: Path, threads: int | None) -> TwoWays | OneWay:
     """The model in a file, if it aligns words."""
+    from softcount import align as alignment
     from softcount.engines import Local
-    from softcount.models import alignment
 
     stored = _stored(path, ALIGN)
     kind = getattr(alignment, stored.kind)
@@ -138,7 +138,7 @@ def load_aligner(path: Path, threads: int | None) -> TwoWays | OneWay:
 
 def load_translator(path: Path) -> Translator:
     """The model in a file, if it translates."""
-    from softcount.models.translate import Translator
+    from softcount.translate import Translator
 
     return Translator.restore(_stored(path, TRANSLATE))
 
@@ -146,7 +146,7 @@ def load_translator(path: Path) -> Translator:
 def load_tagger(path: Path, threads: int | None) -> HMM:
     """The model in a file, if it tags words."""
     from softcount.engines import Local
-    from softcount.models.sequences import HMM
+    from softcount.hmm import HMM
 
     return HMM.restore(_stored(path, TAG), engine=Local(threads))
 
@@ -154,7 +154,7 @@ def load_tagger(path: Path, threads: int | None) -> HMM:
 def load_grammar(path: Path, threads: int | None, prune: float = 0.0) -> PCFG:
     """The model in a file, if it parses sentences."""
     from softcount.engines import Local
-    from softcount.models.grammar import PCFG
+    from softcount.grammar import PCFG
 
     given = {"prune": prune} if prune else {}  # if not, it is as the model has it
     model = PCFG.restore(_stored(path, PARSE), engine=Local(threads), **given)
@@ -168,6 +168,8 @@ def load_grammar(path: Path, threads: int | None, prune: float = 0.0) -> PCFG:
 
 def _stored(path: Path, command: str) -> store.Stored:
     """What a file holds, if this command can use it."""
+    from softcount import store  # safetensors come with it
+
     stored = store.read(path)
     theirs = _command_for(stored.kind)
     if theirs != (TOPICS if command == SIMILAR else command):
@@ -188,8 +190,8 @@ def _command_for(kind: str) -> str | None:
     """The command that uses models of this kind; None if there is none."""
     if kind in COMMANDS:
         return COMMANDS[kind]
-    from softcount.models import mixture
-    from softcount.models.mixture import NaiveBayes
+    from softcount import mixture
+    from softcount.mixture import NaiveBayes
 
     if kind not in mixture.__all__:
         return None

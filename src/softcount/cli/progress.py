@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from softcount.estimate import Estimate
-from softcount.types import State
+if TYPE_CHECKING:  # numba and scipy come with these, and --help does without
+    from softcount.estimate import Estimate
+    from softcount.types import State
 
 
 class Progress:

@@ -22,7 +22,7 @@ from softcount.cli.targets import PLAIN
 from softcount.cli.texts import WordFilter, read_points, read_texts, word_counter
 
 if TYPE_CHECKING:
-    from softcount.evaluate.selection import Row, Selection
+    from softcount.metrics.selection import Row, Selection
 
 WORD_OPTIONS = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
 
@@ -102,7 +102,7 @@ def select(
     with readable_errors():
         numbers = numbers_in(k)
         from softcount.engines import Local
-        from softcount.evaluate import select as compare
+        from softcount.metrics import select as compare
 
         settings: dict[str, Any] = {
             "init": init,
@@ -159,7 +159,7 @@ def _items(file: str, model: ModelName) -> Any:
 
 
 def _estimator(name: ModelName, settings: dict[str, Any]) -> Any:
-    from softcount.models import mixture
+    from softcount import mixture
 
     if name is ModelName.GAUSSIAN:
         return mixture.GaussianMixture(**settings)

@@ -72,7 +72,7 @@ class Tree:
 
     def _repr_svg_(self) -> str:
         # by its name: pictures are a layer above this one, and notebooks alone ask for them here
-        return str(import_module("softcount.show.tree_svg").svg(self))
+        return str(import_module("softcount.grammar.report").svg(self))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):

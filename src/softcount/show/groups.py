@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.models.mixture.points import PointMixture
-from softcount.models.mixture.words import WordMixture
+from softcount.mixture.documents import WordMixture
+from softcount.mixture.points import PointMixture
 from softcount.types import Array, Fit
 
 if TYPE_CHECKING:
-    from softcount.evaluate import Agreement
+    from softcount.metrics import Agreement
 
 MARKS = 10
 EXAMPLES = 4

@@ -11,7 +11,7 @@ from softcount.show import groups, report
 from softcount.show.svg import Series, line_chart
 
 if TYPE_CHECKING:
-    from softcount.evaluate.selection import Row, Selection
+    from softcount.metrics.selection import Row, Selection
 
 NAMES = {"aic": "AIC", "bic": "BIC", "icl": "ICL", "heldout": "held-out"}
 X_LABEL, Y_LABEL = "classes", "worse than its best (nats an item)"

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from softcount.align.core import DiagonalCore, Model1Core, Model2Core
+from softcount.align.data import Pairs, Room, known_links
+from softcount.align.hmm import HMMCore
 from softcount.corpus.bitext import bitext
 from softcount.families.large import LargeTable
-from softcount.models.alignment.core import Model1Core
-from softcount.models.alignment.hmm import HMMCore
-from softcount.models.alignment.known import known_links
-from softcount.models.alignment.places import DiagonalCore, Model2Core
-from softcount.models.alignment.shards import Pairs, Room
 from softcount.types import How
 from tests.oracles import alignments as oracle
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
+from softcount.align.agreement import AgreementCore, TwoWayPairs
 from softcount.errors import LearnerError
-from softcount.models.alignment.agreement import AgreementCore, TwoWayPairs
 from softcount.types import How
 from tests.models.alignment.cases import (
     KINDS,

@@ -11,15 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from softcount.align.data import Pairs
+from softcount.align.gibbs import WIDEST, CollapsedAligner, IndexedPairs, sampled
 from softcount.corpus.bitext import bitext
 from softcount.errors import DataError, LearnerError
-from softcount.models.alignment.collapsed import (
-    WIDEST,
-    CollapsedAligner,
-    IndexedPairs,
-    sampled,
-)
-from softcount.models.alignment.shards import Pairs
 
 PRIOR = {"alpha": 0.3, "jump": 0.7, "fertility": (0.4, 1.1, 0.2), "null": 0.15}
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import softcount as sc
+from softcount.align.decoding import symmetrise
 from softcount.corpus.bitext import bitext
 from softcount.errors import DataError, LearnerError
-from softcount.models.alignment.symmetrise import symmetrise
 from tests.models.alignment.small import (
     AWKWARD,
     MODELS,
@@ -277,8 +277,8 @@ def test_the_same_answers_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """New pairs are looked at some at a time, links some at a time."""
     expected = {name: fitted(name).align(PAIRS) for name in LEARNED}
     beliefs = {name: fitted(name).posteriors(PAIRS) for name in LEARNED}
-    monkeypatch.setattr("softcount.models.alignment.reading.CHUNK", 7)
-    monkeypatch.setattr("softcount.models.alignment.shards.BLOCK", 50)
+    monkeypatch.setattr("softcount.align.data.CHUNK", 7)
+    monkeypatch.setattr("softcount.align.data.BLOCK", 50)
     for name in LEARNED:
         assert fitted(name).align(PAIRS) == expected[name]
         assert fitted(name).align() == expected[name]
@@ -290,7 +290,7 @@ def test_learning_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in LEARNED:
         expected = fitted(name).posteriors()
         with monkeypatch.context() as small:
-            small.setattr("softcount.models.alignment.shards.BLOCK", 50)
+            small.setattr("softcount.align.data.BLOCK", 50)
             found = MODELS[name]().fit(PAIRS).posteriors()
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-9)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from softcount.align.data import Pairs
 from softcount.errors import ImpossibleItem
-from softcount.models.alignment.shards import Pairs
 from softcount.types import How
 from tests.models.alignment.cases import (
     KINDS,

@@ -12,8 +12,8 @@ import pytest
 
 import softcount as sc
 from softcount import interrupt
+from softcount.align import gibbs
 from softcount.errors import LearnerError
-from softcount.models.alignment import gibbs
 from softcount.verdict import Verdict
 from tests.models.alignment.small import PAIRS, assert_alike, assert_same, many, tables
 

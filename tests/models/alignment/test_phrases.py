@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softcount.align.phrases import phrase_table, phrases
 from softcount.corpus.bitext import bitext
 from softcount.corpus.links import read_links
 from softcount.errors import DataError
-from softcount.models.alignment.phrases import phrase_table, phrases
 from tests.real import lines
 
 cases = settings(max_examples=60, deadline=None)

@@ -10,7 +10,7 @@ import pytest
 import softcount as sc
 from softcount.corpus.bitext import Bitext
 from softcount.corpus.links import read_links
-from softcount.evaluate import align_scores
+from softcount.metrics import align_scores
 from tests import real
 
 pytestmark = pytest.mark.slow

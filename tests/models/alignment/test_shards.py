@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 
 import softcount as sc
+from softcount.align import data as lexicon
+from softcount.align import data as shards
+from softcount.align.data import Pairs
 from softcount.checks import check_model
 from softcount.corpus.bitext import bitext
 from softcount.fit import fit
 from softcount.laws import LAWS
-from softcount.models.alignment import lexicon, shards
-from softcount.models.alignment.shards import Pairs
 from softcount.types import How, Stats
 from tests.models.alignment.cases import (
     KINDS,

@@ -9,13 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from softcount.align.decoding import symmetrise, symmetrise_all, symmetrise_posteriors
 from softcount.corpus.links import FlatLinks, format_links
 from softcount.errors import DataError
-from softcount.models.alignment.symmetrise import (
-    symmetrise,
-    symmetrise_all,
-    symmetrise_posteriors,
-)
 
 METHODS = ["intersection", "union", "grow", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
 GROWING = METHODS[2:]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import softcount as sc
+from softcount.annotators.data import read_votes
 from softcount.errors import DataError
-from softcount.models.annotators.votes import read_votes
 from tests.models.annotators.test_annotators import SMALL, Triples
 
 

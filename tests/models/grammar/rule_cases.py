@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from softcount.corpus.trees import Tree
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.binarised import Binarised
-from softcount.models.grammar.rules import Rule, from_counts
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.binarised import Binarised
+from softcount.grammar.rules import Rule, from_counts
 from tests.oracles import trees as oracles
 
 SYMBOLS, WORDS = ("S", "A", "B", "C"), ("a", "b", "c")
@@ -48,7 +48,7 @@ class Case:
 
     @cached_property
     def text(self):
-        return rule_passes.text(np.array([len(s) for s in self.sentences], np.int64))
+        return rule_passes.rule_text(np.array([len(s) for s in self.sentences], np.int64))
 
     @cached_property
     def words(self):

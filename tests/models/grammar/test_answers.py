@@ -13,7 +13,7 @@ import pytest
 import softcount as sc
 from softcount.corpus.trees import Tree, tree
 from softcount.errors import ImpossibleItem
-from softcount.models.grammar.rules import rule_of
+from softcount.grammar.rules import rule_of
 from tests.models.grammar.text import SENTENCES, TOY, Known, assert_same, kinds, learned
 from tests.oracles.chance import surprise
 

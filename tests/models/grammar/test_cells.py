@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from softcount.families import Categorical, SparseCategorical
-from softcount.models.grammar import cells, passes, rule_passes
-from softcount.models.grammar.collapsed import CollapsedTrees
-from softcount.models.grammar.rule_text import from_text
-from softcount.models.grammar.rules import Rule
+from softcount.grammar import gibbs as cells
+from softcount.grammar import inside_outside as passes
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.gibbs import CollapsedTrees
+from softcount.grammar.rules import Rule, from_text
 from tests.models.grammar.rule_cases import Case, random_case, random_rules, trees_of
 from tests.models.grammar.tree_cases import one_sweep_on, small_case, state_of
 from tests.oracles.chance import surprise
@@ -32,7 +33,7 @@ def test_cells_of_trees(seed, sizes):
     case = small_case(*sizes, [rng.integers(0, 3, n).tolist() for n in lengths], n_words=3)
     start = {name: family.random(rng) for name, family in case.core.families.items()}
     found = case.core.derivations(start, case.shard, seed)
-    nodes, _ = passes.trees(case.shard, case.core.passing(start, case.shard, 1), False, seed)
+    nodes, _ = passes.trace_trees(case.shard, case.core.passing(start, case.shard, 1), False, seed)
     for s, words in enumerate(case.sentences):
         begin = 2 * case.shard.text.indptr[s]
         rows = slice(begin, begin + 2 * len(words) - 1)
@@ -51,7 +52,7 @@ def test_new_words_and_impossible_sentences_have_no_cells():
     found = case.core.derivations(start, case.shard, 0)
     assert np.isneginf(found.logs).all()
     assert found.borders.tolist() == [0, 0, 0, 0]
-    nodes, logs = passes.trees(
+    nodes, logs = passes.trace_trees(
         case.shard, case.core.passing(case.oracle.tables, case.shard, 1), False
     )
     known = cells.of_trees(case.core.shape, 2, case.shard, nodes, logs)
@@ -124,7 +125,7 @@ class Drawn:
         own = self.case.own
         sentences = [self.case.sentences[s] for s in shard]
         words = own.words(params["rules"], own.rows(w for some in sentences for w in some))
-        text = rule_passes.text(np.array([len(some) for some in sentences], np.int64))
+        text = rule_passes.rule_text(np.array([len(some) for some in sentences], np.int64))
         grammar = own.grammar(params["rules"], params["root"][0])
         how = {"stream": stream, "threads": threads}
         return cells.of_rules(own, words, rule_passes.derived(grammar, words, text, shard, **how))

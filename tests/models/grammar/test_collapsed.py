@@ -16,8 +16,8 @@ from softcount.engines import Local
 from softcount.errors import ImpossibleItem, LearnerError
 from softcount.families import Categorical
 from softcount.fit import fit
-from softcount.kernels import tree_gibbs as kernel
-from softcount.models.grammar.shards import Shard
+from softcount.grammar import gibbs as kernel
+from softcount.grammar.data import Shard
 from tests.models.grammar.tree_cases import (
     NAMES,
     Case,

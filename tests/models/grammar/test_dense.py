@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from softcount.errors import ImpossibleItem
 from softcount.families import Categorical
-from softcount.models.grammar import passes
-from softcount.models.grammar.core import PCFGCore
-from softcount.models.grammar.dense import Shape
-from softcount.models.grammar.shards import Limits, Sentences, Shard
-from softcount.models.sequences.emissions import Words
-from softcount.models.sequences.shards import Sentences as Texts
-from softcount.models.sequences.shards import Shard as Text
-from softcount.models.sequences.shards import StateSets
+from softcount.grammar import inside_outside as passes
+from softcount.grammar.core import PCFGCore
+from softcount.grammar.data import Limits, Sentences, Shard
+from softcount.grammar.inside_outside import Shape
+from softcount.hmm.core import Words
+from softcount.hmm.data import Sentences as Texts
+from softcount.hmm.data import Shard as Text
+from softcount.hmm.data import StateSets
 from softcount.types import How
 from tests.oracles.trees import Grammar, Sentence, as_node, not_crossing, random_tables
 
@@ -110,7 +110,7 @@ def trees_of(shard: Shard, nodes: Any, s: int) -> list[Any]:
 def test_best_trees(case: Any) -> None:
     oracle, sentences = case
     core, shard = core_of(oracle), shard_of(sentences, oracle)
-    nodes, logs = passes.trees(shard, core.passing(oracle.tables, shard, 1), best=True)
+    nodes, logs = passes.trace_trees(shard, core.passing(oracle.tables, shard, 1), best=True)
     for s, one in enumerate(sentences):
         if one.words:
             (tree,) = trees_of(shard, nodes, s)
@@ -140,7 +140,7 @@ def test_draws_have_the_posterior_s_frequencies() -> None:
         Sentence([1]),
     ]
     core, shard, n = core_of(oracle), shard_of(sentences, oracle), 20000
-    nodes, logs = passes.trees(shard, core.passing(oracle.tables, shard, 1), False, 7, n)
+    nodes, logs = passes.trace_trees(shard, core.passing(oracle.tables, shard, 1), False, 7, n)
     for s, one in enumerate(sentences):
         if not one.words:
             continue
@@ -170,7 +170,7 @@ def test_two_hundred_words_are_finite() -> None:
     assert np.isfinite(stats.log_likelihood)
     assert np.asarray(stats.counts["rules"]).sum() == pytest.approx(199 + 2)
     assert np.asarray(stats.counts["words"]).sum() == pytest.approx(203)
-    _, logs = passes.trees(shard, core.passing(oracle.tables, shard, 1), best=True)
+    _, logs = passes.trace_trees(shard, core.passing(oracle.tables, shard, 1), best=True)
     assert np.isfinite(logs).all()
 
 

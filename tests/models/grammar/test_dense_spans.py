@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 
-from softcount.models.grammar.dense_spans import one_sentence, spans
+from softcount.grammar.parsing import one_sentence, spans
 from tests.models.grammar.test_dense import EXACT, cases, core_of, long_text, shard_of
 from tests.oracles.trees import Grammar, Sentence, random_tables
 

@@ -155,13 +155,13 @@ def test_facts_of_dense_grammars(what: str, good: Any, tmp_path: Path) -> None:
     assert most < 300e6  # no table of a size that is merely claimed
 
 
-@pytest.mark.filterwarnings("ignore::softcount.models.grammar.soundness.GrammarWarning")
+@pytest.mark.filterwarnings("ignore::softcount.grammar.rules.GrammarWarning")
 @pytest.mark.parametrize("what", OF_RULES)
 def test_facts_of_rules(what: str, good: Any, tmp_path: Path) -> None:
     assert refused(good["rules"], OF_RULES[what], tmp_path / "bad")
 
 
-@pytest.mark.filterwarnings("ignore::softcount.models.grammar.soundness.GrammarWarning")
+@pytest.mark.filterwarnings("ignore::softcount.grammar.rules.GrammarWarning")
 def test_chains_without_an_end(tmp_path: Path) -> None:
     """Certain by the rules there are, or by their probabilities."""
     model = sc.PCFG.from_rules("S -> A\nA -> B [0.5] | 'a' [0.5]\nB -> A [0.5] | 'b' [0.5]")

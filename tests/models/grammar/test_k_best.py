@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.models.grammar import passes
-from softcount.models.grammar.dense_forest import best_trees
-from softcount.models.grammar.rule_forest import best_parses
-from softcount.models.grammar.rule_text import from_text
+from softcount.grammar import inside_outside as passes
+from softcount.grammar.parsing import best_parses, best_trees
+from softcount.grammar.rules import from_text
 from tests.models.grammar.rule_cases import (
     SETS,
     Case,
@@ -100,7 +99,9 @@ def test_sixty_words() -> None:
     for (log_p, _), tree in zip(found, trees, strict=True):
         steps = [oracle.tables[table][row, column] for table, row, column in oracle.events(tree)]
         assert np.log(steps).sum() == pytest.approx(log_p, abs=1e-9)
-    assert found[0].log_p == pytest.approx(passes.trees(shard, this, best=True)[1][0], abs=1e-9)
+    assert found[0].log_p == pytest.approx(
+        passes.trace_trees(shard, this, best=True)[1][0], abs=1e-9
+    )
 
 
 # grammars of rules

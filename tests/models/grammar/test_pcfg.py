@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 import softcount as sc
 from softcount.corpus.trees import Tree, tree
 from softcount.errors import DataError, ImpossibleItem
-from softcount.models.grammar.rules import Rule, Rules
+from softcount.grammar.rules import Rule, Rules
 from tests import real
 from tests.models.grammar.rule_cases import random_rules, sentences_of
 from tests.models.grammar.text import (
@@ -222,7 +222,7 @@ def test_odd_words_and_labels_written_and_read_again() -> None:
     assert again.form_.own.rules.rules == model.form_.own.rules.rules
 
 
-@pytest.mark.filterwarnings("ignore::softcount.models.grammar.soundness.GrammarWarning")
+@pytest.mark.filterwarnings("ignore::softcount.grammar.rules.GrammarWarning")
 def test_roots_of_a_text() -> None:
     text = "%start -> A [0.25] | S\nS -> A A\nA -> 'a'"
     model = sc.PCFG.from_rules(text)

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.errors import LearnerError
-from softcount.kernels.rule_charts import room_for, sifted_inside, whole
-from softcount.kernels.rule_sieve import Sieve
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.coarse import coarse_of, projected
-from softcount.models.grammar.pruning import lost
-from softcount.models.grammar.rule_text import from_text
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.core import lost
+from softcount.grammar.inside_outside import coarse_of, projected
+from softcount.grammar.kernels.rules import Sieve, room_for, sifted_inside, whole
+from softcount.grammar.rules import from_text
 from tests.models.grammar.rule_cases import Case, random_case, random_rules, trees_of
 
 seeds = st.integers(0, 2**32 - 1)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.risk import Links, most_expected, tree_of
-from softcount.models.grammar.rule_text import from_text
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.parsing import Links, most_expected, tree_of
+from softcount.grammar.rules import from_text
 from tests.models.grammar.rule_cases import Case, random_case, random_rules, trees_of
 from tests.models.grammar.test_dense import cases
 

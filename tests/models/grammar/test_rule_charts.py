@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.errors import LearnerError
-from softcount.kernels.unary_chains import closure
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.rule_text import from_text
-from softcount.models.grammar.rules import Rule
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.kernels.rules import closure
+from softcount.grammar.rules import Rule, from_text
 from tests.models.grammar.rule_cases import (
     SETS,
     SYMBOLS,

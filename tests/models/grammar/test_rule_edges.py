@@ -12,9 +12,8 @@ import softcount as sc
 from softcount.corpus.treebank import read_trees, without_functions, without_traces
 from softcount.corpus.trees import Tree
 from softcount.errors import LearnerError
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.rule_text import from_text
-from softcount.models.grammar.rules import from_trees
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.rules import from_text, from_trees
 from tests import real
 from tests.models.grammar.rule_cases import (
     Case,

@@ -9,10 +9,8 @@ import pytest
 
 from softcount.corpus.trees import Tree, tree
 from softcount.errors import DataError
-from softcount.models.grammar.binarised import Binarised
-from softcount.models.grammar.rule_text import from_text
-from softcount.models.grammar.rules import Rule, from_trees
-from softcount.models.grammar.soundness import GrammarWarning
+from softcount.grammar.binarised import Binarised
+from softcount.grammar.rules import GrammarWarning, Rule, from_text, from_trees
 
 REST = "\nNP -> 'she'\nVP -> 'sleeps'"
 

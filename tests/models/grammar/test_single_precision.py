@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softcount.models.grammar import passes
+from softcount.grammar import inside_outside as passes
 from softcount.types import How
 from tests.models.grammar.test_dense import core_of, shard_of
 from tests.models.grammar.test_uneven import K, T, V, uneven

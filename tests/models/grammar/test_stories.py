@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.models.grammar.rule_text import from_text
-from softcount.models.grammar.rules import Rule
+from softcount.grammar.rules import Rule, from_text
 from tests.oracles.trees import random_tables
 
 EXACT = 1e-10

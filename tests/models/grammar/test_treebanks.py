@@ -12,8 +12,8 @@ import softcount as sc
 from softcount.corpus.treebank import without_functions, without_traces
 from softcount.corpus.trees import tree
 from softcount.errors import DataError, LearnerError
-from softcount.evaluate import bracket_scores
-from softcount.models.grammar.annotation import Annotation
+from softcount.grammar.rule_grammar import Annotation
+from softcount.metrics import bracket_scores
 from tests import real
 
 BANK = [

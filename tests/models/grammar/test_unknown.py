@@ -18,11 +18,9 @@ from softcount.corpus.treebank import (
     without_traces,
 )
 from softcount.errors import LearnerError
-from softcount.models.grammar import rule_passes
-from softcount.models.grammar.binarised import Binarised
-from softcount.models.grammar.rule_text import from_text
-from softcount.models.grammar.rules import from_trees
-from softcount.models.grammar.unknown import ALIKE, HARDLY, UnknownWords
+from softcount.grammar import inside_outside as rule_passes
+from softcount.grammar.binarised import ALIKE, HARDLY, Binarised, UnknownWords
+from softcount.grammar.rules import from_text, from_trees
 from tests import real
 
 BANK = [
@@ -173,7 +171,7 @@ def logs(rules, sentences, known):
     tokens = [word for sentence in sentences for word in sentence]
     rows, more = unknown.placed(own, rules.chances, tokens, known)
     words = own.words(rules.chances, rows, more)
-    text = rule_passes.text(np.array([len(sentence) for sentence in sentences]))
+    text = rule_passes.rule_text(np.array([len(sentence) for sentence in sentences]))
     grammar = own.grammar(rules.chances, own.root)
     weights = np.ones(len(sentences))
     return rule_passes.expected(own, grammar, words, text, weights, counting=False).logs

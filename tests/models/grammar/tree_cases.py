@@ -12,15 +12,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from softcount.families import Categorical
-from softcount.models.grammar.cells import Derivations
-from softcount.models.grammar.collapsed import CollapsedTrees
-from softcount.models.grammar.core import PCFGCore
-from softcount.models.grammar.dense import Shape
-from softcount.models.grammar.shards import Limits, Sentences
-from softcount.models.sequences.emissions import Words
-from softcount.models.sequences.shards import Sentences as Texts
-from softcount.models.sequences.shards import Shard as Text
-from softcount.models.sequences.shards import StateSets
+from softcount.grammar.core import PCFGCore
+from softcount.grammar.data import Limits, Sentences
+from softcount.grammar.gibbs import CollapsedTrees, Derivations
+from softcount.grammar.inside_outside import Shape
+from softcount.hmm.core import Words
+from softcount.hmm.data import Sentences as Texts
+from softcount.hmm.data import Shard as Text
+from softcount.hmm.data import StateSets
 from tests.oracles.trees import Grammar
 
 NAMES = ("root", "rules", "words")

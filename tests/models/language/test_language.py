@@ -15,9 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from softcount import store
 from softcount.errors import DataError, LearnerError, StoreError
-from softcount.kernels.ngrams import advance, after
-from softcount.models.language import LanguageModel
-from softcount.models.language.kneser_ney import discounts_of
+from softcount.translate.language_model import LanguageModel, advance, after, discounts_of
 from tests import damage, real
 
 SENTENCES = ["a b a c", "a b", "b b a", "", "c a b c", "a b a b a"]

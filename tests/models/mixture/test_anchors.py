@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from softcount.mixture import starts as anchors
+from softcount.mixture.starts import whiten
 from softcount.models.anchors import find_corners
-from softcount.models.mixture import anchors
-from softcount.models.mixture.moments import whiten
 from tests.models.mixture.simulated import distance, documents, em, random_start
 
 
 @pytest.mark.parametrize(("V", "overlap"), [(50, 0.05), (100, 0.1), (100, 0.3)])
 def test_em_from_the_estimate_reaches_what_em_from_the_truth_reaches(V, overlap):
     counts, mix, words = documents(5, V, 2500, overlap, seed=0)
-    start = anchors.estimate(counts, 5, np.random.default_rng(0))
+    start = anchors.estimate_from_anchors(counts, 5, np.random.default_rng(0))
     best = em(counts, mix, words, 60)
     assert em(counts, *start, 60) == pytest.approx(best, rel=1e-6)
     rng = np.random.default_rng(9)
@@ -38,7 +38,9 @@ def test_anchor_words_are_found_and_the_estimate_converges_to_the_truth():
         white = whiten(counts, 4, np.random.default_rng(0), np.ones(N))
         found = find_corners(anchors.neighbours(white), np.arange(44), 4)
         assert sorted(found) == [0, 1, 2, 3]
-        errors.append(distance(anchors.estimate(counts, 4, np.random.default_rng(0))[1], words))
+        errors.append(
+            distance(anchors.estimate_from_anchors(counts, 4, np.random.default_rng(0))[1], words)
+        )
     assert errors[0] > 1.5 * errors[1] > 1.5**2 * errors[2]
     assert errors[2] < 0.03
 
@@ -48,5 +50,5 @@ def test_rare_words_are_no_anchors():
     odd = np.zeros((2000, 60))
     odd[range(60), range(60)] = 30  # each in one document only
     wide = csr_matrix(np.hstack([counts.toarray(), odd]))
-    _, found = anchors.estimate(wide, 4, np.random.default_rng(0))
+    _, found = anchors.estimate_from_anchors(wide, 4, np.random.default_rng(0))
     assert distance(found[:, :44] / found[:, :44].sum(axis=1, keepdims=True), words) < 0.05

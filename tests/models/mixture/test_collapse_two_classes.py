@@ -13,7 +13,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction.text import CountVectorizer
 
 import softcount as sc
-from softcount.models.mixture.collapse import has_collapsed
+from softcount.mixture.naive_bayes import has_collapsed
 from tests import real
 from tests.commands import done
 

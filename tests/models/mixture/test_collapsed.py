@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from softcount.errors import DataError, LearnerError
 from softcount.kernels import collapsed as kernel
-from softcount.models.mixture.collapsed import CollapsedMixture, Restaurant
+from softcount.mixture.gibbs import CollapsedMixture, Restaurant
 from tests.oracles.chance import surprise
 
 

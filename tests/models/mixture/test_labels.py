@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softcount.errors import DataError
-from softcount.models.mixture.labels import read_labels
+from softcount.mixture.data import read_labels
 
 
 @pytest.mark.parametrize(

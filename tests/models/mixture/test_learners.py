@@ -14,7 +14,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_normal
 
 import softcount as sc
-from softcount.models.mixture.emissions import Vectors
+from softcount.mixture.core import Vectors
 
 Array = np.ndarray
 

@@ -15,7 +15,7 @@ from scipy.stats import multivariate_t
 import softcount as sc
 from softcount.families import Categorical, Gaussian
 from softcount.families.gaussian import NIW
-from softcount.models.mixture.merge import evidence
+from softcount.mixture.process import evidence
 from tests.evaluate.test_select import documents, points
 
 
@@ -64,7 +64,7 @@ def test_ten_classes_of_points() -> None:
 def test_joining_raises_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = documents(1, classes=4, words=40, n=200)
     joined = sc.DirichletProcessMixture(12).fit(counts)
-    monkeypatch.setattr("softcount.models.mixture.process.joined", lambda *given: None)
+    monkeypatch.setattr("softcount.mixture.process.joined", lambda *given: None)
     apart = sc.DirichletProcessMixture(12).fit(counts)
     assert joined.n_classes_ == 4 < apart.n_classes_
     assert joined.trace_.objective[-1] > apart.trace_.objective[-1]

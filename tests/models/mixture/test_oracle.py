@@ -15,7 +15,7 @@ from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 import softcount as sc
 from softcount.fit import fit
-from softcount.models.mixture.items import Items
+from softcount.mixture.data import Items
 from softcount.types import How, Stats
 from tests.oracles import enumeration
 from tests.oracles.told import Told, furthest

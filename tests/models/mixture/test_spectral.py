@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 
 from softcount.errors import DataError, LearnerError
-from softcount.models.mixture import anchors, spectral
-from softcount.models.mixture.moments import Pairs, whiten
+from softcount.mixture import starts
+from softcount.mixture.starts import Pairs, whiten
 from tests.models.mixture.simulated import (
     assert_probabilities,
     distance,
@@ -20,14 +20,16 @@ from tests.models.mixture.simulated import (
     random_start,
 )
 
-both = pytest.mark.parametrize("method", [spectral, anchors])
+both = pytest.mark.parametrize(
+    "method", [starts.estimate_from_moments, starts.estimate_from_anchors]
+)
 
 
 @pytest.mark.parametrize(("V", "overlap"), [(50, 0.05), (100, 0.3), (200, 1.0)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_em_from_the_estimate_reaches_what_em_from_the_truth_reaches(V, overlap, seed):
     counts, mix, words = documents(5, V, 2500, overlap, seed)
-    start = spectral.estimate(counts, 5, np.random.default_rng(0))
+    start = starts.estimate_from_moments(counts, 5, np.random.default_rng(0))
     best = em(counts, mix, words, 60)
     assert em(counts, *start, 60) == pytest.approx(best, rel=1e-6)
     rng = np.random.default_rng(9)
@@ -39,7 +41,7 @@ def test_estimates_converge_to_the_truth():
     errors = []
     for N in (500, 2000, 8000):
         counts, mix, words = documents(4, 60, N, 0.5, seed=3)
-        found, estimate = spectral.estimate(counts, 4, np.random.default_rng(0))
+        found, estimate = starts.estimate_from_moments(counts, 4, np.random.default_rng(0))
         errors.append(distance(estimate, words))
         assert np.sort(found) == pytest.approx(np.sort(mix), abs=1.5 / np.sqrt(N))
     assert errors[0] > 1.5 * errors[1] > 1.5**2 * errors[2]  # N^−½ would be twice each time
@@ -75,7 +77,7 @@ def test_moments_are_those_of_different_tokens():
     np.testing.assert_allclose(white.first, second.sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(map_.T @ second @ map_, np.eye(len(white.values)), atol=1e-9)
     third = sum(part * triples_of(row, map_) for row, part in zip(dense, share, strict=True))
-    np.testing.assert_allclose(spectral.whitened_triples(white)[0], third, atol=1e-9)
+    np.testing.assert_allclose(starts.whitened_triples(white)[0], third, atol=1e-9)
 
 
 def test_documents_weigh_by_tokens_and_not_at_all_without_a_pair():
@@ -100,7 +102,7 @@ def test_power_method_finds_orthogonal_components():
     rng = np.random.default_rng(1)
     axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     tensor = np.einsum("k,ka,kb,kc->abc", np.linspace(1, 5, 6), axes, axes, axes)
-    found = spectral.power_method(tensor, rng.normal(size=(10, 6)), rng)
+    found = starts.power_method(tensor, rng.normal(size=(10, 6)), rng)
     np.testing.assert_allclose(np.abs(found @ axes.T).max(axis=1), 1.0)
     np.testing.assert_allclose((found @ axes.T).max(axis=0), 1.0)  # signs too: λ > 0
 
@@ -110,7 +112,7 @@ def test_no_few_documents_make_up_a_direction():
     dense = counts.toarray()
     dense[:4] = 0
     dense[:4, [7, 20, 33, 46]] = np.diag([10.0**6, 10**5, 5000, 5000])  # one word, over and over
-    _, found = spectral.estimate(csr_matrix(dense), 3, np.random.default_rng(0))
+    _, found = starts.estimate_from_moments(csr_matrix(dense), 3, np.random.default_rng(0))
     spoilt = [7, 20, 33, 46]
     clean, truth = np.delete(found, spoilt, 1), np.delete(words, spoilt, 1)
     clean, truth = (a / a.sum(axis=1, keepdims=True) for a in (clean, truth))
@@ -121,8 +123,10 @@ def test_whole_weights_are_copies():
     counts, *_ = documents(3, 30, 300, 0.3, seed=6)
     times = np.random.default_rng(0).integers(0, 4, 300)
     copies = counts[np.repeat(np.arange(300), times)]
-    weighted = spectral.estimate(counts, 3, np.random.default_rng(0), times.astype(float))
-    repeated = spectral.estimate(copies, 3, np.random.default_rng(0))
+    weighted = starts.estimate_from_moments(
+        counts, 3, np.random.default_rng(0), times.astype(float)
+    )
+    repeated = starts.estimate_from_moments(copies, 3, np.random.default_rng(0))
     assert distance(weighted[1], repeated[1]) < 0.01
     assert np.sort(weighted[0]) == pytest.approx(np.sort(repeated[0]), abs=0.01)
 
@@ -130,7 +134,7 @@ def test_whole_weights_are_copies():
 @both
 def test_more_classes_than_there_are_still_finds_those_there_are(method):
     counts, mix, words = documents(4, 80, 2500, 0.1, seed=7)
-    found, estimate = method.estimate(counts, 6, np.random.default_rng(0))
+    found, estimate = method(counts, 6, np.random.default_rng(0))
     assert_probabilities(found, estimate, 6, 80)
     assert em(counts, found, estimate, 60) > em(counts, mix, words, 60)
 
@@ -139,7 +143,7 @@ def test_more_classes_than_there_are_still_finds_those_there_are(method):
 def test_the_same_generator_gives_the_same_numbers_and_leaves_the_data_alone(method):
     counts, *_ = documents(3, 350, 400, 0.2, seed=8)
     before = counts.copy()
-    one, two = (method.estimate(counts, 3, np.random.default_rng(5)) for _ in range(2))
+    one, two = (method(counts, 3, np.random.default_rng(5)) for _ in range(2))
     np.testing.assert_array_equal(one[1], two[1])
     assert (counts != before).nnz == 0
 
@@ -164,7 +168,7 @@ AWKWARD = {
 def test_awkward_data_give_probabilities(method, case):
     dense, K = AWKWARD[case]
     counts = csr_matrix(np.array(dense, dtype=float))
-    mix, words = method.estimate(counts, K, np.random.default_rng(0))
+    mix, words = method(counts, K, np.random.default_rng(0))
     assert_probabilities(mix, words, K, counts.shape[1])
     occurs = counts.toarray().any(axis=0)
     assert ((words > 0) == occurs).all()
@@ -178,14 +182,14 @@ def test_awkward_data_give_probabilities(method, case):
     K=st.integers(2, 8),
 )
 def test_counts_give_probabilities_if_any_document_is_long_enough(method, counts, weights, K):
-    least = 3 if method is spectral else 2
+    least = 3 if method is starts.estimate_from_moments else 2
     rng = np.random.default_rng(0)
     if (counts[weights > 0].sum(axis=1) >= least).any():
-        mix, words = method.estimate(csr_matrix(counts), K, rng, weights)
+        mix, words = method(csr_matrix(counts), K, rng, weights)
         assert_probabilities(mix, words, K, 5)
     else:
         with pytest.raises(DataError, match="no document has"):
-            method.estimate(csr_matrix(counts), K, rng, weights)
+            method(csr_matrix(counts), K, rng, weights)
 
 
 @both
@@ -204,22 +208,22 @@ def test_counts_give_probabilities_if_any_document_is_long_enough(method, counts
 )
 def test_what_cannot_be_used_is_said(method, counts, weights, message):
     with pytest.raises(DataError, match=message):
-        method.estimate(csr_matrix(counts), 2, np.random.default_rng(0), weights)
+        method(csr_matrix(counts), 2, np.random.default_rng(0), weights)
 
 
 @both
 def test_no_classes(method):
     with pytest.raises(LearnerError, match="0 classes"):
-        method.estimate(csr_matrix(np.eye(2) * 3), 0, np.random.default_rng(0))
+        method(csr_matrix(np.eye(2) * 3), 0, np.random.default_rng(0))
 
 
 def test_pairs_alone_are_not_enough_for_the_third_moment():
     pairs = csr_matrix([[1.0, 1, 0], [0, 1, 1], [0, 0, 2]])
     with pytest.raises(DataError, match="three words"):
-        spectral.estimate(pairs, 2, np.random.default_rng(0))
-    assert_probabilities(*anchors.estimate(pairs, 2, np.random.default_rng(0)), 2, 3)
+        starts.estimate_from_moments(pairs, 2, np.random.default_rng(0))
+    assert_probabilities(*starts.estimate_from_anchors(pairs, 2, np.random.default_rng(0)), 2, 3)
 
 
 def test_too_many_classes_for_a_tensor():
     with pytest.raises(LearnerError, match="too large"):
-        spectral.estimate(csr_matrix(np.eye(2) * 3), 257, np.random.default_rng(0))
+        starts.estimate_from_moments(csr_matrix(np.eye(2) * 3), 257, np.random.default_rng(0))

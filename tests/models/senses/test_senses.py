@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 import softcount as sc
 from softcount.corpus import contexts
 from softcount.corpus.space import SemanticSpace
-from softcount.models.senses.findings import marking
+from softcount.senses.estimators import marking
 from tests import real
 
 MONEY = ["money", "loan", "interest", "account", "cash"]

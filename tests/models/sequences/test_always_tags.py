@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.models.sequences import fewest
-from softcount.models.sequences.shards import Shard
+from softcount.hmm import impossible as fewest
+from softcount.hmm.data import Shard
 from tests import real
 from tests.oracles.sequences import Chain, Path, Sentence
 

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from softcount.errors import DataError, LearnerError
 from softcount.families import Categorical
-from softcount.models.sequences.collapsed import CollapsedChain
+from softcount.hmm.gibbs import CollapsedChain
 from tests.oracles.chance import surprise
 
 KINDS = [(1, True), (1, False), (2, True), (2, False)]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.errors import ImpossibleItem
-from softcount.models.sequences import shards, ways
-from softcount.models.sequences.shards import Shard, StateSets
+from softcount.hmm import data as shards
+from softcount.hmm import forward_backward as ways
+from softcount.hmm.data import Shard, StateSets
 from softcount.types import How
 from tests.oracles.sequences import Chain, Sentence, random_tables
 

@@ -9,7 +9,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import LearnerError
-from softcount.models.sequences.features import WordFeatures, features_of
+from softcount.hmm.core import WordFeatures, features_of
 
 TEXT = [
     [("Dogs", "N"), ("barked", "V")],

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from softcount.errors import DataError, LearnerError
-from softcount.models.sequences.moments import Triples, averaged, from_moments, spectral_start
+from softcount.hmm.spectral import Triples, averaged, from_moments, spectral_start
 from tests import real
 
 

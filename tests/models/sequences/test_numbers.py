@@ -11,7 +11,8 @@ import pytest
 import softcount as sc
 from softcount.corpus.sequences import sequences
 from softcount.corpus.tagged import tagged
-from softcount.models.sequences import shards, ways
+from softcount.hmm import data as shards
+from softcount.hmm import forward_backward as ways
 from softcount.types import How
 from tests.models.sequences.text import LEARNERS, assert_same, made
 

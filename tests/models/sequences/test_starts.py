@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.models.sequences import starts
+from softcount.hmm import starts
 from tests.models.sequences.text import orders, stops
 
 SENTENCES = [["x", "y", "z"], ["y", "x"], ["z"], []]

@@ -9,7 +9,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.evaluate import confusion, induction_scores, tag_scores
+from softcount.metrics import confusion, induction_scores, tag_scores
 from tests.models.sequences.text import SENTENCES, TAGS, WORDS
 
 WALKS = [np.random.default_rng(n).normal([[0.0]] * 3 + [[9.0]] * 3) for n in range(4)]

@@ -24,9 +24,9 @@ from softcount.corpus import building
 from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError
-from softcount.evaluate import completion_perplexity
-from softcount.models.topics import LDA, anchors
-from softcount.models.topics.anchors import anchor_topics
+from softcount.metrics import completion_perplexity
+from softcount.topics import LDA, anchors
+from softcount.topics.anchors import anchor_topics
 from tests import real
 
 

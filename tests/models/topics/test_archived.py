@@ -14,9 +14,9 @@ from softcount.corpus import building
 from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError
-from softcount.models.topics import LDA, PLSA
-from softcount.models.topics.anchors import anchor_topics
-from softcount.models.topics.documents import Archived, Documents
+from softcount.topics import LDA, PLSA
+from softcount.topics.anchors import anchor_topics
+from softcount.topics.data import Archived, Documents
 
 TEXTS = ["cup goal team", "goal team match", "oil price", "", "market price oil rise"] * 6
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csr_matrix
 
 from softcount.errors import DataError
-from softcount.models.topics.collapsed import LISTS_FROM, CollapsedTopics
+from softcount.topics.gibbs import LISTS_FROM, CollapsedTopics
 from tests.oracles.topics import (
     BOTH,
     dirichlet_multinomial,

@@ -15,10 +15,8 @@ from softcount.corpus.archive import Archive
 from softcount.corpus.bags import Bags
 from softcount.families.columns import Columns
 from softcount.fit import fit
-from softcount.models.topics.core import TopicCore
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.labels import known_topics
-from softcount.models.topics.rows import RowPrior
+from softcount.topics.core import TopicCore
+from softcount.topics.data import Documents, RowPrior, known_topics
 from tests.oracles.topics import joint, normalised, surprise, tally
 
 RNG = np.random.default_rng(2)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from softcount.errors import DataError, LearnerError
-from softcount.models.topics.collapsed import CollapsedTopics
+from softcount.topics.gibbs import CollapsedTopics
 from tests.oracles.topics import (
     BOTH,
     cases,

@@ -15,9 +15,8 @@ import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.families.columns import Columns
 from softcount.fit import fit
-from softcount.models.topics.core import TopicCore
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.rows import RowPrior, Rows
+from softcount.topics.core import TopicCore
+from softcount.topics.data import Documents, RowPrior, Rows
 from softcount.types import How
 
 

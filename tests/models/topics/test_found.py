@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 import softcount as sc
 from softcount.errors import DataError, LearnerError
-from softcount.evaluate import completion
+from softcount.metrics import completion
 from tests.oracles import plain_topics
 
 X, _ = plain_topics.documents()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.corpus.archive import Archive
 from softcount.errors import DataError, LearnerError
-from softcount.models.topics.guidance import columns_of, frozen_topics, seed_counts
+from softcount.topics.estimators import columns_of, frozen_topics, seed_counts
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics
 

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.families.columns import Columns
-from softcount.models.topics import LDA, PLSA
-from softcount.models.topics.core import TopicCore
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.held_out import hold_out
-from softcount.models.topics.rows import RowPrior, Rows
+from softcount.topics import LDA, PLSA
+from softcount.topics.core import TopicCore
+from softcount.topics.data import Documents, RowPrior, Rows, hold_out
 from softcount.types import How
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.models.topics.labels import allowed_of, known_topics
+from softcount.topics.data import allowed_of, known_topics
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics
 

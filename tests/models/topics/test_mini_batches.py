@@ -16,10 +16,8 @@ from softcount.corpus.bags import Bags
 from softcount.families.base import Family
 from softcount.families.columns import ColumnCounts, Columns, LazyColumns
 from softcount.fit import fit
-from softcount.models.topics.core import TopicCore
-from softcount.models.topics.documents import Documents, Shard
-from softcount.models.topics.labels import known_topics
-from softcount.models.topics.rows import RowPrior, Rows
+from softcount.topics.core import TopicCore
+from softcount.topics.data import Documents, RowPrior, Rows, Shard, known_topics
 from softcount.types import How
 
 Array = np.ndarray

@@ -9,7 +9,7 @@ import pytest
 from sklearn.decomposition import NMF
 
 import softcount as sc
-from softcount.models.topics import LDA, PLSA
+from softcount.topics import LDA, PLSA
 
 NOTES = [
     "World_Cup Russia host",

@@ -15,8 +15,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 import softcount as sc
 from softcount.corpus.archive import Archive
 from softcount.errors import DataError, LearnerError
-from softcount.evaluate import completion_perplexity
-from softcount.models.topics.core import INNER
+from softcount.metrics import completion_perplexity
+from softcount.topics.core import INNER
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics
 

@@ -10,11 +10,10 @@ import pytest
 import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.errors import LearnerError
-from softcount.evaluate import completion_perplexity
 from softcount.families.columns import Columns
-from softcount.models.topics.core import TopicCore, wide
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.rows import TINY, TINY_SINGLE, RowPrior
+from softcount.metrics import completion_perplexity
+from softcount.topics.core import TopicCore, wide
+from softcount.topics.data import TINY, TINY_SINGLE, Documents, RowPrior
 from softcount.types import How
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics

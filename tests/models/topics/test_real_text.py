@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 import softcount as sc
-from softcount.evaluate import completion_perplexity
+from softcount.metrics import completion_perplexity
 from tests import real
 
 SEEDS = {

@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from softcount import store
 from softcount.corpus.bags import Bags
 from softcount.errors import DataError, LearnerError, StoreError
-from softcount.models.topics import PLSA, retrieval
-from softcount.models.topics.retrieval import Index, Weighing, recalled
+from softcount.topics import PLSA, retrieval
+from softcount.topics.retrieval import Index, Weighing, recalled
 
 WORDS, TOPICS = 5, 3
 COUNTS = st.integers(0, 3).map(float)

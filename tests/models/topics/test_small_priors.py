@@ -11,9 +11,8 @@ from scipy.special import digamma, gammaln, logsumexp
 import softcount as sc
 from softcount.corpus.bags import Bags
 from softcount.families.columns import Columns
-from softcount.models.topics.core import TopicCore, fold_in
-from softcount.models.topics.documents import Documents
-from softcount.models.topics.rows import RowPrior
+from softcount.topics.core import TopicCore, fold_in
+from softcount.topics.data import Documents, RowPrior
 from softcount.types import How
 
 Array = np.ndarray

@@ -16,7 +16,7 @@ import softcount as sc
 from softcount.corpus import building
 from softcount.corpus.archive import Archive
 from softcount.errors import DataError, LearnerError
-from softcount.evaluate import completion_perplexity
+from softcount.metrics import completion_perplexity
 from tests.models.topics.common import LEARNERS
 from tests.oracles import plain_topics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softcount.kernels.decoder import NOWHERE, NULL, Stack, Steps, selected
+from softcount.translate.search import NOWHERE, NULL, Stack, Steps, selected
 
 N = 600
 EVERYTHING = 10**9

@@ -11,8 +11,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import softcount as sc
-from softcount.models.language import LanguageModel
-from softcount.models.translate import Translator
+from softcount.translate import Translator
+from softcount.translate.language_model import LanguageModel
 from tests import real
 
 Pairs = list[tuple[list[str], list[str]]]

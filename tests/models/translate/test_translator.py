@@ -16,8 +16,8 @@ from scipy.sparse import csr_matrix
 
 from softcount import store
 from softcount.errors import DataError, LearnerError, StoreError
-from softcount.models.language import LanguageModel
-from softcount.models.translate import Translation, Translator
+from softcount.translate import Translation, Translator
+from softcount.translate.language_model import LanguageModel
 from tests import damage
 
 SENTENCES = [

@@ -1,0 +1,190 @@
+"""What annotators say of an item, given its true label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from softcount.annotators.data import is_missing, places, read_votes, sorted_classes
+from softcount.corpus.bags import Bags
+from softcount.errors import DataError
+from softcount.families import Categorical
+from softcount.mixture.core import MixtureCore, Words
+from softcount.mixture.data import UNKNOWN, Items, Known, Labels, read_labels
+from softcount.types import Array, Params
+
+
+class Confusions(Categorical):
+    """A row for each annotator and true label: what that annotator says.
+
+    True labels are alike if all annotators speak of them in the same way.
+    """
+
+    TOLERANCE = 1e-9
+
+    def __init__(self, n_annotators: int, n_classes: int, prior: float) -> None:
+        super().__init__((n_annotators * n_classes, n_classes), prior)
+        self.of_annotators = (n_annotators, n_classes, n_classes)
+
+    def alike(self, params: Array) -> bool | None:
+        if self.of_annotators[1] < 2:
+            return None
+        rows = params.reshape(self.of_annotators)
+        return bool(np.all(np.abs(rows - rows[:, :1]) <= self.TOLERANCE))
+
+
+class Voting(Words):
+    """log p(votes | k) = Σ_a Σ_l x_al log θ_akl: a document whose words are (annotator, label).
+
+    The chances of all labels of one annotator add up to one, not those of all words.
+    """
+
+    table = "confusion"
+    family: Confusions
+
+    def __init__(self, n_annotators: int, n_classes: int, prior: float) -> None:
+        self.family = Confusions(n_annotators, n_classes, prior)
+
+    def joint(
+        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        return super().joint(self._by_class(params), x, log_weights, threads, floor)
+
+    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
+        A, K, L = self.family.of_annotators
+        by_class = super().counts(x, shares, threads).reshape(K, A, L)
+        return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, L)
+
+    def _by_class(self, params: Array) -> Array:
+        """The table with a row for each true label: (classes, annotators · labels)."""
+        A, K, L = self.family.of_annotators
+        return params.reshape(A, K, L).transpose(1, 0, 2).reshape(K, A * L)
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+        """A label for each vote; ``size`` is (items, annotators), one of each a vote."""
+        items, annotators = size
+        chances = params.reshape(self.family.of_annotators)[annotators, classes[items]]
+        ends = np.cumsum(chances, axis=1)
+        drawn = rng.random(len(items)) * ends[:, -1]
+        return (drawn[:, None] >= ends).sum(axis=1)
+
+
+# Items whose true label is known.
+
+
+def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
+    """Labels of some items: one for each (−1, None or NaN: unknown), or a mapping {item: label}.
+
+    None if nothing is known. Items of a mapping that nobody voted on are left out.
+    """
+    if y is None:
+        return None
+    listed = _aligned(y, items) if isinstance(y, Mapping) else _as_list(y)
+    if all(map(is_missing, listed)) and len(listed) == len(items):
+        return None
+    labels = read_labels([None if is_missing(label) else label for label in listed], len(items))
+    if labels.shares is not None:
+        raise DataError(
+            "y has a row of shares for each item", "give one label an item; −1 where it is unknown"
+        )
+    return labels
+
+
+def renumbered(labels: Labels, classes: Array) -> Labels:
+    """The same labels as numbers of these classes."""
+    new = np.append(places(labels.classes.tolist(), classes.tolist()), UNKNOWN)
+    return Labels(classes, new[labels.numbers])
+
+
+def _aligned(y: Mapping[Any, Any], items: Sequence[Any]) -> list[Any]:
+    found = [y.get(item) for item in items]
+    if y and not any(item in y for item in items):
+        raise DataError(
+            f"none of the {len(y):,} items in y has votes",
+            "call items in y as they are called in the votes",
+        )
+    return found
+
+
+def _as_list(y: Any) -> list[Any]:
+    if isinstance(y, np.ndarray) and y.dtype.kind in "US" and (y == str(UNKNOWN)).any():
+        raise DataError(
+            "one label is the text '-1', which numpy makes of a −1 among texts",
+            "give None where a label is unknown, or a list instead of an array",
+        )
+    return list(y.tolist() if hasattr(y, "tolist") else y)
+
+
+# Where to begin: with what most annotators say.
+
+
+def majority_vote(votes: Any) -> dict[Any, Any]:
+    """The label that most votes give to each item; of equals the first in order, None for none.
+
+    ``votes`` in any form that `Annotators` takes.
+
+    >>> majority_vote([("s1", "ann", "yes"), ("s1", "bob", "no"), ("s1", "eve", "yes")])
+    {'s1': 'yes'}
+    """
+    read = read_votes(votes)
+    classes = sorted_classes(read.labels)
+    counts = np.zeros((len(read.items), len(classes)))
+    labels = np.searchsorted(classes, read.labels)[read.of_label] if len(read) else read.of_label
+    np.add.at(counts, (read.of_item, labels), 1.0)
+    chosen = counts.argmax(axis=1) if len(classes) else np.zeros(len(read.items), np.int64)
+    names = classes.tolist()
+    return {
+        item: names[label] if total else None
+        for item, label, total in zip(
+            read.items, chosen.tolist(), counts.sum(axis=1).tolist(), strict=True
+        )
+    }
+
+
+def majority(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """Every item belongs to classes by the shares of its votes (Dawid & Skene 1979, §4).
+
+    Items whose label is known belong to it; items without votes say nothing.
+    """
+    return core.from_shares(items.x, pinned(vote_shares(items.x, core.n_classes), items.known), rng)
+
+
+HARDLY = 1e-3
+"""What an item of unknown label counts in a start from known labels."""
+
+
+def from_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """What items of known labels say; all others count next to nothing, by shares of votes.
+
+    Without these an annotator of whom little is known could make an item impossible.
+    """
+    shares = HARDLY * vote_shares(items.x, core.n_classes)
+    return core.from_shares(items.x, pinned(shares, items.known), rng)
+
+
+def disturbed(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """Half the shares of votes and half shares drawn at random, so that labels keep their names."""
+    K = core.n_classes
+    shares = (vote_shares(items.x, K) + rng.dirichlet(np.ones(K), size=len(items))) / 2.0
+    return core.from_shares(items.x, pinned(shares, items.known), rng)
+
+
+def vote_shares(x: Any, n_classes: int) -> Array:
+    """The part of an item's votes that each label has, (items, classes); zeros without votes."""
+    assert isinstance(x, Bags)
+    rows = x.by_document
+    items = np.repeat(np.arange(len(x)), np.diff(rows.indptr))
+    cells = items * n_classes + rows.columns % n_classes
+    votes = np.bincount(cells, rows.value, minlength=len(x) * n_classes).reshape(-1, n_classes)
+    shares: Array = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
+    return shares
+
+
+def pinned(shares: Array, known: Known) -> Array:
+    """The shares, where a label is known all of them to it."""
+    sure = np.flatnonzero(known.upper - known.lower == 1)
+    shares[sure] = 0.0
+    shares[sure, known.lower[sure]] = 1.0
+    return shares

@@ -1,0 +1,342 @@
+"""Dawid & Skene's model of annotators: the true label is hidden, everyone errs in their own way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from softcount import store
+from softcount.annotators import core as starts
+from softcount.annotators.core import Voting, read_known, renumbered
+from softcount.annotators.data import Votes, as_array, places, read_votes, sorted_classes
+from softcount.bounds import demand_drawable
+from softcount.corpus.bags import Bags
+from softcount.errors import DataError, StoreError, shown
+from softcount.families import Categorical
+from softcount.kernels.posterior import soft
+from softcount.mixture.base import Mixture
+from softcount.mixture.core import MixtureCore
+from softcount.mixture.data import UNKNOWN, Items, Known
+from softcount.mixture.naive_bayes import read_classes
+from softcount.mixture.starts import uniform
+from softcount.models import files
+from softcount.models.base import FitOptions, all_or_nothing
+from softcount.models.settings import mixture_priors, no_mode, no_prior
+from softcount.models.stored import AGAIN, numbers
+from softcount.types import Array
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+KEPT_SIZES = 10_000
+NAMEABLE = (str, int, float, bool)
+"""Names of annotators that a file can hold."""
+
+
+class SwitchWarning(UserWarning):
+    """Classes would agree better with the votes under other names: labels may be switched."""
+
+
+@dataclass(frozen=True, eq=False)
+class VotedItems(Items):
+    """Items that are called by their names."""
+
+    names: Array
+
+    def name(self, number: int) -> str:
+        return f"item {shown(self.names.tolist()[number])}"
+
+
+class Annotators(Mixture):
+    """Labels from many annotators, by the model of Dawid & Skene (1979).
+
+    The true label k of an item is hidden, and annotator a says l of it with probability θ_akl:
+
+        p(votes of an item) = Σ_k π_k Π_{votes (a, l)} θ_akl
+
+    ``smoothing``  add so much to every count of what an annotator says of a true label
+    ``prior``      instead: its Dirichlet concentration (or by table: "weights", "confusion")
+    ``init``       'majority' (shares of votes), 'known' (items whose label is known, and hardly
+                   any others: where most annotators may be wrong), 'random' (half shares of votes,
+                   half drawn at random), 'uniform', or tables {"weights": …, "confusion": …}
+    ``learner``, ``engine``, ``random_state``  how, where, and from which seed
+
+    Votes are triples (item, annotator, label), a tuple of three columns, a data frame with columns
+    item, annotator and label, a mapping {item: {annotator: label}}, or an array items × annotators.
+    A label of −1, None or NaN is no vote. An annotator may vote several times on an item.
+
+    Afterwards: ``items_`` and ``annotators_`` in the order in which they first appear, ``classes_``
+    sorted; ``labels_`` and ``proba_`` of the items; ``weights_`` of the classes; ``confusion_``
+    (annotators, true, said), ``accuracy_`` and ``n_votes_`` of the annotators. With two equally
+    likely labels the first of ``classes_`` is taken. An item without votes gets the class weights.
+
+    >>> votes = [("s1", "ann", "yes"), ("s1", "bob", "yes"), ("s1", "eve", "no"),
+    ...          ("s2", "ann", "no"), ("s2", "bob", "no"), ("s2", "eve", "yes"),
+    ...          ("s3", "ann", "yes"), ("s3", "eve", "no")]
+    >>> model = Annotators().fit(votes)
+    >>> dict(zip(model.items_.tolist(), model.labels_.tolist()))
+    {'s1': 'yes', 's2': 'no', 's3': 'yes'}
+    >>> round(model.confusion_of("eve")["yes"]["no"], 2)
+    0.95
+    """
+
+    classes_: Array
+    items_: Array
+    annotators_: Array
+    labels_: Array
+    proba_: Array
+    n_votes_: Array
+    _sizes: Array
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 0.1,
+        prior: float | Mapping[str, float] | None = None,
+        init: Any = "majority",
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.smoothing = smoothing
+        self.prior = prior
+        self.init = init
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    # learning
+    def fit(  # type: ignore[override]  # as scikit-learn has it
+        self, votes: Any, y: Any = None, *, init: Any = None, **options: Unpack[FitOptions]
+    ) -> Self:
+        """Learn from votes, and from true labels as far as they are known.
+
+        ``y``     a label for each item, in the order in which items appear (−1, None: unknown); or
+                  a mapping {item: label}, of which items that nobody voted on are left out
+        ``init``  start values, instead of what the model was made with
+
+        For the other options see `softcount.models.base.FitOptions`.
+        """
+        with all_or_nothing(self):
+            core, corpus = self.bind(votes, y)
+            self.learn(core, corpus, init, **options)
+        if y is None:
+            self._warn_of_switch(corpus)
+        return self
+
+    def bind(self, votes: Any, y: Any = None) -> tuple[MixtureCore, Items]:
+        """The core and the corpus; items whose label is known are kept to it."""
+        self._check_settings()
+        read = read_votes(votes)
+        if not len(read):
+            raise DataError("there are no votes", "give at least one; −1, None and NaN are none")
+        known = read_known(y, read.items)
+        told = [] if known is None else known.classes.tolist()
+        self.classes_ = sorted_classes([*read.labels, *told])
+        self.items_, self.annotators_ = as_array(read.items), as_array(read.annotators)
+        self.n_features_in_ = len(read.annotators)
+        x = self._bags(read)
+        core = self.make_core(x)
+        weights = np.ones(len(x))
+        kept = (
+            Known.nothing(len(x), core.n_classes, weights)
+            if known is None
+            else renumbered(known, self.classes_).restrict(1, weights)
+        )
+        return core, VotedItems(x, kept, core.emission.cut, self.items_)
+
+    def observe(self, X: Any, *, first: bool = False) -> Bags:
+        return self._bags(read_votes(X, self.annotators_.tolist()))
+
+    def _bags(self, votes: Votes) -> Bags:
+        """Votes as words (annotator, label); those of which nothing is known are left out."""
+        K = self.n_classes
+        who = places(votes.annotators, self.annotators_.tolist())
+        what = places(votes.labels, self.classes_.tolist())
+        by, of = who[votes.by_annotator], what[votes.of_label]
+        known = (by != UNKNOWN) & (of != UNKNOWN)
+        if not known.all():
+            _warn_of_strangers(votes, who, what)
+        shape = (len(votes.items), self.n_features_in_ * K)
+        cells = (votes.of_item[known], by[known] * K + of[known])
+        return Bags.of(sparse.csr_matrix((np.ones(len(cells[0])), cells), shape=shape))
+
+    def lacks_prior(self) -> str:
+        return no_prior(self.smoothing, self.prior, "confusion")
+
+    def lacks_mode(self) -> str:
+        return no_mode(self.prior)
+
+    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
+        prior = mixture_priors(self.smoothing, self.prior, self.maximises, "confusion")
+        common = Categorical((1, self.n_classes), prior["weights"])
+        emission = Voting(self.n_features_in_, self.n_classes, prior["confusion"])
+        return MixtureCore("annotators", common, emission, self.usual, not self.maximises)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes_)
+
+    def starts(self) -> Mapping[str, Any]:
+        return {
+            "majority": starts.majority,
+            "known": starts.from_known,
+            "random": starts.disturbed,
+            "uniform": uniform,
+        }
+
+    def remember(self, corpus: Items) -> None:
+        joint = self._joint(corpus.x)
+        self.proba_ = np.empty_like(joint)
+        soft(joint, corpus.known.lower, corpus.known.upper, 1.0, self.proba_)
+        self.labels_ = self.classes_[self.proba_.argmax(axis=1)]
+        self.n_iter_ = len(self.fit_.trace) - 1
+        assert isinstance(corpus.x, Bags)
+        rows = corpus.x.by_document
+        A = self.n_features_in_
+        self.n_votes_ = np.bincount(rows.columns // self.n_classes, rows.value, A).astype(np.int64)
+        sizes, n = corpus.x.lengths, len(corpus)
+        self._sizes = sizes[np.linspace(0, n - 1, min(n, KEPT_SIZES)).astype(np.int64)]
+
+    def _warn_of_switch(self, corpus: Items) -> None:
+        """Compare how often classes are called by their own names with the best other naming."""
+        table = self.core_.counts(corpus.x, self.proba_)["confusion"]
+        said = table.reshape(self.confusion_.shape).sum(axis=0)
+        true, best = linear_sum_assignment(said, maximize=True)
+        if said[true, best].sum() <= 1.001 * np.trace(said):
+            return
+        k = int(np.flatnonzero(best != true)[0])
+        names = self.classes_.tolist()
+        warnings.warn(
+            f"what is called {names[k]!r} here, annotators mostly call {names[best[k]]!r}: labels "
+            "may be switched. Begin with init='majority', or say what is known of some items (y)",
+            SwitchWarning,
+            stacklevel=3,
+        )
+
+    # what was learned
+    @property
+    def confusion_(self) -> Array:
+        """θ_akl: how often annotator a says l of what is truly k, (annotators, true, said)."""
+        self._require_fit()
+        K = self.n_classes
+        return self.raw_params_["confusion"].reshape(-1, K, K)
+
+    @property
+    def accuracy_(self) -> Array:
+        """How often each annotator is right: Σ_k π_k θ_akk."""
+        right: Array = np.diagonal(self.confusion_, axis1=1, axis2=2) @ self.weights_
+        return right
+
+    def confusion_of(self, annotator: Any) -> dict[Any, dict[Any, float]]:
+        """What an annotator says of each true label: {true: {said: probability}}."""
+        self._require_fit()
+        (place,) = places([annotator], self.annotators_.tolist())
+        if place == UNKNOWN:
+            raise DataError(
+                f"{shown(annotator)} is no annotator of this model", "annotators_ lists them all"
+            )
+        names = self.classes_.tolist()
+        return {
+            true: dict(zip(names, row, strict=True))
+            for true, row in zip(names, self.confusion_[place].tolist(), strict=True)
+        }
+
+    # what it says of votes
+    def predict_proba(self, votes: Any) -> Array:
+        """The probability of each true label for each item, in the order of ``classes_``.
+
+        Items are in the order in which they first appear. Votes of annotators that the model does
+        not know, or for labels that it does not know, are left out, with a warning: of these
+        nothing can be concluded.
+        """
+        return self._posterior(self._seen(votes))
+
+    def predict(self, votes: Any) -> Array:
+        """The likeliest true label of each item, in the order in which items first appear."""
+        shares = self._posterior(self._seen(votes))  # as far from whoever asks as predict_proba
+        chosen: Array = self.classes_[shares.argmax(axis=1)]
+        return chosen
+
+    def fit_predict(self, votes: Any, y: Any = None) -> Array:
+        """Learn, and give each item's likeliest true label."""
+        return self.fit(votes, y).labels_
+
+    def score(self, votes: Any, y: Any = None) -> float:
+        """The mean of log p(votes of an item); ``y`` is not looked at."""
+        return float(np.mean(self._log_likelihoods(self._seen(votes))))
+
+    # new data
+    def _generated(self, classes: Array, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:
+        """Triples: as many votes an item as were learned from, by annotators as often as they did.
+
+        Annotators are drawn one by one: some may vote on an item several times.
+        """
+        sizes = np.round(rng.choice(self._sizes, size=len(classes)))
+        demand_drawable(sizes, "votes")
+        sizes = sizes.astype(np.int64)
+        items = np.repeat(np.arange(len(classes)), sizes)
+        A = self.n_features_in_
+        annotators = rng.choice(A, size=len(items), p=self.n_votes_ / self.n_votes_.sum())
+        table = self.raw_params_["confusion"]
+        labels = self.core_.emission.generate(table, classes, rng, (items, annotators))
+        names = self.annotators_[annotators].tolist()
+        return list(zip(items.tolist(), names, self.classes_[labels].tolist(), strict=True))
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        names = self.annotators_.tolist()
+        strange = next((name for name in names if not isinstance(name, NAMEABLE)), None)
+        if strange is not None:
+            raise StoreError(
+                f"annotator {shown(strange)} cannot be named in a file",
+                "call annotators by strings or numbers",
+            )
+        arrays = {"n_votes": self.n_votes_, "sizes": self._sizes}
+        kind = str(self.classes_.dtype)
+        facts = {"classes": self.classes_.tolist(), "kind_of_classes": kind, "annotators": names}
+        return arrays, facts
+
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
+        self.classes_ = read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
+        self._check_settings()
+        A, K = self.n_features_in_, self.n_classes
+        numbers(stored, files.TABLE + "confusion", (A * K, K))
+        names = stored.meta["annotators"]
+        fit = isinstance(names, list) and all(isinstance(name, NAMEABLE) for name in names)
+        if not fit or len(set(names)) != A or len(names) != A:
+            raise StoreError(f"there are not {A} different names of annotators", AGAIN)
+        self.annotators_ = as_array(names)
+        self.n_votes_ = numbers(stored, "n_votes", (A,)).astype(np.int64)
+        self._sizes = numbers(stored, "sizes", (None,))
+        if self.n_votes_.min() < 0 or not self.n_votes_.any() or not _are_sizes(self._sizes):
+            raise StoreError("there are no numbers of votes, or impossible ones", AGAIN)
+        return Bags.of(sparse.csr_matrix((0, A * K)))
+
+
+def _are_sizes(sizes: Array) -> bool:
+    return bool(len(sizes)) and 0.0 <= sizes.min() <= sizes.max() < 2**40
+
+
+def _warn_of_strangers(votes: Votes, who: Array, what: Array) -> None:
+    """Say which annotators and labels the model does not know."""
+    strangers = [votes.annotators[i] for i in np.flatnonzero(who == UNKNOWN).tolist()]
+    labels = [votes.labels[i] for i in np.flatnonzero(what == UNKNOWN).tolist()]
+    told = [
+        f"{len(unknown):,} {name}{'s' * (len(unknown) > 1)} ({shown(unknown[0])}"
+        f"{', …' * (len(unknown) > 1)})"
+        for name, unknown in (("annotator", strangers), ("label", labels))
+        if unknown
+    ]
+    warnings.warn(
+        f"the model does not know {' and '.join(told)}: their votes are left out",
+        UserWarning,
+        stacklevel=6,
+    )

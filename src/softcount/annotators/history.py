@@ -1,0 +1,58 @@
+"""The rounds of annotators: what each step of the learner made of the items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from softcount.annotators import Annotators
+from softcount.errors import DataError
+from softcount.kernels.posterior import soft
+from softcount.labels.history import History, gold_numbers
+from softcount.mixture.base import FLOOR
+from softcount.types import Array
+
+
+def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = None) -> History:
+    """Which label each item had after every step, with what confidence.
+
+    Round 0 is what was known, round 1 the start, round 2 the first step. The model must have been
+    fitted to these ``votes`` and ``y`` with ``keep_params=True``. ``gold`` are true labels to
+    measure by, a label an item or a mapping {item: label}.
+
+    >>> votes = [("s1", "ann", "yes"), ("s1", "bob", "yes"), ("s1", "eve", "no"),
+    ...          ("s2", "ann", "no"), ("s2", "bob", "no"), ("s2", "eve", "yes"),
+    ...          ("s3", "ann", "yes"), ("s3", "eve", "no")]
+    >>> model = Annotators().fit(votes, keep_params=True)
+    >>> history = annotator_history(model, votes, gold={"s3": "yes"})
+    >>> [event.label for event in history.of(2)], history.rounds[-1].accuracy
+    (['yes'], 1.0)
+    """
+    again = copy(model)  # for to bind votes is to forget others
+    _, corpus = again.bind(votes, y)
+    for name in ("items_", "annotators_", "classes_"):
+        if not np.array_equal(getattr(again, name), getattr(model, name)):
+            raise DataError(
+                f"the model was fitted to other votes: {name} is not the same",
+                "give the votes, and the labels y, that it was fitted to",
+            )
+    known = corpus.known
+    given = np.where(known.upper - known.lower == 1, known.lower, -1)
+    true = gold_numbers(_aligned(gold, model.items_), model.classes_, len(corpus))
+    history = History(model.classes_, given, true)
+    for state, params in zip(model.trace_, model.trace_.params, strict=True):
+        joint = model.core_.joint(params, corpus.x, floor=FLOOR)
+        shares = np.empty_like(joint)
+        soft(joint, known.lower, known.upper, 1.0, shares)
+        view = "step" if state.step else "start"
+        history.record(shares.argmax(axis=1), shares.max(axis=1), view)
+    return history
+
+
+def _aligned(gold: Any, items: Array) -> Any:
+    if isinstance(gold, Mapping):
+        return [gold.get(item) for item in items.tolist()]
+    return gold

@@ -1,0 +1,323 @@
+"""Sentences as the E-steps of grammars see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from softcount.corpus.cut import parts
+from softcount.corpus.sequences import Like, Sequences, sequences
+from softcount.corpus.treebank import Trees, lowercase, trees
+from softcount.corpus.trees import Tree, crossing, from_spans, written
+from softcount.errors import DataError, shown
+from softcount.hmm.data import Sentences as Texts
+from softcount.hmm.data import Sets
+from softcount.hmm.data import Shard as TextShard
+from softcount.types import Array
+
+
+def n_spans(lengths: Array) -> Array:
+    """How many spans of two words or more sentences have."""
+    spans: Array = lengths * (lengths - 1) // 2
+    return spans
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What spans may be: each has a set of symbols, set 0 being all of them.
+
+    ``sets``     those of all spans, one sentence after the other; None: set 0 everywhere.
+                 Dense grammars: of spans of two words or more, the short ones first, and of
+                 nonterminals. Grammars of rules: of all spans, those that begin first first
+    ``allowed``  (sets, symbols): whether a symbol is in a set
+    ``sizes``    how many spans of each sentence have a set; None: all of two words or more
+    """
+
+    sets: Array | None
+    allowed: Array
+    sizes: Array | None = None
+
+    @classmethod
+    def none(cls, n_symbols: int) -> Limits:
+        """Any span may be anything."""
+        return cls(None, np.ones((1, n_symbols), np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some sentences, their words, and what is known of their spans.
+
+    ``trees``  how often the tree of each sentence has each entry of the tables, if there are trees
+               that are known (sentences, entries); rows of others are empty
+    """
+
+    text: TextShard
+    limits: Limits
+    trees: csr_matrix | None = None
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @cached_property
+    def first_spans(self) -> Array:
+        """Where the sets of each sentence begin; empty if there are none."""
+        if self.limits.sets is None:
+            return np.zeros(0, np.int64)
+        sizes = self.limits.sizes
+        if sizes is None:
+            sizes = n_spans(np.diff(self.text.indptr))
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+
+    @cached_property
+    def order(self) -> Array:
+        """Sentences with words, the longest first."""
+        lengths = np.diff(self.text.indptr)
+        return np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """The corpus of a grammar: one shard of all sentences, or mini-batches."""
+
+    texts: Texts
+    limits: Limits
+    trees: csr_matrix | None = None
+
+    @cached_property
+    def everything(self) -> Shard:
+        """All sentences."""
+        return Shard(self.texts.everything, self.limits, self.trees)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+        if batch_size is None:
+            return [self.everything]
+        return [self.select(some) for some in parts(len(self), len(self), batch_size, seed)]
+
+    def select(self, numbers: Array) -> Shard:
+        """Some of the sentences."""
+        text, limits = self.texts.select(numbers), self.limits
+        if limits.sets is not None:
+            first = self.everything.first_spans
+            chosen: list[Any] = [limits.sets[first[n] : first[n + 1]] for n in numbers.tolist()]
+            sizes = None if limits.sizes is None else limits.sizes[numbers]
+            sets = np.concatenate([np.zeros(0, np.int64), *chosen])
+            limits = replace(limits, sets=sets, sizes=sizes)
+        return Shard(text, limits, None if self.trees is None else self.trees[numbers])
+
+    @property
+    def tells_labels(self) -> bool:
+        """Whether something is known of symbols, not of brackets alone."""
+        sizes = self.limits.allowed[1:].sum(axis=1)
+        return bool((sizes > 0).any() or self.texts.everything.sets.any())
+
+    def name(self, number: int) -> str:
+        return self.texts.name(number)
+
+
+# What is known of the trees of sentences, as users say it: brackets, labels, whole trees.
+
+
+Bracket = tuple[str | None, int, int]
+"""A label (None: any), the first word, and the first one behind."""
+FORMS = "give for each sentence None, a tree, or a list of (start, end) and (label, start, end)"
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Sentences and what is known of them.
+
+    ``brackets``  constituents of each sentence that are not crossed by others
+    ``trees``     the whole tree of each sentence, if it is known
+    """
+
+    text: Sequences
+    brackets: Sequence[Sequence[Bracket]]
+    trees: Sequence[Tree | None]
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Any,
+        known: Any = None,
+        brackets: Any = None,
+        like: Like | None = None,
+        lower: bool = False,
+    ) -> Told:
+        """Sentences (None: those of the trees) with whole trees and brackets."""
+        if sentences is None and known is None:
+            raise DataError("there are no sentences and no trees", "give sentences, or trees")
+        whole = None if known is None else trees(known)
+        if _are_trees(sentences):  # right answers are not for whoever is asked
+            sentences = trees(sentences).words()
+        if sentences is None and whole is not None:
+            sentences = whole.words()
+        text = sequences(sentences, like=like, lowercase=lower)
+        n = len(text)
+        found = [None] * n if whole is None else _beside(text, whole, lower)
+        given = [[] for _ in range(n)] if brackets is None else _read(brackets, text)
+        return cls(text, given, found)
+
+    def demand_words(self) -> None:
+        """Complain if there is not a single word."""
+        if not len(self.text.tokens):
+            raise DataError("there is not a single word in the sentences", "look at the data")
+
+    def demand_no_new_words(self, known: Sequence[str]) -> None:
+        """Complain of words that are in no rule."""
+        new = self.text.words[len(known) :]
+        if new:
+            first = int(np.flatnonzero(self.text.tokens == len(known))[0])
+            number = int(np.searchsorted(self.text.indptr, first, side="right")) - 1
+            raise DataError(
+                f"{len(new):,} word(s) are in no rule, the first of them {shown(new[0])} "
+                f"({self.text.name(number)})",
+                "give rules for them, or leave these sentences out",
+            )
+
+
+def _beside(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
+    """The trees, if they have the sentences' words."""
+    _demand_as_many(len(whole), len(text), "trees")
+    found = list(whole.changed(lowercase) if lower else whole)
+    for n, tree in enumerate(found):
+        if tree is None or (words := tree.words()) == (own := text.sentence(n)):
+            continue
+        if difference := other_word(words, own):
+            raise DataError(
+                f"{whole.name(n)} has other words than {text.name(n)}: {difference}",
+                "trees have the sentences' words, one tree (or None) a sentence",
+            )
+        found[n] = from_spans(own, tree.spans())
+    return found
+
+
+def other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
+    """Where the words of a tree are not those of its sentence; empty if they are.
+
+    Brackets may be written as trees have them.
+
+    >>> other_word(["the", "dog"], ["the", "cat", "sat"])
+    "word 1 is 'dog' in the tree, and 'cat' in the sentence"
+    >>> other_word(["-LRB-", "x"], ["(", "x"])
+    ''
+    """
+    for n, (one, other) in enumerate(zip_longest(tree, sentence)):
+        if one is None or other is None:
+            return f"{len(tree)} words in the tree, and {len(sentence)} in the sentence"
+        if written(one) != written(other):
+            return f"word {n} is {shown(one)} in the tree, and {shown(other)} in the sentence"
+    return ""
+
+
+def _are_trees(sentences: Any) -> bool:
+    if isinstance(sentences, Trees):
+        return True
+    some = isinstance(sentences, list | tuple) and any(isinstance(s, Tree) for s in sentences)
+    return some and all(s is None or isinstance(s, Tree) for s in sentences)
+
+
+def _demand_as_many(n: int, n_sentences: int, what: str) -> None:
+    if n != n_sentences:
+        raise DataError(
+            f"there are {n:,} {what} for {n_sentences:,} sentences", "give one a sentence, or None"
+        )
+
+
+def _read(given: Any, text: Sequences) -> list[list[Bracket]]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DataError(f"brackets={shown(given)}", FORMS)
+    each = list(given)
+    _demand_as_many(len(each), len(text), "lists of brackets")
+    lengths = text.lengths.tolist()
+    found = []
+    for n, (some, length) in enumerate(zip(each, lengths, strict=True)):
+        own = _brackets(some, length, text.name(n))
+        _demand_nested(own, text.name(n))
+        found.append(own)
+    return found
+
+
+def _brackets(some: Any, length: int, where: str) -> list[Bracket]:
+    """The brackets of a sentence."""
+    if some is None:
+        return []
+    if isinstance(some, Tree):
+        spans = [(None, start, end) for _, start, end in some.spans()]
+        if spans[0][2] != length:
+            raise DataError(f"{where} has {length} words, its tree {spans[0][2]}", FORMS)
+        return list(spans)
+    if isinstance(some, str) or not isinstance(some, Iterable):
+        raise DataError(f"{where} has the brackets {shown(some)}", FORMS)
+    return [_bracket(one, length, where) for one in some]
+
+
+def _bracket(one: Any, length: int, where: str) -> Bracket:
+    parts = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else ()
+    label, *ends = parts if len(parts) == 3 else (None, *parts)
+    sound = len(ends) == 2 and all(isinstance(end, int | np.integer) for end in ends)
+    if not sound or not (label is None or (isinstance(label, str) and label)):
+        raise DataError(f"{where} has the bracket {shown(one)}", FORMS)
+    start, end = map(int, ends)
+    if not 0 <= start < end <= length:
+        raise DataError(
+            f"{where} has the bracket {shown(one)}, but {length} words",
+            "start is the first word, from 0, end the first one behind",
+        )
+    return label, start, end
+
+
+def _demand_nested(some: Sequence[Bracket], where: str) -> None:
+    """Brackets must not cross each other."""
+    for n, (_, start, end) in enumerate(some):
+        for _, first, last in crossing(some[:n], start, end):
+            raise DataError(
+                f"{where} has the brackets {(first, last)} and {(start, end)}, which cross",
+                "leave one of them out",
+            )
+
+
+# what follows of it for all spans of a sentence
+def labelled(
+    some: Iterable[Bracket], symbols: Callable[[str], Iterable[int]]
+) -> dict[tuple[int, int], set[int]]:
+    """What each bracket that has labels may be; ``symbols`` are those of a label."""
+    found: dict[tuple[int, int], set[int]] = {}
+    for label, start, end in some:
+        if label is not None:
+            found.setdefault((start, end), set()).update(symbols(label))
+    return found
+
+
+def span_sets(
+    firsts: Array,
+    ends: Array,
+    some: Sequence[Bracket],
+    own: Mapping[tuple[int, int], Iterable[int]],
+    sets: Sets,
+) -> Array:
+    """The number of the set of symbols that each span (first, end) may be: none, if it crosses a
+    bracket; its own, if it has some; else any.
+
+    >>> sets, ends = Sets(3), np.array([2, 3, 4])
+    >>> span_sets(np.array([0, 1, 2]), ends, [("NP", 1, 3)], {(1, 3): [0]}, sets).tolist()
+    [1, 2, 1]
+    """
+    found = np.zeros(len(firsts), np.int64)
+    if some:
+        crossed = np.zeros(len(firsts), np.bool_)
+        for _, start, end in some:
+            crossed |= (firsts < start) & (start < ends) & (ends < end)
+            crossed |= (start < firsts) & (firsts < end) & (end < ends)
+        found[crossed] = sets.number([])
+    for (start, end), symbols in own.items():
+        found[(firsts == start) & (ends == end)] = sets.number(symbols)
+    return found

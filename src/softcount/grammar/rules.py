@@ -1,0 +1,501 @@
+"""Context-free rules with their probabilities, as users know them."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.corpus.trees import Tree
+from softcount.errors import DataError, shown
+from softcount.types import Array
+
+ROOTS = "%start"
+"""In texts, the left side of what is no rule, but says which symbols are roots."""
+_UNFIT = re.compile(r"[\\|[\]\s→]|-(?=>)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A symbol and what it may consist of, in which each item is a word or a symbol.
+
+    >>> print(Rule("VP", ("give", "NP"), (True, False)))
+    VP -> 'give' NP
+    """
+
+    lhs: str
+    rhs: tuple[str, ...]
+    is_word: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        """As a text of rules has it: see `rule_text`."""
+        items = zip(self.rhs, self.is_word, strict=True)
+        right = (_quoted(item) if word else _plain(item) for item, word in items)
+        return f"{_plain(self.lhs)} -> {' '.join(right)}"
+
+    @property
+    def is_unary(self) -> bool:
+        """Whether it consists of one symbol."""
+        return self.is_word == (False,)
+
+    @property
+    def is_lexical(self) -> bool:
+        """Whether it consists of one word."""
+        return self.is_word == (True,)
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols that it consists of."""
+        return [item for item, word in zip(self.rhs, self.is_word, strict=True) if not word]
+
+
+def _quoted(word: str) -> str:
+    quote = '"' if "'" in word else "'"
+    inside = word.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
+    return f"{quote}{inside}{quote}"
+
+
+def _plain(symbol: str) -> str:
+    """A symbol, with \\ before what would be read as something else."""
+    found = _UNFIT.sub(lambda one: r"\n" if one[0] == "\n" else "\\" + one[0], symbol)
+    return "\\" + found if found[:1] in ("#", "'", '"') else found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rules:
+    """Rules by their left sides.
+
+    ``rules``    those of one left side are together
+    ``chances``  p(right side | left side)
+    ``root``     p(symbol is the root of a tree), of the symbols that may be
+    ``counts``   how often rules were used, if somebody counted: `UnknownWords` goes by it
+    """
+
+    rules: tuple[Rule, ...]
+    chances: Array
+    root: Mapping[str, float]
+    counts: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __repr__(self) -> str:
+        return f"<Rules: {len(self):,} rules of {len(self.symbols):,} symbols>"
+
+    def __str__(self) -> str:
+        pairs = zip(self.rules, self.chances, strict=True)
+        lines = [f"{rule} [{chance:.6g}]" for rule, chance in pairs]
+        if list(self.root) != list(self.symbols[:1]):  # what is read has the first symbol
+            roots = (f"{_plain(symbol)} [{p:.6g}]" for symbol, p in self.root.items() if p > 0.0)
+            lines.insert(0, f"{ROOTS} -> {' | '.join(roots)}")
+        return "\n".join(lines)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """All left sides, in order."""
+        return tuple(dict.fromkeys(rule.lhs for rule in self.rules))
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The place of each symbol among ``symbols``."""
+        return {symbol: a for a, symbol in enumerate(self.symbols)}
+
+    @cached_property
+    def indptr(self) -> Array:
+        """Symbol a has the rules from ``indptr[a]`` to ``indptr[a + 1]``."""
+        return borders([self.number[rule.lhs] for rule in self.rules], len(self.symbols))
+
+
+def borders(rows: ArrayLike, n: int) -> Array:
+    """Where the entries of each of n rows begin, and the end, if entries go by rows.
+
+    >>> borders([0, 0, 2], 3)
+    array([0, 2, 2, 3])
+    """
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+
+
+def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
+    """Rules from how often they and the roots were used: the shares of each left side."""
+    by_left: dict[str, list[tuple[Rule, float]]] = defaultdict(list)
+    for rule, count in counts.items():
+        by_left[rule.lhs].append((rule, count))
+    total = math.fsum(root.values())
+    sums = {left: math.fsum(n for _, n in some) for left, some in by_left.items()}
+    every = [pair for some in by_left.values() for pair in some]
+    return Rules(
+        tuple(rule for rule, _ in every),
+        np.array([n / sums[rule.lhs] for rule, n in every]),
+        {symbol: n / total for symbol, n in root.items()},
+        np.array([n for _, n in every]),
+    )
+
+
+def scaled(chances: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
+    """Rules from numbers that they are in proportion to, and that count nothing.
+
+    Rules with a symbol that has none are left out.
+    """
+    kept: Mapping[Rule, float] = chances
+    while True:
+        lefts = {rule.lhs for rule in kept}
+        left = {rule: n for rule, n in kept.items() if lefts.issuperset(rule.symbols)}
+        if len(left) == len(kept):
+            break
+        kept = left
+    tops = {symbol: chance for symbol, chance in root.items() if symbol in lefts}
+    if not tops:
+        raise DataError("no rule of a root is left", "ask for less probable rules as well")
+    return replace(from_counts(kept, tops), counts=None)
+
+
+def from_trees(
+    trees: Iterable[Tree | None], weights: Sequence[float] | Array | None = None
+) -> Rules:
+    """The rules of trees of any shape, and how often they are used there: a treebank grammar.
+
+    ``trees``    None is passed over
+    ``weights``  how often each tree counts; those that count 0 times give no rules. Where all count
+                 less than once, the one that counts most counts once: weights may sum to one
+
+    >>> from softcount.corpus.trees import tree
+    >>> print(from_trees([tree("(S (NP it) (VP rains))"), tree("(S (VP (VB go)))")]))
+    S -> NP VP [0.5]
+    S -> VP [0.5]
+    NP -> 'it' [1]
+    VP -> 'rains' [0.5]
+    VP -> VB [0.5]
+    VB -> 'go' [1]
+    """
+    counts: dict[Rule, float] = defaultdict(float)
+    root: dict[str, float] = defaultdict(float)
+    some, most = list(trees), 0.0
+    for n, (tree, weight) in enumerate(zip(some, _weights(weights, len(some)), strict=True)):
+        if not (math.isfinite(weight) and weight >= 0.0):
+            raise DataError(f"tree {n} counts {shown(weight)} times", "weights are 0 or more")
+        if tree is None or weight == 0.0:
+            continue
+        root[tree.label] += weight
+        most = max(most, weight)
+        for node in tree.nodes():
+            counts[rule_of(node)] += weight
+    if not root:
+        raise DataError("there are no trees to take rules from", "give one at least")
+    if most < 1.0:
+        counts = {rule: count / most for rule, count in counts.items()}
+    return from_counts(counts, root)
+
+
+def _weights(weights: Sequence[float] | Array | None, n: int) -> Iterable[float]:
+    if weights is None:
+        return repeat(1.0, n)
+    if len(weights) != n:
+        raise DataError(f"there are {len(weights)} weights for {n} trees", "give one a tree")
+    return [float(weight) for weight in weights]
+
+
+def rule_of(node: Tree) -> Rule:
+    """The rule that a constituent is made by."""
+    items = node.children
+    return Rule(
+        node.label,
+        tuple(item if isinstance(item, str) else item.label for item in items),
+        tuple(isinstance(item, str) for item in items),
+    )
+
+
+# Rules as texts.
+#
+#     # a comment, up to the end of the line
+#     S  -> NP VP [0.9] | VP [0.1]
+#     NP -> 'she' | "John's" N
+#     VP -> 'give' NP NP | 'sleep'
+#
+# A line has a left side, an arrow (-> or →), and right sides with | between them. Words are in
+# quotes, of either kind, all else are symbols, without white space, brackets and |. A probability
+# in square brackets follows its right side; right sides of the same symbol that have none share
+# what is left, all alike. The left side of the first rule is the root, if nothing else is said; a
+# line "%start -> S [0.9] | NP" says it of several. In words and symbols, a character after \ stands
+# for itself, and \n for the end of a line.
+
+
+TOLERANCE = 0.01
+"""Probabilities of a left side may miss 1 by so much, having been rounded; they are rescaled."""
+FORM = "write a rule as in NP -> DT N [0.7] | 'she' [0.3], with words in quotes"
+_TOKEN = re.compile(
+    r"""\s*(?: (?P<comment>\#.*) | (?P<arrow>->|→) | (?P<bar>\|) | \[(?P<chance>[^]]*)\]
+    | '(?P<single>(?:\\.|[^'\\])*)' | "(?P<double>(?:\\.|[^"\\])*)"
+    | (?P<symbol>(?!['"])(?:\\.|(?!->|→)[^\s|[\]\\])+) )""",
+    re.VERBOSE,
+)
+
+
+class _Read(NamedTuple):
+    """A rule, its probability, if it has one, and its line, from 1."""
+
+    rule: Rule
+    chance: float | None
+    line: int
+
+
+def from_text(text: str, start: str | None = None) -> Rules:
+    """Rules from a text: see this module's description.
+
+    ``start``  the root; None: the left side of the first rule
+
+    >>> rules = from_text("S -> NP VP [0.9] | VP [0.1]\\nNP -> 'she'\\nVP -> 'sleeps' | 'sees' NP")
+    >>> print(rules)
+    S -> NP VP [0.9]
+    S -> VP [0.1]
+    NP -> 'she' [1]
+    VP -> 'sleeps' [0.5]
+    VP -> 'sees' NP [0.5]
+    """
+    if not isinstance(text, str):
+        raise DataError(f"the rules are {shown(text)}", "give a text: 'S -> NP VP [0.9] …'")
+    read = [rule for n, line in enumerate(text.split("\n"), 1) for rule in _rules(line, n)]
+    if not read:
+        raise DataError("there are no rules in the text", FORM)
+    by_left: dict[str, list[_Read]] = defaultdict(list)
+    for one in read:
+        by_left[one.rule.lhs].append(one)
+    roots = by_left.pop(ROOTS, [])
+    _demand_once(read)
+    _demand_defined(read, by_left)
+    if not by_left:
+        raise DataError("there are no rules in the text", FORM)
+    chances = np.concatenate([_shares(some) for some in by_left.values()])
+    root = _root(start, roots, by_left)
+    rules = Rules(tuple(one.rule for some in by_left.values() for one in some), chances, root)
+    check(rules)
+    return rules
+
+
+def _root(start: str | None, roots: list[_Read], known: Collection[str]) -> dict[str, float]:
+    """What trees begin with: as is said, or in a line of the text, or the first symbol."""
+    if start is not None and start not in known:
+        raise DataError(f"the start symbol {shown(start)} has no rules", "give a left side of one")
+    if start is not None or not roots:
+        return {next(iter(known)) if start is None else start: 1.0}
+    for one in roots:
+        if not one.rule.is_unary:
+            raise DataError(f"line {one.line} has a root that is not one symbol", FORM)
+    return {one.rule.rhs[0]: p for one, p in zip(roots, _shares(roots), strict=True)}
+
+
+def _rules(line: str, number: int) -> Iterator[_Read]:
+    """The rules of a line."""
+    tokens = list(_tokens(line, number))
+    if not tokens:
+        return
+    kinds = [kind for kind, _ in tokens]
+    if "arrow" not in kinds:
+        raise DataError(f"line {number} has no arrow: {shown(line.strip())}", FORM)
+    if kinds[:2] != ["symbol", "arrow"]:
+        raise DataError(f"line {number} does not begin with one symbol and an arrow", FORM)
+    right: list[tuple[str, str]] = []
+    for kind, value in [*tokens[2:], ("bar", "")]:
+        if kind == "arrow":
+            raise DataError(f"line {number} has two arrows", "write one left side a line")
+        if kind != "bar":
+            right.append((kind, value))
+            continue
+        yield _read(tokens[0][1], right, number)
+        right = []
+
+
+def _tokens(line: str, number: int) -> Iterator[tuple[str, str]]:
+    end, stop = 0, len(line.rstrip())
+    while end < stop:
+        found = _TOKEN.match(line, end)
+        if found is None:
+            left = line[end:].strip()
+            raise DataError(f"line {number} cannot be read from {shown(left)} on", FORM)
+        end, kind = found.end(), str(found.lastgroup)
+        if kind in ("single", "double", "symbol"):
+            yield ("symbol" if kind == "symbol" else "word"), _unescaped(found[kind])
+        elif kind != "comment":
+            yield kind, found[kind]
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
+
+
+def _read(left: str, right: list[tuple[str, str]], line: int) -> _Read:
+    """A rule from one of its right sides."""
+    chance = None
+    if right and right[-1][0] == "chance":
+        chance = _chance(right.pop()[1], line)
+    if not right:
+        raise DataError(f"line {line} has an empty right side of {left}", "no symbol is empty")
+    for kind, value in right:
+        if kind == "chance":
+            raise DataError(f"line {line} has [{value}] before the end of a right side", FORM)
+        if not value:
+            raise DataError(f"line {line} has a word that is empty", FORM)
+    items, words = tuple(value for _, value in right), tuple(kind == "word" for kind, _ in right)
+    return _Read(Rule(left, items, words), chance, line)
+
+
+def _chance(text: str, line: int) -> float:
+    try:
+        chance = float(text)
+    except ValueError:
+        chance = math.nan
+    if not 0.0 < chance <= 1.0:
+        raise DataError(
+            f"line {line} has the probability [{text}]", "one is more than 0 and at most 1"
+        )
+    return chance
+
+
+def _demand_once(read: list[_Read]) -> None:
+    lines: dict[Rule, int] = {}
+    for rule, _, line in read:
+        if rule in lines:
+            raise DataError(
+                f"line {line} has the rule {rule} again, after line {lines[rule]}", "leave one out"
+            )
+        lines[rule] = line
+
+
+def _demand_defined(read: list[_Read], known: Container[str]) -> None:
+    for rule, _, line in read:
+        for symbol in rule.symbols:
+            if symbol not in known:
+                raise DataError(
+                    f"line {line} has the symbol {symbol}, which has no rules",
+                    f"give it some, or write '{symbol}' in quotes if it is a word",
+                )
+
+
+def _shares(some: list[_Read]) -> list[float]:
+    """Probabilities of the rules of one left side."""
+    given = [one.chance for one in some if one.chance is not None]
+    total, without = math.fsum(given), len(some) - len(given)
+    where = f"the probabilities of {some[0].rule.lhs} (line {some[0].line}) add up to {total:.6g}"
+    if total > 1.0 + TOLERANCE:
+        raise DataError(where, "they are at most 1 together")
+    if without and total >= 1.0:
+        raise DataError(f"{where}: nothing is left for rules that have none", "give it to all")
+    if without:
+        share = (1.0 - total) / without
+        return [share if one.chance is None else one.chance for one in some]
+    if total < 1.0 - TOLERANCE:
+        raise DataError(where, "they are 1 together; rules without any share what is left")
+    return [chance / total for chance in given]
+
+
+# Whether rules can derive anything, and what of them is of no use.
+
+
+class GrammarWarning(UserWarning):
+    """Some rules of a grammar are of no use."""
+
+
+def demand_defined(rules: Rules) -> None:
+    """Raise an error if a symbol has no rules, as if some were left out."""
+    known = set(rules.symbols)
+    used = [*rules.root, *(symbol for rule in rules.rules for symbol in rule.symbols)]
+    if not rules.root:
+        raise DataError("no symbol is a root", "give rules of which none is left out")
+    for symbol in used:
+        if symbol not in known:
+            raise DataError(
+                f"the symbol {symbol} has no rules", "give rules of which none is left out"
+            )
+
+
+def check(rules: Rules) -> None:
+    """Raise an error if nothing is derived, or if unary rules never end; warn of useless rules."""
+    by_left: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules.rules:
+        by_left[rule.lhs].append(rule)
+    _demand_ends(by_left)
+    fruitful = _fruitful(rules.rules)
+    if not any(symbol in fruitful for symbol in rules.root):
+        names = ", ".join(rules.root)
+        raise DataError(
+            f"the grammar derives nothing: {names} never comes to an end in words",
+            "give some symbol a rule that has nothing but words in it",
+        )
+    _warn("come to no end in words", [s for s in by_left if s not in fruitful])
+    reached = _reached(rules.root, by_left)
+    _warn("cannot be reached from the root", [s for s in by_left if s not in reached])
+
+
+def _warn(what: str, symbols: list[str]) -> None:
+    if symbols:
+        some = ", ".join(symbols[:5]) + (", …" if len(symbols) > 5 else "")
+        told = f"{len(symbols):,} symbol(s) {what}, and their rules are of no use: {some}"
+        warnings.warn(told, GrammarWarning, stacklevel=4)
+
+
+def _demand_ends(by_left: dict[str, list[Rule]]) -> None:
+    """Symbols that have nothing but unary rules among each other have chains without an end."""
+    closed = {left for left, some in by_left.items() if all(rule.is_unary for rule in some)}
+    above: dict[str, list[str]] = defaultdict(list)
+    for left in closed:
+        for rule in by_left[left]:
+            above[rule.rhs[0]].append(left)
+    ahead = [symbol for symbol in by_left if symbol not in closed]
+    while ahead:
+        for left in above[ahead.pop()]:
+            if left in closed:
+                closed.discard(left)
+                ahead.append(left)
+    if not closed:
+        return
+    path = [next(symbol for symbol in by_left if symbol in closed)]
+    while path[-1] not in path[:-1]:
+        path.append(by_left[path[-1]][0].rhs[0])
+    cycle = " -> ".join(path[path.index(path[-1]) :])
+    raise DataError(
+        f"the unary rules {cycle} go round for ever: their probability is one",
+        "give one of these symbols a rule that leads elsewhere",
+    )
+
+
+def _fruitful(rules: Iterable[Rule]) -> set[str]:
+    """Symbols that some words can be derived from."""
+    waiting: dict[str, list[tuple[Rule, list[int]]]] = defaultdict(list)
+    found: set[str] = set()
+    ahead: list[str] = []
+    for rule in rules:
+        needs = set(rule.symbols)
+        missing = [len(needs)]
+        for symbol in needs:
+            waiting[symbol].append((rule, missing))
+        if not needs:
+            ahead.append(rule.lhs)
+    while ahead:
+        symbol = ahead.pop()
+        if symbol in found:
+            continue
+        found.add(symbol)
+        for rule, missing in waiting[symbol]:
+            missing[0] -= 1
+            if missing[0] == 0:
+                ahead.append(rule.lhs)
+    return found
+
+
+def _reached(root: Iterable[str], by_left: dict[str, list[Rule]]) -> set[str]:
+    found = set(root)
+    ahead = list(root)
+    while ahead:
+        for rule in by_left[ahead.pop()]:
+            new = [symbol for symbol in rule.symbols if symbol not in found]
+            found.update(new)
+            ahead += dict.fromkeys(new)
+    return found

@@ -1,0 +1,535 @@
+"""Two taggings of the same tokens, read and seen to match: what all scores of tags begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+
+from softcount.errors import DataError, shown
+from softcount.metrics.clustering import (
+    agreement,
+    is_unknown,
+    many_to_one,
+    many_to_one_map,
+    matching,
+    numbered,
+)
+from softcount.show.snippets import clean
+from softcount.types import Array
+
+Tags = Iterable[Any]
+"""A list of tags for every sentence, or one flat list of tags."""
+
+
+class Read(NamedTuple):
+    """What there is for every token, by sentence; a flat list is one sentence.
+
+    ``what`` is its name in messages.
+    """
+
+    sentences: list[list[Any]]
+    nested: bool
+    what: str
+
+
+class Tokens(NamedTuple):
+    """The tokens with a known gold tag, one after another.
+
+    ``sentence`` is each one's sentence, or, of flat lists, its own number; ``place`` is its number
+    among all tokens; ``source`` are the gold tags of all tokens.
+    """
+
+    found: list[Hashable]
+    gold: list[Hashable]
+    sentence: Array
+    place: Array
+    source: Read
+
+    @property
+    def left_out(self) -> int:
+        """How many tokens have no known gold tag."""
+        return sum(map(len, self.source.sentences)) - len(self.place)
+
+
+def tokens_of(found: Tags, gold: Tags, *, gaps: bool = False) -> Tokens:
+    """The tokens of two taggings, after a look at whether they are of the same sentences.
+
+    ``gaps``  whether found tags may be None for a whole sentence: then each of its tokens has None
+    """
+    theirs = read_tokens(gold, "gold tags")
+    ours = read_tokens(_without_gaps(found, theirs) if gaps else found, "found tags")
+    demand_alike(ours, theirs)
+    our_tags, their_tags = (list(chain.from_iterable(side.sentences)) for side in (ours, theirs))
+    if not their_tags:
+        raise DataError("there are no tokens to compare", "give one found and one gold tag each")
+    numbered(our_tags, "found")  # refuses what can be no tag, wherever it stands
+    _, names = numbered(their_tags, "gold")
+    unknown = {name for name in names if name == "_" or is_unknown(name)}
+    place = [i for i, tag in enumerate(their_tags) if tag not in unknown]
+    if not place:
+        raise DataError(
+            f'the gold tag of all {len(their_tags)} tokens is unknown (−1, None or "_")',
+            "at least one token must have a known gold tag",
+        )
+    lengths = [len(tags) for tags in theirs.sentences]
+    where = np.repeat(np.arange(len(lengths)), lengths) if theirs.nested else np.arange(lengths[0])
+    return Tokens(
+        found=[our_tags[i] for i in place],
+        gold=[their_tags[i] for i in place],
+        sentence=where[place],
+        place=np.array(place),
+        source=theirs,
+    )
+
+
+def _without_gaps(found: Any, gold: Read) -> Any:
+    """Found tags with a list of None in place of None, as long as the gold tags."""
+    if not gold.nested or not isinstance(found, Iterable) or getattr(found, "ndim", 1) != 1:
+        return found
+    gaps = [[None] * len(tags) for tags in gold.sentences]
+    each = enumerate(listed(found))
+    return [gaps[n] if tags is None and n < len(gaps) else tags for n, tags in each]
+
+
+def read_tokens(data: Any, what: str) -> Read:
+    """A list for every sentence, or a flat list of tags or words."""
+    if getattr(data, "ndim", 1) != 1:
+        raise DataError(
+            f"the {what} are an array of shape {np.shape(data)}",
+            "give a list of them for every sentence; of posteriors, take argmax(axis=1)",
+        )
+    if not isinstance(data, Iterable):
+        raise DataError(f"the {what} are {shown(data)}", "give a list of them for every sentence")
+    items = listed(data)
+    nested = [is_list(item) for item in items]
+    if all(nested):
+        return Read([listed(item) for item in items], True, what)
+    if any(nested):
+        number = nested.index(False)
+        raise DataError(
+            f"sentence {number} of the {what} is {shown(items[number])}, not a list",
+            "give a list of them for every sentence, or one flat list for everything",
+        )
+    return Read([items], False, what)
+
+
+def listed(data: Iterable[Any]) -> list[Any]:
+    """As a list of what Python itself calls numbers and strings."""
+    return data.tolist() if isinstance(data, np.ndarray) else list(data)
+
+
+def is_list(item: Any) -> bool:
+    """Whether it holds tags or words, and is none itself."""
+    return isinstance(item, Iterable) and not isinstance(item, str | bytes)
+
+
+def demand_alike(one: Read, other: Read) -> None:
+    """The same number of sentences, and of tokens in each; otherwise say where not."""
+    hint = f"give as many {one.what} as {other.what}, in the same order"
+    if one.nested != other.nested:
+        flat, lists = (other, one) if one.nested else (one, other)
+        raise DataError(
+            f"the {flat.what} are one flat list, the {lists.what} a list for every sentence",
+            "give both in the same form",
+        )
+    if len(one.sentences) != len(other.sentences):
+        raise DataError(
+            f"{len(one.sentences)} sentences of {one.what} for {len(other.sentences)} "
+            f"of {other.what}",
+            "give the same sentences in the same order; an empty one is an empty list",
+        )
+    for number, (a, b) in enumerate(zip(one.sentences, other.sentences, strict=True)):
+        if len(a) != len(b):
+            lengths = f"{len(a)} {one.what} and {len(b)} {other.what}"
+            where = f"sentence {number} has" if one.nested else "there are"
+            raise DataError(f"{where} {lengths}", hint)
+
+
+# Which gold tag was taken for which: the confusion table.
+
+
+LONGEST_TAG = 16
+REST, NONE = "(rest)", "(none)"
+CORNER = "gold \\ found"
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """How many tokens have which gold tag and which found tag; ``print`` shows the most frequent.
+
+    ``gold``    the gold tags, the most frequent first: the rows
+    ``found``   the found tags: those that are gold tags too in the same order, then the others
+    ``counts``  (gold, found) tokens
+    """
+
+    gold: list[Any]
+    found: list[Any]
+    counts: Array
+
+    def most_confused(self, n: int = 10) -> list[tuple[Any, Any, int]]:
+        """The n most frequent mistakes, as (gold tag, found tag, tokens).
+
+        >>> confusion(["N", "N", "V", "N"], ["N", "V", "N", "V"]).most_confused()
+        [('V', 'N', 2), ('N', 'V', 1)]
+        """
+        _demand_some(n)
+        differ = np.array([[g != f for f in self.found] for g in self.gold])
+        rows, columns = np.nonzero(self.counts * differ)
+        order = np.argsort(-self.counts[rows, columns], kind="stable")[:n]
+        return [
+            (self.gold[r], self.found[c], int(self.counts[r, c]))
+            for r, c in zip(rows[order], columns[order], strict=True)
+        ]
+
+    def table(self, n: int = 10) -> str:
+        """The n most frequent tags of either side; all others are added up as the rest."""
+        _demand_some(n)
+        rows = _largest(self.counts.sum(axis=1), n)
+        columns = _largest(self.counts.sum(axis=0), n)
+        counts = _cropped(_cropped(self.counts, rows).T, columns).T
+        body = [[str(count) if count else "·" for count in row] for row in counts.tolist()]
+        return _aligned(_heads(self.gold, rows), _heads(self.found, columns), body)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def confusion(found: Tags, gold: Tags) -> Confusion:
+    """Which gold tag was taken for which; a row of the table for each gold tag.
+
+    Found tags may be None for a sentence, as `HMM.predict` has them for one that cannot be: its
+    tokens are in a column of their own, None.
+
+    >>> print(confusion(["N", "N", "V", "D", "N"], ["N", "V", "V", "D", "N"]))
+    gold \\ found  N  V  D
+    N             2  ·  ·
+    V             1  1  ·
+    D             ·  ·  1
+    """
+    tokens = tokens_of(found, gold, gaps=True)
+    ours, our_names = numbered(tokens.found, "found")
+    theirs, their_names = numbered(tokens.gold, "gold")
+    shape = len(their_names), len(our_names)
+    counts = np.bincount(theirs * shape[1] + ours, minlength=shape[0] * shape[1]).reshape(shape)
+    rows = np.argsort(-counts.sum(axis=1), kind="stable")
+    gold_names = [their_names[row] for row in rows]
+    place = {name: at for at, name in enumerate(gold_names)}
+    frequency = counts.sum(axis=0)
+    columns = sorted(
+        range(shape[1]), key=lambda c: (place.get(our_names[c], shape[0]), -frequency[c])
+    )
+    return Confusion(gold_names, [our_names[c] for c in columns], counts[rows][:, columns])
+
+
+def _demand_some(n: int) -> None:
+    if n < 1:
+        raise DataError(f"there cannot be {n} of them", "give n of 1 or more")
+
+
+def _largest(totals: Array, n: int) -> Array:
+    """The places of the n largest, in their own order."""
+    return np.sort(np.argsort(-totals, kind="stable")[:n])
+
+
+def _cropped(counts: Array, rows: Array) -> Array:
+    """Some rows, and the sum of all others below them."""
+    kept = counts[rows]
+    if len(rows) == len(counts):
+        return kept
+    return np.vstack([kept, counts.sum(axis=0) - kept.sum(axis=0)])
+
+
+def _heads(names: list[Any], places: Array) -> list[str]:
+    called = [NONE if names[i] is None else names[i] for i in places]
+    heads = [" ".join(clean(name).split()) for name in called]
+    cut = [
+        h if cell_len(h) <= LONGEST_TAG else set_cell_size(h, LONGEST_TAG - 1) + "…" for h in heads
+    ]
+    return cut if len(cut) == len(names) else [*cut, REST]
+
+
+def _aligned(rows: list[str], columns: list[str], body: list[list[str]]) -> str:
+    edge = max(map(cell_len, [CORNER, *rows]))
+    widths = [
+        max(map(cell_len, [head, *(line[j] for line in body)])) for j, head in enumerate(columns)
+    ]
+    lines = [(CORNER, columns), *zip(rows, body, strict=True)]
+    return "\n".join(
+        set_cell_size(head, edge)
+        + "".join(
+            "  " + " " * (width - cell_len(cell)) + cell
+            for cell, width in zip(cells, widths, strict=True)
+        )
+        for head, cells in lines
+    )
+
+
+# Tags of tokens beside gold ones: named tags, and hidden states that have no names.
+#
+# Tags are strings or numbers: a list of them for every sentence, or one flat list for everything.
+# Tokens whose gold tag is unknown (−1, None, or "_" as in CoNLL-U) are left out of every figure.
+
+
+Method = Literal["many-to-one", "one-to-one"]
+
+
+@dataclass(frozen=True)
+class TagScores:
+    """How many tags are right; ``print`` shows it as one or two lines.
+
+    ``tokens``             tokens with a known gold tag, the only ones counted
+    ``left_out``           tokens whose gold tag is unknown
+    ``accuracy``           share of the tokens with the right tag
+    ``sentences``          sentences with a known gold tag; 0 if the tags were one flat list
+    ``sentence_accuracy``  share of these in which every tag is right
+    ``known``              tokens whose word is a known one
+    ``known_accuracy``     share of these with the right tag
+    ``unknown``            tokens whose word is unknown
+    ``unknown_accuracy``   share of these with the right tag
+
+    A share of nothing is None, and so are the last four if no known words were given.
+    """
+
+    tokens: int
+    left_out: int
+    accuracy: float
+    sentences: int
+    sentence_accuracy: float | None
+    known: int | None
+    known_accuracy: float | None
+    unknown: int | None
+    unknown_accuracy: float | None
+
+    def __str__(self) -> str:
+        line = f"accuracy {_share(self.accuracy, self.tokens)} tokens"
+        if self.sentences:
+            line += f", all right in {_share(self.sentence_accuracy, self.sentences)} sentences"
+        if self.left_out:
+            line += f" (left out, their gold tag being unknown: {self.left_out})"
+        if self.known is None or self.unknown is None:
+            return line
+        return (
+            f"{line}\nknown words {_share(self.known_accuracy, self.known)}"
+            f", unknown words {_share(self.unknown_accuracy, self.unknown)}"
+        )
+
+
+def tag_scores(
+    found: Tags, gold: Tags, known_words: Iterable[Any] | None = None, words: Tags | None = None
+) -> TagScores:
+    """Accuracy of tags that have the same names on both sides.
+
+    ``known_words``  the words that the tagger knows: a set, a list, a dictionary's keys, or the
+                     sentences that it learned from
+    ``words``        the tokens that were tagged, in the form of the tags
+
+    Found tags may be None for a sentence that a tagger has none for: none of its tags is right.
+
+    >>> found, gold = [["DET", "NOUN"], ["NOUN", "VERB"]], [["DET", "NOUN"], ["VERB", "_"]]
+    >>> words = [["the", "dog"], ["bark", "!"]]
+    >>> print(tag_scores(found, gold, known_words={"the", "dog"}, words=words))
+    accuracy 66.7% of 3 tokens, all right in 50.0% of 2 sentences (left out, ...: 1)
+    known words 100.0% of 2, unknown words 0.0% of 1
+    """
+    tokens = tokens_of(found, gold, gaps=True)
+    _demand_comparable(tokens)
+    right = np.array([f == g for f, g in zip(tokens.found, tokens.gold, strict=True)], dtype=bool)
+    wrong_in = np.bincount(tokens.sentence, ~right)[np.unique(tokens.sentence)]
+    sentences = len(wrong_in) if tokens.source.nested else 0
+    known = _known(tokens, known_words, words)
+    return TagScores(
+        tokens=len(right),
+        left_out=tokens.left_out,
+        accuracy=float(right.mean()),
+        sentences=sentences,
+        sentence_accuracy=float((wrong_in == 0).mean()) if sentences else None,
+        known=None if known is None else int(known.sum()),
+        known_accuracy=None if known is None else _mean(right[known]),
+        unknown=None if known is None else int((~known).sum()),
+        unknown_accuracy=None if known is None else _mean(right[~known]),
+    )
+
+
+@dataclass(frozen=True)
+class InductionScores:
+    """How well hidden states agree with gold tags; ``print`` shows the figures as a table.
+
+    ``tokens``           tokens with a known gold tag, the only ones counted
+    ``left_out``         tokens whose gold tag is unknown
+    ``states``           how many states these tokens have
+    ``tags``             how many gold tags they have
+    ``many_to_one``      accuracy with each state called after its most frequent gold tag
+    ``cross_validated``  the same, with names from the other half: of every second sentence (or
+                         token, of flat lists) from those between, and the reverse; None if there is
+                         no second one
+    ``one_to_one``       accuracy under the best one-to-one matching
+    ``homogeneity``      1 if every state holds tokens of one tag only
+    ``completeness``     1 if every tag lies within one state
+    ``v_measure``        their harmonic mean
+    ``vi``               variation of information in bits: 0 is perfect, smaller is better
+    ``nvi``              the same in units of the entropy of the gold tags
+    """
+
+    tokens: int
+    left_out: int
+    states: int
+    tags: int
+    many_to_one: float
+    cross_validated: float | None
+    one_to_one: float
+    homogeneity: float
+    completeness: float
+    v_measure: float
+    vi: float
+    nvi: float
+
+    def __str__(self) -> str:
+        rows = {
+            "many-to-one": self.many_to_one,
+            "  cross-validated": self.cross_validated,
+            "one-to-one": self.one_to_one,
+            "homogeneity": self.homogeneity,
+            "completeness": self.completeness,
+            "V-measure": self.v_measure,
+            "VI (bits)": self.vi,
+            "NVI": self.nvi,
+        }
+        head = f"{self.tokens} tokens, {self.states} states, {self.tags} tags"
+        if self.left_out:
+            head += f" (left out, their gold tag being unknown: {self.left_out})"
+        known = [(name, figure) for name, figure in rows.items() if figure is not None]
+        return "\n".join([head, *(f"  {name:<18}{figure:7.3f}" for name, figure in known)])
+
+
+def induction_scores(found: Tags, gold: Tags) -> InductionScores:
+    """Hidden states beside gold tags, whatever the states are called.
+
+    VI = H(gold | found) + H(found | gold), in bits (Meilă 2007), is a distance between partitions.
+    NVI = VI / H(gold) (Reichart & Rappoport 2009), or H(found) where there is but one gold tag;
+    one state for everything has an NVI of 1, and too many states have more. The rest is
+    `agreement`'s. Every sentence must have states.
+
+    >>> scores = induction_scores([[0, 1], [0, 1, 1]], [["D", "N"], ["D", "N", "V"]])
+    >>> scores.many_to_one, scores.one_to_one, round(scores.vi, 3), round(scores.nvi, 3)
+    (0.8, 0.8, 0.551, 0.362)
+    """
+    tokens = tokens_of(found, gold)
+    figures = agreement(tokens.found, tokens.gold)
+    vi, gold_entropy = _information(confusion(tokens.found, tokens.gold).counts)
+    return InductionScores(
+        tokens=figures.n,
+        left_out=tokens.left_out,
+        states=figures.found_classes,
+        tags=figures.gold_classes,
+        many_to_one=figures.many_to_one,
+        cross_validated=_cross_validated(tokens),
+        one_to_one=figures.one_to_one,
+        homogeneity=figures.homogeneity,
+        completeness=figures.completeness,
+        v_measure=figures.v_measure,
+        vi=vi,
+        nvi=vi / gold_entropy if gold_entropy else vi,
+    )
+
+
+def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any, Any]:
+    """A gold tag for each state, so that states can be renamed and scored as tags.
+
+    "many-to-one" gives every state its most frequent tag; "one-to-one" gives no tag twice, and none
+    to states that are left over.
+
+    >>> found, gold = [[0, 1, 2], [1, 1]], [["D", "N", "N"], ["N", "N"]]
+    >>> mapping(found, gold)
+    {0: 'D', 1: 'N', 2: 'N'}
+    >>> mapping(found, gold, "one-to-one")
+    {0: 'D', 1: 'N'}
+    """
+    methods = {"many-to-one": many_to_one_map, "one-to-one": matching}
+    if method not in methods:
+        raise DataError(f"there is no mapping {shown(method)}", f"choose from {', '.join(methods)}")
+    tokens = tokens_of(found, gold)
+    return methods[method](tokens.found, tokens.gold)
+
+
+def _demand_comparable(tokens: Tokens) -> None:
+    """Numbers never equal names: an accuracy of 0 would hide the mistake."""
+    given = [tag for tag in tokens.found if tag is not None]
+    found, gold = ({isinstance(tag, str) for tag in tags} for tags in (given, tokens.gold))
+    if {*found, *gold} == {True, False} and len(found) == len(gold) == 1:
+        raise DataError(
+            f"found tags such as {shown(given[0])} never equal gold tags such as "
+            f"{shown(tokens.gold[0])}: one side has names, the other has not",
+            "induction_scores scores states that have no names; mapping gives them names",
+        )
+
+
+def _known(tokens: Tokens, known_words: Any, words: Any) -> Array | None:
+    """Whether the word of each token is a known one."""
+    if known_words is None and words is None:
+        return None
+    if known_words is None or words is None:
+        missing = "words" if words is None else "known_words"
+        raise DataError(f"{missing} is missing", "give both known_words and words, or neither")
+    if isinstance(known_words, str) or not isinstance(known_words, Iterable):
+        raise DataError(f"known_words is {shown(known_words)}", "give a set or a list of words")
+    read = read_tokens(words, "words")
+    demand_alike(read, tokens.source)
+    every = list(chain.from_iterable(read.sentences))
+    known = _vocabulary(known_words)
+    return np.array([every[i] in known for i in tokens.place], dtype=bool)
+
+
+def _vocabulary(known_words: Iterable[Any]) -> set[Hashable]:
+    """The words of a list of words, or of sentences."""
+    parts = (listed(item) if is_list(item) else [item] for item in known_words)
+    words = list(chain.from_iterable(parts))
+    for word in words:
+        if is_list(word):
+            raise DataError(
+                f"{shown(word)} in known_words is no word", "give words only, without their tags"
+            )
+    return set(words)
+
+
+def _information(counts: Array) -> tuple[float, float]:
+    """VI of rows and columns, and the entropy of the rows, in bits.
+
+    Σ p_rc log2(p_r p_c / p_rc²): every addend is ≥ 0, and exactly 0 where a row is a column.
+    """
+    n = counts.sum()
+    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
+    r, c = np.nonzero(counts)
+    shared = counts[r, c].astype(np.float64)
+    vi = shared @ np.log2((rows[r] / shared) * (columns[c] / shared)) / n
+    return float(vi), float(rows @ np.log2(n / rows) / n)
+
+
+def _cross_validated(tokens: Tokens) -> float | None:
+    """Many-to-one with names from the other half, both ways; halves are every second sentence."""
+    half = np.unique(tokens.sentence, return_inverse=True)[1] % 2
+    if not half.any():
+        return None
+    right = 0.0
+    for learnt, scored in ((0, 1), (1, 0)):
+        names = many_to_one_map(*_part(tokens, half == learnt))
+        found, gold = _part(tokens, half == scored)
+        right += many_to_one(found, gold, names) * len(gold)
+    return right / len(tokens.gold)
+
+
+def _part(tokens: Tokens, here: Array) -> tuple[list[Hashable], list[Hashable]]:
+    at = np.flatnonzero(here)
+    return [tokens.found[i] for i in at], [tokens.gold[i] for i in at]
+
+
+def _mean(right: Array) -> float | None:
+    return float(right.mean()) if len(right) else None
+
+
+def _share(figure: float | None, n: int) -> str:
+    return "none" if figure is None else f"{100 * figure:.1f}% of {n}"

@@ -1,0 +1,253 @@
+"""Labels for learners that know classes only, and no shares of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.bounds import within_range
+from softcount.corpus import texts
+from softcount.errors import DataError, LearnerError, shown
+from softcount.mixture.data import Labels, read_labels
+from softcount.types import Array
+
+
+def hard_labels(y: Any, n_items: int) -> Labels:
+    """Labels of which each is one class, of two or more; −1 or None where it is unknown.
+
+    >>> hard_labels(["b", None, "a"], 3).numbers
+    array([ 1, -1,  0])
+    """
+    labels = read_labels(y, n_items)
+    if labels.shares is not None:
+        raise DataError("labels are shares of classes", "give one class for each item, or -1")
+    if len(labels.classes) < 2:
+        raise DataError(
+            f"there is only one class: {shown(labels.classes.tolist()[0])}",
+            "label some items of at least two classes",
+        )
+    return labels
+
+
+# How sure any classifier of scikit-learn is of each class, as probabilities.
+
+
+def posterior(classifier: Any, X: Any) -> Array:
+    """p(class | item), a column for each of the classifier's ``classes_``.
+
+    ``predict_proba`` if there is one. If not, the softmax of ``decision_function``, or for two
+    classes its logistic: in the right order, and between 0 and 1, but nothing makes these
+    frequencies.
+    """
+    if hasattr(classifier, "predict_proba"):
+        found: Array = np.asarray(classifier.predict_proba(X), dtype=np.float64)
+        return found
+    scores = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    if scores.ndim == 1:
+        second = expit(scores)
+        return np.column_stack([1.0 - second, second])
+    shares: Array = softmax(scores, axis=1)
+    return shares
+
+
+def own_copy(classifier: Any) -> Any:
+    """A classifier as it was before any fit; complains of one that only names classes."""
+    if not hasattr(classifier, "fit") or isinstance(classifier, type):
+        raise LearnerError(
+            f"classifier={shown(classifier)} is no classifier",
+            "give one of scikit-learn's, such as LogisticRegression()",
+        )
+    if not hasattr(classifier, "predict_proba") and not hasattr(classifier, "decision_function"):
+        raise LearnerError(
+            f"{shown(classifier)} does not say how sure it is",
+            "give a classifier with predict_proba or decision_function",
+        )
+    return clone(classifier)
+
+
+def log_shares(shares: Array) -> Array:
+    """Logarithms, with a floor: one classifier's zero must not be the last word."""
+    return np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+
+
+def takes_negative(classifier: Any) -> bool:
+    """Whether a classifier takes negative numbers, as far as it says."""
+    return not (
+        hasattr(classifier, "__sklearn_tags__") and get_tags(classifier).input_tags.positive_only
+    )
+
+
+# The classifier that views have unless they are given another.
+
+
+LONGEST, SMOOTHING = 50.0, 0.1
+
+
+class KnownWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Counts of those words that some item learned from has, long items shrunk to ``longest``.
+
+    Both keep Naive Bayes from being sure of what it cannot know. It takes every word for another
+    witness, and so is far too sure of long texts; short ones are left as they are, for to stretch
+    them would make it as sure of three words as of fifty. And a word that it has never seen would
+    speak for the class that has the fewest words.
+
+    >>> words = KnownWords(longest=4).fit(np.array([[1.0, 0.0, 2.0]]))
+    >>> words.transform(np.array([[1.0, 9.0, 0.0], [6.0, 0.0, 2.0]]))
+    array([[1., 0.],
+           [3., 1.]])
+    """
+
+    columns_: Array
+
+    def __init__(self, longest: float = LONGEST) -> None:
+        self.longest = longest
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn which words there are; all of them if there is none."""
+        totals = np.asarray((X != 0).sum(axis=0)).ravel()
+        self.columns_ = np.flatnonzero(totals) if totals.any() else np.arange(X.shape[1])
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The known words of some items."""
+        check_is_fitted(self)
+        known = X[:, self.columns_]
+        lengths = np.asarray(known.sum(axis=1)).ravel()
+        factors = np.minimum(self.longest / np.maximum(lengths, 1.0), 1.0)
+        if sparse.issparse(known):
+            return sparse.csr_matrix(sparse.diags(factors) @ known)
+        return known * factors[:, None]
+
+
+def few_labels_bayes() -> Pipeline:
+    """Naive Bayes of words, with settings that served few labels best."""
+    return Pipeline([("words", KnownWords()), ("bayes", MultinomialNB(alpha=SMOOTHING))])
+
+
+# From texts, lists of words or numbers to a matrix, the same way ever after.
+
+
+class Reader:
+    """Reads items of one kind; ``vectorizer`` counts the words of texts (None: what ``default``
+    makes for them), and messages call whoever reads ``owner``.
+
+    Unlike what models of words read, numbers may be any, for any classifier.
+
+    >>> reader = Reader()
+    >>> reader.learn(["good film", "bad film"]).shape
+    (2, 3)
+    >>> reader.read(["a good good film"]).sum()
+    np.float64(3.0)
+    """
+
+    def __init__(
+        self,
+        vectorizer: Any = None,
+        owner: str = "it",
+        default: Callable[[Sequence[Any]], Any] = texts.default_vectorizer,
+    ) -> None:
+        self._given = vectorizer
+        self._default = default
+        self._owner = owner
+        self.vectorizer: Any = None
+        self.n_columns = 0
+        self._names: list[Any] | None = None
+        self._said: Sequence[Any] | None = None
+
+    def learn(self, X: Any) -> Any:
+        """The matrix of these items, whose words or columns are what to expect of others."""
+        found = texts.texts_in(X) if not _is_matrix(X) else None
+        if found is not None:
+            self.vectorizer = texts.own_vectorizer(self._given, found, self._default)
+            X = texts.learn_words(self.vectorizer, found)
+        matrix = _checked(X)
+        self.n_columns, self._names = matrix.shape[1], names_in(X)
+        return matrix
+
+    def read(self, X: Any) -> Any:
+        """The matrix of other items."""
+        found = texts.texts_in(X) if not _is_matrix(X) else None
+        if found is not None:
+            if self.vectorizer is None:
+                raise DataError(
+                    "it was fitted to numbers, and these are texts",
+                    "pass numbers in the same columns, or fit it to texts",
+                )
+            X = texts.count_words(self.vectorizer, found)
+        demand_names(self._names, names_in(X))
+        matrix = _checked(X)
+        if matrix.shape[1] != self.n_columns:
+            raise DataError(
+                f"X has {matrix.shape[1]} features, but {self._owner} is expecting "
+                f"{self.n_columns} features as input",
+                "give the same columns as in fit",
+            )
+        return matrix
+
+    def feature_names(self) -> list[str]:
+        """What the columns are called: words, names in a data frame, or x0, x1, …"""
+        names = self._said if self._said is not None else self._names
+        if names is None and self.vectorizer is not None:
+            names = texts.vocabulary_of(self.vectorizer)
+        if names is None:
+            names = [f"x{number}" for number in range(self.n_columns)]
+        return list(map(str, names))
+
+    def call(self, names: Sequence[Any]) -> None:
+        """Say what the columns of a matrix are called."""
+        if len(names) != self.n_columns:
+            raise DataError(
+                f"{len(names):,} names for {self.n_columns:,} columns", "give one for each column"
+            )
+        self._said = names
+
+
+def names_in(X: Any) -> list[Any] | None:
+    """What the columns of a data frame are called; None if this is none."""
+    return list(X.columns) if hasattr(X, "columns") else None
+
+
+def demand_names(learned: list[Any] | None, given: list[Any] | None) -> None:
+    """Complain of a data frame whose columns are not those learned from, in their order."""
+    if learned is not None and given is not None and learned != given:
+        raise DataError(
+            "The feature names should match those that were passed during fit",
+            "give the same columns as in fit, in the same order",
+        )
+
+
+def _is_matrix(X: Any) -> bool:
+    return getattr(X, "ndim", 1) == 2
+
+
+def _checked(X: Any) -> Any:
+    with within_range("the data"):
+        return check_array(X, accept_sparse="csr", dtype=np.float64)
+
+
+def occurs(matrix: Any) -> Any:
+    """1 where an entry is not zero, as a sparse matrix."""
+    found = sparse.csr_matrix(matrix != 0, dtype=np.float64)
+    found.eliminate_zeros()
+    return found
+
+
+def columns_in(present: Any, rows: Array) -> Array:
+    """1 for each column that some of the rows have, else 0."""
+    found: Array = (np.asarray(present[rows].sum(axis=0)).ravel() > 0.0).astype(np.float64)
+    return found
+
+
+def shares_columns(present: Any, columns: Array) -> Array:
+    """Whether each row has any of the columns."""
+    found: Array = np.asarray(present @ columns).ravel() > 0.0
+    return found

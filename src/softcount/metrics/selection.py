@@ -1,0 +1,253 @@
+"""How many classes? One fit for each number of classes, and criteria side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from softcount import interrupt
+from softcount.errors import DataError, LearnerError, shown
+from softcount.metrics.likelihood import Random, held_out, split
+
+Criterion = Literal["aic", "bic", "icl", "heldout"]
+CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of one number of classes; None where a model cannot say it.
+
+    ``log_likelihood``  of all data, in nats, and ``parameters`` that were free to move
+    ``aic, bic, icl``   the smaller the better
+    ``heldout``         mean log p(x) of the items held out, the larger the better; −inf if one of
+                        them is impossible. And their ``perplexity`` a token, if they have tokens
+    ``verdict``         how learning ended
+    """
+
+    k: int
+    log_likelihood: float
+    parameters: int | None
+    aic: float | None
+    bic: float | None
+    icl: float | None
+    heldout: float | None
+    perplexity: float | None
+    verdict: str | None
+
+    def loss(self, by: Criterion) -> float:
+        """The criterion, turned so that the smaller is the better; inf where it is not known."""
+        value: float | None = getattr(self, by)
+        if value is None or math.isnan(value):
+            return math.inf
+        return -value if by == "heldout" else value
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Numbers of classes compared.
+
+    ``table``   a `Row` for each number
+    ``by``      the criterion that decides
+    ``best``    the model with ``best_k`` classes, fitted to all data
+    ``n_items`` how many items there are
+    """
+
+    table: tuple[Row, ...]
+    by: Criterion
+    best: Any
+    n_items: int
+
+    @property
+    def best_k(self) -> int:
+        """The number of classes that the criterion prefers."""
+        return self.winner(self.by)
+
+    def winner(self, by: Criterion) -> int:
+        """The number that some criterion prefers; of equally good ones the smallest."""
+        row = min(self.table, key=lambda row: row.loss(by))
+        if row.loss(by) == math.inf:
+            raise DataError(*_unknown(by, self.best))
+        return row.k
+
+    @property
+    def known(self) -> tuple[Criterion, ...]:
+        """The criteria that have a figure for some number of classes."""
+        return tuple(by for by in CRITERIA if any(row.loss(by) < math.inf for row in self.table))
+
+    def losses(self) -> dict[Criterion, list[float]]:
+        """How much worse than its best each criterion finds each row, in nats an item.
+
+        AIC, BIC and ICL are on the scale of −2 log p(all data), so that they are divided by 2n.
+        """
+        found = {}
+        for by in self.known:
+            losses = np.array([row.loss(by) for row in self.table])
+            scale = 1.0 if by == "heldout" else 2.0 * self.n_items
+            found[by] = ((losses - losses.min()) / scale).tolist()
+        return found
+
+    def __str__(self) -> str:
+        from softcount.show.selection import text_table
+
+        return text_table(self)
+
+    def svg(self) -> str:
+        """All criteria as curves over the numbers of classes, as an ``<svg>`` element."""
+        from softcount.show.selection import chart
+
+        return chart(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The same curves by matplotlib, on ``ax`` or on new axes, which are given back."""
+        from softcount.show.selection import plot
+
+        return plot(self, ax)
+
+
+@interrupt.graceful()
+def select(
+    model: Any,
+    data: Any,
+    k: Iterable[int] = range(2, 21),
+    by: Criterion = "bic",
+    *,
+    share: float = 0.2,
+    random_state: Random = 0,
+    on_fit: Callable[[Row], object] | None = None,
+) -> Selection:
+    """Fit a model with each number of classes, and choose.
+
+    ``model``  any estimator with ``n_components``, ``fit`` and ``score_samples``; it is cloned, and
+               learns as it is told to, restarts included. ``aic``, ``bic``, ``icl`` are asked for
+               where it has them
+    ``k``      the numbers of classes to try
+    ``by``     'bic', 'aic', 'icl', or 'heldout': a second fit, to all items but a ``share`` that
+               ``random_state`` draws, the same for every k; how likely that share is decides
+    ``on_fit`` called with each `Row` as soon as it is there
+
+    After Ctrl-C the choice is among the numbers that were done by then.
+
+    >>> from softcount import MultinomialMixture
+    >>> texts = ["a b a b", "b a b a", "c d d c", "d c c d", "e f f e", "f e e f"] * 5
+    >>> found = select(MultinomialMixture(), texts, k=range(1, 6))
+    >>> found.best_k, found.best.n_components
+    (3, 3)
+    """
+    numbers = _numbers(k)
+    _check(model, by)
+    data = data if hasattr(data, "shape") else list(data)
+    n_items = data.shape[0] if hasattr(data, "shape") else len(data)
+    parts = split(data, share, random_state) if by == "heldout" else None
+    fewest = n_items if parts is None else len(parts[0])
+    if numbers[-1] > fewest:
+        raise DataError(
+            f"there are {fewest} items to learn from, too few for k={numbers[-1]} classes",
+            "try fewer classes, or give more data" + (" or hold out less" if parts else ""),
+        )
+    rows: list[Row] = []
+    best, least = None, math.inf
+    for n in numbers:
+        fitted = _with(model, n).fit(data)
+        if interrupt.asked() and rows:  # it was stopped half-way: no match for the others
+            break
+        row = _row(fitted, n, data, _foreseen(model, n, data, parts))
+        rows.append(row)
+        if row.loss(by) < least:
+            best, least = fitted, row.loss(by)
+        if on_fit is not None:
+            on_fit(row)
+        if interrupt.asked():
+            break
+    if best is None:
+        raise DataError(*_unknown(by, model))
+    return Selection(tuple(rows), by, best, n_items)
+
+
+def _numbers(k: Iterable[int]) -> list[int]:
+    given = sorted(set(k)) if isinstance(k, Iterable) else []
+    wrong = [n for n in given if n != int(n) or n < 1]
+    if wrong:
+        raise LearnerError(
+            f"k has {wrong[0]}, which is no number of classes", "whole numbers, 1 or more"
+        )
+    if not given:
+        raise LearnerError(
+            f"k={shown(k)} has no numbers to choose from", "give some, such as k=range(2, 21)"
+        )
+    return [int(n) for n in given]
+
+
+def _check(model: Any, by: str) -> None:
+    name = type(model).__name__
+    if by not in CRITERIA:
+        raise LearnerError(f"by={by!r} is unknown", f"choose one of {', '.join(CRITERIA)}")
+    if not hasattr(model, "get_params") or "n_components" not in model.get_params():
+        raise LearnerError(
+            f"{name} has no n_components, so there is no number of classes to choose",
+            "give an estimator, not fitted, such as MultinomialMixture()",
+        )
+    needed = ["fit", "score_samples", *([] if by == "heldout" else [by])]
+    missing = [method for method in needed if not hasattr(model, method)]
+    if missing:
+        raise LearnerError(
+            f"{name} has no {' and no '.join(missing)}",
+            f"select by {by!r} needs {', '.join(needed)}",
+        )
+
+
+def _unknown(by: Criterion, model: Any) -> Sequence[str]:
+    if by == "heldout":
+        return (
+            "with every number of classes some item of the held-out share is impossible",
+            "smooth the model, so that what it has not seen is possible",
+        )
+    return f"{type(model).__name__} gives no finite {by} for these data", "choose another criterion"
+
+
+def _with(model: Any, n: int) -> Any:
+    from sklearn.base import clone
+
+    return clone(model).set_params(n_components=n)
+
+
+def _row(fitted: Any, n: int, data: Any, foreseen: tuple[float | None, float | None]) -> Row:
+    figures = {
+        by: float(getattr(fitted, by)(data)) if hasattr(fitted, by) else None
+        for by in ("aic", "bic", "icl")
+    }
+    heldout, perplexity = foreseen
+    verdict = getattr(fitted, "verdict_", None)
+    return Row(
+        k=n,
+        log_likelihood=float(np.sum(fitted.score_samples(data))),
+        parameters=getattr(fitted, "n_parameters_", None),
+        heldout=heldout,
+        perplexity=perplexity,
+        verdict=None if verdict is None else str(verdict),
+        **figures,
+    )
+
+
+def _foreseen(model: Any, n: int, data: Any, parts: Any) -> tuple[float | None, float | None]:
+    """Log-likelihood an item and perplexity a token of what was held out, if anything was."""
+    if parts is None:
+        return None, None
+    from sklearn.utils import _safe_indexing
+
+    learn, held = (_safe_indexing(data, part) for part in parts)
+    fitted = _with(model, n).fit(learn)
+    found = held_out(fitted, held, _tokens(fitted, held))
+    if found.impossible:
+        return -math.inf, None
+    counts_tokens = hasattr(fitted, "words_") and not getattr(fitted, "bernoulli", False)
+    return found.log_likelihood, found.perplexity if counts_tokens else None
+
+
+def _tokens(fitted: Any, held: Any) -> Any:
+    """How many words of each text the model counts; None where data speak for themselves."""
+    vectorizer = getattr(fitted, "vectorizer_", None)
+    return None if vectorizer is None else vectorizer.transform(held).sum(axis=1)

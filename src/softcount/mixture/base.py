@@ -1,0 +1,274 @@
+"""What all mixtures offer: learn, assign, score, generate, count their parameters, be saved."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self, Unpack
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import _check_sample_weight
+
+from softcount import store
+from softcount.bounds import MAX_CLASSES, MAX_WEIGHT, within_range, without_dust
+from softcount.errors import DataError, LearnerError, StoreError
+from softcount.kernels.posterior import soft
+from softcount.mixture.core import MixtureCore
+from softcount.mixture.data import Items, Known, Observations
+from softcount.models import files
+from softcount.models.base import Estimator, FitOptions, all_or_nothing
+from softcount.models.ignored import warn_of_ignored
+from softcount.models.settings import check_whole
+from softcount.models.stored import AGAIN
+from softcount.types import Array
+
+FLOOR = 1e-300
+"""No probability is below this when classes are compared: then the class with the fewest
+impossible words is the best, instead of none."""
+
+
+WEIGHTS = "a weight says how often an item is to count"
+
+
+class Mixture(files.Stored, Estimator):
+    """A mixture as an estimator; a subclass says how data are read and what a class emits."""
+
+    core_: MixtureCore
+    n_features_in_: int
+    max_weight = MAX_WEIGHT
+    """How much an item may weigh."""
+
+    # what subclasses say
+    @abstractmethod
+    def observe(self, X: Any, *, first: bool) -> Observations:
+        """Data as users give them, read; ``first``: these data say what to expect of others."""
+
+    @abstractmethod
+    def make_core(self, x: Any, weights: Array | None = None) -> MixtureCore:
+        """The core for such observations, of such weights."""
+
+    @abstractmethod
+    def starts(self) -> Mapping[str, Any]:
+        """Starts by name: functions (core, items, rng) → parameters."""
+
+    @property
+    def maximises(self) -> bool:
+        """Whether the learner looks for a mode; others average over a posterior, or draw."""
+        if self.learner is None:
+            return self.usual in ("EM", "HardEM")
+        return self.learner.m == "maximise"
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """How many classes there are, hidden components included."""
+
+    def place(self, x: Any, weights: Array | None) -> Any:
+        """The first observations, put where others will be, now that their weights are known."""
+        return x
+
+    # learning
+    def bind_more(self, core: MixtureCore, X: Any) -> Items:
+        x = self.observe(X, first=False)
+        return Items(x, Known.nothing(len(x), core.n_classes), core.emission.cut)
+
+    def _weights(self, given: Any, x: Observations) -> Array | None:
+        if given is None:
+            return None
+        with within_range("sample_weight"):
+            weights: Array = _check_sample_weight(given, np.empty((len(x), 1)), dtype=np.float64)
+        weights = without_dust(weights, "sample_weight", WEIGHTS, self.max_weight)
+        if not weights.any():
+            raise DataError("sample_weight must not be zero everywhere", WEIGHTS)
+        return weights
+
+    def start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
+        starts = self.starts()
+        if isinstance(init, str) and init in starts:
+            chosen = starts[init]
+            return lambda rng: chosen(core, corpus, rng)
+        if isinstance(init, Mapping):
+            return core.params(init)
+        raise LearnerError(
+            f"init={init!r} is not known here",
+            f"choose one of {', '.join(starts)}, or give a mapping of tables",
+        )
+
+    # what was learned
+    @property
+    def weights_(self) -> Array:
+        """How common each class is."""
+        self._require_fit()
+        weights: Array = self.raw_params_["weights"].reshape(-1)
+        return weights
+
+    @property
+    def params_(self) -> dict[str, Array]:
+        """The learned tables, by name; they may be given back as ``init``."""
+        self._require_fit()
+        return {name: np.array(table) for name, table in self.raw_params_.items()}
+
+    @property
+    def n_parameters_(self) -> int:
+        """How many numbers were free to be chosen."""
+        self._require_fit()
+        return sum(family.n_free for family in self.core_.families.values())
+
+    # what it says of data
+    def _joint(self, x: Observations, floor: float = FLOOR) -> Array:
+        return self.core_.joint(self.raw_params_, x, floor=floor)
+
+    def _posterior(self, x: Observations) -> Array:
+        joint = self._joint(x)
+        shares = np.empty_like(joint)
+        known = Known.nothing(len(x), self.core_.n_classes)
+        soft(joint, known.lower, known.upper, 1.0, shares)
+        return shares
+
+    def _seen(self, X: Any) -> Observations:
+        self._require_fit()
+        return self.observe(X, first=False)
+
+    def score_samples(self, X: Any) -> Array:
+        """log p(x) of each item; −inf for what the model holds impossible."""
+        return self._log_likelihoods(self._seen(X))
+
+    def _log_likelihoods(self, x: Observations) -> Array:
+        joint = self._joint(x, floor=0.0)
+        known = Known.nothing(len(x), self.core_.n_classes)
+        logs: Array = soft(joint, known.lower, known.upper, 1.0, np.empty_like(joint))
+        return logs
+
+    # new data
+    def generate(self, n: int = 1, random_state: Any = 0) -> Any:
+        """New items, drawn from the model."""
+        self._require_fit()
+        rng = np.random.default_rng(random_state)
+        weights = self.weights_ / self.weights_.sum()
+        return self._generated(rng.choice(len(weights), size=n, p=weights), rng)
+
+    @abstractmethod
+    def _generated(self, classes: Array, rng: np.random.Generator) -> Any:
+        """New items of these classes."""
+
+    # files
+    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
+        nothing = self.recall(stored, given)
+        if stored.arrays[files.TABLE + "weights"].size != self.n_classes:
+            raise StoreError(
+                f"the settings speak of {self.n_classes} classes, the tables not", AGAIN
+            )
+        return self.make_core(nothing)
+
+    @abstractmethod
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Observations:
+        """Take back what `stored` wrote; gives no items, of the form the training data had."""
+
+
+class Clusterer(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    Mixture,
+):
+    """A mixture learned without labels."""
+
+    n_components: int
+    for_labels = (
+        "NaiveBayes learns from documents of which some have a label (-1 where it is unknown)"
+    )
+    """What learns from labels, where this does not."""
+
+    def fit(  # type: ignore[override]  # as scikit-learn has it
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from documents or points; ``y`` is not looked at, and warned of if there is any.
+
+        ``sample_weight``  how much each item counts
+        ``init``           start values, instead of what the model was made with
+
+        For the other options see `softcount.models.base.FitOptions`.
+        """
+        warn_of_ignored(self, y, self.for_labels)
+        with all_or_nothing(self):
+            core, corpus = self.bind(X, sample_weight)
+            return self.learn(core, corpus, init, **options)
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """Learn, and give what `transform` gives; in a pipeline ``y`` is for a later step."""
+        return self.fit(X, **options).transform(X)
+
+    def bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+        """The core and the corpus."""
+        self._check_settings()
+        check_whole("n_components", self.n_components, most=MAX_CLASSES)
+        x = self.observe(X, first=True)
+        weights = self._weights(sample_weight, x)
+        x = self.place(x, weights)
+        core = self.make_core(x, weights)
+        known = Known.nothing(len(x), core.n_classes, weights)
+        return core, Items(x, known, core.emission.cut)
+
+    def remember(self, corpus: Items) -> None:
+        self.labels_ = self._joint(corpus.x).argmax(axis=1)
+        self.n_iter_ = len(self.fit_.trace) - 1
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each item."""
+        classes: Array = self._joint(self._seen(X)).argmax(axis=1)
+        return classes
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """Learn, and give each item's likeliest class."""
+        warn_of_ignored(self, y, self.for_labels)
+        labels: Array = self.fit(X, None, sample_weight).labels_
+        return labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class for each item, (items, classes)."""
+        return self._posterior(self._seen(X))
+
+    @property
+    def n_classes(self) -> int:
+        return self.n_components
+
+    @property
+    def _n_features_out(self) -> int:  # for get_feature_names_out
+        return self.n_classes
+
+    def transform(self, X: Any) -> Array:
+        """The same as `predict_proba`: items as points in the space of classes."""
+        return self.predict_proba(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of log p(x) over the items."""
+        return float(np.mean(self.score_samples(X)))
+
+    # how good a number of classes is
+    def _criteria(self, X: Any) -> tuple[float, int, float]:
+        """−2 log-likelihood, number of items, and twice the entropy of their classes."""
+        x = self._seen(X)
+        shares = self._posterior(x)
+        entropy = -np.sum(shares * np.log(np.where(shares > 0.0, shares, 1.0)))
+        return -2.0 * float(self._log_likelihoods(x).sum()), len(x), 2.0 * float(entropy)
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion, 2p − 2 log L; the smaller the better."""
+        return self._criteria(X)[0] + 2.0 * self.n_parameters_
+
+    def bic(self, X: Any) -> float:
+        """Schwarz's criterion, p log n − 2 log L; the smaller the better."""
+        twice, n, _ = self._criteria(X)
+        return twice + float(np.log(n)) * self.n_parameters_
+
+    def icl(self, X: Any) -> float:
+        """BIC plus twice the entropy of the classes (Biernacki, Celeux & Govaert 2000)."""
+        twice, n, entropy = self._criteria(X)
+        return twice + float(np.log(n)) * self.n_parameters_ + entropy

@@ -1,0 +1,420 @@
+"""The E-step of a mixture: each item has one hidden class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from softcount.bounds import MAX_WHOLE
+from softcount.corpus.bags import Bags
+from softcount.errors import DataError, LearnerError, StartError
+from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.families import Categorical, Gaussian
+from softcount.families.base import Family
+from softcount.families.covariance import BLOCK, Full
+from softcount.kernels import posterior
+from softcount.kernels.pool import over_rows
+from softcount.mixture import kernels
+from softcount.mixture.data import Items, Points, Reading, Shard
+from softcount.models.possible import demand_possible
+from softcount.models.settings import shaped
+from softcount.types import Array, Counts, How, Params, Stats
+
+IMPOSSIBLE = "has probability zero in every class"
+REMEDY = "smooth the model (smoothing=0.1), or leave the item out"
+
+
+class MixtureCore:
+    """p(x) = Σ_k π_k p(x | k): a family of class weights, and an emission.
+
+    Items that are known to be of some class are restricted to it, and weigh what they weigh: there
+    is nothing else to semi-supervised learning.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        weights: Family,
+        emission: Emission,
+        usual: str = "EM",
+        averages: bool = False,
+    ) -> None:
+        self.name, self.emission, self.usual_learner = name, emission, usual
+        self.averages = averages
+        self.threads_inside = emission.threads_inside
+        self.families: dict[str, Family] = {"weights": weights, emission.table: emission.family}
+        self.n_classes: int = weights.zeros().size
+
+    # the E-step
+    def joint(self, params: Params, x: Any, threads: int = 1, floor: float = 0.0) -> Array:
+        """log π_k + log p(x_d | k), (items, classes); no probability below ``floor``."""
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(np.maximum(params["weights"].reshape(-1), floor))
+        table = params[self.emission.table]
+        return self.emission.joint(table, x, log_weights, threads, floor)
+
+    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+        """Counts and log-likelihood of a shard; an item of probability zero is an error."""
+        joint = self.joint(params, shard.x, how.threads)
+        log_likelihood = score = items = 0.0
+        shares = None
+        for reading in shard.known.readings():
+            numbers = shard.numbers[reading.rows]
+            found, logs, attained = fill(joint[reading.rows], reading, numbers, how)
+            counted = reading.weights > 0.0
+            demand_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
+            log_likelihood += float(reading.weights[counted] @ logs[counted])
+            score += float(reading.weights[counted] @ attained[counted])
+            items += float(reading.weights.sum())
+            shares = _added(shares, found, reading, len(joint))
+        tokens = self.emission.tokens(shard.x, shard.known.weights)
+        counts = (
+            {} if how.score_only or shares is None else self.counts(shard.x, shares, how.threads)
+        )
+        magnitude = self.emission.magnitude(params[self.emission.table], shard)
+        return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
+
+    def counts(self, x: Any, shares: Array, threads: int = 1) -> dict[str, Array]:
+        """Sufficient statistics of items that belong to classes by ``shares``."""
+        return {
+            "weights": np.ones((1, len(shares))) @ shares,
+            self.emission.table: self.emission.counts(x, shares, threads),
+        }
+
+    def totals(self, shard: Shard) -> dict[str, float]:
+        """Every item has one class."""
+        return {"weights": float(sum(r.weights.sum() for r in shard.known.readings()))}
+
+    def estimate(self, corpus: Items) -> Estimate:
+        """Tables and posteriors; a start by k-means is the start's own affair."""
+        n, K, x = len(corpus), self.n_classes, corpus.x
+        work, parts = self.emission.needs(x)
+        # posteriors of the shards that are at work, and those of all items when all is done
+        together = min(n, 3 * self.emission.cut)
+        posteriors = NUMBER * K * (3.0 * together + n)
+        tokens = self.emission.tokens(x, corpus.known.weights)
+        found = needing(n, tokens, work + 4.0 * n * K, data=held(corpus))
+        return found.plus(posteriors=posteriors, **parts)
+
+    # parameters from outside
+    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        """Start values as arrays of the families' shapes."""
+        strange = set(given) ^ set(self.families)
+        if strange:
+            raise StartError(
+                f"start values are given for {sorted(given)}",
+                f"this model has the tables {sorted(self.families)}",
+            )
+        return {
+            name: shaped(name, given[name], family.uniform().shape)
+            for name, family in self.families.items()
+        }
+
+    def from_shares(self, x: Any, shares: Array, rng: np.random.Generator) -> dict[str, Array]:
+        """Parameters that fit items which belong to classes by ``shares``.
+
+        The mode, or the mean for learners that average and for priors that have no mode: it leaves
+        nothing impossible.
+        """
+        counts = self.counts(x, shares)
+        return {
+            name: family.mean(counts[name], family.uniform())
+            if self.averages or not getattr(family, "has_mode", True)
+            else family.maximise(counts[name], family.uniform(), rng)
+            for name, family in self.families.items()
+        }
+
+
+def _added(shares: Array | None, found: Array, reading: Reading, n_items: int) -> Array:
+    """Shares of all items, with those of a reading added, by their weights."""
+    if np.any(reading.weights != 1.0):
+        found *= reading.weights[:, None]
+    if isinstance(reading.rows, slice):
+        return found
+    if shares is None:
+        shares = np.zeros((n_items, found.shape[1]))
+    shares[reading.rows] += found
+    return shares
+
+
+def fill(joint: Array, reading: Reading, numbers: Array, how: How) -> tuple[Array, Array, Array]:
+    """Shares of classes, log-likelihoods, and what was attained, for the items of a reading."""
+    shares = np.empty_like(joint)
+    lower, upper = reading.lower, reading.upper
+    if how.fill == "hard":
+        best, logs = posterior.hard(joint, lower, upper, shares)
+        return shares, logs, best
+    tempered = posterior.soft(joint, lower, upper, how.temper, shares)
+    logs = tempered if how.temper == 1.0 else posterior.totals(joint, lower, upper)
+    if how.fill == "soft":
+        return shares, logs, tempered / how.temper
+    drawn = np.empty_like(joint)
+    posterior.draw(shares, numbers, np.uint64(how.stream), how.samples, drawn)
+    return drawn, logs, logs
+
+
+# How a class gives rise to what is observed: words, the presence of words, or points.
+
+
+NEGLIGIBLE = 1e-12
+"""Shares of a class below this are left out of its counts: they would cost most of the time.
+
+The bound that EM climbs loses less than this a document and class, far less than rounding does.
+"""
+
+
+class Emission(Protocol):
+    """One kind of class-conditional distribution, for all classes."""
+
+    threads_inside: bool
+    cut: int
+    """How many items a shard has."""
+
+    @property
+    def table(self) -> str:
+        """The family's name."""
+
+    @property
+    def family(self) -> Family:
+        """Its parameters."""
+
+    def joint(self, params: Array, x: Any, log_weights: Array, threads: int, floor: float) -> Array:
+        """log π_k + log p(x_d | k), (items, classes), with no probability below ``floor``."""
+
+    def counts(self, x: Any, shares: Array, threads: int) -> Array:
+        """Sufficient statistics of items that belong to classes by ``shares`` (items, classes)."""
+
+    def tokens(self, x: Any, weights: Array) -> float:
+        """How many observations, for perplexity."""
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """As of `softcount.types.Stats`."""
+
+    def needs(self, x: Any) -> tuple[float, dict[str, float]]:
+        """Operations an E-step, and bytes beside the data and what `MixtureCore` needs."""
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+        """New observations, one for each entry of ``classes``, as rows of a matrix."""
+
+
+def _log(values: Array, floor: float) -> Array:
+    with np.errstate(divide="ignore"):
+        logs: Array = np.log(np.maximum(values, floor) if floor else values)
+    return logs
+
+
+class Words:
+    """Every word of a document drawn from its class: log p(x | k) = Σ_w x_w log θ_kw.
+
+    (The order of words is part of what is observed: there is no multinomial coefficient.)
+    """
+
+    threads_inside = True
+    cut = 1 << 17
+    table = "words"
+
+    def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        self.family = Categorical((n_classes, n_words), prior)
+
+    def joint(
+        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        return _sums(x, _log(np.ascontiguousarray(params.T), floor), log_weights, threads)
+
+    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
+        return np.ascontiguousarray(word_counts(x, shares, threads).T)
+
+    def tokens(self, x: Bags, weights: Array) -> float:
+        return float(weights @ x.lengths)
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """All terms are logarithms of chances, of one sign."""
+        return 0.0
+
+    def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
+        entries, nnz = n_entries(self.family), len(x.by_document.columns)
+        n_classes = entries / max(x.n_words, 1)
+        return _needs_of_words(nnz, n_classes, entries, COPIES)
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+        """Words drawn one by one, class by class: documents are short beside the vocabulary."""
+        rows, columns = [], []
+        for k in np.unique(classes):
+            documents = np.flatnonzero(classes == k)
+            chances = params[k] / params[k].sum()
+            rows.append(np.repeat(documents, size[documents]))
+            columns.append(rng.choice(len(chances), size[documents].sum(), p=chances))
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        shape = (len(classes), params.shape[1])
+        return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape=shape)
+
+
+def _needs_of_words(
+    nnz: int, n_classes: float, entries: float, copies: int
+) -> tuple[float, dict[str, float]]:
+    """Of bags; the same counts word by word are made where there are many threads."""
+    work = 4.0 * nnz * n_classes + 8.0 * entries
+    return work, {"tables": copies * NUMBER * entries, "steps": 12.0 * nnz}
+
+
+def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
+    """offset_k + Σ_w x_dw L_wk, (documents, classes)."""
+    if x.n_words != len(weights):  # a kernel would read whatever lies beside the table
+        raise DataError(f"the data have {x.n_words} words, the model {len(weights)}")
+    out = np.tile(offsets, (len(x), 1))
+    over_rows(kernels.joint, x.by_document.indptr, threads, *x.by_document, weights, out)
+    return out
+
+
+def word_counts(x: Bags, shares: Array, threads: int) -> Array:
+    """Σ_d x_dw r_dk, (words, classes)."""
+    out = np.zeros((x.n_words, shares.shape[1]))
+    some = kernels.main_classes(shares, NEGLIGIBLE)
+    if threads == 1:
+        kernels.counts_by_document(*x.by_document, shares, *some, out)
+    else:
+        by_word = x.by_word
+        over_rows(kernels.counts_by_word, by_word.indptr, threads, *by_word, shares, *some, out)
+    return out
+
+
+class _Coins(Categorical):
+    """A coin for each class and word. Classes are alike if all their coins are, word by word."""
+
+    TOLERANCE = 1e-9
+
+    def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        super().__init__((n_classes * n_words, 2), prior)
+        self.n_classes = n_classes
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        """As of any table; a coin that cannot fall so has not, whatever rounding says.
+
+        How often words are absent is a difference, from which shares too small to be counted as
+        present (`NEGLIGIBLE`) are not taken away.
+        """
+        given, chances = np.asarray(counts), np.asarray(params).reshape(-1, 2)
+        table = given.reshape(-1, 2)
+        least = self.TOLERANCE * (1.0 + table.sum(axis=1, keepdims=True))
+        never = (chances == 0.0) & (table <= least)
+        return super().expected_log(np.where(never, 0.0, table), chances)
+
+    def alike(self, params: Array) -> bool | None:
+        if self.n_classes < 2:
+            return None
+        classes = params.reshape(self.n_classes, -1)
+        return bool(np.all(np.abs(classes - classes[0]) <= self.TOLERANCE))
+
+
+class Presence:
+    """Every word of the vocabulary is there or not, each by its own coin: a Bernoulli mixture.
+
+    log p(x | k) = Σ_w log p_kw^0 + Σ_{w ∈ x} (log p_kw^1 − log p_kw^0). The table has a row for
+    each class and word, of the chances that it is absent and present.
+    """
+
+    threads_inside = True
+    cut = 1 << 17
+    table = "words"
+
+    def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
+        if n_classes * n_words > MAX_WHOLE:
+            raise LearnerError(
+                f"{n_classes:,} classes of {n_words:,} words each would need a coin for every word "
+                f"of every class, {MAX_WHOLE:,} at most",
+                "take fewer classes, or fewer words",
+            )
+        self.shape = (n_classes, n_words)
+        self.family = _Coins(n_classes, n_words, prior)
+
+    def _chances(self, params: Array) -> tuple[Array, Array]:
+        """Absent, present: each (classes, words)."""
+        both = params.reshape(*self.shape, 2)
+        return both[:, :, 0], both[:, :, 1]
+
+    def joint(
+        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        absent, present = self._chances(params)
+        sure = absent <= floor  # absent with chance zero: such words are seen to apart, below
+        log_absent = np.log(np.where(sure, 1.0, absent))
+        odds = np.ascontiguousarray((_log(present, floor) - log_absent).T)
+        joint = _sums(x, odds, log_weights + log_absent.sum(axis=1), threads)
+        if sure.any():
+            there = np.ascontiguousarray(sure.T, dtype=np.float64)
+            missing = _sums(x, -there, sure.sum(axis=1), threads)
+            short = missing > 0.0
+            joint[short] += missing[short] * _log(np.array(floor), floor)
+        return joint
+
+    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
+        present = word_counts(x, shares, threads).T
+        absent = np.maximum(shares.sum(axis=0)[:, None] - present, 0.0)
+        return np.stack([absent, present], axis=2).reshape(-1, 2)
+
+    def tokens(self, x: Bags, weights: Array) -> float:
+        """Each word of the vocabulary is an observation, there or not."""
+        return float(weights.sum() * x.n_words)
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """Every word of the vocabulary is an observation already."""
+        return 0.0
+
+    def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
+        nnz = len(x.by_document.columns)
+        return _needs_of_words(nnz, self.shape[0], n_entries(self.family), COPIES + 2)
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+        _, present = self._chances(params)
+        drawn = rng.random((len(classes), self.shape[1])) < present[classes]
+        return sparse.csr_matrix(drawn.astype(np.int64))
+
+
+class Vectors:
+    """Points scattered about the centre of their class: log p(x | k) = log N(x; μ_k, Σ_k)."""
+
+    threads_inside = False
+    cut = 1 << 13
+    table = "points"
+
+    def __init__(self, family: Gaussian) -> None:
+        self.family = family
+
+    def joint(
+        self, params: Array, x: Points, log_weights: Array, threads: int, floor: float
+    ) -> Array:
+        logs = self.family.log_density(params, x.x, x.outer(self.family.form))
+        logs += log_weights
+        return logs
+
+    def counts(self, x: Points, shares: Array, threads: int) -> Array:
+        return self.family.statistics(x.x, shares, x.outer(self.family.form))
+
+    def tokens(self, x: Points, weights: Array) -> float:
+        return float(weights.sum())
+
+    def magnitude(self, params: Array, shard: Shard) -> float:
+        """Σ w xᵀ P x: distances are worked out from squares and products, without differences, and
+        where points are far from the mean of all these are far larger than the distances."""
+        moments = shard.second_moments(self.family.form)
+        if moments is None:  # full covariances: by differences
+            return 0.0
+        return float(moments @ self.family.precisions(params).max(axis=0))
+
+    def needs(self, x: Points) -> tuple[float, dict[str, float]]:
+        n, D = x.x.shape
+        K, cells = self.family.n_rows, self.family.form.n_cells
+        full = isinstance(self.family.form, Full)
+        squares = NUMBER * (min(n, BLOCK) * K * D if full else 2 * n * cells)
+        work = 4.0 * n * K * max(cells, D) + 4.0 * K * D * cells
+        # users' points are read into a copy of their own, and that is shifted
+        tables = COPIES * NUMBER * n_entries(self.family)
+        return work, {"tables": tables, "steps": NUMBER * n * D + squares}
+
+    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+        means, precisions = self.family.means(params), self.family.precisions(params)
+        noise = rng.standard_normal((len(classes), self.family.n_dims))
+        return means[classes] + self.family.form.whitened(noise, precisions[classes])

@@ -1,0 +1,261 @@
+"""Mixtures of documents can be sampled with all their parameters integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from softcount import store
+from softcount.corpus.bags import Bags
+from softcount.errors import LearnerError
+from softcount.estimate import Estimate
+from softcount.families import Categorical, StickBreaking
+from softcount.families.base import Family
+from softcount.mixture import starts
+from softcount.mixture.base import Clusterer, Mixture
+from softcount.mixture.core import Emission, MixtureCore, Presence, Words, fill
+from softcount.mixture.data import Items, Known, Shard
+from softcount.mixture.gibbs import CollapsedMixture, Restaurant
+from softcount.models import files
+from softcount.models.reading import ReadsWords, telling
+from softcount.models.settings import mixture_priors, no_mode, no_prior
+from softcount.models.stored import numbers
+from softcount.types import Array, How, Params
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+
+class WordCore(MixtureCore):
+    """A mixture whose classes are multinomials over words (`softcount.job.Collapsible`)."""
+
+    def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> CollapsedMixture:
+        """The sampler for all documents, which begin in classes drawn from their posterior."""
+        _demand_plain(shards)
+        words = self.families["words"]
+        assert isinstance(words, Categorical)
+        documents = Bags.of(sparse.vstack([_bags(shard).matrix for shard in shards]))
+        known = [shard.known for shard in shards]
+        return CollapsedMixture(
+            *documents.by_document,
+            documents.n_words,
+            alpha=self._restaurant() or np.broadcast_to(self._alpha(), self.n_classes),
+            beta=_of_words(words),
+            assignments=np.concatenate([self._drawn(params, shard, stream) for shard in shards]),
+            allowed=(
+                np.concatenate([each.lower for each in known]),
+                np.concatenate([each.upper for each in known]),
+            ),
+        )
+
+    def _drawn(self, params: Params, shard: Shard, stream: int) -> Array:
+        """A class for each document, drawn from its posterior."""
+        joint = self.joint(params, shard.x, floor=1e-300)
+        (reading,) = shard.known.readings()
+        shares, _, _ = fill(joint, reading, shard.numbers, How(fill="sample", stream=stream))
+        classes: Array = shares.argmax(axis=1)
+        return classes
+
+    def _restaurant(self) -> Restaurant | None:
+        weights = self.families["weights"]
+        if isinstance(weights, StickBreaking):
+            return Restaurant(weights.concentration, self.n_classes)
+        return None
+
+    def _alpha(self) -> float | Array:
+        weights = self.families["weights"]
+        assert isinstance(weights, Categorical)
+        return weights.alpha
+
+
+def _of_words(family: Categorical) -> float | Array:
+    """The prior of words, which all classes must share."""
+    if isinstance(family.alpha, float):
+        return family.alpha
+    rows = family.alpha.reshape(family.shape)
+    if np.any(rows != rows[0]):
+        raise LearnerError(
+            "a collapsed sampler needs one prior of words for all classes", "use Gibbs()"
+        )
+    first: Array = rows[0]
+    return first
+
+
+def _bags(shard: Shard) -> Bags:
+    assert isinstance(shard.x, Bags)
+    return shard.x
+
+
+def _demand_plain(shards: Sequence[Shard]) -> None:
+    """A document is in one class, once: weights and shares have no meaning to this sampler."""
+    known: list[Known] = [shard.known for shard in shards]
+    if any(each.shares is not None or np.any(each.weights != 1.0) for each in known):
+        raise LearnerError(
+            "a collapsed sampler takes every document once: there can be neither weights nor "
+            "soft labels",
+            "use Gibbs(), or leave the weights out",
+        )
+
+
+# Mixtures of documents: every document has one class, and its words come from that class.
+
+
+class WordMixture(ReadsWords, Mixture):
+    """What all mixtures of documents share: how documents are read, and what is said of words."""
+
+    smoothing: float
+    prior: float | Mapping[str, float] | None
+    bernoulli: bool
+
+    def observe(self, X: Any, *, first: bool) -> Bags:
+        bags = self.read(X, first=first)
+        return bags.present() if self.bernoulli else bags
+
+    def emission(self, n_classes: int, n_words: int) -> Emission:
+        prior = self._priors()["words"]
+        kind = Presence if self.bernoulli else Words
+        return kind(n_classes, n_words, prior)
+
+    def _priors(self) -> dict[str, float]:
+        """Dirichlet concentrations of class weights and of words."""
+        return mixture_priors(self.smoothing, self.prior, self.maximises, "words")
+
+    def lacks_sampler(self) -> str:
+        return f"{self.called} has no collapsed sampler for bernoulli=True" * self.bernoulli
+
+    def solutions(self) -> Collection[str]:
+        return {"spectral", "anchor"} & set(self.starts())
+
+    def lacks_prior(self) -> str:
+        return no_prior(self.smoothing, self.prior, "words")
+
+    def lacks_mode(self) -> str:
+        return no_mode(self.prior)
+
+    def starts(self) -> Mapping[str, Any]:
+        offered = {
+            "kmeans": starts.kmeans_of_words,
+            "random": starts.at_random,
+            "uniform": starts.uniform,
+        }
+        if not self.bernoulli:
+            offered |= {"spectral": starts.spectral_words, "anchor": starts.anchor_words}
+        return offered
+
+    def foreseen(self, core: MixtureCore, corpus: Items) -> Estimate:
+        """With the start, if that is by k-means: an SVD takes more than many a model."""
+        found = super().foreseen(core, corpus)
+        if not isinstance(self.init, str) or self.init != "kmeans":
+            return found
+        assert isinstance(corpus.x, Bags)
+        return found.plus(start=starts.bytes_of_kmeans(len(corpus), corpus.x.n_words))
+
+    def remember(self, corpus: Items) -> None:
+        super().remember(corpus)
+        assert isinstance(corpus.x, Bags)
+        self.remember_lengths(corpus.x.lengths)
+
+    # what was learned
+    @property
+    def words_(self) -> Array:
+        """p(word | class), (classes, words); for a Bernoulli mixture the chance of its presence."""
+        self._require_fit()
+        table = self.raw_params_["words"]
+        if self.bernoulli:
+            return table.reshape(self.core_.n_classes, -1, 2)[:, :, 1]
+        return table
+
+    def class_words(self) -> tuple[Array, Array]:
+        """How common each class is, and p(word | class)."""
+        return self.weights_, self.words_
+
+    def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
+        """The words that mark each class, with their probabilities: see `telling`."""
+        return telling(*self.class_words(), self.word_names(), n)
+
+    # new data
+    def _generated(self, classes: Array, rng: np.random.Generator) -> Any:
+        """Documents as long as those learned from: texts for texts, counts for counts."""
+        table = self.raw_params_["words"]
+        lengths = self.some_lengths(len(classes), rng)
+        return self.told(self.core_.emission.generate(table, classes, rng, lengths), rng)
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        return self.stored_words()
+
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
+        K, V = self.n_classes, self.n_features_in_
+        numbers(stored, files.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
+        self.recall_words(stored, given)
+        return Bags.of(sparse.csr_matrix((0, V)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+class MultinomialMixture(WordMixture, Clusterer):
+    """A mixture of bags of words: Naive Bayes without labels (Nigam et al. 2000).
+
+    p(document) = Σ_k π_k Π_w θ_kw^count(w). Documents are texts, lists of words, or rows of a
+    matrix of counts.
+
+    ``n_components``  how many classes
+    ``bernoulli``     look at whether a word occurs, not how often (a Bernoulli mixture)
+    ``smoothing``     add so much to every count of a word in a class
+    ``prior``         instead: the Dirichlet concentration of words (or by table: "weights",
+                      "words"); below 1 only for `VariationalBayes` and samplers
+    ``init``          'kmeans' (on tf-idf reduced by SVD), 'random', 'spectral', 'anchor',
+                      'uniform', or tables {"weights": …, "words": …}
+    ``scouts``        try so many starts by two quick passes each; go on from the best
+    ``vectorizer``    how texts become counts (scikit-learn's `CountVectorizer` or alike)
+    ``learner``, ``engine``, ``random_state``  how, where, and from which seed
+
+    >>> headlines = ["Apple released iPod", "Apple released iPhone", "Apple released iPad",
+    ...              "Tom bought one iPod", "Tom bought one iPhone", "Tom bought one iPad"]
+    >>> model = MultinomialMixture(2).fit(headlines)
+    >>> [int(k != model.labels_[0]) for k in model.labels_]
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        bernoulli: bool = False,
+        smoothing: float = 0.1,
+        prior: float | Mapping[str, float] | None = None,
+        init: Any = "kmeans",
+        scouts: int = 0,
+        vectorizer: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.bernoulli = bernoulli
+        self.smoothing = smoothing
+        self.prior = prior
+        self.init = init
+        self.scouts = scouts
+        self.vectorizer = vectorizer
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
+        name = "bernoulli mixture" if self.bernoulli else "multinomial mixture"
+        kind = MixtureCore if self.bernoulli else WordCore
+        emission = self.emission(self.n_components, x.n_words)
+        return kind(name, self.weights_family(), emission, self.usual, not self.maximises)
+
+    def weights_family(self) -> Family:
+        """How common classes are."""
+        return Categorical((1, self.n_components), self._priors()["weights"])

@@ -1,0 +1,499 @@
+"""Whether unlabelled items were drawn into fewer classes than the labels speak of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, check_cv
+
+from softcount import interrupt, store
+from softcount.bounds import MAX_CLASSES
+from softcount.corpus.bags import Bags
+from softcount.errors import DataError, LearnerError
+from softcount.families import Categorical
+from softcount.mixture.core import MixtureCore
+from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
+from softcount.mixture.documents import WordCore, WordMixture
+from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
+from softcount.models.base import FitOptions, all_or_nothing
+from softcount.models.folded import is_later_fold
+from softcount.models.settings import check_number, check_whole
+from softcount.models.stored import numbers
+from softcount.types import Array, Params
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Engine
+    from softcount.learners.base import Learner
+
+
+PART = 4.0
+"""Beside one class there must be at least such a part of what labels have beside one."""
+CHANCE = 0.15
+"""What happens more often than this where nothing is wrong is no collapse. Few unlabelled items
+say little: that all of four are in one class while two labels are not has the probability 1/7."""
+
+
+def has_collapsed(found: Array, n_free: int, labels: Array) -> bool:
+    """Whether so few classes are left that something must be wrong.
+
+    ``found``   the share of each class among the unlabelled items
+    ``n_free``  how many these are
+    ``labels``  how many labels each class has
+
+    Classes are counted by their effective number N = exp(entropy). It is a collapse if N of what
+    was found is below half of N of the labels. With few classes, or with some that are rare, that
+    cannot be, for N is never below 1; so it is one, too, if N − 1 is below a quarter of that of the
+    labels, unless it may be chance: labels are few, and so may be the items. If c of n labels are
+    outside the class that was found most often, the share outside is Beta(c + 1, n − c + 1), and
+    the number of items outside beta-binomial.
+
+    >>> labels = np.array([5.0, 5.0])
+    >>> has_collapsed(np.array([0.99, 0.01]), 100, labels)
+    True
+    >>> has_collapsed(np.array([0.9, 0.1]), 100, labels)
+    False
+    >>> has_collapsed(np.array([1.0, 0.0]), 100, np.array([99.0, 1.0]))
+    False
+    """
+    ours, theirs = effective(found), effective(labels / labels.sum())
+    if ours < theirs / 2.0:
+        return True
+    if ours - 1.0 >= (theirs - 1.0) / PART:
+        return False
+    from scipy.stats import betabinom  # slow to import, and seldom needed
+
+    largest = int(found.argmax())
+    n_outside = np.floor(n_free * (1.0 - found[largest]) + 1e-9)
+    outside = labels.sum() - labels[largest]
+    chance = betabinom.cdf(n_outside, n_free, outside + 1.0, labels[largest] + 1.0)
+    return bool(chance < CHANCE)
+
+
+def labels_by_class(labels: Labels) -> Array:
+    """How many labels each class has; items that share several classes count for each by shares."""
+    counts = np.bincount(labels.numbers[labels.numbers != UNKNOWN], minlength=len(labels.classes))
+    total = counts.astype(float)
+    if labels.shares is not None:
+        total += np.nansum(labels.shares, axis=0)
+    return total
+
+
+def effective(shares: Array) -> float:
+    """How many equally common classes would be as varied: exp of the entropy.
+
+    >>> round(effective(np.array([0.5, 0.5, 0.0])), 12)
+    2.0
+    """
+    some = shares[shares > 0.0]
+    return float(np.exp(-np.sum(some * np.log(some))))
+
+
+# Naive Bayes with all labels, with a few, and with several components a class.
+
+
+class CollapseWarning(UserWarning):
+    """Unlabelled documents were drawn into few of the classes: do not trust the result."""
+
+
+class NaiveBayes(ScoresLabelled, WordMixture):
+    """Naive Bayes for documents with labels, with few labels, or several components a class.
+
+    Labelled documents are kept to their class; the classes of the others are hidden, and are filled
+    in by the learner (EM: Nigam, McCallum, Thrun & Mitchell 2000). With every label known this is
+    the Naive Bayes of the textbooks.
+
+    ``components``         hidden components a class
+    ``unlabelled_weight``  λ: what an unlabelled document counts beside a labelled one
+    ``smoothing``          add so much to every count of a word in a class
+    ``length``             stretch or shrink every document to so many words; None: as they are
+    ``bernoulli``          look at whether a word occurs, not how often
+    ``prior``, ``vectorizer``, ``learner``, ``engine``, ``random_state``  see `MultinomialMixture`
+
+    Labels are −1 (or None) where unknown; a matrix of shares (items × classes) gives soft labels.
+    Afterwards ``transduction_`` has a label for every document learned from.
+
+    `NaiveBayesCV` chooses λ. For other settings take scikit-learn's `GridSearchCV`, with folds that
+    test on labelled documents and learn from unlabelled ones every time:
+    ``GridSearchCV(NaiveBayes(), settings, cv=SemiSupervisedKFold(5)).fit(X, y)``.
+
+    >>> texts = ["good fine", "bad awful", "good good great", "awful bad dreadful"]
+    >>> model = NaiveBayes().fit(texts, ["+", "-", None, None])
+    >>> model.predict(["great", "dreadful"]).tolist()
+    ['+', '-']
+    """
+
+    classes_: Array
+
+    def __init__(
+        self,
+        *,
+        components: int = 1,
+        unlabelled_weight: float = 1.0,
+        smoothing: float = 0.1,
+        length: float | None = None,
+        bernoulli: bool = False,
+        prior: float | Mapping[str, float] | None = None,
+        init: Any = "labelled",
+        scouts: int = 0,
+        vectorizer: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.components = components
+        self.unlabelled_weight = unlabelled_weight
+        self.smoothing = smoothing
+        self.length = length
+        self.bernoulli = bernoulli
+        self.prior = prior
+        self.init = init
+        self.scouts = scouts
+        self.vectorizer = vectorizer
+        self.learner = learner
+        self.engine = engine
+        self.random_state = random_state
+
+    # learning
+    def fit(  # type: ignore[override]  # as scikit-learn has it
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn from documents and what labels there are.
+
+        For the other options see `softcount.models.base.FitOptions`.
+        """
+        with all_or_nothing(self):
+            core, corpus = self.bind(X, y, sample_weight)
+            self.learn(core, corpus, init, **options)
+        self._warn_of_collapse(corpus)
+        return self
+
+    def bind(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+        """The core and the corpus; unlabelled documents weigh λ."""
+        self._check_settings()
+        x = self.observe(X, first=True)
+        labels = read_labels(y, len(x))
+        warn_of_unlabelled_fold()
+        weights = self._weights(sample_weight, x)
+        weights = np.ones(len(x)) if weights is None else weights
+        weights = weights * np.where(labels.known, 1.0, self._lambda())
+        self.classes_ = labels.classes
+        self._labels = labels
+        core = self.make_core(x)
+        return core, Items(x, labels.restrict(self.components, weights), core.emission.cut)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_whole("components", self.components, most=MAX_CLASSES)
+        check_number(
+            "unlabelled_weight",
+            self.unlabelled_weight,
+            "0 leaves unlabelled documents out, 1 counts them in full; NaiveBayesCV chooses",
+        )
+        if self.length is not None:
+            check_number("length", self.length, "100 is usual", above=True)
+            if self.bernoulli:
+                raise LearnerError(
+                    "a document has no length where words are there or not",
+                    "leave out length or bernoulli",
+                )
+
+    def _lambda(self) -> float:
+        return self.unlabelled_weight
+
+    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
+        common = Categorical((1, self.n_classes), self._priors()["weights"])
+        kind = MixtureCore if self.bernoulli else WordCore
+        emission = self.emission(self.n_classes, x.n_words)
+        return kind("naive bayes", common, emission, self.usual, not self.maximises)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes_) * self.components
+
+    def observe(self, X: Any, *, first: bool) -> Bags:
+        bags = super().observe(X, first=first)
+        return bags if self.length is None else bags.scaled(self.length)
+
+    def starts(self) -> Mapping[str, Any]:
+        return {"labelled": self._from_labelled}
+
+    def _from_labelled(self, core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+        """What the labelled documents say; those of one class dealt out among its components."""
+        labels, m = self._labels, self.components
+        of_classes = np.zeros((len(items), len(labels.classes)))
+        hard = np.flatnonzero(labels.numbers != UNKNOWN)
+        of_classes[hard, labels.numbers[hard]] = 1.0
+        if labels.shares is not None:
+            of_classes += np.nan_to_num(labels.shares)
+        shares = np.repeat(of_classes * items.known.weights[:, None], m, axis=1)
+        if m > 1:
+            dealt = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
+            shares *= dealt.reshape(len(items), -1)
+        return core.from_shares(items.x, shares, rng)
+
+    def remember(self, corpus: Items) -> None:
+        super().remember(corpus)
+        self.n_iter_ = len(self.fit_.trace) - 1
+        shares = self._class_shares(corpus.x)
+        self.transduction_ = self.classes_[shares.argmax(axis=1)]
+        known = self._labels.known
+        self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
+
+    def _warn_of_collapse(self, corpus: Items) -> None:
+        """Compare how many classes the unlabelled documents use with how many were labelled."""
+        free = ~self._labels.known & (corpus.known.weights > 0.0)
+        if free.sum() < 2 * len(self.classes_):
+            return
+        found = self._class_shares(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
+        counts = labels_by_class(self._labels)
+        if not has_collapsed(found, int(free.sum()), counts) or is_later_fold():
+            return  # of a search's many fits one warns, and the last, to all data
+        labelled, largest = counts / counts.sum(), int(found.argmax())
+        name = self.classes_.tolist()[largest]
+        warnings.warn(
+            f"{found[largest]:.0%} of the unlabelled documents were drawn into the class {name!r}, "
+            f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. {self._remedy()}",
+            CollapseWarning,
+            stacklevel=3,
+        )
+
+    def _remedy(self) -> str:
+        """What outweighs few labels: smoothing times the number of words, then long documents."""
+        scale = "" if self.length else ", documents of one length (length=100)"
+        return (
+            f"Try a smaller smoothing (now {self.smoothing:g}, for each of {self.n_features_in_} "
+            f"words), fewer words (the vectorizer's min_df, max_df){scale}, or another "
+            "unlabelled_weight: NaiveBayesCV chooses it by cross-validation"
+        )
+
+    # what it says of data
+    def _class_shares(self, x: Any) -> Array:
+        """p(class | document): components added up."""
+        shares = self._posterior(x)
+        added: Array = shares.reshape(len(shares), len(self.classes_), -1).sum(axis=2)
+        return added
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class for each document, in the order of ``classes_``."""
+        return self._class_shares(self._seen(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.predict_proba(X))
+        return logs
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each document."""
+        shares = self.predict_proba(X)
+        chosen: Array = self.classes_[shares.argmax(axis=1)]
+        return chosen
+
+    def class_words(self) -> tuple[Array, Array]:
+        """How common each class is, and p(word | class): its components taken together."""
+        weights = self.weights_.reshape(len(self.classes_), -1)
+        words = self.words_.reshape(*weights.shape, -1)
+        total = weights.sum(axis=1)
+        shares = weights / np.where(total > 0.0, total, 1.0)[:, None]
+        return total, np.einsum("cm,cmw->cw", shares, words)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on points: these are no counts
+        return tags
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        arrays, facts = super().stored()
+        kind = str(self.classes_.dtype)
+        return arrays, {**facts, "classes": self.classes_.tolist(), "kind_of_classes": kind}
+
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
+        self.classes_ = read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
+        self._check_settings()
+        return super().recall(stored, given)
+
+
+KINDS = {bool: "b", int: "iu", float: "f", str: "U"}
+"""Which labels can be in which arrays."""
+
+
+def read_classes(given: Any, kind: str) -> Array:
+    """The classes that a file lists."""
+    types = {type(label) for label in given} if isinstance(given, list) else set()
+    if len(types) != 1 or np.dtype(kind).kind not in KINDS.get(types.pop(), ""):
+        raise DataError("the classes are not a list of labels of one kind")
+    classes: Array = np.array(given, dtype=kind)
+    if classes.tolist() != given or not np.array_equal(np.unique(classes), classes):
+        raise DataError("the classes are not in order, or some are the same")
+    return classes
+
+
+# Naive Bayes that finds out by itself how far unlabelled documents can be trusted.
+
+
+HERE = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
+"""Settings that the models of the folds do not share: they get counts that are ready to use."""
+
+
+class NaiveBayesCV(NaiveBayes):
+    """`NaiveBayes` that chooses λ by cross-validation on what is labelled.
+
+    ``unlabelled_weights``  values of λ to choose from
+    ``cv``                  number of folds
+
+    Each fold's labels are hidden in turn and the documents stay, unlabelled; the λ that predicts
+    hidden labels best is taken (the largest among equals, but for differences within a standard
+    error: unlabelled documents get the benefit of the doubt). Where some class has too few labels
+    to hide one, ``unlabelled_weight`` is taken as it is. After `fit`: ``unlabelled_weight_``, and
+    ``cv_scores_``, λ → mean accuracy.
+    """
+
+    def __init__(
+        self,
+        *,
+        unlabelled_weights: Sequence[float] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0),
+        cv: Any = 5,
+        components: int = 1,
+        unlabelled_weight: float = 1.0,
+        smoothing: float = 0.1,
+        length: float | None = None,
+        bernoulli: bool = False,
+        prior: float | Mapping[str, float] | None = None,
+        init: Any = "labelled",
+        scouts: int = 0,
+        vectorizer: Any = None,
+        learner: Learner | None = None,
+        engine: Engine | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            components=components,
+            unlabelled_weight=unlabelled_weight,
+            smoothing=smoothing,
+            length=length,
+            bernoulli=bernoulli,
+            prior=prior,
+            init=init,
+            scouts=scouts,
+            vectorizer=vectorizer,
+            learner=learner,
+            engine=engine,
+            random_state=random_state,
+        )
+        self.unlabelled_weights = unlabelled_weights
+        self.cv = cv
+
+    @interrupt.graceful()
+    def fit(  # type: ignore[override]  # as scikit-learn has it
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        init: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Choose λ, then learn from everything."""
+        with all_or_nothing(self):
+            self._check_settings()
+            self.cv_scores_, self.unlabelled_weight_ = self._chosen(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, init=init, **options)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if not len(self.unlabelled_weights):
+            raise LearnerError("unlabelled_weights is empty", "give some values of λ")
+        if isinstance(self.cv, int | np.integer) and self.cv < 2:
+            raise LearnerError(f"cv={self.cv} must be at least 2", "5 is usual")
+
+    def _lambda(self) -> float:
+        return self.unlabelled_weight_
+
+    def _chosen(self, X: Any, y: Any, sample_weight: Any) -> tuple[dict[float, float], float]:
+        """Mean accuracies by λ, and the best λ."""
+        bags = self.observe(X, first=True)
+        labels = read_labels(y, len(bags))
+        given = self._weights(sample_weight, bags)
+        splits = [] if labels.known.all() else self._splits(labels)
+        if not splits:
+            return {}, self.unlabelled_weight
+        weights = np.ones(len(bags)) if given is None else given
+        accuracies: dict[float, Array] = {}
+        for weight in sorted(map(float, self.unlabelled_weights)):
+            found = self._accuracies(weight, bags.matrix, labels, weights, splits)
+            if interrupt.asked():  # its fits were cut short: choose among those before it
+                break
+            accuracies[weight] = found
+        # nothing labelled has weight, or Ctrl-C came before anything was tried
+        if not accuracies or not all(len(found) for found in accuracies.values()):
+            return {}, self.unlabelled_weight
+        means = {weight: float(found.mean()) for weight, found in accuracies.items()}
+        return means, _largest_of_the_best(accuracies)
+
+    def _splits(self, labels: Labels) -> list[Array]:
+        """Documents whose labels are hidden together; the only one of its class stays shown."""
+        labelled = np.flatnonzero(labels.numbers != UNKNOWN)
+        counts = np.bincount(labels.numbers[labelled], minlength=len(labels.classes))
+        several = labelled[counts[labels.numbers[labelled]] > 1]
+        if not len(several):
+            return []
+        folds = self.cv
+        if isinstance(folds, int | np.integer):
+            folds = StratifiedKFold(
+                min(folds, counts.max()), shuffle=True, random_state=self._seed()
+            )
+        with warnings.catch_warnings():
+            # a class of fewer labels than folds has one hidden in some of them: that is well
+            warnings.filterwarnings("ignore", message="The least populated class")
+            classes = labels.numbers[several]
+            return [several[hidden] for _, hidden in check_cv(folds).split(several, classes)]
+
+    def _accuracies(
+        self, weight: float, matrix: Any, labels: Labels, weights: Array, splits: Iterable[Array]
+    ) -> Array:
+        """How well λ = ``weight`` predicts hidden labels, split by split."""
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in HERE}
+        found = []
+        for hidden in splits:
+            shown = labels.numbers.copy()
+            shown[hidden] = UNKNOWN
+            model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CollapseWarning)
+                model.fit(matrix, shown, weights)
+            right = model.transduction_[hidden] == labels.numbers[hidden]
+            if weights[hidden].any():
+                found.append(np.average(right, weights=weights[hidden]))
+        return np.array(found)
+
+    # files
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        arrays, facts = super().stored()
+        scores = np.array(list(self.cv_scores_.items())).reshape(-1, 2)
+        return {**arrays, "cv_scores": scores}, {**facts, "chosen": self.unlabelled_weight_}
+
+    def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
+        scores = numbers(stored, "cv_scores", (None, 2))
+        self.cv_scores_ = {float(weight): float(score) for weight, score in scores}
+        self.unlabelled_weight_ = stored.meta["chosen"]
+        if not 0.0 <= self.unlabelled_weight_ < np.inf:
+            raise DataError(f"{self.unlabelled_weight_} is no weight of unlabelled documents")
+        return super().recall(stored, given)
+
+
+def _largest_of_the_best(accuracies: Mapping[float, Array]) -> float:
+    """The largest λ whose accuracy is within a standard error of the best one's."""
+    best = max(accuracies, key=lambda weight: (accuracies[weight].mean(), weight))
+    top = accuracies[best]
+    error = float(top.std(ddof=1) / np.sqrt(len(top))) if len(top) > 1 else 0.0
+    return max(w for w, found in accuracies.items() if found.mean() >= top.mean() - error)

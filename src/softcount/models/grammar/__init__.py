@@ -1,5 +1,0 @@
-"""Probabilistic context-free grammars."""
-
-from softcount.models.grammar.estimators import PCFG
-
-__all__ = ["PCFG"]

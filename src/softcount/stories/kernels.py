@@ -1,0 +1,512 @@
+"""Inside and outside of a circuit, over items in lockstep.
+
+A circuit is a list of rows in the order in which they can be computed; each holds one value a lane:
+
+    ONE      the constant 1
+    LEAF     θ of a table entry that differs between lanes
+    SCALED   β(r) = θ β(y), a leaf's θ that is not worth a row of its own
+    PRODUCT  β(r) = β(x) β(y)
+    SUM      β(r) = Σ_a w_a β(operand_a), one term an alternative, w_a the product of the table
+             entries that are the same in all lanes
+
+Values are linear, not logarithms. Row r stands for ``value[r] * 2**level[r]``: the exponent is
+shared by the lanes of a row and moved by exact powers of two, so nothing is rounded and nothing
+underflows, however long the item. Only a lane that falls far below its neighbours can lose
+something; `inside` says when that may have happened, `lost` where it matters, and then the lane is
+run again by itself (see `softcount.stories.engine`).
+
+With α the derivative of the root's log with respect to a row's value (the *outside*), the expected
+count of an alternative is α(r) w_a β(operand_a). Inside-outside: Baker 1979; as differentiation of
+circuits: Darwiche 2003, Eisner 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.kernels.jit import inline, njit
+from softcount.kernels.lanes import gather, least, meet, peak
+from softcount.kernels.random import item_stream, uniform
+from softcount.types import Array
+
+ONE, LEAF, SCALED, PRODUCT, SUM = 0, 1, 2, 3, 4
+_STEP = 128
+_SMALL, _LARGE = 2.0 ** (-_STEP / 2), 2.0 ** (_STEP / 2)
+"""Values outside are moved by a multiple of _STEP, so that neighbours mostly keep one exponent."""
+
+ZERO = -(1 << 30)
+"""The exponent of what is zero (in every lane)."""
+
+_LOW = 2.0**-900
+"""A lane below this may have lost terms, or bits of them."""
+
+_FAINT = 2.0**-174
+"""A factor below this can take a lane that is not yet low to zero at once."""
+
+_KEEN = 2.0**600
+"""A row with a larger outside matters to its lane even if its value is below _LOW."""
+
+_LIFT = 600
+"""Tiny θ are read 2**_LIFT times too large, so that not even the smallest is rounded."""
+
+
+class Rows(NamedTuple):
+    """A circuit's arrays.
+
+    ``x, y``: a leaf's number; a leaf's number and a row; two rows; a sum's range of alternatives.
+    ``constant[ends[a]:ends[a + 1]]`` are the entries of alternative a.
+    ``users[r]:users[r + 1]`` are the uses of row r as an operand: ``use[u]`` is the alternative,
+    ``parent[u]`` the row of its sum.
+    """
+
+    kind: Array
+    x: Array
+    y: Array
+    operand: Array
+    ends: Array
+    constant: Array
+    users: Array
+    use: Array
+    parent: Array
+    roots: Array
+
+
+_POWERS = 2.0 ** np.arange(-1100.0, 1.0)  # ldexp is a slow call; 2**-1100 is 0
+
+
+@njit
+def weigh(rows: Rows, theta: Array, mantissa: Array, exponent: Array) -> None:
+    """Each alternative's weight, as ``mantissa * 2**exponent``."""
+    for a in range(len(rows.operand)):
+        product, shift = 1.0, 0
+        for i in range(rows.ends[a], rows.ends[a + 1]):
+            product *= theta[rows.constant[i]]
+            if product < _SMALL:
+                if product == 0.0:
+                    shift = ZERO
+                    break
+                product, moved = math.frexp(product)
+                shift += moved
+        mantissa[a] = product
+        exponent[a] = shift
+
+
+@inline
+def _align(rows: Rows, r: int, mantissa: Any, exponent: Any, level: Any, weight: Any) -> Any:
+    """Bring a sum's terms to one exponent: returns it, and fills ``weight`` accordingly."""
+    x, y, operand = rows.x[r], rows.y[r], rows.operand
+    top, odd = level[operand[x]] + exponent[x], 0
+    for a in range(x, y):
+        odd |= (level[operand[a]] + exponent[a]) ^ top
+    if odd == 0:
+        weight[x:y] = mantissa[x:y]
+        return top
+    for a in range(x, y):
+        below = level[operand[a]] + exponent[a]
+        if below > top:
+            top = below
+    for a in range(x, y):
+        below = level[operand[a]] + exponent[a]
+        weight[a] = mantissa[a] * _POWERS[max(below - top, -1100) + 1100]
+    return top
+
+
+@inline
+def _largest_term(rows: Rows, r: int, weight: Any, value: Any) -> None:
+    """value[r] = max_a w_a value[operand_a], lane by lane."""
+    for b in range(value.shape[1]):
+        value[r, b] = 0.0
+    for a in range(rows.x[r], rows.y[r]):
+        c, w = rows.operand[a], weight[a]
+        for b in range(value.shape[1]):
+            value[r, b] = max(value[r, b], w * value[c, b])
+
+
+@inline
+def _read(rows: Rows, r: int, leaf: Any, theta: Any, value: Any, lift: float) -> None:
+    """value[r] = θ, or θ value[y], times ``lift``."""
+    scaled, y = rows.kind[r] == SCALED, rows.y[r]
+    for b in range(value.shape[1]):
+        number = theta[leaf[rows.x[r], b]] * lift
+        value[r, b] = number * value[y, b] if scaled else number
+
+
+@inline
+def _lossy(
+    rows: Rows, r: int, leaf: Any, theta: Any, mantissa: Any, weight: Any, value: Any
+) -> bool:
+    """Whether some lane of a row may have lost something."""
+    kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
+    for b in range(value.shape[1]):
+        if value[r, b] >= _LOW:
+            continue
+        if value[r, b] > 0.0:
+            return True
+        if kind == SCALED and theta[leaf[x, b]] > 0.0 and value[y, b] > 0.0:
+            return True
+        if kind == PRODUCT and value[x, b] > 0.0 and value[y, b] > 0.0:
+            return True
+        if kind == SUM:
+            for a in range(x, y):
+                faint = weight[a] < _FAINT and mantissa[a] > 0.0
+                if faint and value[rows.operand[a], b] > 0.0:
+                    return True
+    return False
+
+
+@inline
+def _settled(rows: Rows, r: int, largest: float, top: int, value: Any, weight: Any) -> int:
+    """Move a row into the usual range, and its sum's weights with it; returns its exponent."""
+    if largest == 0.0:
+        return ZERO
+    if _SMALL <= largest <= _LARGE:
+        return top
+    shift = _STEP * round(math.frexp(largest)[1] / _STEP)
+    for b in range(value.shape[1]):
+        value[r, b] = math.ldexp(value[r, b], -shift)
+    if rows.kind[r] == SUM:
+        for a in range(rows.x[r], rows.y[r]):
+            weight[a] = math.ldexp(weight[a], -shift)
+    return top + shift
+
+
+@njit
+def inside(
+    rows: Rows,
+    leaf: Array,
+    theta: Array,
+    mantissa: Array,
+    exponent: Array,
+    best: bool,
+    value: Array,
+    level: Array,
+    weight: Array,
+) -> bool:
+    """Fill ``value`` and ``level`` bottom-up: sums over derivations, or the ``best`` one's term.
+
+    ``weight`` is left such that value[r] = Σ_a weight[a] value[operand_a] in each sum. Returns
+    whether some lane may have lost something by falling far below its neighbours.
+    """
+    lanes, danger = value.shape[1], False
+    for r in range(len(rows.kind)):
+        kind, top = rows.kind[r], 0
+        if kind == ONE:
+            value[r, :] = 1.0
+        elif kind in (LEAF, SCALED):
+            top = level[rows.y[r]] if kind == SCALED else 0
+            _read(rows, r, leaf, theta, value, 1.0)
+            if peak(value, r) < 2.0**-500:
+                _read(rows, r, leaf, theta, value, 2.0**_LIFT)
+                top -= _LIFT
+        elif kind == PRODUCT:
+            i, j = rows.x[r], rows.y[r]
+            for b in range(lanes):
+                value[r, b] = value[i, b] * value[j, b]
+            top = level[i] + level[j]
+        else:
+            top = _align(rows, r, mantissa, exponent, level, weight)
+            if best:
+                _largest_term(rows, r, weight, value)
+            else:
+                value[r, :] = 0.0
+                gather(value, r, rows.operand, weight, rows.x[r], rows.y[r])
+        largest = peak(value, r)
+        if not danger and least(value, r) < _LOW:
+            danger = _lossy(rows, r, leaf, theta, mantissa, weight, value)
+        level[r] = _settled(rows, r, largest, top, value, weight)
+    return danger
+
+
+@inline
+def _pass_to_factors(rows: Rows, r: int, value: Any, level: Any, out: Any) -> None:
+    """A product's outside goes to each factor, times the other."""
+    i, j = rows.x[r], rows.y[r]
+    scale = math.ldexp(1.0, level[i] + level[j] - level[r])
+    for b in range(value.shape[1]):
+        out[i, b] += scale * out[r, b] * value[j, b]
+    for b in range(value.shape[1]):
+        out[j, b] += scale * out[r, b] * value[i, b]
+
+
+@inline
+def _pass_by_leaf(
+    rows: Rows, r: int, leaf: Any, theta: Any, value: Any, level: Any, out: Any, per_leaf: Any
+) -> None:
+    """The same where one factor is a leaf without a row, which is counted here."""
+    j = rows.y[r]
+    shift = level[j] - level[r]  # may exceed what a float can hold, where θ is tiny
+    half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
+    for b in range(value.shape[1]):
+        entry = leaf[rows.x[r], b]
+        per_leaf[entry] += out[r, b] * value[r, b]
+        out[j, b] += out[r, b] * (theta[entry] * half * rest)
+
+
+@njit
+def outside(
+    rows: Rows,
+    leaf: Array,
+    theta: Array,
+    value: Array,
+    level: Array,
+    weight: Array,
+    out: Array,
+    per_alternative: Array,
+    per_leaf: Array,
+) -> None:
+    """Add expected counts of alternatives and of leaf entries.
+
+    ``out`` comes with the items' weights over the roots' values in the roots' rows, zero elsewhere.
+    """
+    lanes = value.shape[1]
+    pulled = np.empty(len(weight))
+    for u in range(len(weight)):
+        pulled[u] = weight[rows.use[u]]
+    for r in range(len(rows.kind) - 1, 0, -1):
+        if level[r] == ZERO:
+            continue
+        kind = rows.kind[r]
+        gather(out, r, rows.parent, pulled, rows.users[r], rows.users[r + 1])
+        if kind == SUM:
+            meet(out, r, value, rows.operand, weight, rows.x[r], rows.y[r], per_alternative)
+        elif kind == PRODUCT:
+            _pass_to_factors(rows, r, value, level, out)
+        elif kind == SCALED:
+            _pass_by_leaf(rows, r, leaf, theta, value, level, out, per_leaf)
+        elif kind == LEAF:
+            for b in range(lanes):
+                per_leaf[leaf[rows.x[r], b]] += out[r, b] * value[r, b]
+
+
+@njit
+def lost(value: Array, out: Array, spoiled: Array) -> None:
+    """Mark the lanes in which something matters that may have been lost.
+
+    What is left of a row below _LOW contributes out * value, next to nothing unless out is huge.
+    """
+    for r in range(value.shape[0]):
+        if least(value, r) < _LOW:
+            for b in range(value.shape[1]):
+                if value[r, b] < _LOW and not out[r, b] <= _KEEN:
+                    spoiled[b] = True
+
+
+@njit
+def collect(rows: Rows, per_alternative: Array, counts: Array) -> None:
+    """Hand each alternative's count to the entries that it is made of."""
+    for a in range(len(rows.operand)):
+        if per_alternative[a] != 0.0:
+            for i in range(rows.ends[a], rows.ends[a + 1]):
+                counts[rows.constant[i]] += per_alternative[a]
+
+
+@njit
+def event_range(rows: Rows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array) -> None:
+    """How many events of a marked kind a derivation of each row has, at least and at most."""
+    for r in range(len(rows.kind)):
+        kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
+        fewest[r] = most[r] = 0
+        if kind == LEAF:
+            fewest[r] = most[r] = of_leaf[x]
+        elif kind == SCALED:
+            fewest[r], most[r] = fewest[y] + of_leaf[x], most[y] + of_leaf[x]
+        elif kind == PRODUCT:
+            fewest[r], most[r] = fewest[x] + fewest[y], most[x] + most[y]
+        elif kind == SUM:
+            for a in range(x, y):
+                met = 0
+                for i in range(rows.ends[a], rows.ends[a + 1]):
+                    met += of_constant[rows.constant[i]]
+                low, high = met + fewest[rows.operand[a]], met + most[rows.operand[a]]
+                fewest[r] = low if a == x else min(fewest[r], low)
+                most[r] = max(most[r], high)
+
+
+# What of a story's derivations can be completed, and in which order its nodes can be computed.
+
+
+_NEW, _OPEN, _DONE = 0, 1, 2
+
+
+@njit
+def levels(
+    node_ends: Array, alternative_ends: Array, parts: Array, n_events: int, roots: Array
+) -> tuple[Array, Array, int]:
+    """Each node's height above the leaves, which nodes have a finished derivation, and a culprit.
+
+    The culprit is a node that needs itself, or -1. Nodes that no root needs get height -1.
+    Depth first with a stack of our own.
+    """
+    n_nodes = len(node_ends) - 1
+    level = np.full(n_nodes, -1, np.int64)
+    alive = np.zeros(n_nodes, np.bool_)
+    state = np.zeros(n_nodes, np.uint8)
+    stack, at = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    for root in roots:
+        if state[root] == _DONE:
+            continue
+        size = 1
+        stack[0], at[0], state[root] = root, alternative_ends[node_ends[root]], _OPEN
+        while size > 0:
+            node = stack[size - 1]
+            stop = alternative_ends[node_ends[node + 1]]
+            pushed = False
+            while at[size - 1] < stop and not pushed:
+                part = parts[at[size - 1]] - n_events
+                at[size - 1] += 1
+                if part >= 0:
+                    if state[part] == _OPEN:
+                        return level, alive, part
+                    if state[part] == _NEW:
+                        stack[size], state[part] = part, _OPEN
+                        at[size] = alternative_ends[node_ends[part]]
+                        size += 1
+                        pushed = True
+            if not pushed:
+                _close(node, node_ends, alternative_ends, parts, n_events, level, alive)
+                state[node] = _DONE
+                size -= 1
+    return level, alive, -1
+
+
+@njit
+def _close(
+    node: int,
+    node_ends: Array,
+    alternative_ends: Array,
+    parts: Array,
+    n_events: int,
+    level: Array,
+    alive: Array,
+) -> None:
+    """All that the node needs is known: find its own height, and whether it can be completed."""
+    height = 0
+    for a in range(node_ends[node], node_ends[node + 1]):
+        possible = True
+        for i in range(alternative_ends[a], alternative_ends[a + 1]):
+            part = parts[i] - n_events
+            if part >= 0:
+                height = max(height, level[part])
+                possible = possible and alive[part]
+        alive[node] = alive[node] or possible
+    level[node] = height + 1
+
+
+@njit
+def useful(
+    node_ends: Array,
+    alternative_ends: Array,
+    parts: Array,
+    n_events: int,
+    roots: Array,
+    level: Array,
+    alive: Array,
+    order: Array,
+) -> Array:
+    """Which alternatives take part in some finished derivation of a root.
+
+    ``order`` lists the nodes by falling height.
+    """
+    needed = np.zeros(len(node_ends) - 1, np.bool_)
+    needed[roots] = True
+    keep = np.zeros(len(alternative_ends) - 1, np.bool_)
+    for node in order:
+        if not (needed[node] and alive[node]):
+            continue
+        for a in range(node_ends[node], node_ends[node + 1]):
+            possible = True
+            for i in range(alternative_ends[a], alternative_ends[a + 1]):
+                part = parts[i] - n_events
+                possible = possible and (part < 0 or alive[part])
+            if possible:
+                keep[a] = True
+                for i in range(alternative_ends[a], alternative_ends[a + 1]):
+                    part = parts[i] - n_events
+                    if part >= 0:
+                        needed[part] = True
+    return keep
+
+
+# Single derivations of a circuit, best or drawn, from the roots down.
+#
+# They are read off what `softcount.stories.kernels.inside` left in ``value`` and ``weight``. Draws
+# come from streams of their own, one a lane: they depend on a seed and on who is in the lane.
+
+
+@njit
+def streams(seed: Any, items: Array, stream: Array) -> None:
+    """Start a stream for each item: it depends on the seed and the item's number alone."""
+    for b in range(len(items)):
+        stream[b] = item_stream(seed, items[b])
+
+
+@njit
+def best_term(rows: Rows, r: int, weight: Array, value: Array, b: int) -> Any:
+    """The alternative that contributes most to a sum; the first of equals."""
+    chosen, largest = rows.x[r], -1.0
+    for a in range(rows.x[r], rows.y[r]):
+        term = weight[a] * value[rows.operand[a], b]
+        if term > largest:
+            chosen, largest = a, term
+    return chosen
+
+
+@njit
+def drawn_term(rows: Rows, r: int, weight: Array, value: Array, b: int, stream: Array) -> Any:
+    """An alternative drawn by its share of a sum."""
+    rest = uniform(stream, b) * value[r, b]
+    last = rows.x[r]
+    for a in range(rows.x[r], rows.y[r]):
+        term = weight[a] * value[rows.operand[a], b]
+        if term > 0.0:
+            last = a
+            rest -= term
+            if rest < 0.0:
+                break
+    return last
+
+
+@njit
+def descend(
+    rows: Rows,
+    leaf: Array,
+    value: Array,
+    weight: Array,
+    draw: bool,
+    stream: Array,
+    uses: Array,
+    per_alternative: Array,
+    per_leaf: Array,
+) -> None:
+    """Count what happens in the best derivation, or in drawn ones, from the roots down.
+
+    ``uses`` comes with the number of derivations wanted in the roots' rows and zeros elsewhere: a
+    row that several places of a derivation share is decided anew for every use.
+    ``stream`` has one state a lane.
+    """
+    for r in range(len(rows.kind) - 1, -1, -1):
+        kind = rows.kind[r]
+        for b in range(value.shape[1]):
+            used = uses[r, b]
+            if used == 0:
+                continue
+            if kind == PRODUCT:
+                uses[rows.x[r], b] += used
+                uses[rows.y[r], b] += used
+            elif kind == LEAF:
+                per_leaf[leaf[rows.x[r], b]] += used
+            elif kind == SCALED:
+                per_leaf[leaf[rows.x[r], b]] += used
+                uses[rows.y[r], b] += used
+            elif kind == SUM and draw:
+                for _ in range(used):
+                    a = drawn_term(rows, r, weight, value, b, stream)
+                    uses[rows.operand[a], b] += 1
+                    per_alternative[a] += 1.0
+            elif kind == SUM:
+                a = best_term(rows, r, weight, value, b)
+                uses[rows.operand[a], b] += used
+                per_alternative[a] += used

@@ -1,0 +1,469 @@
+"""Stand-ins for data items.
+
+An item reaches a story as a copy whose lists and tuples are compared by identity, so that sharing
+equal calls never costs a hash of a whole sentence. When we hope that a story does not look at the
+observed values, each value is replaced by a `Symbol` as well: it can be used in a table's key and
+passed to another story, and raises `Looked` on everything else. One trace with symbols then serves
+all items of the same shape.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, NoReturn
+
+from softcount.errors import StoryError, shown
+
+
+class _Trust:
+    """Whether it is the package itself that compares symbols just now (see `language`), and
+    whether anybody else did since the trace began.
+    """
+
+    __slots__ = ("abused", "given")  # read and set a million times a second
+
+    def __init__(self) -> None:
+        self.given = self.abused = False
+
+
+trust = _Trust()
+
+
+class Looked(BaseException):
+    """The story looked at an observed value. (Not an Exception: stories may catch those.)"""
+
+    def __init__(self) -> None:
+        trust.abused = True  # should the story catch even this
+
+
+class ItemList(list[Any]):
+    """A list of the data item, compared by identity when it is an argument."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class ItemTuple(tuple[Any, ...]):
+    """A tuple of the data item, compared by identity when it is an argument."""
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if trust.given else tuple.__hash__(self)
+
+
+class ItemDict(dict[Any, Any]):
+    """A dict of the data item, compared by identity when it is an argument."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def _look(self: Any, *_: Any) -> NoReturn:
+    raise Looked
+
+
+_LOOKS = (
+    *("bool", "int", "index", "float", "complex", "str", "repr", "format", "bytes", "array"),
+    *("lt", "le", "gt", "ge", "ne", "contains", "call", "enter", "round"),
+    *("neg", "pos", "abs", "invert", "and", "rand", "or", "ror", "xor", "rxor"),
+    *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"),
+    *("floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow"),
+)
+
+
+class _Opaque:
+    """Something that cannot be looked at."""
+
+    __slots__ = ("slots",)
+
+    def __init__(self, slots: Any) -> None:
+        self.slots = slots
+
+    def __hash__(self) -> int:
+        if not trust.given:
+            raise Looked
+        return hash(self.slots)
+
+    def __eq__(self, other: object) -> bool:
+        if not trust.given:
+            raise Looked
+        return type(other) is type(self) and self.slots == other.slots
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Looked
+
+    @property  # type: ignore[misc]  # isinstance() asks for __class__ when the type itself does not fit
+    def __class__(self) -> Any:
+        raise Looked
+
+
+for _name in _LOOKS:
+    setattr(_Opaque, f"__{_name}__", _look)
+
+
+class Symbol(_Opaque):
+    """An observed value; ``slots`` is its number among the item's values."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        if not trust.given:
+            raise Looked
+        return self.slots  # type: ignore[no-any-return]
+
+    __eq__ = _Opaque.__eq__
+
+
+for _name in ("len", "iter", "getitem"):
+    setattr(Symbol, f"__{_name}__", _look)
+
+
+class SymbolicText(_Opaque):
+    """A string whose characters are symbols."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        picked = self.slots[index]
+        return SymbolicText(picked) if type(picked) is tuple else picked
+
+    def __iter__(self) -> Any:
+        return iter(self.slots)
+
+    def __bool__(self) -> bool:
+        return len(self.slots) > 0
+
+
+CONTAINERS = frozenset({ItemList, ItemTuple, ItemDict, SymbolicText})
+COMPOUND = CONTAINERS | {tuple}
+
+
+def is_item(value: Any) -> bool:
+    """Whether a value is the stand-in of a data item or of a part of it."""
+    return type(value) in CONTAINERS
+
+
+def is_symbol(value: Any) -> bool:
+    return type(value) is Symbol
+
+
+def is_hashable(part: Any) -> bool:
+    """Whether a part of a key could be hashed were it not compared by identity."""
+    if type(part) in (tuple, ItemTuple):
+        return all(map(is_hashable, part))
+    return type(part) not in (ItemList, ItemDict)
+
+
+def holds_data(part: Any) -> bool:
+    """Whether a compound part of a key holds symbols, or is made of symbols."""
+    if type(part) in (tuple, ItemTuple):
+        return any(is_symbol(inner) or holds_data(inner) for inner in part)
+    return is_item(part)
+
+
+def plain(part: Any) -> Any:
+    """A part of a key without its identity."""
+    return tuple(map(plain, part)) if type(part) in (tuple, ItemTuple) else part
+
+
+def by_identity(item: Any) -> Any:
+    """The item with its containers compared by identity."""
+    if type(item) is list:
+        return ItemList(map(by_identity, item))
+    if type(item) is tuple:
+        return ItemTuple(map(by_identity, item))
+    if type(item) is dict:
+        return ItemDict({key: by_identity(value) for key, value in item.items()})
+    if hasattr(item, "tolist"):  # numpy arrays and scalars
+        return by_identity(item.tolist())
+    return item
+
+
+class Shape:
+    """An item's form without its values: `key` is equal for items of one form."""
+
+    def __init__(self, item: Any) -> None:
+        self.values: list[Any] = []
+        self.key = self._text(item) if type(item) is str else self._form(item)
+
+    def _text(self, item: str) -> Any:
+        self.values.extend(item)
+        return (str, len(item))
+
+    def _form(self, item: Any) -> Any:
+        kind = type(item)
+        if kind in (str, int, float):
+            self.values.append(item)
+            return kind
+        if kind in (list, tuple):
+            inner = set(map(type, item))
+            if len(inner) == 1 and inner <= {str, int, float}:
+                self.values.extend(item)
+                return (kind, inner.pop(), len(item))
+            return (kind, *map(self._form, item))
+        if item is None or kind is bool:
+            return kind, item
+        if hasattr(item, "tolist"):  # numpy arrays and scalars
+            return self._form(item.tolist())
+        raise Looked  # nothing we could stand in for
+
+
+def stand_in_for(item: Any) -> Any:
+    """The item with a symbol for every observed value, numbered in reading order."""
+    count = iter(range(1 << 62))
+
+    def stand_in(part: Any) -> Any:
+        kind = type(part)
+        if kind is list:
+            return ItemList(map(stand_in, part))
+        if kind is tuple:
+            return ItemTuple(map(stand_in, part))
+        if hasattr(part, "tolist"):
+            return stand_in(part.tolist())
+        return part if part is None or kind is bool else Symbol(next(count))
+
+    if type(item) is str:
+        return SymbolicText(tuple(Symbol(next(count)) for _ in item))
+    return stand_in(item)
+
+
+# The words a story is written in: tables, stories, and what they stand for while being traced.
+#
+# While a story is traced, ``table[...]`` and calls of stories give plain integers, so that what it
+# yields can be stored at the speed of C. Outside of tracing they give something readable:
+# ``list(coins("HT"))`` shows what a story says.
+
+
+Features = Callable[..., Iterable[Hashable] | Mapping[Hashable, float]]
+"""From the parts of a key to the names of its features, or to their values by name."""
+
+EVENT, CALL = 1 << 40, 1 << 60
+"""Where the numbers of events and calls begin; a number below was yielded by mistake."""
+
+
+class Entry(NamedTuple):
+    """One entry of a table: the last part of the key is the outcome, those before the condition."""
+
+    table: str
+    key: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.table}[{', '.join(map(str, self.key))}]"
+
+
+class Tracing:
+    """What one trace has met so far: entries and calls, each once, in order of appearance.
+
+    Numbers are never given twice, so that what a story kept from an earlier trace is noticed.
+    """
+
+    n_events: ClassVar[int] = 0
+    n_calls: ClassVar[int] = 0
+
+    def __init__(self, symbolic: bool) -> None:
+        self.symbolic = symbolic
+        self.first_event, self.first_call = EVENT + Tracing.n_events, CALL + Tracing.n_calls
+        self.entries: list[Entry] = []
+        self.calls: list[tuple[Story, tuple[Any, ...]]] = []
+        self.tables: dict[str, Table] = {}
+        self.memories: list[dict[Any, Any]] = []
+
+    def forget(self) -> None:
+        """Empty the memories of the tables and stories that took part."""
+        Tracing.n_events += len(self.entries)
+        Tracing.n_calls += len(self.calls)
+        for memory in self.memories:
+            memory.clear()
+
+
+tracing: Tracing | None = None
+
+
+class Table:
+    """A table of probabilities that stories refer to: ``table[condition…, outcome]``."""
+
+    def __init__(
+        self, name: str, outcomes: tuple[Hashable, ...] | None, features: Features | None, l2: float
+    ) -> None:
+        self.name, self.outcomes = name, outcomes
+        self.features, self.l2 = features, l2
+        self._met: dict[Any, int] = {}
+
+    def __repr__(self) -> str:
+        return f"table({self.name!r})"
+
+    def __getitem__(self, key: Any) -> int | Entry:
+        trust.given = True
+        try:
+            event = self._met.get(key)
+            return self._meet(key) if event is None else event
+        except TypeError:
+            raise self._unhashable(key) from None
+        finally:
+            trust.given = False
+
+    def _meet(self, key: Any) -> int | Entry:
+        parts = key if type(key) is tuple else (key,)
+        if tracing is None:
+            return Entry(self.name, parts)
+        if not COMPOUND.isdisjoint(map(type, parts)):
+            if tracing.symbolic and any(map(holds_data, parts)):
+                raise Looked
+            if not all(map(is_hashable, parts)):
+                raise self._unhashable(key)
+            parts = tuple(map(plain, parts))
+        if not self._met:
+            tracing.memories.append(self._met)
+            self._enter(tracing.tables)
+        event = tracing.first_event + len(tracing.entries)
+        tracing.entries.append(tuple.__new__(Entry, (self.name, parts)))  # Entry(…), but faster
+        self._met[key] = event
+        return event
+
+    def _enter(self, tables: dict[str, Table]) -> None:
+        """Two objects may be one table, if they say the same of it."""
+        other = tables.setdefault(self.name, self)
+        ours, theirs = (self.outcomes, self.features), (other.outcomes, other.features)
+        if ours != theirs or self.l2 != other.l2:
+            raise StoryError(
+                f"two different tables are called {self.name!r}", "give each table its own name"
+            )
+
+    def _unhashable(self, key: Any) -> StoryError:
+        return StoryError(
+            f"table {self.name!r} is asked for an entry that cannot be looked up: {shown(key)}",
+            "the parts of a key must be hashable: words, numbers or tuples, not lists",
+        )
+
+
+class Story:
+    """A generator function that yields every way its arguments could have come about.
+
+    What users hold and call is the function that `story` makes; it knows its Story as ``.story``.
+    """
+
+    def __init__(self, function: Callable[..., Iterator[Any]]) -> None:
+        if not inspect.isgeneratorfunction(function):
+            raise StoryError(
+                f"{function!r} is not a story: it does not yield",
+                "a story is a generator function that yields one alternative at a time",
+            )
+        self.function = function
+        self.name = function.__name__
+        self.signature = inspect.signature(function)
+        for parameter in self.signature.parameters.values():
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+                raise StoryError(
+                    f"story {self.name!r} takes {parameter}, which can only be given by name",
+                    "calls are compared by position: let all arguments of a story have one",
+                )
+        self.met: dict[tuple[Any, ...], int] = {}
+        self.told: Callable[..., Any] = function
+
+    def __repr__(self) -> str:
+        return f"<story {self.name}>"
+
+    @property
+    def n_arguments(self) -> int:
+        """How many arguments must be given."""
+        needed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameters = self.signature.parameters.values()
+        return sum(p.kind in needed and p.default is p.empty for p in parameters)
+
+    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, so that equal calls look equal."""
+        return self.signature.bind(*args, **named).args
+
+    def meet(self, args: tuple[Any, ...]) -> Any:
+        """A call that was not met before in this trace (or, outside of tracing, the generator)."""
+        if tracing is None:
+            return self.function(*args)
+        if not self.met:
+            tracing.memories.append(self.met)
+        call = tracing.first_call + len(tracing.calls)
+        tracing.calls.append((self, args))
+        self.met[args] = call
+        return call
+
+    def meet_unhashable(self, args: tuple[Any, ...]) -> Any:
+        if tracing is None:
+            return self.function(*args)
+        raise StoryError(
+            f"{describe(self, args)}: an argument cannot be compared with those of other calls",
+            "pass words, numbers, tuples, or the data item and its parts themselves; instead "
+            "of a fresh list such as words[1:] pass the whole list and a position",
+        )
+
+
+def story_of(told: Any) -> Story:
+    """The story behind what a user calls."""
+    found = told if isinstance(told, Story) else getattr(told, "story", None)
+    if not isinstance(found, Story):
+        raise StoryError(f"{told!r} is not a story", "decorate the generator function with @story")
+    return found
+
+
+def describe(story: Story, args: tuple[Any, ...]) -> str:
+    """A call as a reader would write it; the data item and its parts become '…'."""
+    hidden = (is_item(arg) or is_symbol(arg) for arg in args)
+    arguments = (
+        "…" if hide else shown(arg, most=40) for hide, arg in zip(hidden, args, strict=True)
+    )
+    return f"{story.name}({', '.join(arguments)})"
+
+
+def table(
+    name: str,
+    outcomes: Iterable[Hashable] | None = None,
+    *,
+    features: Features | None = None,
+    l2: float = 1.0,
+) -> Table:
+    """A table of probabilities, learned under this name.
+
+    ``table[c1, …, cn, x]`` is P(x | c1, …, cn): the last index is the outcome. A row holds the
+    outcomes that occur with its condition in the data; ``outcomes`` declares them instead, so that
+    a smoothed row also keeps room for what never occurred. With ``features`` (a function of the
+    key's parts that names features, or gives them as a mapping to values) the rows are log-linear:
+    P(x | c) ∝ exp(w · features(c, x)), with the penalty ``l2 / 2 · ‖w‖²``.
+
+    >>> flip = table("flip")
+    >>> flip["A", "H"]
+    flip[A, H]
+    """
+    return Table(name, None if outcomes is None else tuple(dict.fromkeys(outcomes)), features, l2)
+
+
+def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
+    """Make a generator function a story: each ``yield`` is one way the data could come about.
+
+    >>> which, flip = table("which"), table("flip")
+    >>> @story
+    ... def coins(tosses):
+    ...     for z in "AB":
+    ...         yield which[z], *(flip[z, x] for x in tosses)
+    >>> list(coins("HT"))
+    [(which[A], flip[A, H], flip[A, T]), (which[B], flip[B, H], flip[B, T])]
+    """
+    record = Story(function)
+    met = record.met
+
+    @wraps(function)
+    def told(*args: Any, **named: Any) -> Any:  # a closure: calling an object costs twice as much
+        if named:
+            args = record.positional(args, named)
+        trust.given = True
+        try:
+            return met[args]
+        except KeyError:
+            return record.meet(args)
+        except TypeError:
+            return record.meet_unhashable(args)
+        finally:
+            trust.given = False
+
+    told.story = record  # type: ignore[attr-defined]
+    record.told = told
+    return told

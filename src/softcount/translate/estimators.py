@@ -1,0 +1,255 @@
+"""Translators in files: the table of the channel, and the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from os import PathLike
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from softcount import store
+from softcount.errors import LearnerError, StoreError
+from softcount.models.files import guarded
+from softcount.models.settings import check_whole
+from softcount.models.stored import AGAIN, numbers, strings
+from softcount.translate import language_model as language_files
+from softcount.translate.language_model import LanguageModel, cut
+from softcount.translate.search import (
+    NOWHERE,
+    NULL,
+    SHARED,
+    Aligner,
+    Explanation,
+    Path,
+    Prepared,
+    Settings,
+    Translation,
+    best_paths,
+    channel_of,
+    checked,
+    prepare,
+    search,
+)
+
+T = TypeVar("T")
+LANGUAGE, TABLE = "language.", "table."
+
+
+@dataclass
+class StoredAligner:
+    """What a translator needs of its aligner."""
+
+    source_words_: list[str]
+    target_words_: list[str]
+    columns: Any
+
+    def table(self) -> Any:
+        """t(x | y), the last row for NULL."""
+        return self.columns
+
+
+def content(translator: Any) -> store.Stored:
+    """What a file holds of a translator."""
+    channel, model = translator.channel_, language_files.content(translator.language_model)
+    table = channel.columns
+    arrays = {TABLE + name: getattr(table, name) for name in ("data", "indices", "indptr")}
+    arrays |= {LANGUAGE + name: array for name, array in model.arrays.items()}
+    meta = {
+        "settings": translator.settings._asdict(),
+        "source_words": channel.sources,
+        "target_words": list(channel.targets),
+        "language": model.meta,
+    }
+    return store.Stored(type(translator).__name__, arrays, meta, model.signature)
+
+
+def restore(cls: type[T], stored: store.Stored) -> T:
+    """A translator from a file: whatever is wrong with the file, the answer is a `StoreError`."""
+    return guarded(cls, lambda: _restored(cls, stored))
+
+
+def _restored(cls: Callable[..., T], stored: store.Stored) -> T:
+    arrays = {
+        name.removeprefix(LANGUAGE): array
+        for name, array in stored.arrays.items()
+        if name.startswith(LANGUAGE)
+    }
+    language = LanguageModel.restore(
+        store.Stored(LanguageModel.__name__, arrays, stored.meta["language"], stored.signature)
+    )
+    return cls(_aligner(stored), language, **stored.meta["settings"])
+
+
+def _aligner(stored: store.Stored) -> StoredAligner:
+    sources, targets = stored.meta["source_words"], stored.meta["target_words"]
+    for words in (sources, targets):
+        strings(words, len(words), "words")
+        if len(set(words)) != len(words):
+            raise StoreError("a word is there twice", AGAIN)
+    data = numbers(stored, TABLE + "data", (None,))
+    indices, indptr = (stored.arrays[TABLE + name] for name in ("indices", "indptr"))
+    if any(part.dtype.kind != "i" for part in (indices, indptr)):
+        raise StoreError("places in the table are no whole numbers", AGAIN)
+    table = sparse.csc_matrix((data, indices, indptr), (len(sources) + 1, len(targets)))
+    table.check_format(full_check=True)
+    if table.has_canonical_format and np.all(data <= 1.0 + 1e-9):
+        return StoredAligner(sources, targets, table)
+    raise StoreError("the table is none of probabilities", AGAIN)
+
+
+# The translator: an aligner's table, a language model, and a search.
+
+
+PATHS_LOOKED_AT = 50
+"""For each translation of an n-best list so many paths are looked at: most say the same."""
+
+
+class Translator:
+    """Translates by the noisy channel: Ŷ = argmax P(X | Y) P(Y) (Brown et al. 1990).
+
+    X is in the language of the aligner's target side, Y in that of its source side, for an aligner
+    learns how targets come about from sources. Words of X are read in some order, and each read
+    word x becomes a word y of Y, t(x | y), or came from NULL, or shares the y that was written
+    last; and before a y there may be one more word that no x came from. So
+
+        log P(X, a | Y) = Σ_j log t(x_j | y_{a_j}) + log null, share or insert for each such step,
+
+    every jump of |j - j' - 1| words between two reads is taken off, and P(Y) is the language
+    model's. The best alignment stands for all. Words that the aligner never saw pass unchanged.
+
+    A beam search with one stack for each number of words read; hypotheses are compared by their
+    score and an estimate of what is still unread: the best word for each x, by its channel and
+    unigram probabilities (Koehn 2004), without jumps.
+
+    ``beam``         so many hypotheses a stack; None: all (for a few words only, but exact)
+    ``reorder``      so many places a word may be read before the first that is still unread
+    ``candidates``   words y for each x: so many by t(x | y) p(y), and so many by t(x | y) alone
+    ``insertions``   so many of the commonest words y may come from no x
+    ``channel``, ``language``, ``distortion``  weights: of log P(X | Y), of log P(Y), of one jump
+    ``null``, ``share``, ``insert``  probabilities of these steps; 0: never
+
+    >>> from scipy.sparse import csr_matrix
+    >>> class Aligner:
+    ...     source_words_, target_words_ = ["the", "house", "green"], ["la", "casa", "verde"]
+    ...     def table(self):
+    ...         return csr_matrix([[.9, 0, .1], [0, 1, 0], [0, 0, 1], [.4, .3, .3]])
+    >>> language = LanguageModel(2).fit(["the green house", "the house"])
+    >>> str(Translator(Aligner(), language).translate("la casa verde"))
+    'the green house'
+    """
+
+    def __init__(
+        self,
+        aligner: Aligner,
+        language_model: LanguageModel,
+        *,
+        beam: int | None = 100,
+        reorder: int = 3,
+        candidates: int = 10,
+        insertions: int = 8,
+        channel: float = 1.0,
+        language: float = 1.0,
+        distortion: float = 0.5,
+        null: float = 0.03,
+        share: float = 0.01,
+        insert: float = 0.2,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in Settings._fields}
+        self.settings: Settings = checked(given)
+        if not hasattr(language_model, "automaton_"):
+            raise LearnerError(
+                f"{type(language_model).__name__} is no language model, or not fitted",
+                "give a fitted one, such as LanguageModel().fit(sentences)",
+            )
+        self.language_model = language_model
+        p = np.exp(language_model.automaton_.log_prob)
+        numbers = language_model.numbers_
+        self.channel_ = channel_of(aligner, lambda word: p[1 + numbers.get(word, 0)])
+        self._insertable = self._commonest(self.settings.insertions)
+
+    def _commonest(self, n: int) -> Any:
+        """The n commonest words that are written with letters."""
+        channel = self.channel_
+        words = [
+            y
+            for y, word in enumerate(channel.sources)
+            if word.isalpha() and word in self.language_model.numbers_
+        ]
+        return np.array(sorted(words, key=lambda y: -channel.prior[y])[:n], np.int64)
+
+    def translate(self, sentence: Any) -> Translation:
+        """The likeliest translation of a sentence: a text, or a list of words."""
+        return self.n_best(sentence, 1)[0]
+
+    def n_best(self, sentence: Any, n: int = 10) -> list[Translation]:
+        """The n likeliest translations that differ in their words (fewer, if there are no more)."""
+        check_whole("n", n)
+        return self._n_best(cut(sentence), n, self.settings)
+
+    def explain(self, sentence: Any, n: int = 10) -> Explanation:
+        """The n likeliest translations, and what P(X | Y) and P(Y) would each choose alone."""
+        x = cut(sentence)
+        word_by_word = self.settings._replace(channel=0.0, null=0.0, share=0.0, insert=0.0)
+        return Explanation(
+            tuple(x),
+            self.n_best(x, n),
+            self._n_best(x, 1, self.settings._replace(language=0.0))[0],
+            self._n_best(x, 1, word_by_word)[0],
+        )
+
+    def _n_best(self, x: list[str], n: int, how: Settings) -> list[Translation]:
+        model = self.language_model
+        prepared = prepare(x, self.channel_, model, self._insertable, how)
+        lattice = search(prepared.task, how, model.automaton_, model.start_)
+        found: dict[tuple[str, ...], Translation] = {}
+        for _, path in islice(best_paths(lattice), n * PATHS_LOOKED_AT):
+            one = self._translation(prepared, path, how)
+            found.setdefault(one.words, one)
+            if len(found) == n:
+                break
+        return list(found.values())
+
+    def _translation(self, prepared: Prepared, path: Path, how: Settings) -> Translation:
+        """What a path says: its words and links, and what each part is worth."""
+        words: list[str] = []
+        links: list[tuple[int, int]] = []
+        channel, jumps, at, last = 0.0, 0, -1, -1
+        for place, word in path:
+            if word >= 0:
+                last = word
+                words.append(prepared.words[word])
+            if place == NOWHERE:
+                channel += np.log(how.insert)
+                continue
+            jumps += abs(place - at - 1)
+            at = place
+            if word == NULL:
+                channel += prepared.log_null[place]
+                continue
+            channel += prepared.log_t[last, place] + (np.log(how.share) if word == SHARED else 0.0)
+            links.append((len(words) - 1, place))
+        language, distortion = self.language_model.log_prob(words), 0.0 - how.distortion * jumps
+        score = how.channel * channel + how.language * language + distortion
+        return Translation(
+            tuple(words), float(score), float(channel), language, distortion, tuple(sorted(links))
+        )
+
+    # files
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write table, language model and settings to one file, for `softcount.load`."""
+        it = content(self)
+        store.write(path, it.kind, it.arrays, it.meta, it.signature)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a translator that `save` wrote."""
+        return cls.restore(store.read(path, cls.__name__))
+
+    @classmethod
+    def restore(cls, stored: store.Stored) -> Self:
+        """A translator from what a file holds (see `softcount.load`)."""
+        return restore(cls, stored)

@@ -1,0 +1,585 @@
+"""A back-off n-gram model as an automaton: one state a context, one step a word.
+
+N-grams are the nodes of a trie, numbered level by level and, within a level, by their first words
+(their parent) and their last. So the children of a node are neighbours, sorted by their words.
+Node 0 is the empty n-gram; the unigram of word w is node 1 + w.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, count, pairwise
+from os import PathLike
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from softcount import store
+from softcount.errors import DataError, LearnerError, StoreError, shown
+from softcount.estimate import NUMBER, Estimate, held, needing
+from softcount.kernels.jit import njit
+from softcount.models.files import guarded, plain_settings
+from softcount.models.ignored import warn_of_ignored
+from softcount.models.settings import check_whole
+from softcount.models.stored import AGAIN, numbers, strings
+from softcount.types import Array
+
+
+class Automaton(NamedTuple):
+    """Node i is the n-gram w_1 … w_k.
+
+    ``words``     w_k
+    ``first``     children of i are the nodes from first_i to first_{i+1}
+    ``suffix``    the node of w_2 … w_k
+    ``state``     the longest suffix of w_1 … w_k that has children: all that matters later
+    ``log_prob``  log p(w_k | w_1 … w_{k-1})
+    ``back_off``  log of what is left, after w_1 … w_k, for words that were never seen there
+    """
+
+    words: Array
+    first: Array
+    suffix: Array
+    state: Array
+    log_prob: Array
+    back_off: Array
+
+
+@njit
+def child(words: Array, first: Array, node: Any, word: Any) -> Any:
+    """The node of n-gram ``node`` and one more word, or -1."""
+    if node == 0:
+        return 1 + word
+    low, high = first[node], first[node + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < first[node + 1] and words[low] == word else -1
+
+
+@njit
+def advance(model: Automaton, state: Any, word: Any) -> tuple[Any, Any]:
+    """log p(word | state), and the state after it."""
+    backed_off = 0.0
+    node = child(model.words, model.first, state, word)
+    while node < 0:
+        backed_off += model.back_off[state]
+        state = model.suffix[state]
+        node = child(model.words, model.first, state, word)
+    return backed_off + model.log_prob[node], model.state[node]
+
+
+@njit
+def log_probs(model: Automaton, start: Any, words: Array, borders: Array) -> Array:
+    """Σ log p of each sentence: its words (its end among them) from borders_i to borders_{i+1}."""
+    totals = np.zeros(len(borders) - 1)
+    for i in range(len(totals)):
+        state = start
+        for t in range(borders[i], borders[i + 1]):
+            log_p, state = advance(model, state, words[t])
+            totals[i] += log_p
+    return totals
+
+
+@njit
+def after(model: Automaton, start: Any, words: Array) -> Any:
+    """The state after some words."""
+    state = start
+    for word in words:
+        state = advance(model, state, word)[1]
+    return state
+
+
+# The n-grams of a corpus and their counts, as a trie in flat arrays.
+
+
+class NGrams(NamedTuple):
+    """Nodes of a tree of n-grams, with the counts that Kneser-Ney smoothing needs.
+
+    ``counts``  of an n-gram of the highest order, or one that begins with <s>: how often it
+                occurs; of all others: after how many different words (Kneser & Ney 1995)
+    """
+
+    words: Array
+    first: Array
+    suffix: Array
+    counts: Array
+
+    @property
+    def levels(self) -> list[int]:
+        """Nodes of n-grams of length k are those from levels_k to levels_{k+1}, if any."""
+        borders = [0, 1]
+        while borders[-1] < len(self.words):
+            borders.append(int(self.first[borders[-1]]))
+        return borders
+
+    @property
+    def parents(self) -> Array:
+        """Each node's n-gram without its last word; 0 for the empty n-gram."""
+        parents: Array = np.repeat(np.arange(len(self.words)), np.diff(self.first))
+        return np.concatenate([[0], parents])
+
+
+class _Level(NamedTuple):
+    """The n-grams of one length: parent and last word, suffix, count, and which begin with <s>."""
+
+    parents: Array
+    words: Array
+    suffix: Array
+    counts: Array
+    begins: Array
+
+
+def count_ngrams(tokens: Array, borders: Array, n_words: int, order: int) -> NGrams:
+    """All n-grams up to ``order`` in sentences <s> … </s>, none across their borders.
+
+    >>> it = count_ngrams(np.array([2, 3, 3, 1]), np.array([0, 4]), 4, 2)
+    >>> it.levels
+    [0, 1, 5, 8]
+    >>> it.words[5:].tolist(), it.counts[5:].tolist()
+    ([3, 1, 3], [1, 1, 1])
+    """
+    at = np.arange(len(tokens)) - np.repeat(borders[:-1], np.diff(borders))
+    none = np.zeros(n_words, np.int64)
+    often = np.bincount(tokens[at > 0], minlength=n_words)
+    levels = [_Level(none, np.arange(n_words), none, often, none.astype(bool))]
+    node, size = 1 + tokens.astype(np.int64), 1
+    for k in range(2, order + 1):
+        size += len(levels[-1].words)
+        longer, node = _longer(node, tokens, at, k, size, n_words)
+        levels[-1] = _preceded(levels[-1], longer, size)
+        levels.append(longer)
+    parents, words, suffix, counts, _ = (np.concatenate(part) for part in zip(*levels, strict=True))
+    first = 1 + np.searchsorted(parents, np.arange(len(parents) + 2))
+    return NGrams(np.r_[0, words], first, np.r_[0, suffix], np.r_[0, counts])
+
+
+def _longer(
+    node: Array, tokens: Array, at: Array, k: int, size: int, n_words: int
+) -> tuple[_Level, Array]:
+    """The n-grams of length k, from the nodes of those of length k - 1 that end at each token."""
+    ends = np.flatnonzero(at >= k - 1)
+    keys = node[ends - 1] * n_words + tokens[ends]
+    found, index, inverse, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    one = ends[index]
+    level = _Level(found // n_words, found % n_words, node[one], counts, at[one] == k - 1)
+    nodes = np.zeros(len(tokens), np.int64)
+    nodes[ends] = size + inverse
+    return level, nodes
+
+
+def _preceded(level: _Level, longer: _Level, size: int) -> _Level:
+    """The level with counts of the words that precede; ``size``: where the longer n-grams begin."""
+    n = len(level.words)
+    preceding = np.bincount(longer.suffix - (size - n), minlength=n)
+    return level._replace(counts=np.where(level.begins, level.counts, preceding))
+
+
+# Interpolated Kneser-Ney smoothing (Kneser & Ney 1995; modified: Chen & Goodman 1998).
+
+
+HALF = 0.5
+"""The discount where the counts say nothing: halfway between none and all of a count of one."""
+
+
+def given_discounts(discount: Any, order: int) -> Array:
+    """Discounts as they were asked for, one row a level: a number, or three for 1, 2 and ≥ 3."""
+    try:
+        values = np.asarray(discount, dtype=float)
+        rows = np.array(np.broadcast_to(values, (order, 3)))
+    except (TypeError, ValueError, OverflowError):
+        rows = np.full((order, 3), np.nan)
+    if not usable(rows):
+        raise LearnerError(
+            f"discount={shown(discount)}: cannot be taken from counts of 1, 2 and more",
+            "give a number above 0, at most 1; or three, at most 1, 2 and 3; or None",
+        )
+    return rows
+
+
+def usable(discounts: Array) -> bool:
+    """Whether no count of 1, 2 or more falls below zero, and something is left for new words."""
+    return bool(np.all((discounts > 0) & (discounts <= [1, 2, 3])))
+
+
+def discounts_of(counts: Array) -> Array:
+    """D_1, D_2 and D_3+ for the n-grams of one level, from how many have a count of 1, 2, 3, 4.
+
+    Y = n_1 / (n_1 + 2 n_2) and D_c = c - (c + 1) Y n_{c+1} / n_c (Chen & Goodman 1998, eq. 26).
+    Where these are undefined, out of (0, c], or would leave less of a larger count, as in tiny
+    corpora, all three are Y (Ney, Essen & Kneser 1994); where that is no discount below one
+    either, all three are one half.
+
+    >>> discounts_of(np.repeat([1, 2, 3, 4], [40, 12, 6, 4])).round(3).tolist()
+    [0.625, 1.062, 1.333]
+    >>> discounts_of(np.array([1, 1, 2])).tolist(), discounts_of(np.array([1, 7])).tolist()
+    ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
+    """
+    n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].astype(float)
+    single = n[0] / (n[0] + 2 * n[1]) if n[0] > 0 and n[1] > 0 else HALF
+    if n[:3].all():
+        c = np.arange(1, 4)
+        modified: Array = c - (c + 1) * single * n[1:] / n[:3]
+        if usable(modified) and np.all(np.diff(modified) <= 1):
+            return modified
+    return np.full(3, single)
+
+
+def discounts_by_level(ngrams: NGrams, order: int) -> Array:
+    """The discounts that the counts suggest, one row a level."""
+    rows = np.full((order, 3), HALF)
+    for row, (low, high) in zip(rows, pairwise(ngrams.levels[1:]), strict=False):
+        row[:] = discounts_of(ngrams.counts[low:high])
+    return rows
+
+
+def smoothed(ngrams: NGrams, discounts: Array) -> Automaton:
+    """All probabilities, from counts and discounts.
+
+    p(w | h) = (c(hw) - D(c(hw))) / Σ_v c(hv) + γ(h) p(w | h'), h' being h without its first word,
+    and γ(h) = Σ_v D(c(hv)) / Σ_v c(hv). Below the unigrams all words, <unk> and </s> are equal.
+    """
+    words, first, suffix, counts = ngrams
+    size, parents = len(counts), ngrams.parents
+    levels = list(pairwise(ngrams.levels))[1:]
+    less = np.zeros(size)
+    for (low, high), row in zip(levels, discounts, strict=False):  # there may be no long n-grams
+        less[low:high] = np.r_[0.0, row][np.minimum(counts[low:high], 3)]
+    totals = np.bincount(parents[1:], counts[1:], size)
+    left = np.bincount(parents[1:], less[1:], size)
+    inner = totals > 0
+    gamma = np.divide(left, totals, out=np.ones(size), where=inner)
+    p = np.ones(size)
+    p[0] = 1.0 / (ngrams.levels[2] - 2)  # all unigrams but <s>, which is never foretold
+    p[1:] = (counts[1:] - less[1:]) / totals[parents[1:]]
+    state = np.arange(size)
+    for low, high in levels:
+        p[low:high] += gamma[parents[low:high]] * p[suffix[low:high]]
+        state[low:high] = np.where(inner[low:high], state[low:high], state[suffix[low:high]])
+    p[[0, 1 + MARKS.index(START)]] = 1.0, 0.0
+    with np.errstate(divide="ignore"):
+        return Automaton(words, first, suffix, state, np.log(p), np.log(gamma))
+
+
+# Sentences as numbers of words.
+
+
+UNKNOWN, END, START = "<unk>", "</s>", "<s>"
+MARKS = (UNKNOWN, END, START)
+"""Their numbers are 0, 1 and 2; other words follow in the order in which they first appear."""
+
+
+def cut(sentence: Any) -> list[str]:
+    """A sentence as a list of words: texts are cut at white space.
+
+    >>> cut("of the  people")
+    ['of', 'the', 'people']
+    """
+    if isinstance(sentence, str):
+        return sentence.split()
+    try:
+        words = list(sentence)
+    except TypeError:
+        words = [sentence]
+    for word in words:
+        if not isinstance(word, str):
+            raise DataError(
+                f"{shown(word)} is no word", "give sentences as texts, or as lists of words"
+            )
+    return words
+
+
+def cut_all(sentences: Any) -> Iterator[list[str]]:
+    """Several sentences; whatever is wrong is said with the sentence's number."""
+    if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+        raise DataError(f"{shown(sentences)} is no list of sentences", "put it into a list: [text]")
+    for number, sentence in enumerate(sentences):
+        try:
+            yield cut(sentence)
+        except DataError as error:
+            error.message = f"sentence {number}: {error.message}"
+            raise
+
+
+def numbered(sentences: Any) -> tuple[list[str], Array, Array]:
+    """The words there are, and every sentence as <s> … </s> in one array with its borders."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    for mark in MARKS:
+        numbers[mark]
+    lists = list(cut_all(sentences))
+    if not lists:
+        raise DataError("there are no sentences", "give at least one")
+    for number, words in enumerate(lists):
+        for mark in (START, END):
+            if mark in words:
+                raise DataError(
+                    f"sentence {number} contains {mark!r}",
+                    "leave out the marks of begin and end: they are put there by the model",
+                )
+    marked = chain.from_iterable(chain((START,), words, (END,)) for words in lists)
+    tokens = np.fromiter(map(numbers.__getitem__, marked), np.int32)
+    return list(numbers), tokens, _borders(len(words) + 2 for words in lists)
+
+
+def looked_up(sentences: Any, numbers: Mapping[str, int]) -> tuple[Array, Array]:
+    """Sentences as words and their end, for words that are known by their numbers."""
+    lists = list(cut_all(sentences))
+    marked = chain.from_iterable(chain((numbers.get(w, 0) for w in words), (1,)) for words in lists)
+    return np.fromiter(marked, np.int32), _borders(len(words) + 1 for words in lists)
+
+
+def _borders(lengths: Iterable[int]) -> Array:
+    return np.fromiter(accumulate(lengths, initial=0), np.int64)
+
+
+# Language models in files: n-grams and their counts, from which the rest follows.
+
+
+M = TypeVar("M")
+
+
+def content(model: Any) -> store.Stored:
+    """What a file holds of a fitted model."""
+    arrays = {**model.ngrams_._asdict(), "discounts": model.discounts_}
+    meta = {"settings": plain_settings(model), "words": model.words_}
+    return store.Stored(type(model).__name__, arrays, meta, model.signature_)
+
+
+def restore(cls: type[M], stored: store.Stored) -> M:
+    """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
+    return guarded(cls, lambda: _restored(cls, stored))
+
+
+def _restored(cls: type[M], stored: store.Stored) -> M:
+    model: Any = cls(**stored.meta["settings"])
+    check_whole("order", model.order)
+    words = stored.meta["words"]
+    strings(words, len(words), "words")
+    if tuple(words[: len(MARKS)]) != MARKS or len(set(words)) != len(words):
+        raise StoreError("the words are not those of a language model", AGAIN)
+    ngrams = NGrams(*(_whole(stored, name) for name in NGrams._fields))
+    if not _is_trie(ngrams, len(words), model.order) or not _is_counted(ngrams):
+        raise StoreError("the n-grams do not fit together", AGAIN)
+    discounts = numbers(stored, "discounts", (model.order, 3))
+    if not usable(discounts):
+        raise StoreError("the discounts cannot be taken from counts", AGAIN)
+    model.keep(words, ngrams, discounts, stored.signature)
+    return model  # type: ignore[no-any-return]
+
+
+def _whole(stored: store.Stored, name: str) -> Array:
+    """An array of whole numbers, none of them negative."""
+    array = np.asarray(stored.arrays[name])
+    if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
+        raise StoreError(f"{name!r} is no list of whole numbers", AGAIN)
+    return array
+
+
+def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
+    """Whether nodes, children and suffixes are as kernels take for granted."""
+    words, first, suffix, counts = ngrams
+    size = len(words)
+    fits = len(first) == size + 1 and len(suffix) == len(counts) == size > n_words
+    if not fits or first[0] != 1 or first[1] != 1 + n_words or first[-1] != size:
+        return False
+    if np.any(np.diff(first) < 0) or np.any(first[:-1] <= np.arange(size)):
+        return False
+    levels, parents = ngrams.levels, ngrams.parents
+    if len(levels) > order + 2 or levels[-1] != size:
+        return False
+    if not np.array_equal(words[1 : 1 + n_words], np.arange(n_words)) or words.max() >= n_words:
+        return False
+    siblings = parents[2:] == parents[1:-1]
+    if np.any(siblings & (np.diff(words[1:]) <= 0)) or np.any(suffix[: 1 + n_words] != 0):
+        return False
+    level = np.repeat(np.arange(len(levels) - 1), np.diff(levels))
+    longer = np.arange(1 + n_words, size)
+    return bool(
+        np.all(suffix < np.arange(size) + (np.arange(size) == 0))
+        and np.all(level[suffix[longer]] == level[longer] - 1)
+        and np.all(words[suffix[longer]] == words[longer])
+        and np.all(parents[suffix[longer]] == suffix[parents[longer]])
+    )
+
+
+def _is_counted(ngrams: NGrams) -> bool:
+    """Whether every n-gram that is longer than one word was seen, and some words were."""
+    n_words = int(ngrams.first[1]) - 1
+    seen = ngrams.counts[1 + n_words :]
+    start = 1 + MARKS.index("<s>")
+    return bool(np.all(seen > 0) and ngrams.counts[1:].sum() > 0 and ngrams.counts[start] == 0)
+
+
+# The estimator: sentences in, probabilities of sentences out.
+
+
+class LanguageModel(BaseEstimator):  # type: ignore[misc]
+    """An n-gram model of sentences with interpolated Kneser-Ney smoothing.
+
+    p(w_1 … w_m) = Π_i p(w_i | w_{i-n+1} … w_{i-1}), with <s> before the first word and </s> as the
+    last; p as in Chen & Goodman (1998). Sentences are lists of words, or texts, which are cut at
+    white space. A word that was never seen is <unk>, which has its share like any other word: after
+    every context the known words, <unk> and </s> add up to one.
+
+    ``order``     n: so many words, the one foretold among them, are looked at
+    ``discount``  what is taken from every count: a number, or three, for counts of 1, 2 and more;
+                  None: three for each length of n-grams, estimated from how many n-grams occur 1,
+                  2, 3 and 4 times (on tiny corpora, where that fails: see
+                  `softcount.translate.language_model.discounts_of`)
+
+    >>> model = LanguageModel(order=2).fit(["the house is small", "the house is old"])
+    >>> model.next_words("the house", 1)
+    [('is', 0.82...)]
+    >>> model.log_prob("the house is old") > model.log_prob("the is house old")
+    True
+    """
+
+    words_: list[str]
+    """<unk>, </s>, <s>, and the words in the order in which they first appeared."""
+    discounts_: Array
+    """(order, 3): what is taken from counts of 1, 2 and more, of unigrams, bigrams, …"""
+    ngrams_: NGrams
+    automaton_: Automaton
+    """What kernels ask for probabilities (`softcount.translate.language_model`)."""
+    numbers_: dict[str, int]
+    """Number of each word that can be foretold."""
+    signature_: str
+    """One line that says what was learned from."""
+
+    def __init__(self, order: int = 3, discount: float | Sequence[float] | None = None) -> None:
+        self.order = order
+        self.discount = discount
+
+    def fit(self, sentences: Any, y: Any = None) -> Self:
+        """Count the n-grams of sentences (texts or lists of words); ``y`` is not looked at."""
+        warn_of_ignored(self, y, "To tell classes apart by it, learn one for each class")
+        check_whole("order", self.order, 1, "3 for trigrams")
+        wanted = None if self.discount is None else given_discounts(self.discount, self.order)
+        words, tokens, borders = numbered(sentences)
+        ngrams = count_ngrams(tokens, borders, len(words), self.order)
+        said = f"language model · order {self.order} · {len(borders) - 1} sentences"
+        self.keep(
+            words,
+            ngrams,
+            discounts_by_level(ngrams, self.order) if wanted is None else wanted,
+            said,
+        )
+        return self
+
+    def estimate(self, sentences: Any, y: Any = None) -> Estimate:
+        """What `fit` will need: bytes, and the work of its one step. Nothing is learned."""
+        check_whole("order", self.order, 1, "3 for trigrams")
+        _, tokens, borders = numbered(sentences)
+        n, data = len(tokens), held(tokens)
+        grams = 9.0 * NUMBER * self.order * n  # each is sorted, told apart and linked
+        return needing(len(borders) - 1, n, 100.0 * self.order * n, data=data, grams=grams)
+
+    def keep(self, words: list[str], ngrams: NGrams, discounts: Array, signature: str) -> None:
+        """Take these counts for this model's own."""
+        self.words_, self.ngrams_, self.discounts_ = words, ngrams, discounts
+        self.automaton_ = smoothed(ngrams, discounts)
+        self.numbers_ = {word: i for i, word in enumerate(words) if word not in (START, END)}
+        self.signature_ = signature
+
+    # what it says of sentences
+    def log_prob(self, sentence: Any) -> float:
+        """log p(sentence), its end included."""
+        return float(self.score_samples([sentence])[0])
+
+    def score_samples(self, sentences: Any) -> Array:
+        """log p of each sentence."""
+        self._require_fit()
+        words, borders = looked_up(sentences, self.numbers_)
+        return log_probs(self.automaton_, self.start_, words, borders)
+
+    def score(self, sentences: Any, y: Any = None) -> float:
+        """The mean of log p(sentence)."""
+        return float(np.mean(self._some(sentences)[0]))
+
+    def perplexity(self, sentences: Any) -> float:
+        """exp(-Σ log p / N), N being the number of words and ends of sentences."""
+        logs, n = self._some(sentences)
+        return float(np.exp(-logs.sum() / n))
+
+    def _some(self, sentences: Any) -> tuple[Array, int]:
+        """log p of each of at least one sentence, and how many words were foretold."""
+        self._require_fit()
+        words, borders = looked_up(sentences, self.numbers_)
+        if len(borders) == 1:
+            raise DataError("there are no sentences", "give at least one")
+        return log_probs(self.automaton_, self.start_, words, borders), len(words)
+
+    # what comes next
+    def next_words(self, context: Any = "", n: int | None = 10) -> list[tuple[str, float]]:
+        """The n likeliest words (None: all) after the beginning of a sentence, likeliest first."""
+        self._require_fit()
+        if n is not None:
+            check_whole("n", n)
+        numbers = np.array([self.numbers_.get(word, 0) for word in cut(context)], np.int32)
+        p = self.distribution(int(after(self.automaton_, self.start_, numbers)))
+        likeliest = np.argsort(-p, kind="stable")
+        foretold = likeliest[likeliest != MARKS.index(START)][:n]
+        return [(self.words_[w], float(p[w])) for w in foretold]
+
+    def generate(self, n: int = 1, random_state: Any = 0) -> list[list[str]]:
+        """New sentences, drawn word by word; a word may be <unk>."""
+        self._require_fit()
+        check_whole("n", n, 0)
+        rng = np.random.default_rng(random_state)
+        return [self._drawn(rng) for _ in range(n)]
+
+    def _drawn(self, rng: np.random.Generator) -> list[str]:
+        state, words = self.start_, list[str]()
+        while True:
+            sums = np.cumsum(self.distribution(state))
+            word = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+            if word == MARKS.index(END):
+                return words
+            words.append(self.words_[word])
+            state = int(after(self.automaton_, state, np.array([word], np.int32)))
+
+    def distribution(self, state: int) -> Array:
+        """p(w | state) for every word, in the order of ``words_``."""
+        model = self.automaton_
+        chain = [state]
+        while chain[-1]:
+            chain.append(int(model.suffix[chain[-1]]))
+        p = np.zeros(len(self.words_))
+        for node in reversed(chain):
+            children = slice(int(model.first[node]), int(model.first[node + 1]))
+            p *= np.exp(model.back_off[node])
+            p[model.words[children]] = np.exp(model.log_prob[children])
+        return p
+
+    @property
+    def start_(self) -> int:
+        """The state in which sentences begin."""
+        return int(self.automaton_.state[1 + MARKS.index(START)])
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "automaton_"):
+            raise NotFittedError("this LanguageModel has not been fitted: call fit first")
+
+    # files
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, for `softcount.load`."""
+        self._require_fit()
+        it = content(self)
+        store.write(path, it.kind, it.arrays, it.meta, it.signature)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that `save` wrote."""
+        return cls.restore(store.read(path, cls.__name__))
+
+    @classmethod
+    def restore(cls, stored: store.Stored) -> Self:
+        """A model from what a file holds (see `softcount.load`)."""
+        return restore(cls, stored)

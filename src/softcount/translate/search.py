@@ -1,0 +1,710 @@
+"""Steps of a beam search for translations: extend what there is, and keep the best.
+
+A hypothesis has read some words of X and written the beginning of Y. Words are read in any order,
+but never more than ``reorder`` places beyond the first that is unread.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError, LearnerError, shown
+from softcount.kernels.jit import inline, njit
+from softcount.kernels.random import mix
+from softcount.models.settings import check_number, check_whole
+from softcount.translate.language_model import END, MARKS, Automaton, LanguageModel, advance
+from softcount.types import Array
+
+NULL, SHARED = -1, -2
+"""Instead of a word of Y: x came from no word, or from the one that was written last."""
+NOWHERE = -1
+"""Instead of a place in X: a word of Y came to be without any x."""
+
+
+class Task(NamedTuple):
+    """One sentence X; all numbers are logarithms, and weighted.
+
+    Words that Y may have are numbered for this sentence alone.
+
+    ``first``, ``candidates``  the words that x_j may become: those from first_j to first_{j+1}
+    ``insertable``  words that may come from no x
+    ``words``       the language model's number of each word
+    ``channel``     log t(x_j | y), one row a word
+    ``null``        log of t(x_j | NULL), and of its being NULL
+    ``estimate``    what reading x_j will cost at best, or nearly so
+    """
+
+    first: Array
+    candidates: Array
+    insertable: Array
+    words: Array
+    channel: Array
+    null: Array
+    estimate: Array
+
+
+class Weights(NamedTuple):
+    """What steps cost: weight of the language model, a jump of one word, fertilities 0 and ≥ 2."""
+
+    language: float
+    jump: float
+    insertion: float
+    sharing: float
+    reorder: int
+
+
+class Stack(NamedTuple):
+    """Hypotheses, the best first.
+
+    ``unread``  the first place not read;  ``mask``  bit b: place unread + 1 + b is read
+    ``at``      the place read last;  ``state``  of the language model;  ``last``  word written
+    ``open``    1 after an insertion, before the next x has been translated
+    ``score``   so far;  ``rest``  estimate of what is unread
+    """
+
+    unread: Array
+    mask: Array
+    at: Array
+    state: Array
+    last: Array
+    open: Array
+    score: Array
+    rest: Array
+
+
+class Steps(NamedTuple):
+    """Extensions of a stack: from which hypothesis, by which place and word, and what comes out."""
+
+    source: Array
+    place: Array
+    word: Array
+    state: Array
+    score: Array
+    rest: Array
+
+
+@njit
+def beginning(state: Any, rest: Any) -> Stack:
+    """Nothing read, nothing written."""
+    return Stack(
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.full(1, -1, np.int64),
+        np.full(1, state, np.int64),
+        np.full(1, -1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(1),
+        np.full(1, rest, np.float64),
+    )
+
+
+@inline
+def _steps(room: Any) -> Any:
+    return Steps(
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.float64),
+        np.empty(room, np.float64),
+    )
+
+
+@inline
+def _put(steps: Any, n: Any, h: Any, j: Any, u: Any, state: Any, score: Any, rest: Any) -> None:
+    steps.source[n], steps.place[n], steps.word[n], steps.state[n] = h, j, u, state
+    steps.score[n], steps.rest[n] = score, rest
+
+
+@njit
+def _first(steps: Steps, n: Any) -> Steps:
+    return Steps(
+        steps.source[:n],
+        steps.place[:n],
+        steps.word[:n],
+        steps.state[:n],
+        steps.score[:n],
+        steps.rest[:n],
+    )
+
+
+@njit
+def insertions(stack: Stack, task: Task, weights: Weights, model: Automaton) -> Steps:
+    """Write one word more, reading none."""
+    steps = _steps(len(stack.score) * len(task.insertable))
+    n = 0
+    for h in range(len(stack.score)):
+        for u in task.insertable:
+            log_p, state = advance(model, stack.state[h], task.words[u])
+            score = stack.score[h] + weights.insertion + weights.language * log_p
+            _put(steps, n, h, NOWHERE, u, state, score, stack.rest[h])
+            n += 1
+    return _first(steps, n)
+
+
+@njit
+def readings(stack: Stack, task: Task, weights: Weights, model: Automaton, margin: float) -> Steps:
+    """Read one word more: translate it, leave it to NULL, or let it share the last word's origin.
+
+    Steps that fall more than ``margin`` below the best are left out.
+    """
+    n_places = len(task.estimate)
+    most = np.max(np.diff(task.first)) + 2
+    steps = _steps(len(stack.score) * (weights.reorder + 1) * most)
+    n, worst = 0, -np.inf
+    for h in range(len(stack.score)):
+        begin = stack.unread[h]
+        for j in range(begin, min(n_places, begin + weights.reorder + 1)):
+            if j > begin and (stack.mask[h] >> (j - begin - 1)) & 1:
+                continue
+            rest = stack.rest[h] - task.estimate[j]
+            base = stack.score[h] - weights.jump * abs(j - stack.at[h] - 1)
+            if base + rest < worst:
+                continue
+            for c in range(task.first[j], task.first[j + 1]):
+                u = task.candidates[c]
+                score = base + task.channel[u, j]
+                if score + rest < worst:  # the language model can only lower it
+                    continue
+                log_p, state = advance(model, stack.state[h], task.words[u])
+                score += weights.language * log_p
+                if score + rest >= worst:
+                    _put(steps, n, h, j, u, state, score, rest)
+                    n += 1
+                    worst = max(worst, score + rest - margin)
+            if stack.open[h]:
+                continue
+            for u in (NULL, SHARED):
+                score = base + _without_word(stack.last[h], j, u, task, weights)
+                if score > -np.inf and score + rest >= worst:
+                    _put(steps, n, h, j, u, stack.state[h], score, rest)
+                    n += 1
+                    worst = max(worst, score + rest - margin)
+    return _first(steps, n)
+
+
+@njit
+def _without_word(last: Any, j: Any, u: Any, task: Task, weights: Weights) -> float:
+    """What it costs to read x_j and to write nothing."""
+    if u == NULL:
+        return float(task.null[j])
+    if last < 0:
+        return -np.inf
+    return float(weights.sharing + task.channel[last, j])
+
+
+@njit
+def selected(stack: Stack, steps: Steps, beam: int, margin: float) -> tuple[Stack, Array, Array]:
+    """The best hypotheses that steps lead to, at most ``beam``; steps that arrive, and at which.
+
+    Steps arrive together (recombine) that the future cannot tell apart: they have read the same,
+    ended at the same place and at the same word, and the language model is in the same state.
+    """
+    priority = steps.score + steps.rest
+    worst = (np.max(priority) if len(priority) else 0.0) - margin
+    good = np.flatnonzero(priority >= worst)
+    order = good[np.argsort(-priority[good])]
+    found, room = 0, min(beam, len(order))
+    new = _room(room)
+    bits = 2
+    while (1 << bits) < 2 * room:
+        bits += 1
+    slots = np.full(1 << bits, -1, np.int64)
+    arrived, where = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+    n = 0
+    for e in order:
+        unread, mask, at, last, is_open = _read(stack, steps, e)
+        slot = _slot(new, slots, unread, mask, at, steps.state[e], last, is_open)
+        if slots[slot] < 0:
+            if found == room:
+                continue
+            slots[slot] = found
+            new.unread[found], new.mask[found], new.at[found] = unread, mask, at
+            new.state[found], new.last[found], new.open[found] = steps.state[e], last, is_open
+            new.score[found], new.rest[found] = steps.score[e], steps.rest[e]
+            found += 1
+        arrived[n], where[n] = e, slots[slot]
+        n += 1
+    return _head(new, found), arrived[:n], where[:n]
+
+
+@njit
+def endings(stack: Stack, model: Automaton, end: Any) -> Array:
+    """log p of the end of the sentence, after each hypothesis."""
+    logs = np.empty(len(stack.state))
+    for h in range(len(logs)):
+        logs[h] = advance(model, stack.state[h], end)[0]
+    return logs
+
+
+@inline
+def _room(n: Any) -> Any:
+    return Stack(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.float64),
+        np.empty(n, np.float64),
+    )
+
+
+@njit
+def _head(stack: Stack, n: Any) -> Stack:
+    return Stack(
+        stack.unread[:n],
+        stack.mask[:n],
+        stack.at[:n],
+        stack.state[:n],
+        stack.last[:n],
+        stack.open[:n],
+        stack.score[:n],
+        stack.rest[:n],
+    )
+
+
+@njit
+def _read(stack: Stack, steps: Steps, e: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What is read after step e, where it ended, the last word, and whether an x must follow."""
+    h, place, word = steps.source[e], steps.place[e], steps.word[e]
+    unread, mask = stack.unread[h], stack.mask[h]
+    if place == NOWHERE:
+        return unread, mask, stack.at[h], word, 1
+    if place == unread:
+        unread += 1
+        while mask & 1:
+            unread, mask = unread + 1, mask >> 1
+        mask >>= 1
+    else:
+        mask |= 1 << (place - unread - 1)
+    return unread, mask, place, stack.last[h] if word < 0 else word, 0
+
+
+@njit
+def _slot(
+    new: Stack, slots: Array, unread: Any, mask: Any, at: Any, state: Any, last: Any, is_open: Any
+) -> Any:
+    """Where in a hash table these are, or would be."""
+    key = mix(np.uint64(state) + np.uint64(0x9E3779B97F4A7C15))
+    key = mix(key ^ np.uint64(((unread << 31) ^ mask) * 2 + is_open))
+    key = mix(key ^ np.uint64(((at + 1) << 32) ^ (last + 1)))
+    slot = np.int64(key & np.uint64(len(slots) - 1))
+    while slots[slot] >= 0:
+        i = slots[slot]
+        if (
+            new.state[i] == state
+            and new.unread[i] == unread
+            and new.mask[i] == mask
+            and new.at[i] == at
+            and new.last[i] == last
+            and new.open[i] == is_open
+        ):
+            break
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+# The dials of a translator, checked.
+
+
+MOST_REORDER = 30
+"""What is read beyond the first unread word is kept in the bits of one number."""
+MARGIN = 8.0
+"""Hypotheses that are so much (in nats) below the best of their stack are given up."""
+
+
+class Settings(NamedTuple):
+    """As of `softcount.Translator`."""
+
+    beam: int | None
+    reorder: int
+    candidates: int
+    insertions: int
+    channel: float
+    language: float
+    distortion: float
+    null: float
+    share: float
+    insert: float
+
+    @property
+    def margin(self) -> float:
+        """How far below the best a hypothesis may be."""
+        return float("inf") if self.beam is None else MARGIN
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses a stack may hold."""
+        return np.iinfo(np.int64).max if self.beam is None else int(self.beam)
+
+    def weights(self) -> Weights:
+        """What steps cost, as the kernels are told."""
+        with np.errstate(divide="ignore"):
+            insert, share = np.log(self.insert), np.log(self.share)
+        return Weights(
+            float(self.language),
+            float(self.distortion),
+            weighted(self.channel, insert),
+            weighted(self.channel, share),
+            int(self.reorder),
+        )
+
+
+def weighted(weight: float, log: Any) -> Any:
+    """``weight`` · ``log``; what is impossible stays so with a weight of 0."""
+    with np.errstate(invalid="ignore"):
+        times = np.where(np.isneginf(log), -np.inf, weight * np.asarray(log))
+    return float(times) if times.ndim == 0 else times
+
+
+def checked(given: Mapping[str, Any]) -> Settings:
+    """The settings, if they make sense."""
+    it = Settings(**given)
+    if it.beam is not None:
+        check_whole("beam", it.beam, 1, "or None: keep everything, for short sentences only")
+    check_whole("reorder", it.reorder, 0, "0: words keep their order")
+    check_whole("candidates", it.candidates)
+    check_whole("insertions", it.insertions, 0)
+    for name in ("channel", "language", "distortion"):
+        check_number(name, getattr(it, name))
+    for name in ("null", "share", "insert"):
+        value = getattr(it, name)
+        check_number(name, value, "a probability; 0: never")
+        if value > 1:
+            raise LearnerError(f"{name}={shown(value)}: is no probability", "give at most 1")
+    if it.reorder > MOST_REORDER:
+        raise LearnerError(f"reorder={it.reorder}: too far", f"give at most {MOST_REORDER}")
+    return it
+
+
+# What a translator answers.
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation Y of a sentence X, and what it is worth.
+
+    ``words``       Y
+    ``score``       weights · (channel, language) + distortion
+    ``channel``     log P(x, a | y): Σ log t(x_j | y_i), with fertilities
+    ``language``    log P(y)
+    ``distortion``  minus the weighted sum of all jumps
+    ``links``       (i, j): y_i and x_j belong together, as an aligner would say
+    """
+
+    words: tuple[str, ...]
+    score: float
+    channel: float
+    language: float
+    distortion: float
+    links: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """P(Y | X) ∝ P(X | Y) P(Y) at work on one sentence.
+
+    ``best``            the likeliest translations
+    ``channel_alone``   what would be chosen without P(Y)
+    ``language_alone``  the most fluent way to put a word for every word, without P(X | Y)
+    """
+
+    sentence: tuple[str, ...]
+    best: Sequence[Translation]
+    channel_alone: Translation
+    language_alone: Translation
+
+    @property
+    def shares(self) -> list[float]:
+        """P(Y | X) among the likeliest: proportional to exp(score)."""
+        scores = np.array([one.score for one in self.best])
+        p = np.exp(scores - scores.max())
+        return [float(share) for share in p / p.sum()]
+
+    def __str__(self) -> str:
+        lines = [
+            f"X: {' '.join(self.sentence)}",
+            "  P(Y|X)  log P(X|Y)   log P(Y)     order   Y",
+        ]
+        for share, one in zip(self.shares, self.best, strict=True):
+            lines.append(f"  {share:6.3f} {_parts(one)}   {one}")
+        lines.append(f"channel alone  {_parts(self.channel_alone)}   {self.channel_alone}")
+        lines.append(f"language alone {_parts(self.language_alone)}   {self.language_alone}")
+        return "\n".join(lines)
+
+
+def _parts(one: Translation) -> str:
+    return f"{one.channel:11.2f} {one.language:10.2f} {one.distortion:9.2f}"
+
+
+# P(X | Y) word by word: what an aligner has learned, as a decoder asks for it.
+
+
+class Aligner(Protocol):
+    """What a translator needs of a fitted aligner, whose target side is X and source side Y."""
+
+    @property
+    def source_words_(self) -> Any:
+        """The words y, in the order of the table's rows."""
+
+    @property
+    def target_words_(self) -> Any:
+        """The words x, in the order of the table's columns."""
+
+    def table(self) -> Any:
+        """t(x | y), one row a word y, the last row for NULL, as a sparse matrix."""
+
+
+class Channel:
+    """t(x | y) by columns, with how common each y is.
+
+    ``sources``  the words y;  ``targets``  number of each word x
+    ``prior``    p(y), one number a word
+    """
+
+    def __init__(self, sources: list[str], targets: list[str], table: Any, prior: Array) -> None:
+        self.sources, self.prior = sources, prior
+        self.targets = {word: i for i, word in enumerate(targets)}
+        self.columns = sparse.csc_matrix(table)
+        self._known: dict[tuple[int, int], Array] = {}
+
+    def column(self, x: int) -> tuple[Array, Array, float]:
+        """Words y with t(x | y) > 0, these t(x | y), and t(x | NULL)."""
+        part = slice(*self.columns.indptr[x : x + 2])
+        rows, t = self.columns.indices[part], self.columns.data[part]
+        words = (rows < len(self.sources)) & (t > 0)
+        return rows[words], t[words], float(t[rows == len(self.sources)].sum())
+
+    def candidates(self, x: int, n: int) -> Array:
+        """Words that x may come from: the n best by t(x | y) p(y), and the n best by t(x | y)."""
+        if (x, n) not in self._known:
+            rows, t, _ = self.column(x)
+            likely = np.lexsort((rows, -t * self.prior[rows]))[:n]
+            faithful = np.lexsort((rows, -t))[:n]
+            self._known[x, n] = rows[np.union1d(likely, faithful)]
+        return self._known[x, n]
+
+
+def channel_of(aligner: Aligner, prior: Any) -> Channel:
+    """What an aligner has learned; ``prior``: from a word y to its p(y)."""
+    missing = [
+        name for name in ("table", "source_words_", "target_words_") if not hasattr(aligner, name)
+    ]
+    if missing:
+        raise LearnerError(
+            f"{type(aligner).__name__} has no {missing[0]}: it is no aligner, or not fitted",
+            "give a fitted aligner, such as IBM1().fit(pairs)",
+        )
+    sources, targets = list(aligner.source_words_), list(aligner.target_words_)
+    table = sparse.csc_matrix(aligner.table())
+    if table.shape != (len(sources) + 1, len(targets)):
+        raise DataError(
+            f"the aligner's table has the shape {table.shape} for {len(sources)} and "
+            f"{len(targets)} words",
+            "it needs one row a source word and one for NULL, and one column a target word",
+        )
+    if not np.isfinite(table.data).all() or table.data.min(initial=0.0) < 0.0:
+        raise DataError("the aligner's table holds what is no probability", "fit it again")
+    return Channel(sources, targets, table, np.array([prior(word) for word in sources]))
+
+
+# One sentence made ready for the decoder.
+
+
+class Prepared(NamedTuple):
+    """A sentence X: the decoder's task, the words Y may have, and the unweighted logarithms."""
+
+    x: list[str]
+    task: Task
+    words: list[str]
+    log_t: Array
+    log_null: Array
+
+
+def prepare(
+    x: list[str], channel: Channel, language: LanguageModel, insertable: Array, how: Settings
+) -> Prepared:
+    """Candidates for every word; words that come from no word y may stand for themselves."""
+    chosen = [_candidates(word, channel, how.candidates) for word in x]
+    known = np.unique(np.concatenate([insertable, *chosen]))
+    words = [channel.sources[y] for y in known] + [
+        word for word, ys in zip(x, chosen, strict=True) if not len(ys)
+    ]
+    places = np.full(len(channel.sources), -1)
+    places[known] = np.arange(len(known))
+    log_t = np.full((len(words), len(x)), -np.inf)
+    log_null = np.full(len(x), -np.inf)
+    options: list[Array] = []
+    itself = len(known)
+    for j, (word, ys) in enumerate(zip(x, chosen, strict=True)):
+        if word in channel.targets:
+            _fill(log_t[:, j], log_null[j : j + 1], channel, channel.targets[word], places)
+        if len(ys):
+            options.append(places[ys])
+        else:
+            log_t[itself, j] = 0.0
+            options.append(np.array([itself]))
+            itself += 1
+    log_null += np.log(how.null) if how.null else -np.inf
+    task = _task(options, places[insertable], words, log_t, log_null, language, how)
+    return Prepared(x, task, words, log_t, log_null)
+
+
+def _candidates(word: str, channel: Channel, n: int) -> Array:
+    known = word in channel.targets
+    return channel.candidates(channel.targets[word], n) if known else np.zeros(0, np.int64)
+
+
+def _fill(log_t: Array, log_null: Array, channel: Channel, x: int, places: Array) -> None:
+    """log t(x | y) for the words y that have a place, and log t(x | NULL)."""
+    rows, t, null = channel.column(x)
+    here = places[rows] >= 0
+    log_t[places[rows[here]]] = np.log(np.minimum(t[here], 1.0))
+    if null:
+        log_null[0] = np.log(min(null, 1.0))
+
+
+def _task(
+    options: list[Array],
+    insertable: Array,
+    words: list[str],
+    log_t: Array,
+    log_null: Array,
+    language: LanguageModel,
+    how: Settings,
+) -> Task:
+    numbers = np.array([language.numbers_.get(word, 0) for word in words], np.int64)
+    alone = how.language * language.automaton_.log_prob[1 + numbers]
+    channel, null = weighted(how.channel, log_t), weighted(how.channel, log_null)
+    # Pharaoh's estimate (Koehn 2004): the best word on its own, as if nothing stood before it
+    best = [np.max(channel[us, j] + alone[us]) for j, us in enumerate(options)]
+    return Task(
+        np.cumsum([0, *map(len, options)]),
+        np.concatenate([np.zeros(0, np.int64), *options]),
+        insertable,
+        numbers,
+        channel,
+        null,
+        np.maximum(best, null),
+    )
+
+
+# Beam search over one sentence: stacks by the number of words read, and the paths through them.
+
+
+Path = tuple[tuple[int, int], ...]
+"""Steps in their order: which place of X was read, and which word was written."""
+
+
+class Layer(NamedTuple):
+    """A stack's hypotheses have the numbers from ``begin``; the steps that lead to them.
+
+    ``target``, ``source``  hypotheses;  ``gain``  of the step that leads from one to the other
+    """
+
+    begin: int
+    score: Array
+    target: Array
+    source: Array
+    place: Array
+    word: Array
+    gain: Array
+
+
+class Lattice(NamedTuple):
+    """All that the search has kept; ``ends`` are hypotheses that have read all of X."""
+
+    layers: list[Layer]
+    ends: Array
+    totals: Array
+
+
+def search(task: Task, how: Settings, model: Automaton, start: int) -> Lattice:
+    """Read X word by word, with an insertion before any word that is translated."""
+    weights = how.weights()
+    stack = beginning(start, task.estimate.sum())
+    none = np.zeros(0, np.int64)
+    layers = [Layer(0, stack.score, none, none, none, none, np.zeros(0))]
+    ids, size = np.zeros(1, np.int64), 1
+    for _ in range(len(task.estimate)):
+        if len(task.insertable) and weights.insertion > -np.inf:
+            steps = insertions(stack, task, weights, model)
+            opened, layer = _kept(stack, ids, steps, how, size)
+            layers.append(layer)
+            ids = np.concatenate([ids, np.arange(size, size + len(opened.score))])
+            size += len(opened.score)
+            stack = Stack(*map(np.concatenate, zip(stack, opened, strict=True)))
+        steps = readings(stack, task, weights, model, how.margin)
+        stack, layer = _kept(stack, ids, steps, how, size)
+        layers.append(layer)
+        ids = np.arange(size, size + len(stack.score))
+        size += len(ids)
+    last = endings(stack, model, MARKS.index(END))
+    return Lattice(layers, ids, stack.score + how.language * last)
+
+
+def _kept(stack: Stack, ids: Array, steps: Steps, how: Settings, begin: int) -> tuple[Stack, Layer]:
+    new, arrived, where = selected(stack, steps, how.width, how.margin)
+    source = steps.source[arrived]
+    layer = Layer(
+        begin,
+        new.score,
+        begin + where,
+        ids[source],
+        steps.place[arrived],
+        steps.word[arrived],
+        steps.score[arrived] - stack.score[source],
+    )
+    return new, layer
+
+
+def best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
+    """Paths through the lattice, the best first.
+
+    A* from the end: what a path can gain before it reaches a hypothesis is known, for it is the
+    hypothesis's score.
+    """
+    scores = np.concatenate([layer.score for layer in lattice.layers])
+    source, place, word, gain = (
+        np.concatenate([getattr(layer, name) for layer in lattice.layers])
+        for name in ("source", "place", "word", "gain")
+    )
+    target = np.concatenate([layer.target for layer in lattice.layers])
+    order = np.argsort(target, kind="stable")
+    first = np.searchsorted(target[order], np.arange(len(scores) + 1))
+    tie = count()
+    ends = zip(lattice.totals, lattice.ends, strict=True)
+    queue: list[tuple[float, int, int, float, Any]] = [
+        (-total, next(tie), int(end), total - scores[end], None) for total, end in ends
+    ]
+    heapq.heapify(queue)
+    while queue:
+        total, _, node, after, path = heapq.heappop(queue)
+        if node == 0:
+            yield float(-total), _unrolled(path)
+            continue
+        for e in order[first[node] : first[node + 1]]:
+            gained = after + gain[e]
+            there = int(source[e])
+            step = (int(place[e]), int(word[e]), path)
+            heapq.heappush(queue, (-(gained + scores[there]), next(tie), there, gained, step))
+
+
+def _unrolled(path: object) -> Path:
+    steps = []
+    while isinstance(path, tuple):
+        steps.append((path[0], path[1]))
+        path = path[2]
+    return tuple(steps)
