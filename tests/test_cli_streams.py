@@ -200,3 +200,18 @@ def test_what_is_wrong_with_gold_does_not_lose_the_model(world: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.count("every line with a known class is blank") == 1
     assert Path("kept").stat().st_size
+
+
+def test_characters_that_the_encoding_lacks_are_spelled_out(tmp_path: Path) -> None:
+    train, texts = tmp_path / "train.tsv", tmp_path / "texts.txt"
+    train.write_text("é\tgood fine\nb\tbad awful\n", encoding="utf-8")
+    texts.write_text("fine\nawful\n", encoding="utf-8")
+    paths = os.pathsep.join(filter(None, ["src", os.environ.get("PYTHONPATH")]))
+    told = subprocess.run(
+        [sys.executable, "-m", "softcount", "classify", texts, "--train", train],
+        env={**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout == b"\\xe9\nb\n"

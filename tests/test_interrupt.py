@@ -409,3 +409,12 @@ def test_without_ctrl_c_nobody_is_told(recwarn: Any):
         warnings.simplefilter("error", StoppedWarning)
         sc.MultinomialMixture(2).fit(TEXTS)
     assert not interrupt.asked()
+
+
+def test_the_first_shard_is_heard_as_well():
+    """Nobody knows how long it will take; quick work is done here after that."""
+    responsive = interrupt.Responsive()
+    with interrupt.graceful():
+        first, second = (responsive(threading.current_thread) for _ in range(2))
+    assert first is not threading.main_thread()
+    assert second is threading.main_thread()

@@ -281,3 +281,22 @@ def test_nothing_turns_what_comes_after(text: str) -> None:
         assert open_pairs in (0, 1)
         assert open_pairs == 0 or character not in "<\n"
     assert open_pairs == 0
+
+
+def test_names_of_labels_and_annotators_cannot_act_in_a_terminal() -> None:
+    """What people called labels is shown, and does nothing."""
+    import io
+
+    from rich.console import Console
+
+    from softcount.annotators.report import show as show_survey
+    from softcount.annotators.report import survey
+
+    hostile = "a\x1b[31m\u202eb"
+    votes = [(0, hostile, hostile), (1, hostile, "x"), (0, "eve", hostile), (1, "eve", "x")]
+    told = io.StringIO()
+    model = softcount.Annotators().fit(votes)
+    show_survey(survey(model, hostile, hostile), Console(file=told, width=200))
+    assert "\x1b" not in told.getvalue()
+    assert "\u202e" not in told.getvalue()
+    assert "⟨U+202E⟩" in told.getvalue()

@@ -168,19 +168,17 @@ def awaited() -> Iterator[Callable[[Callable[..., T]], Callable[..., T]]]:
 
 
 class Responsive:
-    """Work that is done here while it is quick, and `beside` this thread once it has been slow.
+    """Work that is done here while it is quick, and `beside` this thread at first and when slow.
 
     A thread costs some 50 µs: nothing beside slow work, much beside quick work.
     """
 
     def __init__(self) -> None:
-        self._is_slow = False
+        self._is_slow = True  # of the first nobody knows: it may take hours
 
     def __call__(self, work: Callable[..., T], *args: Any) -> T:
-        if self._is_slow:
-            return beside(work, *args)
         began = time.perf_counter()
-        found = work(*args)
+        found = beside(work, *args) if self._is_slow else work(*args)
         self._is_slow = time.perf_counter() - began > SLOW
         return found
 

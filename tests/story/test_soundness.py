@@ -243,3 +243,22 @@ def test_one_odd_item_does_not_slow_the_others():
     assert corpus.traced_alternatives == 2
     with pytest.raises(StoryError, match="looks at"):
         sc.StoryModel(told).fit([{"c": 1}]).generate(1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_words_that_are_all_but_impossible_in_a_class_spoil_nothing(seed: int) -> None:
+    """Items that run side by side may lie far apart: what one has no use for must stay 0, though
+    the powers of two between them are beyond any float."""
+    z, w = sc.table("z"), sc.table("w")
+
+    @sc.story
+    def mix(words):
+        for k in range(3):
+            yield z[k], *(w[k, x] for x in words)
+
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 25, 40)
+    data = [[f"w{n}" for n in np.minimum(rng.zipf(1.3, size), 400)] for size in sizes]
+    model = sc.StoryModel(mix, learner=sc.EM(max_iter=40, tol=0)).fit(data)
+    assert np.isfinite(model.trace_.objective).all()
+    assert (np.diff(model.trace_.objective) > -1e-9 * abs(model.trace_.objective[-1])).all()

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from softcount.show.finding import ended, outcome
 from softcount.show.report import document, ending, signed
+from softcount.show.snippets import clean, on_one_line
 from softcount.show.terminal import bar, verdict_line
 from softcount.types import Fit
 
@@ -179,12 +180,14 @@ def show(found: Survey, console: Console) -> None:
     for number, one in enumerate(shown):
         if number == half and len(shown) < len(people):
             table.add_row("…", "", "", "", f"{len(people) - len(shown):,} more")
-        mistakes = Text(one.mistakes(found.labels, found.weights))
+        mistakes = Text(on_one_line(one.mistakes(found.labels, found.weights)))
         figures = (f"{one.votes:,}", f"{one.accuracy:.3f}", bar(one.accuracy))
-        table.add_row(Text(one.name), *figures, mistakes)
-    console.print(Text(found.title, style="bold"), Text(found.text), table, sep="\n")
+        table.add_row(Text(on_one_line(one.name)), *figures, mistakes)
+    title = Text(on_one_line(found.title), style="bold")
+    console.print(title, Text(clean(found.text)), table, sep="\n")
     common = zip(found.labels, found.weights, strict=True)
-    console.print(Text("labels: " + ", ".join(f"{label} {p:.3f}" for label, p in common)))
+    labels = ", ".join(f"{on_one_line(label)} {p:.3f}" for label, p in common)
+    console.print(Text(f"labels: {labels}"))
     for name, value in found.gold.items():
         console.print(Text(f"{_said(name)}: {value:.4g}"))
     if found.fit is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
 
 
 def _say(message: Warning | str, *_: object, **__: object) -> None:
+    if sys.stderr.isatty():  # there may be a line of progress
+        typer.echo("\r\x1b[K", err=True, nl=False)
     typer.echo(f"softcount: warning: {message}", err=True)
 
 

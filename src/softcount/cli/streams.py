@@ -185,7 +185,14 @@ def _text(sink: _Sink, like: Any, errors: str = "strict") -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(sink, AT_ONCE),
         encoding=getattr(like, "encoding", None) or "utf-8",
-        errors=getattr(like, "errors", None) or errors,
+        errors=_errors(like, errors),
         line_buffering=getattr(like, "line_buffering", False),
         write_through=getattr(like, "write_through", False),
     )
+
+
+def _errors(like: Any, otherwise: str) -> str:
+    """What becomes of characters that the encoding lacks: they are spelled out (``\\xe9``), rather
+    than that an answer is lost to an error."""
+    found = getattr(like, "errors", None) or otherwise
+    return "backslashreplace" if found == "strict" else str(found)

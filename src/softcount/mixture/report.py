@@ -12,6 +12,7 @@ from rich.text import Text
 
 from softcount.show.groups import LONGEST_MARK, Group, Grouping, in_a_line
 from softcount.show.report import document, ending, signed
+from softcount.show.snippets import clean, on_one_line
 from softcount.show.terminal import bar, verdict_line
 
 STYLE = """
@@ -145,11 +146,14 @@ def show(grouping: Grouping, console: Console) -> None:
     table.add_column("marked by", no_wrap=True, overflow="ellipsis", ratio=1)  # what room is left
     for group in grouping.groups:
         length = bar(group.share / largest)
-        words = Text(_marks(group, grouping, LONGEST_MARK))
-        table.add_row(Text(group.name), f"{group.size:,}", f"{group.share:.1%}", length, words)
-    console.print(Text(grouping.title, style="bold"), Text(grouping.text), table, sep="\n")
+        words, name = (
+            Text(on_one_line(text)) for text in (_marks(group, grouping, LONGEST_MARK), group.name)
+        )
+        table.add_row(name, f"{group.size:,}", f"{group.share:.1%}", length, words)
+    title = Text(on_one_line(grouping.title), style="bold")
+    console.print(title, Text(clean(grouping.text)), table, sep="\n")
     for note in grouping.notes:
-        console.print(Text(note))
+        console.print(Text(clean(note)))
     if grouping.comparison is not None:
         console.print(Text(str(grouping.comparison)))
     if grouping.fit is not None:

@@ -224,11 +224,12 @@ def inside(
 def _pass_to_factors(rows: Rows, r: int, value: Any, level: Any, out: Any) -> None:
     """A product's outside goes to each factor, times the other."""
     i, j = rows.x[r], rows.y[r]
-    scale = math.ldexp(1.0, level[i] + level[j] - level[r])
+    shift = level[i] + level[j] - level[r]  # from 1024 on no float holds it, and 0 · inf is NaN
+    half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
     for b in range(value.shape[1]):
-        out[i, b] += scale * out[r, b] * value[j, b]
+        out[i, b] += half * out[r, b] * value[j, b] * rest
     for b in range(value.shape[1]):
-        out[j, b] += scale * out[r, b] * value[i, b]
+        out[j, b] += half * out[r, b] * value[i, b] * rest
 
 
 @inline
@@ -242,7 +243,7 @@ def _pass_by_leaf(
     for b in range(value.shape[1]):
         entry = leaf[rows.x[r], b]
         per_leaf[entry] += out[r, b] * value[r, b]
-        out[j, b] += out[r, b] * (theta[entry] * half * rest)
+        out[j, b] += out[r, b] * (theta[entry] * half) * rest  # 0 · inf would be NaN
 
 
 @njit
