@@ -10,8 +10,6 @@ import sys
 from types import FrameType
 from typing import Any
 
-from sklearn.utils import _safe_indexing
-
 ONE_FOLD = "_fit_and_score"
 """scikit-learn's function that learns and scores one fold. Should it get another name one day,
 warnings are repeated, and nothing else happens."""
@@ -41,6 +39,8 @@ def held_out() -> tuple[Any, Any] | None:
     y, test = frame.f_locals.get("y"), frame.f_locals.get("test")
     if y is None or test is None:
         return None
+    from sklearn.utils import _safe_indexing  # whoever is in a fold has it already
+
     return _safe_indexing(y, test), frame.f_locals.get("scorer")
 
 
