@@ -1,4 +1,6 @@
-"""A network with one hidden layer, a head for classes and a head for domains, in numpy.
+"""`AdversarialNetwork`: features that do not tell domains apart.
+
+A network with one hidden layer, a head for classes and a head for domains, in numpy.
 
 h = tanh(x W + b);  p(class | x) = softmax(h V + c);  p(target | x) = σ(h·u + d)
 

@@ -1,4 +1,4 @@
-"""Items of several domains, some with labels: what every method of adaptation learns from."""
+"""What methods of adaptation share: the task, folds of labels, explanations, the base class."""
 
 from __future__ import annotations
 

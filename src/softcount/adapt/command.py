@@ -1,4 +1,4 @@
-"""Files of several domains: what there is to learn from, and what is to be labelled."""
+"""``softcount adapt``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All methods by their names."""
+"""Methods of adaptation side by side."""
 
 from __future__ import annotations
 

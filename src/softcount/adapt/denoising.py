@@ -1,4 +1,4 @@
-"""Layers that undo a corruption which never takes place: its expectation has a closed form."""
+"""`DenoisingProjection`: marginalised stacked denoising."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many regressions on the same items at once, and the main directions of their weights."""
+"""`PivotProjection`: structural correspondence by pivot features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a page about adaptation: methods, words whose weights moved, words that correspond."""
+"""The page about an adaptation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One classifier, trained on the source, on the target's few labels, or on both."""
+"""Methods of adaptation that use labels of the target, and baselines."""
 
 from __future__ import annotations
 

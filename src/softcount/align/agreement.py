@@ -1,4 +1,4 @@
-"""Two directions that look at the same links: posteriors (l + 1, m) and (m + 1, l) of each pair."""
+"""Two directions that learn to agree (Liang, Taskar & Klein 2006)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is there for both directions, however they learn: pairs, tables, links and files."""
+"""Both directions at once: `Aligner`, and what it shares with `GibbsAligner`."""
 
 from __future__ import annotations
 

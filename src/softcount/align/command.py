@@ -1,4 +1,4 @@
-"""Options of the commands for sentence pairs, with their help."""
+"""``softcount align``: its options, what it is told, how it learns, what it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The E-steps of alignment models, and what they share: a table of translations."""
+"""The E-steps of alignment models, and where words of a target sentence come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words occur together: the entries of a table of translations."""
+"""Sentence pairs as kernels want them: lexicon, shards, known links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From posteriors of links to the links themselves."""
+"""From posteriors to links, and two directions symmetrised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that aligners have in common, written once."""
+"""Aligners of one direction as users call them: `IBM1`, `IBM2`, `Diagonal`, `HMMAligner`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where each target word comes from, and what that adds up to: the state of a Gibbs aligner.
+"""Word alignment with jumps and fertilities, sampled with the parameters integrated out.
+
+Where each target word comes from, and what that adds up to: the state of a Gibbs aligner.
 
 Target word f_j comes from source word e_i, i = a_j, or from the empty word. Counted are the links
 of two words, n(e, f); jumps of width d from one linked place to the next, c_d (the start is place

@@ -1,4 +1,4 @@
-"""Phrase pairs that an alignment allows: boxes that no link leaves."""
+"""Phrase pairs that agree with an alignment."""
 
 from __future__ import annotations
 

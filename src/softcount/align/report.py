@@ -1,4 +1,4 @@
-"""One sentence pair as a heat map: source words down, target words across."""
+"""The page about an aligner, and alignments in a terminal."""
 
 from __future__ import annotations
 

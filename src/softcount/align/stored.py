@@ -1,4 +1,4 @@
-"""Aligners in files: words, lexicon and tables, and what was counted."""
+"""Aligners in files, and their tables as people read them."""
 
 from __future__ import annotations
 

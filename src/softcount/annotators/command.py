@@ -1,4 +1,4 @@
-"""Files of votes (who said what of which item), and of true labels."""
+"""``softcount annotators``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What annotators say of an item, given its true label."""
+"""Annotators as a mixture whose words are votes: emissions, known labels, starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rules as the charts want them: binary, unary, or of words, in flat arrays; and back again.
+"""Rules of any length as rules of two symbols, and words that were never seen.
+
+Rules as the charts want them: binary, unary, or of words, in flat arrays; and back again.
 
 A rule A → X Y Z becomes A → X ⟨Y Z⟩ and ⟨Y Z⟩ → Y Z. The symbol ⟨Y Z⟩ has no other rule, so that
 the latter has probability one, and it is the same for all rules that end so: each rule of users is

@@ -1,4 +1,4 @@
-"""Options of ``softcount grammar`` and ``softcount parse``, with their help."""
+"""``softcount grammar`` and ``softcount parse``."""
 
 from __future__ import annotations
 

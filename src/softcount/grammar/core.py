@@ -1,4 +1,4 @@
-"""What is lost where improbable symbols are left out."""
+"""The E-steps of grammars, dense and of rules, and what pruning loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences as the E-steps of grammars see them."""
+"""Sentences for grammars, and what is known of their trees."""
 
 from __future__ import annotations
 

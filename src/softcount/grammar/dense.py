@@ -1,4 +1,4 @@
-"""Dense grammars in model files."""
+"""Grammars that have every rule A → B C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a dense grammar begins if something is known of its symbols."""
+"""`PCFG`, as users call it."""
 
 from __future__ import annotations
 

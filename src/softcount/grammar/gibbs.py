@@ -1,4 +1,6 @@
-"""Trees as lists of the entries that they use: see `softcount.grammar.kernels.dense` for trees.
+"""Trees sampled with the rules' probabilities integrated out.
+
+Trees as lists of the entries that they use: see `softcount.grammar.kernels.dense` for trees.
 
 Entries are numbered through all tables, one after the other: K + T roots, then K rows of (K + T)²
 rules, then T rows of words.

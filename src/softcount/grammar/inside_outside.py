@@ -1,4 +1,4 @@
-"""Tables of grammars in Chomsky normal form as kernels want them, and back."""
+"""Inside–outside, best trees and draws over sentences, for both kinds of grammars."""
 
 from __future__ import annotations
 

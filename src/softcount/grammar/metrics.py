@@ -1,4 +1,6 @@
-"""Trees beside gold ones: precision, recall and F1 of their brackets.
+"""Bracket scores, and trees to beat.
+
+Trees beside gold ones: precision, recall and F1 of their brackets.
 
 A bracket is (label, start, end) of a constituent; the tags of words are none. What is counted is a
 matter of convention, and figures of different conventions cannot be compared:

@@ -1,4 +1,6 @@
-"""The k best derivations of a forest, the best first, and exactly these.
+"""Parses: the k best, those of least risk, and what spans are expected to be.
+
+The k best derivations of a forest, the best first, and exactly these.
 
 A vertex is a symbol over some words, an edge a rule that it may begin with. If of every vertex the
 chance of its best derivation is known, an edge loses

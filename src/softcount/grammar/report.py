@@ -1,4 +1,4 @@
-"""What there is to show of a grammar, the same for the page, the terminal and programs."""
+"""The page about a grammar, and trees as text and as pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Grammars whose symbols tell what is around them, which users do not want to see.
+"""Grammars of given rules, and of treebanks.
+
+Grammars whose symbols tell what is around them, which users do not want to see.
 
 Rules of a treebank know too little (an NP below S is not one below VP) and too much (a right side
 of nine parts was seen once). So labels may get those above them, and right sides be taken apart,

@@ -1,4 +1,4 @@
-"""Context-free rules with their probabilities, as users know them."""
+"""Rules of a grammar: read, written, and checked for soundness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``softcount tag``, with their help."""
+"""``softcount tag``: its options, what it reads, how it learns, what it answers."""
 
 from __future__ import annotations
 

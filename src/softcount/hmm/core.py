@@ -1,4 +1,4 @@
-"""The E-step of hidden Markov models."""
+"""The E-step of hidden Markov models, their families, and what a state emits."""
 
 from __future__ import annotations
 

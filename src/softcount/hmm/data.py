@@ -1,4 +1,4 @@
-"""Sentences as the E-steps of hidden Markov models see them."""
+"""Sentences as kernels want them, and what is known of their tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that hidden Markov models have in common, written once."""
+"""Hidden Markov models as users call them: `HMM` over words, `GaussianHMM` over vectors."""
 
 from __future__ import annotations
 

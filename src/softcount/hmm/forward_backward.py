@@ -1,4 +1,6 @@
-"""Ways to go forward and backward: by products of whole matrices, or by lists of states.
+"""Forward–backward, best paths and draws over the sentences of a shard.
+
+Ways to go forward and backward: by products of whole matrices, or by lists of states.
 
 A way knows its text, its tables and how its work is shared out; every piece has counts of its own.
 """

@@ -1,4 +1,6 @@
-"""Collapsed Gibbs sampling of the state of every token, all parameters integrated out.
+"""Hidden Markov models sampled with their parameters integrated out.
+
+Collapsed Gibbs sampling of the state of every token, all parameters integrated out.
 
 A state z_i is drawn given all other states z_−i (Goldwater & Griffiths 2007). It takes part in
 the event that it follows the states before it, that it emits its word, and that the next states

@@ -1,4 +1,4 @@
-"""What there is to show of hidden states, the same for the page, the terminal and programs."""
+"""The page about a tagger: its states, how they follow each other, sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where to begin: from what is known of tags, or from moments of neighbouring words."""
+"""Where learning a hidden Markov model begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands that learn from a few labels end: lines filled in, what was learned, a page."""
+"""``softcount propagate``, ``cotrain`` and ``bootstrap``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Views of raw items by name: what a post says in its subject and in its body, what a name looks
-like and what stands around it.
-"""
+"""`CoTraining`: views that teach each other."""
 
 from __future__ import annotations
 

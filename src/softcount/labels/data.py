@@ -1,4 +1,4 @@
-"""Labels for learners that know classes only, and no shares of them."""
+"""Labels, classifiers and readers that learners from few labels share."""
 
 from __future__ import annotations
 

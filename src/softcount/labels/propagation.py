@@ -1,4 +1,6 @@
-"""The rows that are nearest to a row: the exact best k by inner products, block by block.
+"""`LabelPropagation`: labels spread along a graph of nearest neighbours.
+
+The rows that are nearest to a row: the exact best k by inner products, block by block.
 
 What is nearest is the largest x · y + offset(y), with an offset of −‖y‖²/2 for distances and of 0
 for cosines. The k best of every row are kept as a heap whose first is the worst of them; among

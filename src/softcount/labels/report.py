@@ -1,4 +1,4 @@
-"""What there is to say of a learner that gave labels: by class, by view, round by round."""
+"""The page about labels that were learned from a few."""
 
 from __future__ import annotations
 

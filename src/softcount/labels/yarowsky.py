@@ -1,4 +1,4 @@
-"""Seeds: rules that are known beforehand, as users give them."""
+"""`Yarowsky`: decision lists bootstrapped from a few rules."""
 
 from __future__ import annotations
 

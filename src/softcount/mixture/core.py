@@ -1,4 +1,4 @@
-"""The E-step of a mixture: each item has one hidden class."""
+"""The E-step of mixtures, and what a class emits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mixture learns from: observations, their weights, and what is known of their classes."""
+"""Items of a mixture, and what is known of their classes."""
 
 from __future__ import annotations
 

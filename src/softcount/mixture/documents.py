@@ -1,4 +1,4 @@
-"""Mixtures of documents can be sampled with all their parameters integrated out."""
+"""Mixtures of bags of words."""
 
 from __future__ import annotations
 

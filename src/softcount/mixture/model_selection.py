@@ -1,4 +1,4 @@
-"""Folds of labelled items, beside which unlabelled ones are always learned from."""
+"""Folds and scores for data of which few items have a label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether unlabelled items were drawn into fewer classes than the labels speak of."""
+"""Naive Bayes with few labels, and when its EM has collapsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Joining classes that are one: what variational Bayes cannot do by itself.
+"""Mixtures that choose the number of their classes, and how classes are joined.
+
+Joining classes that are one: what variational Bayes cannot do by itself.
 
 Two classes that share their documents evenly are a fixed point of variational Bayes, whatever the
 bound says of them together. So they are joined, and the bound is asked (merge moves: Ueda et al.

@@ -1,4 +1,4 @@
-"""From rough moment estimates to usable parameters: one averaging step, and no missing class."""
+"""Where learning a mixture begins: k-means, moments, anchor words."""
 
 from __future__ import annotations
 

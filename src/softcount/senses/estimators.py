@@ -1,4 +1,4 @@
-"""What there is to say of each sense."""
+"""`SenseInducer`, as users call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which entries each table has, where they stand, and how keys are found again.
+"""Traces as flat arrays: supports of tables, circuits, bundles of like ones.
+
+Which entries each table has, where they stand, and how keys are found again.
 
 A table's keys form a trie: part by part, ``id(prefix, part) = rank of (id(prefix), code(part))``
 among those that occur. The last level's ranks are the entries, sorted by condition: rows in CSR

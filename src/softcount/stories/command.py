@@ -1,4 +1,4 @@
-"""The user's own file with a story in it."""
+"""``softcount story``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as people read them: nested mappings that print themselves."""
+"""The E-step of stories, their start values, and their tables as people read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Small circuits put on top of one another, to be run by one call.
+"""Circuits of a shard run: stacked, scaled, and again where digits were lost.
+
+Small circuits put on top of one another, to be run by one call.
 
 Data of many shapes (sentence pairs, say) make many circuits with few items each. What such a
 circuit costs is the call, not the work.

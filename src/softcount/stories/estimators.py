@@ -1,4 +1,6 @@
-"""Running a story forward: make new items of the shapes that the training data had.
+"""`StoryModel`, as users call it.
+
+Running a story forward: make new items of the shapes that the training data had.
 
 A story that does not look at observed values says, for each shape of item, which tables its values
 are drawn from. Given a shape, the sum over derivations with every observation left open is a

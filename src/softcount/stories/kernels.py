@@ -1,4 +1,6 @@
-"""Inside and outside of a circuit, over items in lockstep.
+"""Compiled loops over circuits: inside, outside, best derivations, draws.
+
+Inside and outside of a circuit, over items in lockstep.
 
 A circuit is a list of rows in the order in which they can be computed; each holds one value a lane:
 

@@ -1,4 +1,6 @@
-"""Stand-ins for data items.
+"""The language of stories: tables, alternatives, calls, and symbols that stand in for values.
+
+Stand-ins for data items.
 
 An item reaches a story as a copy whose lists and tuples are compared by identity, so that sharing
 equal calls never costs a hash of a whole sentence. When we hope that a story does not look at the

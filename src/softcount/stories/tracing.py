@@ -1,4 +1,4 @@
-"""Concrete trails of one form, brought under one trail with symbols where their keys differ."""
+"""Stories traced on items: which tables they ask, and which calls they share."""
 
 from __future__ import annotations
 

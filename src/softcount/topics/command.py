@@ -1,4 +1,4 @@
-"""Documents for topic models: lines of files, or an archive on disk; and what is known of them."""
+"""``softcount topics`` and ``softcount similar``."""
 
 from __future__ import annotations
 

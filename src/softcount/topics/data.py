@@ -1,4 +1,6 @@
-"""The topics of documents: a family whose rows belong to the documents and live with their shard.
+"""Documents for topic models: rows of topics, held-out words, known topics, shards.
+
+The topics of documents: a family whose rows belong to the documents and live with their shard.
 
 Row θ_d has the prior Dir(α). What a learner says of tables holds for these rows too:
 

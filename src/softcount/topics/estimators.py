@@ -1,4 +1,4 @@
-"""What users know of topics beforehand: words that belong to a topic, and topics as a whole."""
+"""`PLSA` and `LDA`, as users call them."""
 
 from __future__ import annotations
 

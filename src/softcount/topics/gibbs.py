@@ -1,4 +1,6 @@
-"""Sums over topics, eight lanes at a time, kept so that a draw finds its topic quickly.
+"""Topics sampled word by word, parameters integrated out; priors fitted to the draws.
+
+Sums over topics, eight lanes at a time, kept so that a draw finds its topic quickly.
 
 Weights p_0 … p_{n−1} lie in rows of `WIDTH` lanes. ``sums`` takes the running sums of every lane;
 ``ends`` takes 0 and then, lane by lane, what all lanes up to it add up to. A number below the total

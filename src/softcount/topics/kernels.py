@@ -1,4 +1,6 @@
-"""One EM pass over a topic model: p(w | d) = Σ_k θ_dk φ_wk.
+"""Compiled loops of topic models: the E-step, and folding documents in.
+
+One EM pass over a topic model: p(w | d) = Σ_k θ_dk φ_wk.
 
 Symbols: documents d, words w, topics k; x_dw counts, θ_dk (``theta``) and φ_wk (``phi``) with a
 document's or word's K numbers side by side, K filled up with zeros to a multiple of

@@ -1,4 +1,6 @@
-"""How good topics are: do their words belong together, do they differ, do they foresee text?
+"""Scores of topics (coherence, diversity, completion) and of rankings.
+
+How good topics are: do their words belong together, do they differ, do they foresee text?
 
 Topics are a matrix with a row for each topic and a column for each word, weights ≥ 0 of any scale
 (`components_` of scikit-learn, probabilities), or a model that has such a matrix as ``topics_``.

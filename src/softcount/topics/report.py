@@ -1,4 +1,4 @@
-"""Which words a page shows of each topic: those that are relevant for some λ of a slider."""
+"""The page about topics: words, map, documents, change over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translators in files: the table of the channel, and the language model."""
+"""`Translator`, as users call it."""
 
 from __future__ import annotations
 

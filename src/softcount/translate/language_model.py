@@ -1,4 +1,6 @@
-"""A back-off n-gram model as an automaton: one state a context, one step a word.
+"""n-gram language models with Kneser–Ney smoothing.
+
+A back-off n-gram model as an automaton: one state a context, one step a word.
 
 N-grams are the nodes of a trie, numbered level by level and, within a level, by their first words
 (their parent) and their last. So the children of a node are neighbours, sorted by their words.

@@ -1,4 +1,6 @@
-"""Steps of a beam search for translations: extend what there is, and keep the best.
+"""The search for the best translation.
+
+Steps of a beam search for translations: extend what there is, and keep the best.
 
 A hypothesis has read some words of X and written the beginning of Y. Words are read in any order,
 but never more than ``reorder`` places beyond the first that is unread.

@@ -1,4 +1,4 @@
-"""Products of matrices whose last axis holds items in lockstep: see `softcount.kernels.lanes`."""
+"""Compiled loops over chains of links: forward–backward, best paths, draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which words occur together in sentence pairs, and where each word occurs.
+"""Compiled loops over links: lexicons, Model 1, posteriors of columns.
+
+Which words occur together in sentence pairs, and where each word occurs.
 
 Rows are source words e (the last row is the empty word, which occurs once in every pair); what a
 row has are target words f. Everything walks row by row: the words that a row needs fit the cache,

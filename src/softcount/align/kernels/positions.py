@@ -1,4 +1,6 @@
-"""Places near the diagonal (Dyer, Chahuneau & Smith 2013).
+"""Compiled loops over positions: diagonals, jumps, stems, growing of links.
+
+Places near the diagonal (Dyer, Chahuneau & Smith 2013).
 
     d(i | j, l, m) = (1 − p₀) exp(λ h(i, j)) / Z_λ(j),   h(i, j) = −|(i + ½) / l − (j + ½) / m|
 

@@ -1,4 +1,4 @@
-"""The best way to split words in two, and these again, until single words are left."""
+"""Compiled charts of grammars that have every rule A → B C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Chains of unary rules, all of them at once.
+"""Compiled charts of grammars with many given rules.
+
+Chains of unary rules, all of them at once.
 
 With U[A, B] = p(A → B), the chains from B up to A, of whatever length, have the weight
 

@@ -1,4 +1,6 @@
-"""Sums of weighed rows of a matrix, and weighed copies of one row added to it.
+"""Compiled loops over sentences whose tokens have lists of possible states.
+
+Sums of weighed rows of a matrix, and weighed copies of one row added to it.
 
 Rows are padded with zeros to whole vectors, and the order of all sums is written down: see
 `softcount.kernels.lanes`.

@@ -1,4 +1,6 @@
-"""How sentences are packed, to go in lockstep, and packs cut into segments.
+"""Compiled loops over packs of sentences that go side by side.
+
+How sentences are packed, to go in lockstep, and packs cut into segments.
 
 See `softcount.hmm.kernels.packs`.
 """
