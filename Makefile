@@ -13,10 +13,16 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 
-.PHONY: demo test oldest lint bench docs clean
+.PHONY: demo check test oldest lint bench docs clean
 
 demo: $(VENV)/ready
 	$(BIN)/softcount demo
+
+# the fast lane: lint, types, laws, written-down results, and one of each estimator and command
+FAST := tests/test_smoke.py tests/golden tests/examples tests/core/test_checks.py tests/core/test_import.py
+
+check: lint
+	$(BIN)/python -m pytest -q -n 2 $(FAST)
 
 test: lint
 	$(BIN)/python -m pytest -q -n 2

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from softcount.corpus.links import Links, read_links
+from softcount.text.links import Links, read_links
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 SMALL = {

@@ -18,7 +18,7 @@ class Names(NamedTuple):
     train: list[list[str]]
     test: list[list[str]]
     gold: np.ndarray
-    seeds: list[sc.Rule]
+    seeds: list[sc.labels.Rule]
 
 
 class Tagged(NamedTuple):
@@ -37,7 +37,7 @@ def collins_singer() -> Names:
     train = [line.split() for line in lines("collins_singer_ne/train.ex.gz")]
     order = np.random.default_rng(0).permutation(len(train))
     test = [line.split("\t") for line in lines("collins_singer_ne/test.exy")]
-    seeds = sc.read_rules(FOLDER / "collins_singer_ne/seed.rules")
+    seeds = sc.labels.read_rules(FOLDER / "collins_singer_ne/seed.rules")
     return Names(
         [train[i] for i in order],
         [text.split() for _, text in test],

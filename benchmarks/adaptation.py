@@ -25,7 +25,7 @@ from softcount.adapt.comparison import (
     WITH_TARGET_LABELS,
     Comparison,
     Result,
-    usual_methods,
+    make_methods,
 )
 
 SHARE, DRAWS, SEEDS = 0.05, 5, 3
@@ -34,14 +34,14 @@ PUBLISHED = {
     "DANN, denoised features (Ganin et al. 2016)": 0.813,
 }
 WITHOUT = {
-    **usual_methods(target_labels=False),
-    "PivotProjection, k=20": sc.PivotProjection(n_components=20),
-    "AdversarialNetwork, λ=0": sc.AdversarialNetwork(reversal=0.0),
+    **make_methods(target_labels=False),
+    "PivotProjection, k=20": sc.adapt.PivotProjection(n_components=20),
+    "AdversarialNetwork, λ=0": sc.adapt.AdversarialNetwork(reversal=0.0),
     "denoising, then network": Pipeline(
-        [("denoising", sc.DenoisingProjection()), ("network", sc.AdversarialNetwork())]
+        [("denoising", sc.adapt.DenoisingProjection()), ("network", sc.adapt.AdversarialNetwork())]
     ),
 }
-SUPERVISED = (sc.SourceOnly, *WITH_TARGET_LABELS)
+SUPERVISED = (sc.adapt.SourceOnly, *WITH_TARGET_LABELS)
 STRICT = LogisticRegression(max_iter=1000)
 """Scikit-learn's own C of 1; that of all methods without a classifier of their own is 3."""
 
@@ -84,7 +84,7 @@ def main() -> None:
     data = domains()
     print(f"domains: {', '.join(NAMES)}; published: {PUBLISHED}")
     if not options.labels:
-        found = sc.compare(
+        found = sc.adapt.compare(
             WITHOUT, data, vectorizer=weigher(), draws=options.draws or SEEDS, on_result=progress
         )
         print("\nno labels in the target")
@@ -94,7 +94,7 @@ def main() -> None:
         if options.svg:
             options.svg.write_text(found.svg(), encoding="utf-8")
     if not options.without:
-        found = sc.compare(
+        found = sc.adapt.compare(
             {
                 **{one.__name__: one() for one in SUPERVISED},
                 **{f"{one.__name__}, C=1": one(classifier=STRICT) for one in SUPERVISED},

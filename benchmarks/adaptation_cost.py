@@ -28,7 +28,7 @@ from _reviews import domain, weigher
 from numpy.typing import NDArray
 from scipy import sparse
 
-from softcount.adapt.base import usual_classifier
+from softcount.adapt.base import make_classifier
 from softcount.adapt.comparison import WITH_TARGET_LABELS, WITHOUT_TARGET_LABELS
 
 SOURCE, TARGET, SHOWN = "books", "kitchen", 50
@@ -86,7 +86,7 @@ def of_adapt(module: str, name: str, told: Mapping[str, Any] | None = None, **se
         if known.any():
             given = {"Xt": data.X[known], "yt": data.y[known]}
         model = getattr(import_module(f"adapt.{module}"), name)(
-            usual_classifier(), **given, **settings, verbose=0, random_state=0
+            make_classifier(), **given, **settings, verbose=0, random_state=0
         )
         model.fit(data.X[source], data.y[source])
         return model.predict(data.test, **(told or {}))
@@ -98,7 +98,7 @@ def weights_of_adapt(data: Rows) -> Any:
     """Its logistic regression drawn towards the source's weights."""
     transfer = import_module("adapt.parameter_based").RegularTransferLC
     source, known = data.domain > 0, (data.domain < 0) & (data.y >= 0)
-    start = usual_classifier().fit(data.X[source], data.y[source])
+    start = make_classifier().fit(data.X[source], data.y[source])
     model = transfer(start, lambda_=1.0, verbose=0, random_state=0)
     return model.fit(data.X[known], data.y[known]).predict(data.test)
 
@@ -129,7 +129,7 @@ def network_of_adapt(data: Rows) -> Any:
 def of_skada(name: str, **settings: Any) -> Run:
     def run(data: Rows) -> Any:
         skada = import_module("skada")
-        chain = skada.make_da_pipeline(getattr(skada, name)(**settings), usual_classifier())
+        chain = skada.make_da_pipeline(getattr(skada, name)(**settings), make_classifier())
         chain.fit(data.X, data.y, sample_domain=np.where(data.domain > 0, 1, -2))
         return chain.predict(data.test)
 

@@ -110,7 +110,7 @@ def model1(folder: Path, few: Path, many: Path, n_pairs: int) -> dict[str, float
         n: best_of((*SOFTCOUNT, "-m", "ibm1", "-i", str(f)), out)
         for n, f in ((FEW, few), (MANY, many))
     }
-    single = best_of((*SOFTCOUNT, "-m", "ibm1", "--precision", "single", "-i", str(many)), out)
+    single = best_of((*SOFTCOUNT, "-m", "ibm1", "--dtype", "float32", "-i", str(many)), out)
     for n, cost in ours.items():
         figures |= named(f"Model 1, {n} pairs", "softcount", cost)
     figures |= named(f"Model 1, {MANY} pairs", "softcount, float32", single)
@@ -133,10 +133,10 @@ def model1(folder: Path, few: Path, many: Path, n_pairs: int) -> dict[str, float
 
 
 def bytes_a_pair(megabytes: float, n: int) -> float:
-    pairs = sc.bitext(hansards(n))
+    pairs = sc.text.as_bitext(hansards(n))
     tokens = len(pairs.source.tokens) + len(pairs.target.tokens)
-    made = sc.IBM1(learner=sc.EM(max_iter=1)).fit(pairs)
-    return (megabytes * 2**20 - 4 * tokens) / len(made.lexicon_)
+    made = sc.align.IBM1(learner=sc.EM(max_iter=1)).fit(pairs)
+    return (megabytes * 2**20 - 4 * tokens) / len(made._lexicon)
 
 
 def learning(path: Path) -> float:
@@ -144,7 +144,7 @@ def learning(path: Path) -> float:
     seconds = []
     for _ in range(3):
         begin = time.process_time()
-        sc.IBM1(engine=sc.Local(threads=1)).fit(sc.read_bitext(path))
+        sc.align.IBM1(engine=sc.Local(threads=1)).fit(sc.text.read_bitext(path))
         seconds.append(time.process_time() - begin)
     return min(seconds)
 
@@ -168,17 +168,21 @@ def named(what: str, who: str, cost: Cost) -> dict[str, float]:
 
 def steps(n: int) -> dict[str, float]:
     """Nanoseconds a link of one EM step, in this process."""
-    pairs = sc.bitext(hansards(n))
+    pairs = sc.text.as_bitext(hansards(n))
     figures = {}
-    for name, model in (("Model 1", sc.IBM1), ("Diagonal", sc.Diagonal), ("HMM", sc.HMMAligner)):
+    for name, model in (
+        ("Model 1", sc.align.IBM1),
+        ("Diagonal", sc.align.Diagonal),
+        ("HMM", sc.align.HMMAligner),
+    ):
         for dtype in ("float64", "float32"):
             ticks: list[float] = []
             made = model(dtype=dtype, engine=sc.Local(threads=1), learner=sc.EM(max_iter=4, tol=0))
             made.fit(pairs, on_step=lambda _, to=ticks: to.append(time.process_time()))
             step = float(np.min(np.diff(ticks)))
             figures[f"{name}, {dtype}, ns a link"] = 1e9 * step / pairs.n_links
-    figures["links a pair of words"] = pairs.n_links / len(made.lexicon_)
-    figures["pairs of words"] = float(len(made.lexicon_))
+    figures["links a pair of words"] = pairs.n_links / len(made._lexicon)
+    figures["pairs of words"] = float(len(made._lexicon))
     return figures
 
 
@@ -186,7 +190,7 @@ def growth(folder: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
     for n in GROWTH:
         path = simulated(folder / "simulated", n)
-        command = (*SOFTCOUNT, "-m", "ibm1", "--precision", "single", "-i", str(path))
+        command = (*SOFTCOUNT, "-m", "ibm1", "--dtype", "float32", "-i", str(path))
         figures |= named(
             f"simulated, {n} pairs", "softcount, float32", run(command, folder / "out")
         )

@@ -24,8 +24,8 @@ from _bitexts import SMALL, Gold, Pair, collins, hansards, hansards_gold, small
 from _tables import show
 
 import softcount as sc
-from softcount.corpus.links import Links
 from softcount.metrics import align_scores
+from softcount.text.links import Links
 
 ONE = sc.Local(threads=1)
 SIZES = (10_000, 100_000)
@@ -48,7 +48,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "Model 1, agreement": lambda: sc.Aligner("ibm1", warm_up=0, engine=ONE),
     "HMM, agreement, no stems": lambda: sc.Aligner(stem=None, smoothing=0.001, engine=ONE),
     "HMM, agreement (default)": lambda: sc.Aligner(engine=ONE),
-    "GibbsAligner": lambda: sc.GibbsAligner(engine=ONE),
+    "GibbsAligner": lambda: sc.align.GibbsAligner(engine=ONE),
 }
 
 
@@ -65,7 +65,7 @@ def tell(name: str) -> None:
 def hansards_table(n: int, part: str) -> dict[str, dict[str, float]]:
     """AER of every model, both directions and symmetrised."""
     known = hansards_gold(part)
-    pairs = sc.bitext([*known.pairs, *hansards(n)])
+    pairs = sc.text.as_bitext([*known.pairs, *hansards(n)])
     table = {}
     for name, make in MODELS.items():
         tell(f"Hansards, {n} pairs, {name}")
@@ -88,7 +88,7 @@ def aers(model: Any, gold: Sequence[Links]) -> dict[str, float]:
 def collins_table() -> dict[str, dict[str, float]]:
     """F1 of every model, Spanish words given English ones and the other way."""
     train, known = collins()
-    pairs = sc.bitext(train)
+    pairs = sc.text.as_bitext(train)
     table = {}
     for name, make in MODELS.items():
         tell(f"Collins, {name}")
@@ -117,7 +117,7 @@ def small_table() -> dict[str, dict[str, float]]:
             ", soft dictionary": {"dictionary": entries, "dictionary_strength": 5.0},
         }
         for title, more in told.items():
-            for kind in (sc.Aligner, sc.GibbsAligner):
+            for kind in (sc.Aligner, sc.align.GibbsAligner):
                 model = kind(engine=ONE, **more).fit(known.pairs)
                 row[kind.__name__ + title] = (
                     100.0 * align_scores(model.align()[half:], rest.links).aer

@@ -162,7 +162,7 @@ def accuracies() -> dict[str, float]:
         for draw in range(DRAWS):
             data = simulated(draw, 2000, 40, 4, 5, parts)
             order = np.random.default_rng(draw).permutation(len(data.truth))
-            majority = np.array(list(sc.majority_vote(data.columns).values()))
+            majority = np.array(list(sc.annotators.majority_vote(data.columns).values()))
             figures.setdefault(f"{crowd}: majority", []).append((majority == data.truth).mean())
             for part in KNOWN:
                 shown = order[: int(part * len(order))]

@@ -108,9 +108,9 @@ def names() -> Table:
     data = collins_singer()
     table: Table = {}
     for variant in ("cautious", "plain", "propagating-cautious", "propagating"):
-        table[variant] = timed(data, lambda v=variant: sc.Yarowsky(variant=v, abstain=True))
-    table["DL-CoTrain"] = timed(data, lambda: sc.Yarowsky(views=view, abstain=True))
-    labels = sc.Yarowsky(max_rounds=0, abstain=True).fit(data.train, seeds=data.seeds)
+        table[variant] = timed(data, lambda v=variant: sc.labels.Yarowsky(variant=v, abstain=True))
+    table["DL-CoTrain"] = timed(data, lambda: sc.labels.Yarowsky(views=view, abstain=True))
+    labels = sc.labels.Yarowsky(max_rounds=0, abstain=True).fit(data.train, seeds=data.seeds)
     given = labels.transduction_
     for name, learner in (("EM Naive Bayes", em_bayes), ("self-training (sklearn)", self_training)):
         began = time.process_time()
@@ -121,7 +121,7 @@ def names() -> Table:
     return table
 
 
-def timed(data: Names, made: Callable[[], sc.Yarowsky]) -> dict[str, float]:
+def timed(data: Names, made: Callable[[], sc.labels.Yarowsky]) -> dict[str, float]:
     began = time.process_time()
     model = made().fit(data.train, seeds=data.seeds)
     seconds = time.process_time() - began
@@ -151,7 +151,9 @@ def beside_plain_python() -> Table:
     """CPU seconds of a few rounds, and whether the labels are the same."""
     data = collins_singer()
     began = time.process_time()
-    model = sc.Yarowsky(max_rounds=PLAIN_ROUNDS, abstain=True).fit(data.train, seeds=data.seeds)
+    model = sc.labels.Yarowsky(max_rounds=PLAIN_ROUNDS, abstain=True).fit(
+        data.train, seeds=data.seeds
+    )
     ours = time.process_time() - began
     began = time.process_time()
     labels = plain_python(data, PLAIN_ROUNDS)
@@ -196,7 +198,9 @@ def senses() -> Table:
         contexts = senseval2(word)
         gold = np.array([context.sense for context in contexts])
         items = [
-            sc.collocations([t.casefold() for t in c.tokens], c.position, 25, ENGLISH_STOP_WORDS)
+            sc.labels.collocations(
+                [t.casefold() for t in c.tokens], c.position, 25, ENGLISH_STOP_WORDS
+            )
             for c in contexts
         ]
         counts = CountVectorizer(analyzer=as_it_is, binary=True)
@@ -213,8 +217,8 @@ def sense_row(
     def right(said: Any) -> float:
         return float(np.mean(np.asarray(said) == gold))
 
-    def bootstrapped(**settings: Any) -> sc.Yarowsky:
-        return sc.Yarowsky(**settings).fit(X, seeds=seeds, features=features)
+    def bootstrapped(**settings: Any) -> sc.labels.Yarowsky:
+        return sc.labels.Yarowsky(**settings).fit(X, seeds=seeds, features=features)
 
     given = bootstrapped(max_rounds=0, abstain=True).transduction_
     began = time.process_time()
@@ -337,14 +341,14 @@ def few_labels(
     tokens: Sequence[Tagged], shown: Sequence[bool], hits: dict[str, list[float]]
 ) -> None:
     """Whether each token without a label gets its sense, by weight; and by the commonest one."""
-    items = [sc.collocations(t.tokens, t.position, 25, ENGLISH_STOP_WORDS) for t in tokens]
+    items = [sc.labels.collocations(t.tokens, t.position, 25, ENGLISH_STOP_WORDS) for t in tokens]
     X = CountVectorizer(analyzer=as_it_is, binary=True).fit_transform(items)
     y = [t.sense if known else None for t, known in zip(tokens, shown, strict=True)]
     asked = [i for i, label in enumerate(y) if label is None]
     commonest = Counter(label for label in y if label).most_common(1)[0][0]
     hits["commonest sense"] += [float(tokens[i].sense == commonest) for i in asked]
     for weight in WEIGHTS:
-        model = sc.Yarowsky(variant="plain", max_rounds=1, discourse=weight)
+        model = sc.labels.Yarowsky(variant="plain", max_rounds=1, discourse=weight)
         said = model.fit(X, y, documents=[t.document for t in tokens]).transduction_
         called = "hard" if weight == WEIGHTS[-1] else f"{weight:g}"
         hits[called] += [float(said[i] == tokens[i].sense) for i in asked]

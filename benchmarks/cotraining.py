@@ -70,7 +70,7 @@ def course_errors(draw: int) -> Figures:
     runs = {"12 labels": {"rounds": 0}, "their settings": AS_PUBLISHED, "defaults": {}}
     for name, settings in runs.items():
         counter = CountVectorizer(analyzer=words_and_numbers)
-        model = sc.CoTraining(list(views), vectorizer=counter, random_state=draw, **settings)
+        model = sc.labels.CoTraining(list(views), vectorizer=counter, random_state=draw, **settings)
         model.fit(X, shown)
         for view, shares in model.view_proba(new).items():
             wrong = model.classes_[shares.argmax(axis=1)] != pages.labels[test]
@@ -101,10 +101,10 @@ ONE_VIEW: Mapping[str, Callable[[csr_matrix, NDArray[np.int64]], Any]] = {
     "scikit-learn, .95": lambda X, y: SelfTrainingClassifier(
         MultinomialNB(alpha=SMOOTHING), threshold=THRESHOLD
     ).fit(X, y),
-    "SelfTraining, .95 kept": lambda X, y: sc.SelfTraining(
+    "SelfTraining, .95 kept": lambda X, y: sc.labels.SelfTraining(
         MultinomialNB(alpha=SMOOTHING), threshold=THRESHOLD, keep=True
     ).fit(X, y),
-    "SelfTraining": lambda X, y: sc.SelfTraining().fit(X, y),
+    "SelfTraining": lambda X, y: sc.labels.SelfTraining().fit(X, y),
     "hard EM": lambda X, y: bayes(sc.HardEM()).fit(X, y),
     "EM": lambda X, y: bayes(sc.EM(max_iter=STEPS)).fit(X, y),
     "EM, λ chosen": lambda X, y: sc.NaiveBayesCV(
@@ -133,7 +133,7 @@ def post_figures(data: Posts, n: int, draw: int) -> Figures:
     for name, method in ONE_VIEW.items():
         measured(name, lambda method=method: method(X, shown), new)
     for name, settings in TWO_VIEWS.items():
-        model = sc.CoTraining(list(data.train), **settings)
+        model = sc.labels.CoTraining(list(data.train), **settings)
         measured(name, lambda model=model: model.fit(data.train, shown), data.test)
     return found
 
@@ -145,7 +145,7 @@ def name_figures() -> Figures:
     found = {"labelled by seeds": float(sum(label is not None for label in data.seeded))}
     for name, settings in {"seeds alone": {"rounds": 0}, "co-training": {}}.items():
         begun = time.process_time()
-        model = sc.CoTraining(list(data.train), **settings).fit(data.train, data.seeded)
+        model = sc.labels.CoTraining(list(data.train), **settings).fit(data.train, data.seeded)
         found[f"{name}, CPU s"] = time.process_time() - begun
         found[f"{name}, accuracy"] = model.score(new, data.test_labels[clean])
     return found

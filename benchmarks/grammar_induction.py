@@ -29,11 +29,10 @@ import numpy as np
 from _tables import Table, show
 
 import softcount as sc
-from softcount.corpus.binarising import right_binarised
-from softcount.corpus.treebank import read_trees, without_punctuation, without_traces
-from softcount.corpus.trees import Tree, crossing, from_spans
 from softcount.grammar.metrics import balanced, left_branching, random_tree, right_branching
 from softcount.metrics import bracket_scores
+from softcount.text.treebank import read_trees, remove_punctuation, remove_traces
+from softcount.text.trees import Tree, binarise_right, find_crossing, from_spans
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 LONGEST = 10
@@ -58,7 +57,7 @@ def found(pattern: str) -> Path:
 
 def treebank(pattern: str) -> Corpus:
     """Penn trees."""
-    some = read_trees(found(pattern), unlabelled="X").changed(without_traces, without_punctuation)
+    some = read_trees(found(pattern), unlabelled="X").changed(remove_traces, remove_punctuation)
     return parted(_of_tags(tree) for tree in some if tree is not None)
 
 
@@ -77,7 +76,7 @@ def atis() -> Corpus:
     for part in ("train", "dev", "test"):
         for tags, heads in conllu(found(f"ud/*atis*{part}*")):
             spans = sorted(set(_inner([("X", *span) for span in yields(heads)])))
-            if not any(crossing(spans, i, j) for _, i, j in spans):
+            if not any(find_crossing(spans, i, j) for _, i, j in spans):
                 trees.append(from_spans(tags, spans))
     return parted(trees)
 
@@ -181,7 +180,7 @@ def baselines(corpus: Corpus) -> Table:
         "random": [random_tree(words, rng) for words in asked],
         "halves": [balanced(words) for words in asked],
         "right-branching": [right_branching(words) for words in asked],
-        "gold, binary": [right_binarised(tree) for tree in corpus.test],
+        "gold, binary": [binarise_right(tree) for tree in corpus.test],
     }
     table: Table = {}
     for name, trees in given.items():

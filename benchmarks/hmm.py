@@ -27,9 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import softcount as sc
-from softcount.corpus.bitext import Side
-from softcount.corpus.sequences import Sequences
-from softcount.kernels.blas import single_threaded
+from softcount.kernels.threads import single_threaded
+from softcount.text.sequences import Sequences, Side
 
 ONE = sc.Local(threads=1)
 LENGTH = 24
@@ -193,7 +192,7 @@ def other_ways(size: Size) -> dict[str, float]:
     small = simulated(size._replace(states=17))
     learners = {
         "hard EM": sc.HardEM(**some),
-        "Gibbs": sc.Gibbs(n_chains=1, **some),
+        "Gibbs": sc.Gibbs(n_init=1, **some),
         "collapsed Gibbs": sc.CollapsedGibbs(**some),
     }
     figures = {

@@ -35,7 +35,7 @@ import softcount as sc
 
 K, SEEDS = 20, range(5)
 TEMPERED = sc.EM(temper=(*[0.1] * 10, 1.0))
-COLLAPSED = sc.CollapsedGibbs(max_iter=50, n_chains=1)
+COLLAPSED = sc.CollapsedGibbs(max_iter=50, n_init=1)
 RECIPES: list[tuple[str, float, Any]] = [
     ("EM", 0.1, sc.EM()),
     ("tempered EM", 0.1, TEMPERED),
@@ -52,12 +52,12 @@ LEARNERS: dict[str, Any] = {
     "variational Bayes": sc.VariationalBayes(),
     "stochastic VB": sc.StochasticVB(max_iter=5),
     "Monte Carlo EM": sc.MonteCarloEM(max_iter=20),
-    "Gibbs": sc.Gibbs(max_iter=50, n_chains=1),
+    "Gibbs": sc.Gibbs(max_iter=50, n_init=1),
 }
 STARTS: dict[str, dict[str, Any]] = {
     "k-means": {"init": "kmeans"},
     "random": {"init": "random"},
-    "the best of 5 random scouts": {"init": "random", "scouts": 5},
+    "the best of 5 random short runs": {"init": "random", "short_runs": 5},
     "spectral": {"init": "spectral"},
     "anchor": {"init": "anchor"},
 }

@@ -31,19 +31,16 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from _corpora import lines
 
-from softcount.corpus.treebank import Trees, read_trees, without_functions, without_traces
-from softcount.families import Categorical
-from softcount.grammar import inside_outside as passes
-from softcount.grammar import inside_outside as rule_passes
-from softcount.grammar.binarised import Binarised
-from softcount.grammar.core import PCFGCore
-from softcount.grammar.data import Limits, Shard
-from softcount.grammar.inside_outside import Shape
-from softcount.grammar.rules import Rules, from_trees
-from softcount.hmm.core import Words
-from softcount.hmm.data import Shard as Text
-from softcount.hmm.data import StateSets
-from softcount.types import How, Stats
+from softcount.core.types import EStep, Stats
+from softcount.grammar.binarise import BinarisedRules
+from softcount.grammar.core import GrammarOptions
+from softcount.grammar.data import SpanConstraints, TreeShard
+from softcount.grammar.dense import DenseGrammar, DenseSymbols
+from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rules import GrammarRules, count_rules
+from softcount.hmm.data import SentenceShard, StateSets
+from softcount.text.treebank import Trees, read_trees, remove_functions, remove_traces
+from softcount.text.vocabulary import Vocabulary
 
 N_WORDS, LENGTH = 1000, 20
 DTYPES = ("float64", "float32")
@@ -58,7 +55,7 @@ class Simulated(NamedTuple):
     k: int
     n: int
     params: dict[str, np.ndarray]
-    shard: Shard
+    shard: TreeShard
 
 
 def simulated(k: int, n: int, sentences: int, seed: int = 0) -> Simulated:
@@ -68,20 +65,20 @@ def simulated(k: int, n: int, sentences: int, seed: int = 0) -> Simulated:
     tokens = rng.integers(0, N_WORDS, sentences * n).astype(np.int32)
     sets, indptr = np.zeros(len(tokens), np.int32), np.arange(sentences + 1) * n
     numbers, weights = np.arange(sentences), np.ones(sentences)
-    text = Text(numbers, tokens, indptr, sets, StateSets.all_of(k), weights)
-    return Simulated(
-        k, n, {"root": root, "rules": rules, "words": words}, Shard(text, Limits.none(k))
-    )
+    text = SentenceShard(numbers, tokens, indptr, sets, StateSets.all_of(k), weights)
+    tables = {"root": root, "rules": rules, "words": words}
+    return Simulated(k, n, tables, TreeShard(text, SpanConstraints.unconstrained(k)))
 
 
-def core(k: int, dtype: str) -> PCFGCore:
-    root, rules = Categorical((1, 2 * k)), Categorical((k, 4 * k * k))
-    words = Words(Categorical((k, N_WORDS)), (k, N_WORDS))
-    return PCFGCore("grammar", root, rules, words, Shape(k, k), dtype)
+def core(k: int, dtype: str) -> DenseGrammar:
+    nonterminals, preterminals = (tuple(f"{letter}{n}" for n in range(k)) for letter in "NP")
+    words = Vocabulary([str(word) for word in range(N_WORDS)])
+    symbols = DenseSymbols(nonterminals, preterminals, words, np.ones(N_WORDS, np.int64))
+    return DenseGrammar.create(symbols, GrammarOptions(dtype=dtype))
 
 
 def ours(data: Simulated, dtype: str) -> Stats:
-    return core(data.k, dtype).expect(data.params, data.shard, How())
+    return core(data.k, dtype).expect(data.params, data.shard, EStep())
 
 
 def theirs(data: Simulated, dtype: str, batch: int) -> tuple[float, np.ndarray]:
@@ -167,49 +164,50 @@ def growth() -> dict[str, float]:
         found = in_turns({"": (sentences, partial(ours, data, "float64"))}, 3)
         figures[f"K={k}, {n} words, float64, ms a sentence"] = found[""]
     data, k = simulated(20, LENGTH, 128), 20
-    this = core(k, "float64").passing(data.params, data.shard, 1)
+    inference = core(k, "float64").infer(data.params, data.shard)
     ways = {
-        "log-likelihoods": lambda: passes.posteriors(data.shard, this, counting=False),
-        "best trees": lambda: passes.trace_trees(data.shard, this, best=True),
-        "drawn trees": lambda: passes.trace_trees(data.shard, this, best=False),
+        "log-likelihoods": lambda: inference.inside_outside(with_counts=False),
+        "best trees": lambda: inference.trace(viterbi=True),
+        "drawn trees": lambda: inference.trace(viterbi=False),
     }
     found = in_turns({name: (128, work) for name, work in ways.items()}, 3)
     return figures | {f"K=20, 20 words, {name}, ms a sentence": ms for name, ms in found.items()}
 
 
 class Treebank:
-    """Sentences and the rules of trees, as passes want them."""
+    """Inference over sentences by the rules of trees."""
 
-    def __init__(self, rules: Rules, sentences: list[list[str]]) -> None:
-        self.own, self.sentences, chances = Binarised(rules), sentences, rules.chances
+    def __init__(self, rules: GrammarRules, sentences: list[list[str]]) -> None:
+        own, self.rules, self.sentences = BinarisedRules(rules), rules, sentences
+        rows = own.find_rows(word for one in sentences for word in one)
+        words = own.make_lexical(rules.probabilities, rows)
+        text = make_rule_text(np.array([len(one) for one in sentences]))
         self.sums, self.best = (
-            self.own.grammar(chances, self.own.root, best=best) for best in (False, True)
+            RuleInference(
+                own, own.make_tables(rules.probabilities, own.root, viterbi=v), words, text
+            )
+            for v in (False, True)
         )
-        rows = self.own.rows(word for one in sentences for word in one)
-        self.words = self.own.words(chances, rows)
-        self.text = rule_passes.rule_text(np.array([len(one) for one in sentences]))
 
     def expected(self) -> Any:
-        weights = np.ones(len(self.sentences))
-        return rule_passes.expected(self.own, self.sums, self.words, self.text, weights)
+        return self.sums.inside_outside()
 
     def parsed(self) -> Any:
-        numbers = np.arange(len(self.sentences))
-        return rule_passes.derived(self.best, self.words, self.text, numbers)
+        return self.best.trace()
 
 
 def treebank() -> Trees:
     return read_trees(lines("wsj_sample/wsj_sample.mrg.gz")).changed(
-        without_traces, without_functions
+        remove_traces, remove_functions
     )
 
 
 def rules_of_trees(every: Trees) -> dict[str, float]:
     """Passes by all rules of the treebank over its sentences of fifteen words."""
-    some = Treebank(from_trees(every), [one for one in every.words() if len(one) == 15])
+    some = Treebank(count_rules(every), [one for one in every.words() if len(one) == 15])
     n = len(some.sentences)
     found = in_turns({"inside and outside": (n, some.expected), "best trees": (n, some.parsed)}, 3)
-    figures = {"WSJ sample, rules": float(len(some.own.rules)), "sentences of 15 words": float(n)}
+    figures = {"WSJ sample, rules": float(len(some.rules)), "sentences of 15 words": float(n)}
     return figures | {f"WSJ sample, 15 words, {name}, ms": ms for name, ms in found.items()}
 
 
@@ -219,7 +217,7 @@ def beside_nltk(every: Trees) -> dict[str, float]:
     from nltk.parse import ViterbiParser
 
     first = every.select(range(150))
-    rules = from_trees(first)
+    rules = count_rules(first)
     some = Treebank(rules, [one for one in first.words() if 2 <= len(one) <= 7][:3])
     productions = [
         ProbabilisticProduction(
@@ -227,7 +225,7 @@ def beside_nltk(every: Trees) -> dict[str, float]:
             [i if word else Nonterminal(i) for i, word in zip(rule.rhs, rule.is_word, strict=True)],
             prob=float(p),
         )
-        for rule, p in zip(rules.rules, rules.chances, strict=True)
+        for rule, p in zip(rules.rules, rules.probabilities, strict=True)
     ]
     for symbol, p in rules.root.items():
         right = [Nonterminal(symbol)]

@@ -34,9 +34,9 @@ import numpy as np
 from _tables import show
 
 import softcount as sc
-from softcount.corpus.conllu import read_conllu
-from softcount.corpus.tagged import Tagged, tagged
 from softcount.metrics import induction_scores, tag_scores
+from softcount.text.conllu import read_conllu
+from softcount.text.tagged import Tagged, tagged
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 SPARSE = {"transitions": 0.1, "emissions": 0.01}
@@ -108,7 +108,7 @@ def learners() -> dict[str, dict[str, Any]]:
             "smoothing": SPARSE,
             "init": "spectral",
         },
-        "Gibbs": {"learner": sc.Gibbs(max_iter=300, n_chains=1), "smoothing": SPARSE},
+        "Gibbs": {"learner": sc.Gibbs(max_iter=300, n_init=1), "smoothing": SPARSE},
         "collapsed Gibbs": {"learner": sc.CollapsedGibbs(max_iter=300), "smoothing": SPARSE},
     }
 
@@ -258,10 +258,10 @@ def small_ways(start: Start) -> dict[str, dict[str, Any]]:
         "and --smoothing .1": {**smoothed, "dictionary": start.usual},
         "and --open-tags": {**smoothed, **told},
         "and --lowercase": {**smoothed, **told, "lowercase": True},
-        "not --lowercase, but --features --max-iter 10": {**featured, **told},
+        "not --lowercase, but --emissions features --max-iter 10": {**featured, **told},
         "the same, but every tag of each word": {**featured, **told, "dictionary": start.every},
         "ten sentences alone, --smoothing .1": smoothed,
-        "and --features --max-iter 10": featured,
+        "and --emissions features --max-iter 10": featured,
     }
 
 

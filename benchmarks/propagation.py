@@ -46,9 +46,9 @@ Corpus = tuple[list[str], Labels]
 OURS = ("cosine + class mass", "SVD-100 + class mass")
 
 METHODS: dict[str, Callable[[], Any]] = {
-    "cosine + class mass": lambda: sc.LabelPropagation(),
-    "gaussian + class mass": lambda: sc.LabelPropagation(weights="gaussian"),
-    "SVD-100 + class mass": lambda: sc.LabelPropagation(svd=100),
+    "cosine + class mass": lambda: sc.labels.LabelPropagation(),
+    "gaussian + class mass": lambda: sc.labels.LabelPropagation(weights="gaussian"),
+    "SVD-100 + class mass": lambda: sc.labels.LabelPropagation(svd=100),
     "scikit-learn knn": lambda: Theirs(kernel="knn", n_neighbors=10, n_jobs=-1),
     "scikit-learn rbf": lambda: Theirs(kernel="rbf", gamma=20.0),
 }
@@ -69,14 +69,16 @@ def newsgroups(draws: int) -> Figures:
     first = np.where(np.arange(len(texts)) < len(posts.train), gold, UNKNOWN)
     figures = {}
     for kind, settings in {"cosine": {}, "SVD-100": {"svd": 100}}.items():
-        graph = sc.LabelPropagation(**settings).fit(X, first).graph_
+        graph = sc.labels.LabelPropagation(**settings).fit(X, first).graph_
         for n in NUMBERS:
             right: dict[str, list[float]] = {kind: [], f"{kind} + class mass": []}
             for draw in range(draws):
                 shown = np.full(len(texts), UNKNOWN)
                 shown[: len(posts.train)] = some_labels(posts.train_labels, n, draw)
                 for name, values in right.items():
-                    model = sc.LabelPropagation(weights="precomputed", class_mass=name != kind)
+                    model = sc.labels.LabelPropagation(
+                        weights="precomputed", class_mass=name != kind
+                    )
                     values.append(accuracy(model, graph, shown, gold, asked))
             found = {f"20NG, {n} labels, {name}": np.mean(each) for name, each in right.items()}
             figures |= {name: float(value) for name, value in found.items()}
@@ -110,13 +112,13 @@ def citations() -> Figures:
     shown = np.where(papers.split == "train", papers.labels, UNKNOWN)
     asked = np.flatnonzero(papers.split == "test")
     words = TfidfTransformer().fit_transform(papers.words)
-    by_words = sc.LabelPropagation()
+    by_words = sc.labels.LabelPropagation()
     figures = {"words": accuracy(by_words, words, shown, papers.labels, asked)}
     graph = papers.citations + papers.citations.T
     for name, edges in {"citations": graph, "both": graph + by_words.graph_}.items():
-        model = sc.LabelPropagation(weights="precomputed")
+        model = sc.labels.LabelPropagation(weights="precomputed")
         figures[name] = accuracy(model, edges, shown, papers.labels, asked)
-    plain = sc.LabelPropagation(weights="precomputed", class_mass=False)
+    plain = sc.labels.LabelPropagation(weights="precomputed", class_mass=False)
     figures["citations, no class mass"] = accuracy(plain, graph, shown, papers.labels, asked)
     theirs = METHODS["scikit-learn knn"]()
     figures["words, scikit-learn knn"] = accuracy(theirs, words, shown, papers.labels, asked)
@@ -205,12 +207,12 @@ def choices() -> Figures:
     for form, vectorizer in forms.items():
         X = vectorizer.fit_transform(posts.train)
         for k in (5, 10, 20) if form == "1 + log tf" else (10,):
-            graph = sc.LabelPropagation(n_neighbors=k).fit(X, gold).graph_
+            graph = sc.labels.LabelPropagation(n_neighbors=k).fit(X, gold).graph_
             for n in NUMBERS:
                 right = []
                 for draw in range(100, 103):
                     shown = some_labels(gold, n, draw)
-                    model = sc.LabelPropagation(weights="precomputed")
+                    model = sc.labels.LabelPropagation(weights="precomputed")
                     asked = np.flatnonzero(shown == UNKNOWN)
                     right.append(accuracy(model, graph, shown, gold, asked))
                 figures[f"training posts, {form}, k={k}, {n} labels"] = float(np.mean(right))
@@ -226,7 +228,7 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", sc.UnreachedWarning)
+    warnings.simplefilter("ignore", sc.errors.UnreachedWarning)
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", RuntimeWarning)  # scikit-learn divides by zero
     if options.one:

@@ -2,7 +2,7 @@
 
 Rules are those of the first nine tenths of the trees, words being their tags, so that none are
 unknown; sentences are those of the last tenth that have at most 40 words and a tree. Gives CPU
-milliseconds a sentence (expected counts; best trees), and what `pruning.lost` says.
+milliseconds a sentence (expected counts; best trees), and what `measure_pruning_loss` says.
 
     python benchmarks/pruning.py [--json] [--fast]
 """
@@ -13,18 +13,17 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from _corpora import FOLDER
 
-from softcount.corpus.treebank import read_trees, without_functions, without_traces
-from softcount.corpus.trees import Tree
-from softcount.grammar import inside_outside as rule_passes
-from softcount.grammar.binarised import Binarised
-from softcount.grammar.core import lost
-from softcount.grammar.rules import from_trees
+from softcount.grammar.binarise import BinarisedRules
+from softcount.grammar.pruning import measure_pruning_loss
+from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rules import count_rules
+from softcount.text.treebank import read_trees, remove_functions, remove_traces
+from softcount.text.trees import Tree
 
 THRESHOLDS = (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 MOST = 40
@@ -50,23 +49,27 @@ def seconds(work: Callable[[], Any], times: int) -> float:
 
 def measured(times: int, most: int | None) -> list[dict[str, float]]:
     some = read_trees(FOLDER / "wsj_sample" / "wsj_sample.mrg.gz")
-    trees = [of_tags(t) for t in some.changed(without_traces, without_functions) if t is not None]
+    trees = [of_tags(t) for t in some.changed(remove_traces, remove_functions) if t is not None]
     cut = len(trees) * 9 // 10
-    rules = from_trees(trees[:cut])
+    rules = count_rules(trees[:cut])
     sentences = [words for t in trees[cut:] if len(words := t.words()) <= MOST][:most]
-    own = Binarised(rules)
-    words = own.words(rules.chances, own.rows(word for s in sentences for word in s))
-    text = rule_passes.rule_text(np.array([len(s) for s in sentences]))
-    grammar, best = (own.grammar(rules.chances, own.root, best=best) for best in (False, True))
-    ones, numbers = np.ones(len(sentences)), np.arange(len(sentences))
+    own = BinarisedRules(rules)
+    words = own.make_lexical(
+        rules.probabilities, own.find_rows(word for s in sentences for word in s)
+    )
+    text = make_rule_text(np.array([len(s) for s in sentences]))
+    sums, best = (
+        RuleInference(own, own.make_tables(rules.probabilities, own.root, viterbi=v), words, text)
+        for v in (False, True)
+    )
     rows = []
     for prune in THRESHOLDS:
-        counted = partial(rule_passes.expected, own, grammar, words, text, ones, prune=prune)
-        parsed = partial(rule_passes.derived, best, words, text, numbers, prune=prune)
-        counts, parses = seconds(counted, times), seconds(parsed, times)
-        told = lost(own, rules.chances, own.root, words, text, prune)
+        pruned, parser = (one._replace(prune=prune) for one in (sums, best))
+        counts = seconds(pruned.inside_outside, times)
+        parses = seconds(parser.trace, times)
+        loss = measure_pruning_loss(pruned, parser)
         ms = 1000.0 / len(sentences)
-        rows.append({"prune": prune, "counts": counts * ms, "best": parses * ms, **told._asdict()})
+        rows.append({"prune": prune, "counts": counts * ms, "best": parses * ms, **loss._asdict()})
     return rows
 
 
@@ -84,8 +87,8 @@ def main() -> None:
     for row in rows:
         counts, best = (f"{row[k]:.2f} ({rows[0][k] / row[k]:.1f})" for k in ("counts", "best"))
         print(
-            f"{row['prune']:g} | {counts} | {best} | {row['share']:.3f} | {row['again']} | "
-            f"{row['mean']:.4f}, {row['worst']:.3f} | {row['trees']}"
+            f"{row['prune']:g} | {counts} | {best} | {row['pruned']:.3f} | {row['parsed_again']} | "
+            f"{row['mean']:.4f}, {row['worst']:.3f} | {row['worse_trees']}"
         )
 
 

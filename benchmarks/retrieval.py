@@ -2,7 +2,7 @@
 
 Mean average precision on MED (30 queries, 1,033 documents) and CRAN (225, 1,400). All read the same
 counts: English stop words and words of a single document left out, titles before abstracts; tf-idf,
-also inside LSI, is `softcount.topics.retrieval.Weighing`. Topic models are means over
+also inside LSI, is `softcount.topics.retrieval.TfIdf`. Topic models are means over
 several seeds. Topic vectors are p(topic | document), folded in ("folded"), or go by way of words
 ("by words"). "K=32+64+128" compares with the three models' vectors laid end to end, which averages
 their cosines. A "+ 0.3" gives so much weight to the words.
@@ -33,9 +33,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 import softcount as sc
-from softcount.corpus.bags import Bags
 from softcount.metrics import average_precision
-from softcount.topics.retrieval import Index, Weighing
+from softcount.text.bags import Bags
+from softcount.topics.retrieval import DocumentIndex, TfIdf
 
 TOPICS, DIMENSIONS, SEEDS = (32, 64, 128), (32, 64, 128, 256), range(3)
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
@@ -72,8 +72,8 @@ def collection(name: str) -> Collection:
 
 
 def precisions(of: Collection, vectors: Vectors, words: float) -> NDArray[np.float64]:
-    index, n = Index.of(of.documents, vectors[0]), len(of.documents)
-    hits = index.ranked(of.queries, vectors[1], n, words)
+    index, n = DocumentIndex.of(of.documents, vectors[0]), len(of.documents)
+    hits = index.rank(of.queries, vectors[1], n, words)
     rankings = ([number for number, _ in hit] for hit in hits)
     return np.array(
         [average_precision(*query) for query in zip(rankings, of.relevant, strict=True)]
@@ -81,8 +81,8 @@ def precisions(of: Collection, vectors: Vectors, words: float) -> NDArray[np.flo
 
 
 def lsi(of: Collection) -> Iterator[tuple[str, Vectors]]:
-    weighing = Weighing.of(of.documents)
-    documents, queries = weighing(of.documents), weighing(of.queries)
+    tf_idf = TfIdf.of(of.documents)
+    documents, queries = tf_idf(of.documents), tf_idf(of.queries)
     for k in DIMENSIONS:
         svd = TruncatedSVD(k, random_state=0).fit(documents)
         yield f"K={k}", (svd.transform(documents), svd.transform(queries))
@@ -90,8 +90,8 @@ def lsi(of: Collection) -> Iterator[tuple[str, Vectors]]:
 
 def of_model(of: Collection, model: Any) -> dict[str, Vectors]:
     """Topic vectors of a fitted model, both ways."""
-    weighing, learned = Weighing.of(of.documents), (model.topics_, model.weights_)
-    by_words = (weighing.topics(bags, *learned) for bags in (of.documents, of.queries))
+    tf_idf, learned = TfIdf.of(of.documents), (model.topics_, model.weights_)
+    by_words = (tf_idf.topic_vectors(bags, *learned) for bags in (of.documents, of.queries))
     return {
         "folded": (model.documents_, model.transform(of.queries.matrix)),
         "by words": tuple(by_words),  # type: ignore[dict-item]

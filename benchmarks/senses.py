@@ -26,7 +26,7 @@ KINDS = {
     "multinomial": {},
     f"SVD-{SVD} + Gaussian": {"svd": SVD},
     "multinomial, no places": {"near": 0},
-    "multinomial, one start": {"scouts": 0},
+    "multinomial, one start": {"short_runs": 0},
 }
 OTHERS = {"serve": (0.348, 0.346), "line": (0.187, 0.186)}
 OTHERS |= {"interest": (0.137, 0.220), "hard": (0.034, 0.011)}
@@ -48,7 +48,9 @@ def measure(word: str, contexts: list[Context], kind: str, seeds: int) -> Row:
     figures = []
     for seed in range(seeds):
         model = sc.SenseInducer(len(set(gold)), random_state=seed, **KINDS[kind])
-        figures.append(sc.agreement(model.fit_predict(sentences, positions=positions), gold))
+        figures.append(
+            sc.metrics.agreement(model.fit_predict(sentences, positions=positions), gold)
+        )
     v = np.array([figure.v_measure for figure in figures])
     return {
         "word": word,

@@ -19,9 +19,9 @@ from _figures import report
 from hmmlearn.hmm import CategoricalHMM
 
 import softcount as sc
+from softcount.core.types import EStep, Params, Stats
 from softcount.stories.core import StoryCore
 from softcount.stories.data import StoryCorpus
-from softcount.types import How, Params, Stats
 
 K, V, N_SENTENCES, MEAN_LENGTH = 45, 10_000, 4_100, 24.4
 ROUNDS = 7
@@ -68,7 +68,7 @@ def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
 def em_iteration(core: StoryCore, shards: list[Any], params: Params) -> tuple[Params, Stats]:
     """One E-step and one M-step on one thread, as the loop does them."""
     with sc.Local(threads=1).open(shards) as session:
-        stats = session.expect(core.expect, params, How())
+        stats = session.expect(core.expect, params, EStep())
     rng = np.random.default_rng(0)
     families = core.families.items()
     return {n: f.maximise(stats.counts[n], params[n], rng) for n, f in families}, stats
@@ -81,7 +81,7 @@ def peer(core: StoryCore, params: Params) -> CategoricalHMM:
     )
     tables = {"first": np.zeros(K), "trans": np.zeros((K, K)), "emit": np.full((K, V), 1e-300)}
     for name, table in tables.items():
-        table[tuple(np.array(core.support.tables[name].every_key()).T)] = params[name]
+        table[tuple(np.array(core.support.tables[name].entry_keys()).T)] = params[name]
     model.startprob_, model.transmat_ = tables["first"], tables["trans"]
     model.emissionprob_ = tables["emit"]
     return model

@@ -21,7 +21,7 @@ from _figures import report
 from scipy import sparse
 
 import softcount as sc
-from softcount.corpus.archive import Archive
+from softcount.text.archive import Archive
 
 TOKENS, WORDS, TOPICS, LENGTH, BLOCK = 50_000_000, 50_000, 20, 100, 10_000
 

@@ -23,8 +23,8 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 
 import softcount as sc
-from softcount.corpus.bags import Bags
-from softcount.learners.steps import Step, Tables, Work, look
+from softcount.learners.schedules import Schedule, Step, Tables, Work, look
+from softcount.text.bags import Bags
 from softcount.topics.data import hold_out
 
 TOPICS, SHARE, STEPS = (32, 64, 128), 0.1, 50
@@ -33,17 +33,15 @@ LEAST = 1e-100  # the probability of what is impossible, as TemperedEM has it
 
 
 @dataclass(frozen=True)
-class Watched:
+class Watched(Schedule):
     """Plain EM with an eye on held-out words, which it does not act upon."""
 
     held_out: float = SHARE
-    climbs: ClassVar[bool] = True
-    shuffles: ClassVar[bool] = False
-    batch_size: ClassVar[None] = None
+    monotone: ClassVar[bool] = True
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
         while True:
-            figure = work.foresee(tables.params).perplexity
+            figure = work.held_out_log_likelihood(tables.params).perplexity
             step = replace(look(work, tables), held_out=figure)
             yield step
             tables = work.update(step.stats, tables)
@@ -62,7 +60,7 @@ def parted() -> tuple[csr_matrix, csr_matrix, csr_matrix]:
 def learned(n_topics: int, name: str) -> sc.PLSA:
     plain = sc.Learner(schedule=Watched(), max_iter=STEPS)
     learner = plain if name == "EM" else sc.TemperedEM(held_out=SHARE)
-    return sc.PLSA(n_topics, init="random", learner=learner, scouts=0).fit(parted()[0])
+    return sc.PLSA(n_topics, init="random", learner=learner, short_runs=0).fit(parted()[0])
 
 
 def perplexity(chances: np.ndarray) -> float:

@@ -44,8 +44,8 @@ from threadpoolctl import threadpool_limits
 
 import softcount as sc
 from softcount import PLSA
-from softcount.corpus.bags import Bags
 from softcount.metrics import completion_perplexity
+from softcount.text.bags import Bags
 from softcount.topics.gibbs import CollapsedTopics
 
 ROUNDS = 3
@@ -66,7 +66,7 @@ def em_iterations(n_topics: int, dtype: str) -> list[float]:
     """CPU seconds of each of some EM iterations of PLSA."""
     ticks: list[float] = []
     learner = sc.EM(max_iter=MANY, tol=0.0)
-    model = PLSA(n_topics, init="random", scouts=0, dtype=dtype, learner=learner, engine=ONE)
+    model = PLSA(n_topics, init="random", short_runs=0, dtype=dtype, learner=learner, engine=ONE)
     model.fit(posts().train, on_step=lambda _: ticks.append(time.process_time()))
     return np.diff(ticks)[FEW:].tolist()
 

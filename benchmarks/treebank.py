@@ -35,37 +35,38 @@ import numpy as np
 from _tables import Table, show
 
 from softcount import PCFG, Local
-from softcount.corpus.treebank import (
-    left_binarised,
-    read_trees,
-    right_binarised,
-    trees,
-    unbinarised,
-    without_functions,
-    without_traces,
-)
-from softcount.corpus.trees import Tree, folded
-from softcount.grammar import inside_outside as rule_passes
-from softcount.grammar.binarised import KNOWN, Binarised, UnknownWords
+from softcount.grammar.binarise import BinarisedRules
 from softcount.grammar.metrics import bracket_scores, right_branching
-from softcount.grammar.rules import from_trees
+from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rules import count_rules
+from softcount.grammar.unknown_words import KNOWN, UnknownWords
+from softcount.text.treebank import (
+    binarise_left,
+    binarise_right,
+    read_trees,
+    remove_functions,
+    remove_traces,
+    trees,
+    undo_binarising,
+)
+from softcount.text.trees import Tree, fold_tree
 
 FILE = "wsj_sample/wsj_sample.mrg.gz"
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 TRAIN = 0.9
 PARTS = ("grammars", "methods", "words", "nltk")
-BINARY = partial(right_binarised, horizontal=2)
-BEST = partial(right_binarised, horizontal=1, vertical=2, tags=True)
+BINARY = partial(binarise_right, horizontal=2)
+BEST = partial(binarise_right, horizontal=1, vertical=2, tags=True)
 GRAMMARS: dict[str, Callable[[Tree], Tree]] = {
     "rules as they are": lambda tree: tree,
-    "h = 1, v = 1": partial(right_binarised, horizontal=1),
+    "h = 1, v = 1": partial(binarise_right, horizontal=1),
     "h = 2, v = 1": BINARY,
-    "h = 1, v = 2": partial(right_binarised, horizontal=1, vertical=2),
-    "h = 2, v = 2": partial(right_binarised, horizontal=2, vertical=2),
-    "h = 2, v = 3": partial(right_binarised, horizontal=2, vertical=3),
-    "h = 2, v = 2, tags too": partial(right_binarised, horizontal=2, vertical=2, tags=True),
+    "h = 1, v = 2": partial(binarise_right, horizontal=1, vertical=2),
+    "h = 2, v = 2": partial(binarise_right, horizontal=2, vertical=2),
+    "h = 2, v = 3": partial(binarise_right, horizontal=2, vertical=3),
+    "h = 2, v = 2, tags too": partial(binarise_right, horizontal=2, vertical=2, tags=True),
     "h = 1, v = 2, from the left, tags too": partial(
-        left_binarised, horizontal=1, vertical=2, tags=True
+        binarise_left, horizontal=1, vertical=2, tags=True
     ),
     "h = 1, v = 2, tags too": BEST,
 }
@@ -93,7 +94,7 @@ def splits(longest: int, folds: int) -> list[Split]:
     path = FOLDER / FILE
     if not path.is_file():
         raise SystemExit(f"this study needs {FILE} in ../shared/data")
-    some = [t for t in read_trees(path).changed(without_traces, without_functions) if t]
+    some = [t for t in read_trees(path).changed(remove_traces, remove_functions) if t]
     n = round(TRAIN * len(some))
     cuts = [n, len(some)] if folds < 2 else [n * fold // folds for fold in range(folds + 1)]
     last = len(some) if folds < 2 else n
@@ -111,28 +112,28 @@ def tags_for_words(tree: Tree) -> Tree:
     def make(node: Tree, parts: list[Tree | str]) -> Tree:
         return Tree(node.label, (node.label,) if node.is_preterminal else tuple(parts))
 
-    return folded(tree, make)
+    return fold_tree(tree, make)
 
 
 def parsed(seen: Sequence[Tree], sentences: Sequence[list[str]], known: float | None) -> Found:
     """The best trees of sentences by the grammar of trees that were seen.
 
-    ``known``  see `UnknownWords.placed`; None: words that were never seen make it impossible
+    ``known``  see `UnknownWords.place_tokens`; None: words that were never seen make it impossible
     """
-    rules = from_trees(seen)
-    own, unknown = Binarised(rules), UnknownWords(rules)
-    grammar = own.grammar(rules.chances, own.root, best=True)
+    rules = count_rules(seen)
+    own, unknown = BinarisedRules(rules), UnknownWords(rules)
+    grammar = own.make_tables(rules.probabilities, own.root, viterbi=True)
 
     def derived(some: Sequence[list[str]]) -> tuple[list[Tree | None], np.ndarray]:
         tokens = [word for sentence in some for word in sentence]
-        rows, more = own.rows(tokens), None
+        rows, more = own.find_rows(tokens), None
         if known is not None:
-            rows, more = unknown.placed(own, rules.chances, tokens, known)
-        words = own.words(rules.chances, rows, more)
-        text = rule_passes.rule_text(np.array([len(sentence) for sentence in some]))
-        found = rule_passes.derived(grammar, words, text, np.arange(len(some)))
-        codes = np.split(found.codes, found.borders[1:-1])
-        return [own.tree(*pair, words) for pair in zip(codes, some, strict=True)], found.logs
+            rows, more = unknown.place_tokens(own, rules.probabilities, tokens, known)
+        words = own.make_lexical(rules.probabilities, rows, more)
+        text = make_rule_text(np.array([len(sentence) for sentence in some]))
+        found = RuleInference(own, grammar, words, text).trace()
+        codes = np.split(found.codes, found.indptr[1:-1])
+        return [own.make_tree(*pair, words) for pair in zip(codes, some, strict=True)], found.log_p
 
     derived(sentences[:1])  # compiles
     begun = time.process_time()
@@ -158,7 +159,9 @@ def scored(data: list[Split], change: Callable[[Tree], Tree], known: float | Non
     costs = []
     for seen, new in data:
         found = parsed([change(t) for t in seen], [t.words() for t in new], known)
-        best += [t and unbinarised(t, tags=True) for t in found.trees]  # no tag has a ^ of its own
+        best += [
+            t and undo_binarising(t, tags=True) for t in found.trees
+        ]  # no tag has a ^ of its own
         costs.append((found.ms, found.rules))
     ms, rules = np.mean(costs, axis=0)
     return {**figures(best, gold_of(data)), "ms": ms, "rules": rules}
@@ -175,7 +178,7 @@ def branching(data: list[Split]) -> dict[str, float]:
         return Tree("XX" if node.is_preterminal else "VP", tuple(parts))
 
     gold = gold_of(data)
-    guessed = [folded(right_branching(t.words()), make) for t in gold]
+    guessed = [fold_tree(right_branching(t.words()), make) for t in gold]
     tops = [Tree("S", t.children) for t in guessed]
     return {**figures(tops, gold), "ms": 0.0, "rules": 0.0}
 
@@ -236,8 +239,8 @@ def beside_nltk(data: Split, seconds: float) -> Table:
         same = tree is None if log == -np.inf else math.isclose(log, tree.logprob() * math.log(2))
         assert same, "the best trees are not equally good"
     texts = [t and " ".join(str(TheirTree.convert(t)).split()) for t in theirs]
-    again = [t and unbinarised(t) for t in trees(texts)]
-    own = [t and unbinarised(t) for t in ours.trees]
+    again = [t and undo_binarising(t) for t in trees(texts)]
+    own = [t and undo_binarising(t) for t in ours.trees]
     return {
         "softcount": {**figures(own, gold), "sentences": len(gold), "ms": ours.ms},
         "nltk": {**figures(again, gold), "sentences": len(gold), "ms": ms},

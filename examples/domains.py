@@ -61,9 +61,9 @@ class Exercises:
 
     def transfer_loss(self) -> None:
         """Exercise 1."""
-        there = self.right(sc.SourceOnly().fit(self.rows, self.unlabelled, self.domain))
+        there = self.right(sc.adapt.SourceOnly().fit(self.rows, self.unlabelled, self.domain))
         home = self.right(
-            sc.TargetOnly().fit(self.target, self.y_target, np.full(self.n_target, -1))
+            sc.adapt.TargetOnly().fit(self.target, self.y_target, np.full(self.n_target, -1))
         )
         print(f"1. trained on the source {there:.3f}, on the target {home:.3f}: ", end="")
         print(f"{home - there:.3f} is lost")
@@ -75,20 +75,20 @@ class Exercises:
         few[shown] = self.y_target[: len(shown)]
         figures = {
             type(one).__name__: self.right(one.fit(self.rows, few, self.domain))
-            for one in (sc.TargetOnly(), sc.Merge(), sc.EasyAdapt())
+            for one in (sc.adapt.TargetOnly(), sc.adapt.Merge(), sc.adapt.EasyAdapt())
         }
         said = ", ".join(f"{name} {right:.3f}" for name, right in figures.items())
         print(f"2. with {len(shown)} labels of the target: {said}")
 
     def pivots(self) -> None:
         """Exercise 3."""
-        model = sc.PivotProjection(n_pivots=PIVOTS, n_components=DIMENSIONS)
+        model = sc.adapt.PivotProjection(n_pivots=PIVOTS, n_components=DIMENSIONS)
         model.fit(self.rows, self.unlabelled, self.domain)
         print(f"3. {PIVOTS} pivots, {DIMENSIONS} dimensions: {self.right(model):.3f}")
 
     def propagation(self) -> None:
         """Exercise 4."""
-        model = sc.LabelPropagation().fit(self.rows, self.unlabelled)
+        model = sc.labels.LabelPropagation().fit(self.rows, self.unlabelled)
         print(f"4. labels spread along a graph: {self.right(model):.3f}")
 
 

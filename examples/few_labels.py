@@ -24,11 +24,11 @@ LABELS = ["kitchen", "repairs", *[None] * 8]
 
 if __name__ == "__main__":
     texts = [f"{title}: {body}" for title, body in NOTES]
-    spread = sc.LabelPropagation(n_neighbors=3).fit(texts, LABELS)
+    spread = sc.labels.LabelPropagation(n_neighbors=3).fit(texts, LABELS)
     shares = spread.label_distributions_.max(axis=1)
 
     notes = [{"title": title, "body": body} for title, body in NOTES]
-    taught = sc.CoTraining(["title", "body"], per_class=1).fit(notes, LABELS)
+    taught = sc.labels.CoTraining(["title", "body"], per_class=1).fit(notes, LABELS)
 
     print("title               propagation      co-training      by, in round")
     rows = zip(NOTES, spread.transduction_, shares, taught.transduction_, strict=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests import adapted
+from tests.adapt import reviews as adapted
 from tests.commands import PETS, TECH, done
 from tests.world import contents, make_world, restore
 

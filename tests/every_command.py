@@ -109,7 +109,7 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
         "align": ("align", pairs),
         "translate": ("translate", "--pairs", pairs, "-m", "ibm1", tokens),
         "tag": ("tag", tokens, "-k", "2"),
-        "grammar": ("grammar", tokens, "-n", "2", "-o", kept("grammar")),
+        "grammar": ("grammar", tokens, "-k", "2", "--save", kept("grammar")),
         "parse": ("parse", kept("grammar"), tokens),
         "story": ("story", story, tokens),
         "corpus build": ("corpus", "build", texts, "-o", archive),

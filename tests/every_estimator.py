@@ -1,7 +1,7 @@
 """Every estimator once: made, fitted to a little data, and asked; what it says, as bytes.
 
 Used where something must hold for all of them: in other processes, with other versions of what the
-package is built on. The data are few, yet enough for threads to be called (`kernels.pool.FEW`).
+package is built on. The data are few, yet enough for threads to be called (`kernels.threads.FEW`).
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def _copies(model: Any) -> list[Any]:
 
 
 def _translator() -> list[Any]:
-    aligner = sc.IBM1(engine=TWO, learner=SHORT).fit(PAIRS)
-    language = sc.LanguageModel(2).fit([source for source, _ in PAIRS])
+    aligner = sc.align.IBM1(engine=TWO, learner=SHORT).fit(PAIRS)
+    language = sc.translate.LanguageModel(2).fit([source for source, _ in PAIRS])
     translator = sc.Translator(aligner, language)
     return [str(translator.translate(target)) for _, target in PAIRS[:3]]
 
@@ -166,12 +166,12 @@ def _translator() -> list[Any]:
 GIVEN: dict[str, Any] = {"learner": SHORT, "engine": TWO}
 
 ESTIMATORS: dict[str, Callable[[], list[Any]]] = {
-    "AdversarialNetwork": lambda: _adapted(sc.AdversarialNetwork(max_epochs=2)),
+    "AdversarialNetwork": lambda: _adapted(sc.adapt.AdversarialNetwork(max_iter=2)),
     "Aligner": lambda: _aligner(sc.Aligner(**GIVEN)),
     "Annotators": lambda: _annotators(sc.Annotators(**GIVEN)),
-    "CoTraining": lambda: _few_labels(sc.CoTraining([_first, _last], rounds=3)),
-    "DenoisingProjection": lambda: _adapted(sc.DenoisingProjection(n_outputs=20)),
-    "Diagonal": lambda: _aligner(sc.Diagonal(**GIVEN)),
+    "CoTraining": lambda: _few_labels(sc.labels.CoTraining([_first, _last], rounds=3)),
+    "DenoisingProjection": lambda: _adapted(sc.adapt.DenoisingProjection(n_outputs=20)),
+    "Diagonal": lambda: _aligner(sc.align.Diagonal(**GIVEN)),
     "DirichletProcessGaussianMixture": lambda: _mixture(
         sc.DirichletProcessGaussianMixture(4, engine=TWO, learner=sc.VariationalBayes(max_iter=3)),
         POINTS,
@@ -179,42 +179,42 @@ ESTIMATORS: dict[str, Callable[[], list[Any]]] = {
     "DirichletProcessMixture": lambda: _mixture(
         sc.DirichletProcessMixture(4, engine=TWO, learner=sc.VariationalBayes(max_iter=3))
     ),
-    "EasyAdapt": lambda: _adapted(sc.EasyAdapt()),
-    "FeatureCopies": lambda: _copies(sc.FeatureCopies()),
+    "EasyAdapt": lambda: _adapted(sc.adapt.EasyAdapt()),
+    "FeatureCopies": lambda: _copies(sc.adapt.FeatureCopies()),
     "GaussianHMM": lambda: _sequences(sc.GaussianHMM(3, **GIVEN), SEQUENCES),
     "GaussianMixture": lambda: _mixture(sc.GaussianMixture(3, **GIVEN), POINTS),
-    "GibbsAligner": lambda: _aligner(sc.GibbsAligner(sweeps=2, kept=1, engine=TWO)),
+    "GibbsAligner": lambda: _aligner(sc.align.GibbsAligner(max_iter=2, kept=1, engine=TWO)),
     "HMM": lambda: _sequences(sc.HMM(2, **GIVEN), TEXT),
-    "HMMAligner": lambda: _aligner(sc.HMMAligner(**GIVEN)),
-    "IBM1": lambda: _aligner(sc.IBM1(**GIVEN)),
-    "IBM2": lambda: _aligner(sc.IBM2(**GIVEN)),
-    "Interpolation": lambda: _adapted(sc.Interpolation()),
+    "HMMAligner": lambda: _aligner(sc.align.HMMAligner(**GIVEN)),
+    "IBM1": lambda: _aligner(sc.align.IBM1(**GIVEN)),
+    "IBM2": lambda: _aligner(sc.align.IBM2(**GIVEN)),
+    "Interpolation": lambda: _adapted(sc.adapt.Interpolation()),
     "KMeans": lambda: [sc.KMeans(3, engine=TWO).fit(POINTS).predict(POINTS)],
     "LDA": lambda: _topics(
-        sc.LDA(3, engine=TWO, scouts=2, learner=sc.VariationalBayes(max_iter=3))
+        sc.LDA(3, engine=TWO, short_runs=2, learner=sc.VariationalBayes(max_iter=3))
     ),
-    "LabelPropagation": lambda: _few_labels(sc.LabelPropagation(n_jobs=2)),
-    "LanguageModel": lambda: _language(sc.LanguageModel(3)),
-    "Merge": lambda: _adapted(sc.Merge()),
-    "MultinomialMixture": lambda: _mixture(sc.MultinomialMixture(3, scouts=2, **GIVEN)),
+    "LabelPropagation": lambda: _few_labels(sc.labels.LabelPropagation(n_jobs=2)),
+    "LanguageModel": lambda: _language(sc.translate.LanguageModel(3)),
+    "Merge": lambda: _adapted(sc.adapt.Merge()),
+    "MultinomialMixture": lambda: _mixture(sc.MultinomialMixture(3, short_runs=2, **GIVEN)),
     "NaiveBayes": lambda: _few_labels(sc.NaiveBayes(**GIVEN)),
     "NaiveBayesCV": lambda: _few_labels(
         sc.NaiveBayesCV(unlabelled_weights=(0.0, 1.0), cv=2, **GIVEN)
     ),
     "PCFG": lambda: _grammar(sc.PCFG(3, 3, **GIVEN)),
-    "PLSA": lambda: _topics(sc.PLSA(3, scouts=2, **GIVEN)),
-    "PivotProjection": lambda: _adapted(sc.PivotProjection(n_pivots=10, n_components=3)),
-    "PredictionFeature": lambda: _adapted(sc.PredictionFeature()),
-    "SelfTraining": lambda: _few_labels(sc.SelfTraining(max_rounds=3)),
+    "PLSA": lambda: _topics(sc.PLSA(3, short_runs=2, **GIVEN)),
+    "PivotProjection": lambda: _adapted(sc.adapt.PivotProjection(n_pivots=10, n_components=3)),
+    "PredictionFeature": lambda: _adapted(sc.adapt.PredictionFeature()),
+    "SelfTraining": lambda: _few_labels(sc.labels.SelfTraining(max_rounds=3)),
     "SenseInducer": lambda: _senses(sc.SenseInducer(2, **GIVEN)),
     "SoftKMeans": lambda: _mixture(sc.SoftKMeans(3, **GIVEN), POINTS),
-    "SourceOnly": lambda: _adapted(sc.SourceOnly()),
-    "SourcePrior": lambda: _adapted(sc.SourcePrior()),
+    "SourceOnly": lambda: _adapted(sc.adapt.SourceOnly()),
+    "SourcePrior": lambda: _adapted(sc.adapt.SourcePrior()),
     "StoryModel": lambda: _story(sc.StoryModel(coins, **GIVEN)),
-    "TargetOnly": lambda: _adapted(sc.TargetOnly()),
+    "TargetOnly": lambda: _adapted(sc.adapt.TargetOnly()),
     "Translator": _translator,
-    "Weighted": lambda: _adapted(sc.Weighted()),
-    "Yarowsky": lambda: _few_labels(sc.Yarowsky(max_rounds=5)),
+    "Weighted": lambda: _adapted(sc.adapt.Weighted()),
+    "Yarowsky": lambda: _few_labels(sc.labels.Yarowsky(max_rounds=5)),
 }
 """What each estimator says of the data, by its name."""
 

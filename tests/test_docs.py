@@ -39,10 +39,12 @@ def run(block: str, page: str, names: dict[str, Any]) -> None:
     for statement in ast.parse(block, page).body:
         promise = PROMISE.search(lines[(statement.end_lineno or 1) - 1])
         if promise and isinstance(statement, ast.Expr):
-            got = eval(compile(ast.Expression(statement.value), page, "eval"), names)
+            got = eval(
+                compile(ast.Expression(statement.value), page, "eval", dont_inherit=True), names
+            )
             assert agrees(got, promise[1]), f"{page}:{statement.lineno}: {got!r}, not {promise[1]}"
         else:
-            exec(compile(ast.Module([statement], []), page, "exec"), names)
+            exec(compile(ast.Module([statement], []), page, "exec", dont_inherit=True), names)
 
 
 def agrees(got: Any, said: str) -> bool:

@@ -20,6 +20,7 @@ import typer
 from scipy import sparse
 
 import softcount as sc
+from softcount.cli.app import COMMANDS as TABLE
 from softcount.cli.app import app
 from tests.commands import done, run
 from tests.every_command import every_call
@@ -40,7 +41,9 @@ def numbers_in(value: Any) -> list[Any]:
 
 
 def test_no_estimator_is_forgotten() -> None:
-    public = (getattr(sc, name) for name in sc.__all__)
+    at_the_top = [getattr(sc, name) for name in dir(sc)]
+    namespaces = [one for one in at_the_top if inspect.ismodule(one)]
+    public = at_the_top + [getattr(one, name) for one in namespaces for name in dir(one)]
     classes = {one.__name__ for one in public if inspect.isclass(one) and hasattr(one, "fit")}
     assert classes | {"Translator"} == set(ESTIMATORS)  # which is given fitted models
 
@@ -77,6 +80,13 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, call in every_call(tmp_path).items():
         result = done(*call)
         assert result.stdout, name
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_the_table_of_commands_says_what_they_say_themselves(name: str) -> None:
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    assert TABLE[name].help == first
 
 
 @pytest.mark.parametrize("name", ["", "corpus", *COMMANDS])

@@ -69,7 +69,7 @@ class Call:
 
 
 BOTH = ("--save", "--html")
-OF_ALIGN = ("--output", "--dictionary-out", "--phrases", "--report")
+OF_ALIGN = ("--output", "--dictionary-out", "--phrases", "--html")
 CALLS = [
     Call("cluster {}", ("docs",), BOTH, {"--gold": "gold", "--stop-words": "words"}, QUICK),
     Call("cluster {} --load {}", ("docs", "cluster.m"), ("--html",), {"--gold": "gold"}),
@@ -93,7 +93,7 @@ CALLS = [
     Call("propagate {} --graph {}", ("lines", "edges"), ("--html",), {"--gold": "classes"}),
     Call("propagate {} --load {}", ("lines", "propagate.m")),
     Call(
-        "cotrain {} --views one,two --rounds 1",
+        "cotrain {} --views one,two --max-iter 1",
         ("views",),
         ("--html",),
         {"--gold": "classes"},
@@ -104,7 +104,7 @@ CALLS = [
         "topics {} -k 2",
         ("docs",),
         (*BOTH, "--pyldavis"),
-        {"--seeds": "seeds", "--labels": "topics", "--stop-words": "words"},
+        {"--seed-words": "seeds", "--labels": "topics", "--stop-words": "words"},
         QUICK,
     ),
     Call("topics {} -k 2 --dates {}", ("docs", "dates"), ("--over-time", "--html"), {}, QUICK),
@@ -128,20 +128,20 @@ CALLS = [
     Call("tag {} -k 2", ("docs",), BOTH, {"--dictionary": "tags", "--tagged": "tagged"}, QUICK),
     Call("tag {} --load {}", ("docs", "tag.m"), ("--html",)),
     Call(
-        "grammar {} -n 2",
+        "grammar {} -k 2",
         ("source",),
-        ("--output", "--report", "--grammar-text"),
+        ("--save", "--html", "--grammar-text"),
         {},
         QUICK,
     ),
     Call(
         "grammar {} --rules {}",
         ("sentences", "grammar"),
-        ("--output", "--report", "--grammar-text"),
+        ("--save", "--html", "--grammar-text"),
         {},
         QUICK,
     ),
-    Call("grammar --treebank {}", ("trees",), ("--output", "--report")),
+    Call("grammar --treebank {}", ("trees",), ("--save", "--html")),
     Call("parse {} {}", ("grammar.m", "target")),
     Call("story {} {} --chars", ("coins.py", "tosses"), BOTH, {}, QUICK, ("sides.py",)),
     Call("corpus build {} {}", ("docs", "more"), ("--output",), {"--stop-words": "words"}),
@@ -158,7 +158,7 @@ MODELS = {
     "align.m": "align pairs -m ibm1 --save",
     "translate.m": "translate --pairs pairs -m ibm1 --save",
     "tag.m": "tag docs -k 2 --save",
-    "grammar.m": "grammar --treebank trees --output",
+    "grammar.m": "grammar --treebank trees --save",
     ARCHIVE: "corpus build docs --output",
 }
 """Files that commands make, and other commands read."""

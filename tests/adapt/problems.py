@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from softcount.types import Array
+from softcount.core.types import Array
 from tests import real
 
 

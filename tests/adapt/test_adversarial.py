@@ -12,14 +12,14 @@ from softcount.adapt import adversarial
 from softcount.adapt.adversarial import (
     RIDGE,
     AdversarialNetwork,
-    Network,
-    Optimiser,
-    random_network,
-    slopes,
+    AdversarialWeights,
+    GradientSteps,
+    compute_gradients,
+    draw_network,
 )
-from softcount.errors import DataError, LearnerError
-from softcount.types import Array
-from softcount.verdict import Verdict
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.types import Array
+from softcount.core.verdict import Verdict
 from tests.adapt.problems import real_reviews
 
 FORMS = [np.asarray, sparse.csr_matrix]
@@ -27,7 +27,7 @@ NAMES = ["W", "b", "V", "c", "u", "d"]
 
 
 # gradients
-def losses(net: Network, X: Array, y: Array, in_target: Array) -> tuple[float, float]:
+def losses(net: AdversarialWeights, X: Array, y: Array, in_target: Array) -> tuple[float, float]:
     """L_y and L_d, item by item."""
     label, domain = [], []
     for x, k, there in zip(X, y, in_target, strict=True):
@@ -40,7 +40,7 @@ def losses(net: Network, X: Array, y: Array, in_target: Array) -> tuple[float, f
     return float(np.mean(label)), float(np.mean(domain))
 
 
-def differences(net: Network, name: str, *batch: Array) -> tuple[Array, Array]:
+def differences(net: AdversarialWeights, name: str, *batch: Array) -> tuple[Array, Array]:
     """∂L_y and ∂L_d by one array of parameters, by central differences."""
     array, step = getattr(net, name), 1e-5
     found = np.zeros((2, array.size))
@@ -54,10 +54,10 @@ def differences(net: Network, name: str, *batch: Array) -> tuple[Array, Array]:
     return found[0].reshape(array.shape), found[1].reshape(array.shape)
 
 
-def batch(K: int) -> tuple[Network, Array, Array, Array]:
+def batch(K: int) -> tuple[AdversarialWeights, Array, Array, Array]:
     """A network with weights of all sizes, and a batch with unlabelled items and an empty row."""
     rng = np.random.default_rng(K)
-    net = random_network(rng, 6, 4, K)
+    net = draw_network(rng, 6, 4, K)
     for name in NAMES:
         getattr(net, name)[...] = rng.normal(size=getattr(net, name).shape)
     X = rng.normal(size=(9, 6)) * (rng.random((9, 6)) < 0.6)
@@ -66,7 +66,7 @@ def batch(K: int) -> tuple[Network, Array, Array, Array]:
     return net, X, y, np.arange(9) >= 5
 
 
-def full(net: Network, found: Any) -> dict[str, Array]:
+def full(net: AdversarialWeights, found: Any) -> dict[str, Array]:
     """All gradients, with zeros for columns that were left out."""
     W = np.zeros_like(net.W)
     W[found.columns] = found.gradients["W"]
@@ -78,7 +78,7 @@ def full(net: Network, found: Any) -> dict[str, Array]:
 @pytest.mark.parametrize("reversal", [0.0, 0.7])
 def test_gradients_are_differences(form: Any, K: int, reversal: float) -> None:
     net, X, y, there = batch(K)
-    found = full(net, slopes(net, form(X), y, there, reversal))
+    found = full(net, compute_gradients(net, form(X), y, there, reversal))
     for name in NAMES:
         label, domain = differences(net, name, X, y, there)
         if name in ("V", "c"):
@@ -93,7 +93,7 @@ def test_gradients_are_differences(form: Any, K: int, reversal: float) -> None:
 @pytest.mark.parametrize("K", [2, 3])
 def test_without_labels_only_the_reversed_domain_loss_arrives(K: int) -> None:
     net, X, y, there = batch(K)
-    found = full(net, slopes(net, X, np.full(9, -1), there, 1.0))
+    found = full(net, compute_gradients(net, X, np.full(9, -1), there, 1.0))
     for name in ("W", "b"):
         domain = differences(net, name, X, y, there)[1]
         np.testing.assert_allclose(found[name], -domain, rtol=1e-6, atol=1e-9)
@@ -103,7 +103,7 @@ def test_without_labels_only_the_reversed_domain_loss_arrives(K: int) -> None:
 
 def test_sums_of_losses() -> None:
     net, X, y, there = batch(3)
-    found = slopes(net, X, y, there, 1.0)
+    found = compute_gradients(net, X, y, there, 1.0)
     label, domain = losses(net, X, y, there)
     assert found.label_loss / 5 == pytest.approx(label)
     assert found.domain_loss / 9 == pytest.approx(domain)
@@ -116,9 +116,9 @@ def test_sums_of_losses() -> None:
 
 def test_steps_are_scaled_by_all_gradients_so_far() -> None:
     net, X, y, there = batch(2)
-    optimiser, squares = Optimiser(net, 0.1), 0.0
+    optimiser, squares = GradientSteps(net, 0.1), 0.0
     for number in range(1, 4):
-        found, before = slopes(net, sparse.csr_matrix(X), y, there, 0.5), net.W.copy()
+        found, before = compute_gradients(net, sparse.csr_matrix(X), y, there, 0.5), net.W.copy()
         gradient = full(net, found)["W"]
         squares += np.sum(gradient**2)
         optimiser.step(found)
@@ -149,7 +149,7 @@ def test_the_adversary_helps_where_a_column_gives_the_domain_away() -> None:
     for seed in range(3):
         X, y, domain, truth = spurious(seed)
         for reversal, found in ((0.0, plain), (1.0, adapted)):
-            model = AdversarialNetwork(reversal=reversal, validation=0.0, max_epochs=10).fit(
+            model = AdversarialNetwork(reversal=reversal, validation=0.0, max_iter=10).fit(
                 X, y, domain
             )
             found.append(accuracy(model, X, domain, truth))
@@ -158,9 +158,9 @@ def test_the_adversary_helps_where_a_column_gives_the_domain_away() -> None:
 
 def test_without_reversal_there_might_be_no_domain_head(monkeypatch: Any) -> None:
     X, y, domain, _ = spurious(0)
-    whole = AdversarialNetwork(reversal=0.0, max_epochs=3).fit(X, y, domain)
+    whole = AdversarialNetwork(reversal=0.0, max_iter=3).fit(X, y, domain)
     monkeypatch.setattr("softcount.adapt.adversarial.HEAD_RATE", 0.0)
-    headless = AdversarialNetwork(reversal=0.0, max_epochs=3).fit(X, y, domain)
+    headless = AdversarialNetwork(reversal=0.0, max_iter=3).fit(X, y, domain)
     assert not headless.network_.u.any()
     assert whole.network_.u.any()
     for name in ("W", "b", "V", "c"):
@@ -171,7 +171,7 @@ def test_without_reversal_there_might_be_no_domain_head(monkeypatch: Any) -> Non
 def test_sparse_is_dense() -> None:
     X, y, domain, _ = spurious(1)
     X[np.abs(X) < 0.5] = 0.0
-    dense, thin = (AdversarialNetwork(max_epochs=3).fit(form(X), y, domain) for form in FORMS)
+    dense, thin = (AdversarialNetwork(max_iter=3).fit(form(X), y, domain) for form in FORMS)
     np.testing.assert_allclose(dense.predict_proba(X), thin.predict_proba(X), rtol=1e-7)
     np.testing.assert_allclose(dense.word_weights(), thin.word_weights(), rtol=1e-7, atol=1e-9)
 
@@ -179,12 +179,12 @@ def test_sparse_is_dense() -> None:
 def test_same_seed_same_bits_and_any_units() -> None:
     X, y, domain, _ = spurious(2)
     first, again, other = (
-        AdversarialNetwork(max_epochs=3, random_state=seed).fit(X, y, domain).predict_proba(X)
+        AdversarialNetwork(max_iter=3, random_state=seed).fit(X, y, domain).predict_proba(X)
         for seed in (5, 5, 6)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    scaled = AdversarialNetwork(max_epochs=3, random_state=5).fit(1000.0 * X, y, domain)
+    scaled = AdversarialNetwork(max_iter=3, random_state=5).fit(1000.0 * X, y, domain)
     np.testing.assert_allclose(scaled.predict_proba(1000.0 * X), first, rtol=1e-7)
 
 
@@ -196,9 +196,9 @@ def test_it_stops_early_and_goes_back_to_the_best() -> None:
     history = model.history_
     found = [epoch.validation_loss for epoch in history]
     assert model.verdict_ is Verdict.CONVERGED
-    assert model.n_epochs_ == len(history) == history.best + 2 < 30
+    assert model.n_iter_ == len(history) == history.best + 2 < 30
     assert int(np.argmin(found)) + 1 == history.best
-    held = adversarial._held_out(task_of(X, y, domain), 0.3, np.random.default_rng(0))
+    held = adversarial._hold_out(task_of(X, y, domain), 0.3, np.random.default_rng(0))
     loss = model.network_.label_loss(X[held], y[held])
     assert loss == pytest.approx(min(found))
     assert loss < found[-1]
@@ -210,18 +210,18 @@ def task_of(X: Array, y: Array, domain: Array) -> Any:
 
 def test_verdicts_of_full_courses() -> None:
     X, y, domain, _ = spurious(3)
-    assert AdversarialNetwork(max_epochs=1).fit(X, y, domain).verdict_ is Verdict.OUT_OF_STEPS
-    course = AdversarialNetwork(max_epochs=2, validation=0.0).fit(X, y, domain)
+    assert AdversarialNetwork(max_iter=1).fit(X, y, domain).verdict_ is Verdict.OUT_OF_STEPS
+    course = AdversarialNetwork(max_iter=2, validation=0.0).fit(X, y, domain)
     assert course.verdict_ is Verdict.ENOUGH
-    assert course.history_.best == course.n_epochs_ == 2
+    assert course.history_.best == course.n_iter_ == 2
     assert np.isnan(course.history_[-1].validation_loss)
 
 
 def test_held_out_are_labels_of_the_source_and_training_does_not_see_them() -> None:
     X, _, domain, truth = spurious(4)
-    held = adversarial._held_out(task_of(X, truth, domain), 0.4, np.random.default_rng(0))
+    held = adversarial._hold_out(task_of(X, truth, domain), 0.4, np.random.default_rng(0))
     assert (domain[held] > 0).all()
-    seen = adversarial._Data(task_of(X, truth, domain), held, 1.0).y
+    seen = adversarial._TrainingData(task_of(X, truth, domain), held, 1.0).y
     assert (np.flatnonzero(seen == -1) == held).all()
     for k in (0, 1):
         assert (truth[held] == k).sum() == int(0.4 * ((truth == k) & (domain > 0)).sum())
@@ -245,7 +245,7 @@ def test_batches_are_half_source_half_target_and_leave_nobody_out() -> None:
 
 def test_the_schedule_of_the_reversal() -> None:
     X, y, domain, _ = spurious(5)
-    model = AdversarialNetwork(reversal=3.0, max_epochs=4, validation=0.0).fit(X, y, domain)
+    model = AdversarialNetwork(reversal=3.0, max_iter=4, validation=0.0).fit(X, y, domain)
     for epoch in model.history_:  # as of the last of 50 batches
         t = (epoch.number - 1 / 50) / 4
         assert epoch.reversal == pytest.approx(3.0 * (2.0 / (1.0 + np.exp(-10.0 * t)) - 1.0))
@@ -259,8 +259,7 @@ def test_labels_of_the_target_are_used() -> None:
     labelled = np.flatnonzero(domain < 0)[::2]
     some[labelled] = truth[labelled]
     told, untold = (
-        AdversarialNetwork(reversal=0.0, max_epochs=8).fit(X, labels, domain)
-        for labels in (some, y)
+        AdversarialNetwork(reversal=0.0, max_iter=8).fit(X, labels, domain) for labels in (some, y)
     )
     assert accuracy(told, X, domain, truth) > accuracy(untold, X, domain, truth) + 0.1
 
@@ -279,7 +278,7 @@ def test_weights_of_words_are_mean_derivatives(K: int) -> None:
     rng = np.random.default_rng(K)
     truth, domain = rng.integers(0, K, 150), np.repeat([1, -1, -2], [50, 80, 20])
     X = rng.normal(size=(150, 4)) + rng.normal(size=(K, 4))[truth]
-    model = AdversarialNetwork(max_epochs=4).fit(X, np.where(domain > 0, truth, -1), domain)
+    model = AdversarialNetwork(max_iter=4).fit(X, np.where(domain > 0, truth, -1), domain)
     for wanted, rows in ((None, domain < 0), (1, domain == 1), (-2, domain == -2)):
         found = np.zeros((K, 4))
         for j in range(4):
@@ -297,21 +296,21 @@ def test_small_and_strange_data(form: Any) -> None:
     X = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 1], [0, 0, 0]])
     y, domain = np.array([0, 1, -1, -1, -1]), np.array([1, 1, 1, -1, -1])
     for size in (2, 10_000):  # batches smaller and larger than the data
-        model = AdversarialNetwork(batch_size=size, max_epochs=6).fit(form(X), y, domain)
+        model = AdversarialNetwork(batch_size=size, max_iter=6).fit(form(X), y, domain)
         assert model.predict(form(X[:2])).tolist() == [0, 1]
         assert np.isfinite(model.predict_proba(form(X))).all()
-    one = AdversarialNetwork(max_epochs=6).fit(
+    one = AdversarialNetwork(max_iter=6).fit(
         form(X[:4]), y[:4], domain[:4]
     )  # one item of the target
     assert one.predict(form(X[:2])).tolist() == [0, 1]
-    empty = AdversarialNetwork(max_epochs=1).fit(form(0.0 * X), y, domain)
+    empty = AdversarialNetwork(max_iter=1).fit(form(0.0 * X), y, domain)
     assert np.isfinite(empty.predict_proba(form(X))).all()
 
 
 def test_a_class_that_only_the_target_has() -> None:
     X = np.tile(np.eye(3), (20, 1))
     y, domain = np.tile([0, 1, 2], 20), np.tile([1, 1, -1], 20)
-    model = AdversarialNetwork(reversal=0.0, max_epochs=6).fit(X, y, domain)
+    model = AdversarialNetwork(reversal=0.0, max_iter=6).fit(X, y, domain)
     assert model.predict(np.eye(3)).tolist() == [0, 1, 2]
 
 
@@ -335,7 +334,7 @@ def test_data_it_cannot_learn_from() -> None:
         {"validation": -0.1},
         {"n_units": 0},
         {"batch_size": 1},
-        {"max_epochs": 0},
+        {"max_iter": 0},
         {"patience": 0},
         {"random_state": -1},
     ],

@@ -47,7 +47,7 @@ def domain(seed: int, n: int = 40, tests: bool = True) -> Domain:
 
 def test_labels_of_the_target_are_hidden_but_for_those_drawn() -> None:
     data = {"a": domain(1), "b": domain(2)}
-    found = sc.compare({"spy": Spy()}, data, target_labels=8, draws=3, ceiling=False)
+    found = sc.adapt.compare({"spy": Spy()}, data, target_labels=8, draws=3, ceiling=False)
     assert len(SEEN) == len(found.results) == 6
     for number, seen in enumerate(SEEN):
         source, target = ("a", "b") if number < 3 else ("b", "a")
@@ -64,19 +64,19 @@ def test_labels_of_the_target_are_hidden_but_for_those_drawn() -> None:
 @pytest.mark.parametrize(("asked", "expected"), [(0, 0), (0.05, 2), (0.5, 20), (7, 7), (40, 40)])
 def test_how_many_labels_are_shown(asked: float, expected: int) -> None:
     data = {"a": domain(1), "b": domain(2)}
-    sc.compare({"spy": Spy()}, data, pairs=[("a", "b")], target_labels=asked, ceiling=False)
+    sc.adapt.compare({"spy": Spy()}, data, pairs=[("a", "b")], target_labels=asked, ceiling=False)
     assert sum(label is not None for label in SEEN[0]["y"][40:]) == expected
 
 
 def test_what_is_the_same_in_every_draw_is_done_once() -> None:
     data = {"a": domain(1), "b": domain(2)}
-    sc.compare({"spy": Spy()}, data, draws=5, ceiling=False)
+    sc.adapt.compare({"spy": Spy()}, data, draws=5, ceiling=False)
     assert len(SEEN) == 2
 
 
 def test_without_items_to_test_on_half_are_kept() -> None:
     data = {"a": domain(1, tests=False), "b": domain(2, tests=False)}
-    found = sc.compare({"spy": Spy()}, data, pairs=[("a", "b")], draws=4, ceiling=False)
+    found = sc.adapt.compare({"spy": Spy()}, data, pairs=[("a", "b")], draws=4, ceiling=False)
     assert len(SEEN) == 4
     rows = {tuple(row) for row in data["b"].X.toarray()}
     for seen, result in zip(SEEN, found.results, strict=True):
@@ -91,7 +91,7 @@ def test_without_items_to_test_on_half_are_kept() -> None:
 
 def test_several_sources() -> None:
     data = {"a": domain(1), "b": domain(2), "c": domain(3)}
-    found = sc.compare({"spy": Spy()}, data, pairs=[(("a", "b"), "c")], ceiling=False)
+    found = sc.adapt.compare({"spy": Spy()}, data, pairs=[(("a", "b"), "c")], ceiling=False)
     assert SEEN[0]["domain"].tolist() == [1] * 40 + [2] * 40 + [-1] * 40
     assert found.transfers == [("a+b", "c")]
 
@@ -100,10 +100,10 @@ def test_words_are_learned_from_source_and_target_but_not_from_tests() -> None:
     books = Domain(["good book", "bad book"], [1, 0], ["unseen book"], [1])
     pans = Domain(["good pan", "bad pan"], [1, 0], ["secret pan"], [1])
     data = {"books": books, "pans": pans}
-    sc.compare({"spy": Spy()}, data, vectorizer=CountVectorizer(), ceiling=False)
+    sc.adapt.compare({"spy": Spy()}, data, vectorizer=CountVectorizer(), ceiling=False)
     assert SEEN[0]["X"].shape == (4, 4)
     SEEN.clear()
-    sc.compare({"spy": Spy()}, data, pairs=[("books", "pans")], ceiling=False)
+    sc.adapt.compare({"spy": Spy()}, data, pairs=[("books", "pans")], ceiling=False)
     np.testing.assert_allclose(SEEN[0]["X"].multiply(SEEN[0]["X"]).sum(axis=1), 1.0)
 
 
@@ -111,7 +111,7 @@ def test_settings_are_chosen_on_labels_that_are_shown() -> None:
     data = {"a": domain(1), "b": domain(2)}
     for labels, where in ((0, "source"), (12, "target")):
         SEEN.clear()
-        found = sc.compare(
+        found = sc.adapt.compare(
             {"spy": Spy()},
             data,
             pairs=[("a", "b")],
@@ -130,8 +130,8 @@ def test_settings_are_chosen_on_labels_that_are_shown() -> None:
 
 def test_the_ceiling_has_all_labels_of_the_target() -> None:
     data = {"a": domain(1), "b": domain(2)}
-    found = sc.compare([sc.SourceOnly()], data, pairs=[("a", "b")])
-    expected = sc.TargetOnly().fit(data["b"].X, data["b"].y, -1).score(*data["b"][2:])
+    found = sc.adapt.compare([sc.adapt.SourceOnly()], data, pairs=[("a", "b")])
+    expected = sc.adapt.TargetOnly().fit(data["b"].X, data["b"].y, -1).score(*data["b"][2:])
     assert found.accuracy(CEILING, ("a", "b")) == expected
     assert found.methods == ["SourceOnly", CEILING]
 
@@ -157,14 +157,16 @@ def test_every_method_by_its_name() -> None:
     books = Domain(["good book", "bad book", "good plot", "bad plot"], [1, 0, 1, 0])
     pans = Domain(["good pan", "bad pan", "good lid", "bad lid"], [1, 0, 1, 0])
     seen: list[Result] = []
-    found = sc.compare(
+    found = sc.adapt.compare(
         None, {"books": books, "pans": pans}, target_labels=2, draws=1, on_result=seen.append
     )
     assert len(found.methods) == 12
     assert seen == [*found.results]
     assert "EasyAdapt" in str(found)
     assert found.svg().startswith("<svg")
-    assert sc.compare(None, {"books": books, "pans": pans}, draws=1).methods[0] == "SourceOnly"
+    assert (
+        sc.adapt.compare(None, {"books": books, "pans": pans}, draws=1).methods[0] == "SourceOnly"
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,30 +185,32 @@ def test_every_method_by_its_name() -> None:
 )
 def test_what_cannot_be_compared(dials: dict[str, Any], says: str) -> None:
     with pytest.raises((sc.DataError, sc.LearnerError), match=says):
-        sc.compare({"spy": Spy()}, {"a": domain(1), "b": domain(2)}, **dials)
+        sc.adapt.compare({"spy": Spy()}, {"a": domain(1), "b": domain(2)}, **dials)
 
 
 def test_labels_that_are_not_known_cannot_be_hidden() -> None:
     unknown = domain(2)._replace(y=np.full(40, -1))
     with pytest.raises(sc.DataError):
-        sc.compare({"spy": Spy()}, {"a": domain(1), "b": unknown}, pairs=[("a", "b")])
+        sc.adapt.compare({"spy": Spy()}, {"a": domain(1), "b": unknown}, pairs=[("a", "b")])
     with pytest.raises(sc.LearnerError, match="two methods have one name"):
-        sc.compare([Spy(), Spy(1)], {"a": domain(1), "b": domain(2)})
+        sc.adapt.compare([Spy(), Spy(1)], {"a": domain(1), "b": domain(2)})
 
 
 def test_pipelines_of_methods() -> None:
     data = {"a": domain(1, 40), "b": domain(2, 40)}
-    chain = Pipeline([("new", sc.DenoisingProjection()), ("net", sc.AdversarialNetwork())])
-    found = sc.compare({"both": chain}, data, pairs=[("a", "b")], draws=2, ceiling=False)
+    chain = Pipeline(
+        [("new", sc.adapt.DenoisingProjection()), ("net", sc.adapt.AdversarialNetwork())]
+    )
+    found = sc.adapt.compare({"both": chain}, data, pairs=[("a", "b")], draws=2, ceiling=False)
     X = sparse.vstack([data["a"].X, data["b"].X], format="csr")
     y, where = [*data["a"].y] + [-1] * 40, np.repeat([1, -1], 40)
     assert len(found.results) == 2  # the network has a seed
     for seed, result in enumerate(found.results):
-        new = sc.DenoisingProjection().fit(X, y, where)
-        net = sc.AdversarialNetwork(random_state=seed).fit(new.transform(X), y, where)
+        new = sc.adapt.DenoisingProjection().fit(X, y, where)
+        net = sc.adapt.AdversarialNetwork(random_state=seed).fit(new.transform(X), y, where)
         right = (net.predict(new.transform(data["b"].X_test)) == data["b"].y_test).mean()
         assert result.accuracy == right
-    tuned = sc.compare(
+    tuned = sc.adapt.compare(
         {"both": chain},
         data,
         pairs=[("a", "b")],
@@ -230,12 +234,12 @@ def test_pipelines_of_methods() -> None:
 def test_every_domain_is_looked_at(strange: dict[str, Any], says: str) -> None:
     data = {"a": domain(1), "b": domain(2)._replace(**strange)}
     with pytest.raises(sc.DataError, match=says):
-        sc.compare({"spy": Spy()}, data)
+        sc.adapt.compare({"spy": Spy()}, data)
 
 
 def test_matrices_whose_rows_cannot_be_picked() -> None:
     data = {"a": domain(1, tests=False), "b": domain(2, tests=False)}
-    expected = sc.compare([sc.SourceOnly()], data)
+    expected = sc.adapt.compare([sc.adapt.SourceOnly()], data)
     others = {name: Domain(one.X.tocoo(), one.y) for name, one in data.items()}
-    found = sc.compare([sc.SourceOnly()], others)
+    found = sc.adapt.compare([sc.adapt.SourceOnly()], others)
     assert found.table() == expected.table()

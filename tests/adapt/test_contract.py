@@ -15,19 +15,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import softcount as sc
-from softcount.adapt.base import moved_words
-from softcount.adapt.comparison import usual_methods
+from softcount.adapt.base import find_moved_words
+from softcount.adapt.comparison import make_methods
 from tests.adapt.problems import two_domains
+from tests.sklearn_checks import checks
 
 MINUS_ONE = {"check_classifiers_classes": "uses −1 as a class; here it means unknown"}
-ALL = list(usual_methods(True))
+ALL = list(make_methods(True))
 
 
-@parametrize_with_checks(
-    [sc.SourceOnly(), sc.Merge(), sc.Weighted(), sc.EasyAdapt()],
+@checks(
+    [sc.adapt.EasyAdapt()],
+    [sc.adapt.SourceOnly(), sc.adapt.Merge(), sc.adapt.Weighted()],
     expected_failed_checks=lambda model: MINUS_ONE,
 )
 def test_scikit_learn(estimator: Any, check: Any) -> None:
@@ -35,7 +36,7 @@ def test_scikit_learn(estimator: Any, check: Any) -> None:
 
 
 def method(name: str) -> Any:
-    return clone(usual_methods(True)[name])
+    return clone(make_methods(True)[name])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -86,7 +87,7 @@ def test_three_sources_and_three_classes(name: str) -> None:
 
 def test_without_domains_what_has_no_label_is_the_target() -> None:
     X, y, domain, _ = two_domains(4, n_target_labels=0)
-    one, other = sc.SourceOnly().fit(X, y), sc.SourceOnly().fit(X, y, domain)
+    one, other = sc.adapt.SourceOnly().fit(X, y), sc.adapt.SourceOnly().fit(X, y, domain)
     assert one.domains_.tolist() == other.domains_.tolist() == [-1, 1]
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
@@ -105,7 +106,7 @@ def test_without_domains_what_has_no_label_is_the_target() -> None:
 )
 def test_domains_are_numbers(domains: list[Any], says: str) -> None:
     with pytest.raises(sc.DataError, match=says):
-        sc.SourceOnly().fit([[1.0], [2.0]], [0, 1], domains)
+        sc.adapt.SourceOnly().fit([[1.0], [2.0]], [0, 1], domains)
 
 
 @pytest.mark.parametrize("name", ["PivotProjection", "DenoisingProjection", "AdversarialNetwork"])
@@ -119,16 +120,18 @@ def test_no_target_at_all(name: str) -> None:
 
 def test_at_the_end_of_a_pipeline() -> None:
     X, y, domain, _ = two_domains(6)
-    steps = Pipeline([("scale", StandardScaler()), ("adapt", sc.EasyAdapt())])
+    steps = Pipeline([("scale", StandardScaler()), ("adapt", sc.adapt.EasyAdapt())])
     steps.fit(X, y, adapt__sample_domain=domain)
     scaled = StandardScaler().fit(X)
-    expected = sc.EasyAdapt().fit(scaled.transform(X), y, domain)
+    expected = sc.adapt.EasyAdapt().fit(scaled.transform(X), y, domain)
     np.testing.assert_array_equal(steps.predict(X), expected.predict(scaled.transform(X)))
 
 
 def test_texts_through_a_pipeline() -> None:
     texts = ["a good book", "a bad book", "good oven", "bad oven"]
-    steps = Pipeline([("count", CountVectorizer()), ("tf", TfidfTransformer()), ("a", sc.Merge())])
+    steps = Pipeline(
+        [("count", CountVectorizer()), ("tf", TfidfTransformer()), ("a", sc.adapt.Merge())]
+    )
     steps.fit(texts, [1, 0, -1, -1], a__sample_domain=[1, 1, -1, -1])
     assert steps.predict(["good oven"]).tolist() == [1]
 
@@ -137,14 +140,14 @@ def test_texts_through_a_pipeline() -> None:
 def test_a_search_looks_at_labels_of_one_domain_only(on: str) -> None:
     X, y, domain, _ = two_domains(7)
     settings = {"classifier": [LogisticRegression(C=C) for C in (0.001, 1.0)]}
-    folds = sc.domain_folds(y, domain, on=on)
-    search = GridSearchCV(sc.EasyAdapt(), settings, cv=folds)
+    folds = sc.adapt.domain_folds(y, domain, on=on)
+    search = GridSearchCV(sc.adapt.EasyAdapt(), settings, cv=folds)
     search.fit(X, y, sample_domain=domain)
     by_hand = []
     for one in settings["classifier"]:
         right = []
         for learn, test in folds:
-            model = sc.EasyAdapt(one).fit(X[learn], y[learn], domain[learn])
+            model = sc.adapt.EasyAdapt(one).fit(X[learn], y[learn], domain[learn])
             right.append((model.predict(X[test]) == y[test]).mean())
         by_hand.append(np.mean(right))
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand)
@@ -154,18 +157,18 @@ def test_domains_are_handed_on_by_routing() -> None:
     X, y, domain, _ = two_domains(8)
     with config_context(enable_metadata_routing=True):
         search = GridSearchCV(
-            Pipeline([("scale", StandardScaler()), ("adapt", sc.EasyAdapt())]),
+            Pipeline([("scale", StandardScaler()), ("adapt", sc.adapt.EasyAdapt())]),
             {"adapt__classifier": [LogisticRegression(C=C) for C in (0.1, 1.0)]},
-            cv=sc.domain_folds(y, domain, on="target"),
+            cv=sc.adapt.domain_folds(y, domain, on="target"),
         )
         search.fit(X, y, sample_domain=domain)
         inner = search.best_estimator_.named_steps["adapt"]
         assert inner.domains_.tolist() == [-1, 1]
         scores = cross_val_score(
-            sc.EasyAdapt(),
+            sc.adapt.EasyAdapt(),
             X,
             y,
-            cv=sc.domain_folds(y, domain, on="target"),
+            cv=sc.adapt.domain_folds(y, domain, on="target"),
             params={"sample_domain": domain},
         )
         assert len(scores) == 5
@@ -174,7 +177,7 @@ def test_domains_are_handed_on_by_routing() -> None:
 def test_folds_hold_out_labels_of_one_domain() -> None:
     _, y, domain, _ = two_domains(9)
     for on, sign in (("source", 1), ("target", -1)):
-        folds = sc.domain_folds(y, domain, on=on, n_splits=4)
+        folds = sc.adapt.domain_folds(y, domain, on=on, n_splits=4)
         tested = np.concatenate([test for _, test in folds])
         expected = np.flatnonzero((domain * sign > 0) & (y >= 0))
         np.testing.assert_array_equal(np.sort(tested), expected)
@@ -186,22 +189,22 @@ def test_folds_hold_out_labels_of_one_domain() -> None:
 
 def test_folds_that_cannot_be() -> None:
     with pytest.raises(sc.DataError, match="5 folds need"):
-        sc.domain_folds([0, 1, 0, 1], [1, 1, 1, -1], on="target")
+        sc.adapt.domain_folds([0, 1, 0, 1], [1, 1, 1, -1], on="target")
     with pytest.raises(sc.LearnerError, match="on='here'"):
-        sc.domain_folds([0, 1], [1, 1], on="here")
+        sc.adapt.domain_folds([0, 1], [1, 1], on="here")
     with pytest.raises(sc.LearnerError, match="n_splits"):
-        sc.domain_folds([0, 1], [1, 1], n_splits=1)
+        sc.adapt.domain_folds([0, 1], [1, 1], n_splits=1)
 
 
 def test_minus_one_among_names() -> None:
     texts = ["a good book", "a bad book", "good oven", "bad oven"]
-    model = sc.Merge().fit(texts, ["1", "-1", None, None])
+    model = sc.adapt.Merge().fit(texts, ["1", "-1", None, None])
     assert model.predict(["good", "bad"]).tolist() == ["1", "-1"]
 
 
 def test_columns_of_a_matrix_are_called_by_their_names() -> None:
     X, y, domain, _ = two_domains(10)
-    model = sc.EasyAdapt().fit(X, y, domain)
+    model = sc.adapt.EasyAdapt().fit(X, y, domain)
     assert {one.word for one in model.explain(40).moved} == {f"x{i}" for i in range(12)}
     assert {one.word for one in model.explain(40, names="abcdefghijkl").moved} == {*"abcdefghijkl"}
     assert model.feature_names()[0] == "a"
@@ -216,9 +219,9 @@ def test_what_counts_is_what_moves_scores_of_the_target() -> None:
     domain = np.repeat([1, -1], 40)
     X[domain < 0, 3] = 0.0
     y = np.where(domain > 0, X[:, 0] + X[:, 3] > 0.5, X[:, 1] > 0.5).astype(int)
-    moved = sc.TargetOnly().fit(X, y, domain).explain().moved
+    moved = sc.adapt.TargetOnly().fit(X, y, domain).explain().moved
     assert [one.word for one in moved][:2] in (["x0", "x1"], ["x1", "x0"])
     assert "x3" not in {one.word for one in moved}
     assert next(one for one in moved if one.word == "x1").moved > 0.0
     weights = np.array([[1.0, -2.0, 0.5, 4.0]])
-    assert moved_words([*"abcd"], np.array([0, 1]), weights, 4.0 * weights, X, 9) == []
+    assert find_moved_words([*"abcd"], np.array([0, 1]), weights, 4.0 * weights, X, 9) == []

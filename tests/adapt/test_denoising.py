@@ -12,9 +12,10 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB
 
-from softcount import DataError, DenoisingProjection, LearnerError, SourceOnly
-from softcount.adapt.denoising import denoising, learn_layer
-from softcount.types import Array
+from softcount import DataError, LearnerError
+from softcount.adapt import DenoisingProjection, SourceOnly
+from softcount.adapt.denoising import learn_layer, solve_denoising
+from softcount.core.types import Array
 from tests.adapt.problems import real_reviews
 
 RIDGE = 1e-5
@@ -73,7 +74,7 @@ def test_every_way_to_drop_words(p: float) -> None:
     expected = np.linalg.lstsq(Q + RIDGE * np.diag(Q).mean() * np.eye(5), P, rcond=None)[0]
     with_one = np.column_stack([X, np.ones(7)])
     scatter = with_one.T @ with_one
-    found = denoising(scatter.copy(), scatter[:, outputs], p)
+    found = solve_denoising(scatter.copy(), scatter[:, outputs], p)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 

@@ -24,7 +24,7 @@ def published(x: list[float], domain: int, domains: list[int]) -> list[float]:
 def test_source_and_target_as_published() -> None:
     """Daumé III (2007), with the target's copy before the source's: Φˢ(x) = ⟨x, 0, x⟩ and
     Φᵗ(x) = ⟨x, x, 0⟩."""
-    copies = sc.FeatureCopies().fit_transform([[1.0, 2.0], [3.0, 4.0]], None, [1, -1])
+    copies = sc.adapt.FeatureCopies().fit_transform([[1.0, 2.0], [3.0, 4.0]], None, [1, -1])
     assert copies.toarray().tolist() == [[1, 2, 0, 0, 1, 2], [3, 4, 3, 4, 0, 0]]
 
 
@@ -37,7 +37,7 @@ def test_any_domains_as_published(data: st.DataObject) -> None:
     width = data.draw(st.integers(1, 4))
     row = st.lists(cell, min_size=width, max_size=width)
     X = data.draw(st.lists(row, min_size=len(asked), max_size=len(asked)))
-    copies = sc.FeatureCopies().fit(np.ones((len(learned), width)), sample_domain=learned)
+    copies = sc.adapt.FeatureCopies().fit(np.ones((len(learned), width)), sample_domain=learned)
     expected = [published(x, d, sorted(set(learned))) for x, d in zip(X, asked, strict=True)]
     for rows in (np.array(X), sparse.csr_matrix(np.array(X))):
         found = copies.transform(rows, asked)
@@ -47,7 +47,7 @@ def test_any_domains_as_published(data: st.DataObject) -> None:
 
 def test_no_more_is_stored_than_twice_the_words() -> None:
     X = sparse.random(500, 10_000, density=0.002, format="csr", random_state=0)
-    copies = sc.FeatureCopies().fit_transform(X, None, np.where(np.arange(500) % 3, 1, -2))
+    copies = sc.adapt.FeatureCopies().fit_transform(X, None, np.where(np.arange(500) % 3, 1, -2))
     assert copies.nnz == 2 * X.nnz
     assert copies.has_canonical_format
 
@@ -56,7 +56,7 @@ def test_no_more_is_stored_than_twice_the_words() -> None:
 def test_the_same_by_hand(K: int) -> None:
     X, y, domain, _ = two_domains(1, K=K, n_sources=2)
     classifier = LogisticRegression(tol=1e-10, max_iter=10_000)
-    model = sc.EasyAdapt(classifier).fit(X, y, domain)
+    model = sc.adapt.EasyAdapt(classifier).fit(X, y, domain)
     rows = np.flatnonzero(y >= 0)
     domains = sorted(set(domain[rows].tolist()))
     copies = np.array([published(X[i].tolist(), int(domain[i]), domains) for i in rows])
@@ -74,10 +74,10 @@ def test_the_same_by_hand(K: int) -> None:
 
 def test_an_unseen_domain_has_what_is_known_in_general() -> None:
     texts = ["a good book", "a thin plot", "a thin phone", "a bad phone"]
-    model = sc.EasyAdapt().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
+    model = sc.adapt.EasyAdapt().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
     general = model.classifier_.coef_[:, : model.n_features_in_]
     np.testing.assert_array_equal(model.word_weights(7), general)
-    two_targets = sc.EasyAdapt().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -2])
+    two_targets = sc.adapt.EasyAdapt().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -2])
     np.testing.assert_array_equal(
         two_targets.predict_proba(["thin"]), two_targets.predict_proba(["thin"], sample_domain=5)
     )
@@ -85,8 +85,8 @@ def test_an_unseen_domain_has_what_is_known_in_general() -> None:
 
 def test_copies_are_of_domains() -> None:
     with pytest.raises(sc.DataError, match="copies are of domains"):
-        sc.FeatureCopies().fit([[1.0]])
-    copies = sc.FeatureCopies().fit([[1.0], [2.0]], sample_domain=[1, -1])
+        sc.adapt.FeatureCopies().fit([[1.0]])
+    copies = sc.adapt.FeatureCopies().fit([[1.0], [2.0]], sample_domain=[1, -1])
     assert copies.transform([[3.0]]).toarray().tolist() == [[3.0, 0.0, 0.0]]
     with pytest.raises(ValueError, match="features"):
         copies.transform([[3.0, 1.0]], sample_domain=[1])

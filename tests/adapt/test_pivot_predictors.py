@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from softcount.adapt.pivots import JointRidge, logistic, main_directions
-from softcount.types import Array
+from softcount.adapt.pivots import JointRidge, find_directions, fit_logistic
+from softcount.core.types import Array
 
 WAYS = [(True, True), (True, False), (False, True), (False, False)]
 
@@ -47,7 +47,7 @@ def test_joint_ridge_is_one_ridge_at_a_time(
     W, scores = one_by_one(X, R, penalty)
     for items in (X, sparse.csr_matrix(X)):
         found = JointRidge(items, penalty, dual=dual, direct=direct).solve(R)
-        np.testing.assert_allclose(found.combined(np.eye(120)), W, atol=1e-7)
+        np.testing.assert_allclose(found.combine(np.eye(120)), W, atol=1e-7)
         np.testing.assert_allclose(found.fitted, scores, atol=1e-7)
         np.testing.assert_allclose(found.gram(), W.T @ W, atol=1e-6)
 
@@ -56,9 +56,9 @@ def test_joint_ridge_is_one_ridge_at_a_time(
 def test_joint_logistic_is_one_regression_at_a_time(dual: bool, direct: bool) -> None:
     X, R, penalty = counts(3, 30, 8), responses(4, 30, 5), 2.0
     with warnings.catch_warnings(action="error"):  # it settles
-        found = logistic(JointRidge(X, penalty, dual=dual, direct=direct), R)
+        found = fit_logistic(JointRidge(X, penalty, dual=dual, direct=direct), R)
 
-    for column, weights in zip(R.T, found.combined(np.eye(5)).T, strict=True):
+    for column, weights in zip(R.T, found.combine(np.eye(5)).T, strict=True):
         sign = 1.0 - 2.0 * column
 
         def loss(w: Array, sign: Array = sign) -> float:
@@ -77,7 +77,7 @@ def test_the_smaller_system_is_solved() -> None:
 def test_logistic_predictors_that_do_not_settle_are_told_of() -> None:
     ridge = JointRidge(counts(3, 30, 8), 2.0)
     with pytest.warns(ConvergenceWarning, match="after 2 steps"):
-        logistic(ridge, responses(4, 30, 5), max_steps=2)
+        fit_logistic(ridge, responses(4, 30, 5), max_steps=2)
 
 
 @pytest.mark.parametrize("dual", [True, False])
@@ -88,7 +88,7 @@ def test_directions_are_singular_vectors(dual: bool, n: int) -> None:
     W, _ = one_by_one(X, R, penalty)
     U, values, _ = np.linalg.svd(W * factors, full_matrices=False)
     k = min(n, 9)
-    directions, found = main_directions(JointRidge(X, penalty, dual=dual).solve(R), factors, n)
+    directions, found = find_directions(JointRidge(X, penalty, dual=dual).solve(R), factors, n)
     np.testing.assert_allclose(found, values[:k], rtol=1e-8)
     assert directions.shape == (14, k)
     np.testing.assert_allclose(np.abs((directions * U[:, :k]).sum(axis=0)), 1.0, atol=1e-8)
@@ -100,7 +100,7 @@ def test_directions_are_singular_vectors(dual: bool, n: int) -> None:
 def test_no_more_directions_than_the_rank(dual: bool) -> None:
     X, R = counts(5, 25, 14), responses(6, 25, 2)
     R = R[:, [0, 1, 0, 1, 0]]
-    directions, values = main_directions(JointRidge(X, 1.0, dual=dual).solve(R), np.ones(5), 4)
+    directions, values = find_directions(JointRidge(X, 1.0, dual=dual).solve(R), np.ones(5), 4)
     assert directions.shape == (14, 2)
     assert len(values) == 2
 
@@ -109,6 +109,6 @@ def test_no_more_directions_than_the_rank(dual: bool) -> None:
 def test_words_that_never_vary_have_no_direction(dual: bool, direct: bool) -> None:
     X, R = np.tile([0.1, 0.7, 3.3], (25, 1)), responses(6, 25, 4)
     found = JointRidge(X, 0.01 * (X**2).sum(), dual=dual, direct=direct).solve(R)
-    directions, values = main_directions(found, 1.0 / R.std(axis=0), 3)
+    directions, values = find_directions(found, 1.0 / R.std(axis=0), 3)
     assert directions.shape == (3, 0)
     assert len(values) == 0

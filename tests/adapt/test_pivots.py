@@ -11,10 +11,11 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
-from softcount import DataError, LearnerError, PivotProjection, SourceOnly
+from softcount import DataError, LearnerError
+from softcount.adapt import PivotProjection, SourceOnly
 from softcount.adapt import pivots as pivot_predictors
-from softcount.adapt.pivots import occurrence
-from softcount.types import Array
+from softcount.adapt.pivots import mark_occurrences
+from softcount.core.types import Array
 from tests.adapt.problems import real_reviews
 
 
@@ -122,7 +123,7 @@ def test_what_occurs_where() -> None:
     X = np.array(rows)
     expected = [[0, 0, 1, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]]
     for items in (X, sparse.csr_matrix(X)):
-        assert occurrence(items).toarray().tolist() == expected
+        assert mark_occurrences(items).toarray().tolist() == expected
 
 
 # the whole
@@ -142,7 +143,7 @@ def test_what_the_classifier_sees(scale: float) -> None:
     X, y, domain = three_domains(1)
     X[3] = 0.0  # an empty item
     X[10:20] *= -1.0
-    model = PivotProjection(n_pivots=7, regularisation=0.03, scale=scale).fit(X, y, domain)
+    model = PivotProjection(n_pivots=7, l2=0.03, scale=scale).fit(X, y, domain)
     pivots = np.array([int(name[1:]) for name in model.pivots_])
     directions = expected_directions(X, (X != 0.0) * 1.0, pivots, 0.03)
     np.testing.assert_allclose(np.abs(directions), np.abs(model.directions_), atol=1e-7)
@@ -365,7 +366,7 @@ def test_no_word_but_pivots(form: Any, others: list[float]) -> None:
         ({"choose": "chance"}, "choose='chance'"),
         ({"loss": "hinge"}, "loss='hinge'"),
         ({"min_share": -0.1}, "min_share=-0.1"),
-        ({"regularisation": 0.0}, "regularisation=0.0"),
+        ({"l2": 0.0}, "l2=0.0"),
         ({"scale": math.nan}, "scale=nan"),
     ],
 )

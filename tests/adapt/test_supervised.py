@@ -13,19 +13,19 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 import softcount as sc
-from softcount.adapt.supervised import drawn_towards
+from softcount.adapt.supervised import fit_towards
 from tests.adapt.problems import two_domains
 
 LINEAR = LogisticRegression(C=2.0, tol=1e-10, max_iter=10_000)
 SEVERAL = [
-    sc.SourceOnly,
-    sc.TargetOnly,
-    sc.Merge,
-    sc.Weighted,
-    sc.Interpolation,
-    sc.PredictionFeature,
-    sc.SourcePrior,
-    sc.EasyAdapt,
+    sc.adapt.SourceOnly,
+    sc.adapt.TargetOnly,
+    sc.adapt.Merge,
+    sc.adapt.Weighted,
+    sc.adapt.Interpolation,
+    sc.adapt.PredictionFeature,
+    sc.adapt.SourcePrior,
+    sc.adapt.EasyAdapt,
 ]
 
 
@@ -43,7 +43,11 @@ def parts(seed: int, K: int = 2) -> Any:
 def test_what_each_baseline_is_trained_on(K: int) -> None:
     X, y, domain, source, target, new = parts(1, K)
     both = np.sort(np.concatenate([source, target]))
-    for method, rows in ((sc.SourceOnly, source), (sc.TargetOnly, target), (sc.Merge, both)):
+    for method, rows in (
+        (sc.adapt.SourceOnly, source),
+        (sc.adapt.TargetOnly, target),
+        (sc.adapt.Merge, both),
+    ):
         model = method(LINEAR).fit(X, y, domain)
         expected = LINEAR.fit(X[rows], y[rows])
         np.testing.assert_allclose(model.predict_proba(new), expected.predict_proba(new), atol=1e-9)
@@ -52,7 +56,7 @@ def test_what_each_baseline_is_trained_on(K: int) -> None:
 
 def test_a_weight_is_so_many_copies() -> None:
     X, y, domain, source, target, new = parts(2)
-    model = sc.Weighted(LINEAR, weight=3.0).fit(X, y, domain)
+    model = sc.adapt.Weighted(LINEAR, weight=3.0).fit(X, y, domain)
     rows = np.concatenate([source, target, target, target])
     expected = LINEAR.fit(X[rows], y[rows])
     np.testing.assert_allclose(model.predict_proba(new), expected.predict_proba(new), atol=1e-6)
@@ -82,7 +86,7 @@ def test_the_weight_of_items_is_found_on_held_out_labels_of_the_target(seed: int
         return worth(np.vstack(shares), np.concatenate(truth))
 
     best = max([1.0, 2.0, 3.0, 5.0, 10.0, 20.0], key=of)
-    assert sc.Weighted(LINEAR).fit(X, y, domain).weight_ == best
+    assert sc.adapt.Weighted(LINEAR).fit(X, y, domain).weight_ == best
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -97,7 +101,7 @@ def test_the_mixture_is_found_on_held_out_labels_of_the_target(seed: int) -> Non
     other = of_source.predict_proba(X[rows])
     grid = [i / 20 for i in range(21)]
     best = max(grid, key=lambda w: worth(w * shares + (1 - w) * other, y[rows]))
-    model = sc.Interpolation(LINEAR).fit(X, y, domain)
+    model = sc.adapt.Interpolation(LINEAR).fit(X, y, domain)
     assert model.weight_ == best
     expected = best * LINEAR.fit(X[target], y[target]).predict_proba(new)
     expected += (1 - best) * of_source.predict_proba(new)
@@ -110,7 +114,7 @@ def test_the_source_has_its_say(K: int) -> None:
     of_source = LogisticRegression(C=2.0, tol=1e-10, max_iter=10_000).fit(X[source], y[source])
     beside = LINEAR.fit(np.hstack([X[target], of_source.predict_proba(X[target])]), y[target])
     expected = beside.predict_proba(np.hstack([new, of_source.predict_proba(new)]))
-    model = sc.PredictionFeature(LINEAR).fit(X, y, domain)
+    model = sc.adapt.PredictionFeature(LINEAR).fit(X, y, domain)
     np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-9)
     # weights of words: the mean derivative, by differences
     slopes = np.zeros((max(1, K if K > 2 else 1), X.shape[1]))
@@ -129,17 +133,17 @@ def test_the_source_has_its_say(K: int) -> None:
 @pytest.mark.parametrize("K", [2, 3])
 def test_without_a_source_the_prior_is_ridge(K: int) -> None:
     X, y, _, _, target, _ = parts(4, K)
-    ours = drawn_towards(np.zeros((1 if K == 2 else K, 13)), X[target], y[target], 0.5)
+    ours = fit_towards(np.zeros((1 if K == 2 else K, 13)), X[target], y[target], 0.5)
     ones = np.hstack([X[target], np.ones((len(target), 1))])
     plain = LogisticRegression(C=2.0, tol=1e-10, max_iter=10_000, fit_intercept=False)
-    np.testing.assert_allclose(ours, plain.fit(ones, y[target]).coef_, atol=1e-5)  # C = 1/strength
+    np.testing.assert_allclose(ours, plain.fit(ones, y[target]).coef_, atol=1e-5)  # C = 1/l2
 
 
 @pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("strength", [0.1, 10.0])
-def test_the_prior_is_where_the_objective_is_least(K: int, strength: float) -> None:
+@pytest.mark.parametrize("l2", [0.1, 10.0])
+def test_the_prior_is_where_the_objective_is_least(K: int, l2: float) -> None:
     X, y, domain, source, target, _ = parts(5, K)
-    model = sc.SourcePrior(LINEAR, strength=strength).fit(X, y, domain)
+    model = sc.adapt.SourcePrior(LINEAR, l2=l2).fit(X, y, domain)
     own = LINEAR.fit(X[source], y[source])
     centre, middle = own.coef_.copy(), own.intercept_.copy()
 
@@ -150,7 +154,7 @@ def test_the_prior_is_where_the_objective_is_least(K: int, strength: float) -> N
         log = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         fit = -log[np.arange(len(target)), y[target]].sum()
         away = np.sum((coef - centre) ** 2) + np.sum((intercept - middle) ** 2)
-        return float(fit + 0.5 * strength * away)
+        return float(fit + 0.5 * l2 * away)
 
     least, rng = objective(model.coef_, model.intercept_), np.random.default_rng(0)
     for _ in range(40):
@@ -158,7 +162,7 @@ def test_the_prior_is_where_the_objective_is_least(K: int, strength: float) -> N
         assert objective(model.coef_ + away, model.intercept_) > least
         aside = 1e-3 * rng.normal(size=model.intercept_.shape)
         assert objective(model.coef_, model.intercept_ + aside) > least
-    far = sc.SourcePrior(LINEAR, strength=1e9).fit(X, y, domain)
+    far = sc.adapt.SourcePrior(LINEAR, l2=1e9).fit(X, y, domain)
     np.testing.assert_allclose(far.coef_, centre, atol=1e-6)
     np.testing.assert_allclose(far.intercept_, middle, atol=1e-6)
 
@@ -181,10 +185,10 @@ def test_any_linear_classifier(method: Any, classifier: Any) -> None:
     model = method(classifier).fit(X, y, domain)
     shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    home = domain > 0 if method is sc.SourceOnly else domain < 0  # where it has learned
+    home = domain > 0 if method is sc.adapt.SourceOnly else domain < 0  # where it has learned
     assert (model.predict(X[home]) == truth[home]).mean() > 0.4
     assert model.word_weights().shape == (3, X.shape[1])
-    assert len(model.explain(5).moved) == (0 if method is sc.SourceOnly else 5)
+    assert len(model.explain(5).moved) == (0 if method is sc.adapt.SourceOnly else 5)
 
 
 def test_target_labels_help_where_domains_differ() -> None:
@@ -204,8 +208,8 @@ def test_a_class_that_a_domain_lacks() -> None:
     for method in SEVERAL:
         shares = method().fit(X, y, domain).predict_proba(X[domain < 0])
         assert shares.shape[1] == 3
-    assert (sc.TargetOnly().fit(X, y, domain).predict_proba(X)[:, 2] == 0.0).all()
-    for method in (sc.Merge, sc.Weighted, sc.SourcePrior, sc.EasyAdapt):
+    assert (sc.adapt.TargetOnly().fit(X, y, domain).predict_proba(X)[:, 2] == 0.0).all()
+    for method in (sc.adapt.Merge, sc.adapt.Weighted, sc.adapt.SourcePrior, sc.adapt.EasyAdapt):
         assert (method().fit(X, y, domain).predict(X[domain > 0]) == 2).any()
     X, y, domain, _ = two_domains(9, K=3)
     y = np.where((domain > 0) & (y == 2), -1, y)  # the source's labels do
@@ -213,59 +217,72 @@ def test_a_class_that_a_domain_lacks() -> None:
         model = method().fit(X, y, domain)
         assert model.predict_proba(X).shape[1] == 3
         assert model.word_weights().shape == (3, X.shape[1])
-    assert (sc.EasyAdapt().fit(X, y, domain).predict(X[domain < 0]) == 2).any()
+    assert (sc.adapt.EasyAdapt().fit(X, y, domain).predict(X[domain < 0]) == 2).any()
 
 
 def test_labels_of_one_class_only() -> None:
     X, y, domain, _ = two_domains(10)
     y = np.where((domain < 0) & (y == 1), -1, y)
-    for method in (sc.TargetOnly, sc.Interpolation, sc.PredictionFeature):
+    for method in (sc.adapt.TargetOnly, sc.adapt.Interpolation, sc.adapt.PredictionFeature):
         with pytest.raises(sc.DataError, match=r"labels of the target, where all labels are 0"):
             method().fit(X, y, domain)
-    for method in (sc.SourceOnly, sc.Merge, sc.Weighted, sc.SourcePrior, sc.EasyAdapt):
+    for method in (
+        sc.adapt.SourceOnly,
+        sc.adapt.Merge,
+        sc.adapt.Weighted,
+        sc.adapt.SourcePrior,
+        sc.adapt.EasyAdapt,
+    ):
         model = method().fit(X, y, domain)
         assert set(model.predict(X[domain > 0])) == {0, 1}
     texts, marks = ["good book", "bad book"] * 5 + ["good pan"], [1, 0] * 5 + [1]
-    model = sc.SourcePrior().fit(texts, marks, [1] * 10 + [-1])
+    model = sc.adapt.SourcePrior().fit(texts, marks, [1] * 10 + [-1])
     assert model.predict(["bad book", "good book"]).tolist() == [0, 1]
 
 
 def test_weights_of_pairs_of_classes_are_no_weights_of_classes() -> None:
     X, y, domain, _ = two_domains(13, K=3)
     with pytest.raises(sc.DataError, match="pairs of classes"):
-        sc.SourcePrior(SVC(kernel="linear")).fit(X, y, domain)
-    easy = sc.EasyAdapt(SVC(kernel="linear")).fit(X, y, domain)
+        sc.adapt.SourcePrior(SVC(kernel="linear")).fit(X, y, domain)
+    easy = sc.adapt.EasyAdapt(SVC(kernel="linear")).fit(X, y, domain)
     with pytest.raises(sc.DataError, match="pairs of classes"):
         easy.explain()
-    bare = sc.SourcePrior(LogisticRegression(fit_intercept=False), strength=1e9).fit(X, y, domain)
+    bare = sc.adapt.SourcePrior(LogisticRegression(fit_intercept=False), l2=1e9).fit(X, y, domain)
     np.testing.assert_allclose(bare.intercept_, 0.0, atol=1e-6)
 
 
 def test_what_is_missing_is_said() -> None:
     X, y, domain, _ = two_domains(11, n_target_labels=0)
-    for method in (sc.TargetOnly, sc.Interpolation, sc.PredictionFeature, sc.SourcePrior):
+    for method in (
+        sc.adapt.TargetOnly,
+        sc.adapt.Interpolation,
+        sc.adapt.PredictionFeature,
+        sc.adapt.SourcePrior,
+    ):
         with pytest.raises(sc.DataError, match="where no item has a label"):
             method().fit(X, y, domain)
     with pytest.raises(sc.DataError, match="labels of the source"):
-        sc.SourceOnly().fit(X, np.where(domain > 0, -1, np.arange(len(y)) % 2), domain)
+        sc.adapt.SourceOnly().fit(X, np.where(domain > 0, -1, np.arange(len(y)) % 2), domain)
     with pytest.raises(sc.LearnerError, match="weights of items"):
-        sc.Weighted(type("Plain", (GaussianNB,), {"fit": lambda self, X, y: self})()).fit(X, y)
+        sc.adapt.Weighted(type("Plain", (GaussianNB,), {"fit": lambda self, X, y: self})()).fit(
+            X, y
+        )
     with pytest.raises(sc.LearnerError, match="weight=-1"):
-        sc.Weighted(weight=-1).fit(X, y, domain)
-    with pytest.raises(sc.LearnerError, match=r"from 0 \(source\) to 1"):
-        sc.Interpolation(weight=1.5).fit(X, y, domain)
+        sc.adapt.Weighted(weight=-1).fit(X, y, domain)
+    with pytest.raises(sc.LearnerError, match=r"0: the source alone"):
+        sc.adapt.Interpolation(weight=1.5).fit(X, y, domain)
     with pytest.raises(sc.LearnerError, match="weight='x'"):
-        sc.Interpolation(weight="x").fit(X, y, domain)  # type: ignore[arg-type]
-    with pytest.raises(sc.LearnerError, match="strength"):
-        sc.SourcePrior(strength=0.0).fit(X, y, domain)
+        sc.adapt.Interpolation(weight="x").fit(X, y, domain)  # type: ignore[arg-type]
+    with pytest.raises(sc.LearnerError, match="l2"):
+        sc.adapt.SourcePrior(l2=0.0).fit(X, y, domain)
     X, y, domain, _ = two_domains(11)
     with pytest.raises(sc.DataError, match="has no weights of words"):
-        sc.SourcePrior(GaussianNB()).fit(X, y, domain)
+        sc.adapt.SourcePrior(GaussianNB()).fit(X, y, domain)
 
 
 def test_too_few_labels_to_hold_any_out() -> None:
     X, y, domain, _ = two_domains(12, n_target_labels=2)
     y[-2:] = 0, 1
-    assert sc.Weighted().fit(X, y, domain).weight_ == 1.0
-    assert sc.Interpolation().fit(X, y, domain).weight_ == 0.5
-    assert sc.SourcePrior().fit(X, y, domain).strength_ == 0.3
+    assert sc.adapt.Weighted().fit(X, y, domain).weight_ == 1.0
+    assert sc.adapt.Interpolation().fit(X, y, domain).weight_ == 0.5
+    assert sc.adapt.SourcePrior().fit(X, y, domain).l2_ == 0.3

@@ -41,8 +41,8 @@ SECOND = fractions(
 MISPRINT = fractions(rabbits="trois 2/7 lapins 11/21 de 2/21 Grenoble 2/21")
 
 
-def learned(steps: int) -> sc.IBM1:
-    return sc.IBM1(null=False, learner=sc.EM(max_iter=steps, tol=0)).fit(PAIRS)
+def learned(steps: int) -> sc.align.IBM1:
+    return sc.align.IBM1(null=False, learner=sc.EM(max_iter=steps, tol=0)).fit(PAIRS)
 
 
 def likelihood(t: Tables) -> Fraction:

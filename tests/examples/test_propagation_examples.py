@@ -13,9 +13,9 @@ CHAIN = np.diag(np.ones(3), 1)
 STAR = np.array([[0.0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
 
 
-def spread(graph: np.ndarray, labels: list[int], **settings: Any) -> sc.LabelPropagation:
+def spread(graph: np.ndarray, labels: list[int], **settings: Any) -> sc.labels.LabelPropagation:
     settings = {"class_mass": False, **settings}
-    return sc.LabelPropagation(weights="precomputed", **settings).fit(graph, labels)
+    return sc.labels.LabelPropagation(weights="precomputed", **settings).fit(graph, labels)
 
 
 @pytest.mark.parametrize("tol", [1e-5, 1e-12])  # the usual one, and nearly all digits

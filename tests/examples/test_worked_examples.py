@@ -36,10 +36,10 @@ def run(story: Any, items: list[Any], start: Start | str, steps: int) -> StoryMo
 
 def states(model: StoryModel, items: list[Any]) -> list[tuple[Any, list[Any]]]:
     """Readable tables after every step, and the posterior of every item under them."""
-    core, _ = model.bind(items)
+    core, _ = model._bind(items)
     found = []
     for params in model.trace_.params:
-        tables = core.readable(params).to_dict()
+        tables = core.view_params(params).to_dict()
         still = StoryModel(model.story, learner=sc.EM(max_iter=1), frozen=tuple(tables))
         still.fit(items, init=tables)
         found.append((tables, [still.posterior(item) for item in items]))
@@ -245,8 +245,8 @@ C2 = {
 
 def test_c_word_alignment_gives_exactly_the_fractions() -> None:
     model = run(stories.ibm1(sc.table, sc.story), PAIRS, "uniform", 2)
-    core, _ = model.bind(PAIRS)
-    uniform, first, second = (core.readable(p)["t"].to_dict() for p in model.trace_.params)
+    core, _ = model._bind(PAIRS)
+    uniform, first, second = (core.view_params(p)["t"].to_dict() for p in model.trace_.params)
     assert {p for row in uniform.values() for p in row.values()} == {1 / 4}
     for found, expected in ((first, C1), (second, C2)):
         assert found.keys() == expected.keys()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
 from softcount.families import Categorical
-from softcount.families.base import Running
-from softcount.families.columns import ColumnCounts, ColumnRunning, Columns, LazyColumns, columns_of
+from softcount.families.base import CountAverage
+from softcount.families.columns import ColumnAverage, ColumnCounts, Columns, LazyColumns, columns_of
 
 ETAS = st.lists(st.sampled_from([0.01, 0.5, 0.9, 1.0 - 1e-12, 1.0]), min_size=1, max_size=40)
 WORDS = st.sampled_from(["maximise", "mean_field"])
@@ -51,7 +51,7 @@ def random_batch(family: Columns, source: np.random.Generator) -> tuple[ColumnCo
 def test_lazy_equals_dense(seed, word, kind, etas, dense_batches):
     source = rng(seed)
     family = random_family(source, kind, 1.0 if word == "maximise" else 0.05)
-    lazy, dense = family.running(), Running(family)
+    lazy, dense = family.running(), CountAverage(family)
     one = two = family.random(source)
     for eta in etas:
         batch, every = random_batch(family, source)
@@ -71,7 +71,7 @@ def test_rows_without_counts_keep_what_they_began_with(seed, etas):
     """A flat prior says nothing of a row that has never had any."""
     source = rng(seed)
     family = Columns((3, 5))
-    lazy, dense, one = family.running(), Running(family), family.random(source)
+    lazy, dense, one = family.running(), CountAverage(family), family.random(source)
     two = one
     for eta in etas:
         batch, every = random_batch(family, source)
@@ -96,7 +96,7 @@ def test_the_scale_is_put_back_before_it_vanishes():
     lazy, source = family.running(), rng()
     batch = ColumnCounts(np.array([2, 3]), np.array([[1.0], [1.0]]))
     lazy.blend(np.array([[1.0, 3.0, 0.0, 0.0]]), 1.0)
-    params, dense = family.uniform(), Running(family)
+    params, dense = family.uniform(), CountAverage(family)
     dense.blend(np.array([[1.0, 3.0, 0.0, 0.0]]), 1.0)
     for _ in range(3000):  # 0.7^3000 is no float64
         lazy.blend(batch, 0.3)
@@ -111,7 +111,7 @@ def test_the_scale_is_put_back_before_it_vanishes():
 def test_small_steps_for_a_long_time():
     """Thousands of blends leave no more than rounding between totals and what they add up to."""
     family, source = Columns((3, 30), prior=0.1), rng(1)
-    lazy, dense = family.running(), Running(family)
+    lazy, dense = family.running(), CountAverage(family)
     for t in range(1, 5000):
         batch, every = random_batch(family, source)
         eta = (t + 2.0) ** -0.7
@@ -158,8 +158,8 @@ def test_draws_masks_and_ties_come_dense():
     expected = family.draw(np.array([[0.0, 0.5], [0.0, 1.0]]), family.uniform(), rng(3))
     assert np.array_equal(drawn, expected)
     for more in ({"mask": np.array([[True, False], [True, True]])}, {"tied": np.array([0, 0])}):
-        assert type(Columns((2, 2), **more).running()) is Running
-    assert type(Columns((2, 2), frozen=np.array([True, False])).running()) is ColumnRunning
+        assert type(Columns((2, 2), **more).running()) is CountAverage
+    assert type(Columns((2, 2), frozen=np.array([True, False])).running()) is ColumnAverage
 
 
 def test_maximise_refuses_a_prior_without_mode():

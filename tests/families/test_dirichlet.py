@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize, special, stats
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import SparseCounts
 from softcount.families import Categorical, SparseCategorical
-from softcount.families.rows import largest_change, sum_of_logs
-from softcount.types import SparseCounts
+from softcount.families.rows import largest_change, sum_logs
 
 WORDS = ("maximise", "mean_field", "draw")
 
@@ -366,7 +366,7 @@ def test_settings_of_the_wrong_shape_are_refused():
 def test_a_sum_of_logs_is_one(values):
     with np.errstate(divide="ignore"):
         expected = np.sum(np.log(values))
-    assert sum_of_logs(values) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert sum_logs(values) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_the_largest_change():

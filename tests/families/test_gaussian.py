@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
 from softcount.families import NIW, Gaussian
 
 KINDS = ("full", "diag", "spherical", "identity")

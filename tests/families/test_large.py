@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.errors import LearnerError
-from softcount.families.large import LargeTable, LateCounts
-from softcount.families.sparse import SparseCategorical
-from softcount.types import SparseCounts
+from softcount.core.errors import LearnerError
+from softcount.core.types import SparseCounts
+from softcount.families.categorical import SparseCategorical
+from softcount.families.large import LargeTable
 
 Array = np.ndarray
 
@@ -69,11 +69,9 @@ pairs = st.builds(
 
 
 def forms(case: Pair) -> list[Any]:
-    """The same counts in all three forms."""
+    """The same counts in both forms."""
     index = np.flatnonzero(case.counts)
-    indptr = case.large.indptr
-    late = LateCounts(lambda a, b: case.counts[indptr[a] : indptr[b]].copy(), case.large.n_rows)
-    return [case.counts, SparseCounts(index, case.counts[index], len(case.counts)), late]
+    return [case.counts, SparseCounts(index, case.counts[index], len(case.counts))]
 
 
 @given(pairs)
@@ -218,18 +216,6 @@ def test_running_averages(case: Pair, seed: int) -> None:
         expected = np.asarray(theirs.params("maximise", case.old, rng))
         found = np.asarray(ours.params("maximise", case.old, rng))
         np.testing.assert_allclose(found, expected, atol=1e-13)
-
-
-def test_late_counts_add_and_scale() -> None:
-    values = np.array([1.0, 2.0, 3.0])
-    late = LateCounts(lambda a, b: values[a:b].copy(), 3)
-    few = SparseCounts(np.array([1]), np.array([10.0]), 3)
-    for total in (late + values, values + late, late + late):
-        assert np.asarray(total).tolist() == [2.0, 4.0, 6.0]
-    for total in (late + few, few + late):
-        assert np.asarray(total).tolist() == [1.0, 12.0, 3.0]
-    assert (late * 2.0).tolist() == [2.0, 4.0, 6.0]
-    assert np.asarray(late, dtype=np.float32).dtype == np.float32
 
 
 @given(pairs)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import SparseCounts
 from softcount.families import SparseCategorical
-from softcount.families.base import Running
-from softcount.families.lazy import LazyTable
-from softcount.types import SparseCounts
+from softcount.families.base import CountAverage
+from softcount.families.categorical import LazyTable
 
 
 def random_family(source: np.random.Generator, prior: float) -> SparseCategorical:
@@ -36,7 +36,7 @@ def random_batch(family: SparseCategorical, source: np.random.Generator) -> Spar
 def test_lazy_equals_dense(seed, word, etas, dense_batches):
     source = np.random.default_rng(seed)
     family = random_family(source, 1.0)
-    lazy, dense = family.running(), Running(family)
+    lazy, dense = family.running(), CountAverage(family)
     one = two = family.random(source)
     for eta in etas:
         batch = random_batch(family, source)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import SparseCounts
 from softcount.families import Categorical, LogLinear
-from softcount.types import SparseCounts
 
 INDPTR = np.array([0, 3, 3, 5, 9])
 

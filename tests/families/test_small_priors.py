@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from softcount.align.families.jumps import JumpTable
-from softcount.align.families.past import WithPast
+from softcount.align.families import JumpTable, WithPast
 from softcount.families import Categorical, SparseCategorical, StickBreaking
 from softcount.families.base import Family
-from softcount.families.gammas import SMALLEST, SMALLEST_SINGLE, draw_log_gammas, log_gammas
+from softcount.families.categorical import SMALLEST, SMALLEST_SINGLE, draw_log_gammas, log_gammas
 from softcount.families.large import LargeTable
-from softcount.topics.data import RowPrior, Rows
+from softcount.topics.core import DocumentPrior, TopicProportions
 
 PRIORS = (0.0001, 0.001, 0.01, 0.3)
 K, N = 3, 4000
@@ -38,8 +37,8 @@ def by_family(kind: str, alpha: float) -> np.ndarray:
         table = LargeTable(np.arange(N + 1) * K, columns, alpha, dtype=dtype)
         return table.draw(table.zeros(), table.uniform(), rng).reshape(N, K)
     if kind == "topics":
-        rows = RowPrior(np.full(K, alpha), "draw")
-        return rows.update(np.zeros((N, K)), Rows(np.full((N, K), 1 / K)), rng).theta
+        rows = DocumentPrior(np.full(K, alpha), "draw")
+        return rows.estimate(np.zeros((N, K)), TopicProportions(np.full((N, K), 1 / K)), rng).theta
     jumps = JumpTable(K, np.array([2]), alpha)
     start = jumps.uniform()
     return np.array([jumps.draw(jumps.zeros(), start, rng)[-K:] for _ in range(N)])
@@ -154,9 +153,11 @@ def test_masked_entries_stay_zero_and_frozen_rows_as_they_are() -> None:
 
 def test_topics_that_a_document_may_not_have_stay_zero() -> None:
     allowed = np.array([[True, False, True], [True, True, True], [False, True, False]])
-    prior, rng = RowPrior(np.full(3, 0.001), "draw"), np.random.default_rng(0)
+    prior, rng = DocumentPrior(np.full(3, 0.001), "draw"), np.random.default_rng(0)
     for _ in range(50):
-        rows = prior.update(np.zeros((3, 3)), Rows(np.full((3, 3), 1 / 3), None, allowed), rng)
+        rows = prior.estimate(
+            np.zeros((3, 3)), TopicProportions(np.full((3, 3), 1 / 3), None, allowed), rng
+        )
         assert (rows.theta[~allowed] == 0.0).all()
         assert (rows.theta[allowed] > 0.0).all()
         np.testing.assert_allclose(rows.theta.sum(axis=1), 1.0)

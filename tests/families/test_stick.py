@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import SparseCounts
 from softcount.families import Categorical, StickBreaking
-from softcount.types import SparseCounts
 from tests.oracles.sticks import broken
 
 COUNTS = np.array([[5.0, 0.0, 2.5, 1.0]])

@@ -91,7 +91,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "variational_bayes": lambda: sc.VariationalBayes(**STEPS),
     "stochastic_vb": lambda: sc.StochasticVB(**STEPS, batch_size=8),
     "monte_carlo_em": lambda: sc.MonteCarloEM(max_iter=6),
-    "gibbs": lambda: sc.Gibbs(max_iter=8, n_chains=2),
+    "gibbs": lambda: sc.Gibbs(max_iter=8, n_init=2),
     "collapsed_gibbs": lambda: sc.CollapsedGibbs(max_iter=8, thin=2),
 }
 
@@ -114,7 +114,7 @@ _by_every("lda", lambda learner: sc.LDA(3, learner=learner), NOTES)
 _by_every("pcfg", lambda learner: sc.PCFG(3, 4, learner=learner, smoothing=0.1), SENTENCES[:30])
 _by_every(
     "ibm1",
-    lambda learner: sc.IBM1(learner=learner, smoothing=0.1),
+    lambda learner: sc.align.IBM1(learner=learner, smoothing=0.1),
     PAIRS,
     without=("collapsed_gibbs",),
 )
@@ -130,7 +130,7 @@ add("mixture_usual", lambda: sc.MultinomialMixture(3), NOTES)
 add("mixture_bernoulli", lambda: sc.MultinomialMixture(3, bernoulli=True), NOTES)
 add("mixture_weighted", lambda: sc.MultinomialMixture(3), NOTES, None, WEIGHTS)
 add("mixture_spectral", lambda: sc.MultinomialMixture(3, learner=sc.Spectral()), NOTES)
-add("mixture_scouts", lambda: sc.MultinomialMixture(3, init="random", scouts=4), NOTES)
+add("mixture_scouts", lambda: sc.MultinomialMixture(3, init="random", short_runs=4), NOTES)
 add(
     "mixture_restarts",
     lambda: sc.MultinomialMixture(3, init="random", learner=sc.EM(n_init=3)),
@@ -152,7 +152,7 @@ add("process_gaussian", lambda: sc.DirichletProcessGaussianMixture(8), POINTS)
 add("naive_bayes_usual", lambda: sc.NaiveBayes(), NOTES, SOME)
 add(
     "naive_bayes_components",
-    lambda: sc.NaiveBayes(components=2, unlabelled_weight=0.3),
+    lambda: sc.NaiveBayes(n_components=2, unlabelled_weight=0.3),
     NOTES,
     SOME,
 )
@@ -164,7 +164,7 @@ add("plsa_usual", lambda: sc.PLSA(3), NOTES)
 add("plsa_tempered", lambda: sc.PLSA(3, learner=sc.TemperedEM()), NOTES)
 add("plsa_float32", lambda: sc.PLSA(3, dtype="float32"), NOTES)
 add("lda_usual", lambda: sc.LDA(3), NOTES)
-add("lda_seeds", lambda: sc.LDA(3, seeds={0: ["boat", "wind"], 1: ["goal"]}), NOTES)
+add("lda_seeds", lambda: sc.LDA(3, seed_words={0: ["boat", "wind"], 1: ["goal"]}), NOTES)
 add(
     "lda_labels",
     lambda: sc.LDA(3),
@@ -187,12 +187,12 @@ def lda_partial_fit():
 
 # alignment
 for name, kind in {
-    "ibm1": sc.IBM1,
-    "ibm2": sc.IBM2,
-    "diagonal": sc.Diagonal,
-    "hmm_aligner": sc.HMMAligner,
+    "ibm1": sc.align.IBM1,
+    "ibm2": sc.align.IBM2,
+    "diagonal": sc.align.Diagonal,
+    "hmm_aligner": sc.align.HMMAligner,
     "aligner": sc.Aligner,
-    "gibbs_aligner": sc.GibbsAligner,
+    "gibbs_aligner": sc.align.GibbsAligner,
 }.items():
     add(f"{name}_usual", lambda kind=kind: kind(), PAIRS)
 add("aligner_float32", lambda: sc.Aligner(dtype="float32"), PAIRS)
@@ -243,31 +243,36 @@ def pcfg_treebank():
 
 
 # few labels, and other domains
-add("self_training_usual", lambda: sc.SelfTraining(), NOTES, SOME)
+add("self_training_usual", lambda: sc.labels.SelfTraining(), NOTES, SOME)
 add(
     "co_training_usual",
-    lambda: sc.CoTraining(views={"begin": lambda t: t[:25], "end": lambda t: t[25:]}),
+    lambda: sc.labels.CoTraining(views={"begin": lambda t: t[:25], "end": lambda t: t[25:]}),
     NOTES,
     SOME,
 )
-add("propagation_usual", lambda: sc.LabelPropagation(), NOTES, SOME)
-add("yarowsky_usual", lambda: sc.Yarowsky(), NOTES, seeds={"sea": ["boat"], "football": ["goal"]})
+add("propagation_usual", lambda: sc.labels.LabelPropagation(), NOTES, SOME)
+add(
+    "yarowsky_usual",
+    lambda: sc.labels.Yarowsky(),
+    NOTES,
+    seeds={"sea": ["boat"], "football": ["goal"]},
+)
 for kind in (
-    sc.EasyAdapt,
-    sc.PivotProjection,
-    sc.DenoisingProjection,
-    sc.AdversarialNetwork,
-    sc.SourcePrior,
-    sc.Weighted,
-    sc.Interpolation,
-    sc.PredictionFeature,
+    sc.adapt.EasyAdapt,
+    sc.adapt.PivotProjection,
+    sc.adapt.DenoisingProjection,
+    sc.adapt.AdversarialNetwork,
+    sc.adapt.SourcePrior,
+    sc.adapt.Weighted,
+    sc.adapt.Interpolation,
+    sc.adapt.PredictionFeature,
 ):
     add(f"adapt_{kind.__name__}", lambda kind=kind: kind(), NOTES, SIDES, sample_domain=DOMAINS)
 
 
 @case
 def language_model_usual():
-    return sc.LanguageModel().fit(SENTENCES)
+    return sc.translate.LanguageModel().fit(SENTENCES)
 
 
 # what is written down of a fit
@@ -327,7 +332,7 @@ def _answers(model: Any) -> Any:
         return model.predict(VECTORS[:20])
     if isinstance(model, sc.PCFG):
         return [str(tree) for tree in model.predict(RULED)]
-    if isinstance(model, sc.LanguageModel):
+    if isinstance(model, sc.translate.LanguageModel):
         return [model.score_samples(SENTENCES[:5])]
     if hasattr(model, "documents_"):
         return model.documents_.argmax(axis=1)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.errors import LearnerError
-from softcount.fit import fit, trace
+from softcount.core.errors import LearnerError
+from softcount.core.fit import fit, trace
+from softcount.core.types import EStep
+from softcount.core.verdict import Verdict
 from softcount.learners import CollapsedGibbs, anneal
 from softcount.mixture.gibbs import CollapsedMixture
-from softcount.types import How
-from softcount.verdict import Verdict
 from tests.oracles.toy import Coins, Throws, ThrowsCorpus, params, posterior_mean, worlds
 
 ITEMS = [("A", "HHT"), "HHHT", "TT", "HTT", ("B", "TTHT"), "HH", ""]
@@ -45,7 +45,7 @@ class CollapsibleCoins(Coins):
     def collapse(self, shards, params, stream) -> Sampler:
         data = Throws(*(np.concatenate([getattr(s, part) for s in shards]) for part in PARTS))
         hot = [
-            self.expect(params, data.take([i]), How(fill="sample", stream=stream)).counts["which"]
+            self.expect(params, data.take([i]), EStep(fill="sample", stream=stream)).counts["which"]
             for i in range(len(data.faces))
         ]
         seen = data.coin >= 0
@@ -91,7 +91,7 @@ def test_steps_belong_together():
     assert [step.step for step in steps] == [0, 1, 2, 3, 4]
     assert np.array_equal(steps[0].params["flip"], START["flip"])
     for step in steps:
-        stats = model.expect(step.params, DATA.all, How())
+        stats = model.expect(step.params, DATA.all, EStep())
         assert step.log_likelihood == pytest.approx(stats.log_likelihood, abs=1e-12)
     counts = model.sampler.counts()
     mean = (counts["flip"] + 0.8) / (counts["flip"] + 0.8).sum(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def test_steps_belong_together():
 
 
 def test_chains_draws_and_diagnostics():
-    learner = CollapsedGibbs(max_iter=40, n_chains=3, burn_in=0.25, thin=2)
+    learner = CollapsedGibbs(max_iter=40, n_init=3, burn_in=0.25, thin=2)
     found = learnt(learner)
     assert found.verdict is Verdict.SAMPLED
     assert [len(draws) for draws in found.draws] == [15, 15, 15]
@@ -130,7 +130,7 @@ def test_models_without_a_sampler():
         fit(Coins(**PRIOR), DATA, CollapsedGibbs(), init=START)
 
 
-@pytest.mark.parametrize("dials", [{"n_chains": 0}, {"thin": 0}, {"burn_in": 1.0}])
+@pytest.mark.parametrize("dials", [{"n_init": 0}, {"thin": 0}, {"burn_in": 1.0}])
 def test_bad_dials(dials):
     with pytest.raises(LearnerError, match=next(iter(dials))):
         CollapsedGibbs(**dials)

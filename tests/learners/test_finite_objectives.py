@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import Fit
 from softcount.learners.diagnostics import rhat
-from softcount.types import Fit
-from tests.models.estimators import DOCUMENTS, PAIRS, estimators, every_learner
+from tests.core.estimators import DOCUMENTS, PAIRS, estimators, every_learner
 
 SMALL = (0.001, 0.01, 1.0)
 
@@ -41,7 +41,7 @@ def test_every_objective_is_finite(name: str, prior: float) -> None:
         model, data = estimators(prior)[name](learner)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", sc.CollapseWarning)
+                warnings.simplefilter("ignore", sc.errors.CollapseWarning)
                 model.fit(*data)
         except LearnerError:
             continue  # which these are, tests/learners/test_refusals.py knows
@@ -55,7 +55,7 @@ def test_every_objective_is_finite(name: str, prior: float) -> None:
 def test_diagnostics_are_numbers(prior: float) -> None:
     """R-hat and effective sizes look at the objective: they can tell nothing where it is inf."""
     for name in ("MultinomialMixture", "LDA", "IBM1", "Aligner", "HMM", "PCFG", "StoryModel"):
-        model, data = estimators(prior)[name](sc.Gibbs(max_iter=20, n_chains=2))
+        model, data = estimators(prior)[name](sc.Gibbs(max_iter=20, n_init=2))
         found = model.fit(*data).fit_
         objectives = np.array([[state.objective for state in trace[10:]] for trace in found.traces])
         assert np.isfinite(objectives).all()
@@ -65,20 +65,20 @@ def test_diagnostics_are_numbers(prior: float) -> None:
 
 def test_an_aligner_as_it_is() -> None:
     """Its own smoothing is 0.0003."""
-    model = sc.Aligner(learner=sc.Gibbs(max_iter=8, n_chains=2)).fit(PAIRS)
+    model = sc.Aligner(learner=sc.Gibbs(max_iter=8, n_init=2)).fit(PAIRS)
     check_figures(model.fit_, averages=False)
 
 
 def test_more_pairs_later() -> None:
     """Families that remember a past have a density of it, too."""
-    learner = sc.Gibbs(max_iter=6, n_chains=1)
-    for model in (sc.IBM1(smoothing=0.001, learner=learner), sc.Aligner(learner=learner)):
+    learner = sc.Gibbs(max_iter=6, n_init=1)
+    for model in (sc.align.IBM1(smoothing=0.001, learner=learner), sc.Aligner(learner=learner)):
         model.fit(PAIRS).partial_fit([("of rabbits", "de lapins")])
         check_figures(model.fit_, averages=False)
 
 
 ZEROS: dict[str, Any] = {
-    "LDA": lambda a, l: sc.LDA(2, doc_prior=a, word_prior=a, learner=l),
+    "LDA": lambda a, l: sc.LDA(2, smoothing=a, learner=l),
     "PLSA": lambda a, l: sc.PLSA(2, smoothing=a, learner=l),
     "MultinomialMixture": lambda a, l: sc.MultinomialMixture(2, smoothing=a, learner=l),
 }
@@ -100,13 +100,13 @@ def test_a_start_with_zeros_under_a_prior_above_one(name: str, learner: str) -> 
 def test_a_start_with_zeros_under_a_prior_below_one() -> None:
     """Its density is infinite; that is no reason to stay there."""
     init = {"which": {"A": 1.0, "B": 0.0}}
-    made, data = estimators(0.01)["StoryModel"](sc.Gibbs(max_iter=30, n_chains=1))
+    made, data = estimators(0.01)["StoryModel"](sc.Gibbs(max_iter=30, n_init=1))
     check_figures(made.fit(*data, init=init).fit_, averages=False)
 
 
 def test_a_sampler_of_links_has_an_objective_and_no_likelihood() -> None:
     """Documented so: working it out would cost as much as the sampling."""
-    model = sc.GibbsAligner(prior=0.001).fit(PAIRS)
-    (state,) = model.trace_
+    model = sc.align.GibbsAligner(prior=0.001).fit(PAIRS)
+    state = model.trace_[-1]
     assert math.isfinite(state.objective)
     assert math.isnan(state.log_likelihood)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
 from softcount.learners import (
     EM,
     Batch,
@@ -77,7 +77,7 @@ def test_dials_that_cannot_be(dials, complaint):
         lambda: OnlineEM(kappa=1.1),
         lambda: StochasticVB(t0=-1),
         lambda: IncrementalEM(batch_size=0),
-        lambda: Gibbs(n_chains=0),
+        lambda: Gibbs(n_init=0),
         lambda: Gibbs(burn_in=1.0),
         lambda: Gibbs(thin=0),
         lambda: anneal(start=0),
@@ -105,7 +105,7 @@ def test_a_learner_says_what_differs_from_the_usual():
     assert str(HardEM(n_init=3, tol=0)) == "HardEM(max_iter=100, tol=0, n_init=3)"
     assert str(OnlineEM(kappa=0.9)) == "OnlineEM(max_iter=100, tol=1e-06, kappa=0.9)"
     assert "temper=Anneal(start=0.1, steps=5)" in str(EM(temper=anneal(steps=5)))
-    assert str(Gibbs(n_chains=2)) == "Gibbs(max_iter=1000, tol=1e-06, n_chains=2)"
+    assert str(Gibbs(n_init=2)) == "Gibbs(max_iter=1000, tol=1e-06, n_init=2)"
 
 
 def test_gibbs_keeps_draws_after_burn_in():

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import softcount as sc
-from softcount.errors import ImpossibleItem, LearnerError
-from tests.models.estimators import DOCUMENTS, PAIRS, POINTS, SENTENCES, estimators, every_learner
+from softcount.core.errors import ImpossibleItem, LearnerError
+from tests.core.estimators import DOCUMENTS, PAIRS, POINTS, SENTENCES, estimators, every_learner
 
 EVERY = list(estimators(1.0))
 LEARNERS = every_learner(sweeps=2)
@@ -112,10 +112,10 @@ def test_what_is_the_matter_is_said_at_once() -> None:
     """Of a model without a sampler nobody is asked for smoothing first."""
     sampler = sc.CollapsedGibbs(max_iter=2)
     for model, data in (
-        (sc.IBM1(learner=sampler), PAIRS),
-        (sc.IBM2(learner=sampler), PAIRS),
-        (sc.Diagonal(learner=sampler), PAIRS),
-        (sc.HMMAligner(learner=sampler), PAIRS),
+        (sc.align.IBM1(learner=sampler), PAIRS),
+        (sc.align.IBM2(learner=sampler), PAIRS),
+        (sc.align.Diagonal(learner=sampler), PAIRS),
+        (sc.align.HMMAligner(learner=sampler), PAIRS),
         (sc.Aligner(smoothing=0.0, learner=sampler), PAIRS),
         (sc.GaussianHMM(2, learner=sampler), [POINTS]),
         (sc.HMM(2, emissions="features", learner=sampler), SENTENCES),
@@ -139,8 +139,8 @@ def test_rows_that_no_collapsed_sampler_knows() -> None:
     zero = {"transitions": [[True, False, False], [False, False, False]]}
     for smoothing in (0.0, 0.1):
         barred = sc.HMM(2, smoothing=smoothing, zero=zero, learner=sampler)
-        assert "no collapsed sampler for zeros among moves" in told(barred, SENTENCES)
-    frozen = sc.LDA(2, frozen=[{"a": 1.0}], learner=sampler, word_prior=0.0)
+        assert "no collapsed sampler for zeros among transitions" in told(barred, SENTENCES)
+    frozen = sc.LDA(2, frozen_topics=[{"a": 1.0}], learner=sampler, smoothing={"words": 0.0})
     assert "LDA cannot hold topics frozen" in told(frozen, DOCUMENTS)
 
 
@@ -161,7 +161,9 @@ def test_a_part_without_smoothing_is_named() -> None:
     assert "smoothing['rules']=0" in told(grammar, SENTENCES)
     # vectors have a prior of their own
     sc.GaussianHMM(2, smoothing={"transitions": 0.1}, learner=learner).fit([POINTS, POINTS[::-1]])
-    assert "word_prior=0" in told(sc.LDA(2, word_prior=0.0, learner=learner), DOCUMENTS)
+    assert "smoothing['words']=0" in told(
+        sc.LDA(2, smoothing={"words": 0.0}, learner=learner), DOCUMENTS
+    )
     # and words that have a prior need no smoothing
     sc.MultinomialMixture(2, smoothing=0.0, prior=0.5, learner=learner).fit(DOCUMENTS)
 
@@ -191,7 +193,7 @@ def test_priors_without_a_mode(learner: Any) -> None:
         assert type(model).__name__ in message
         assert "use VariationalBayes()" in message
         model.set_params(learner=sc.VariationalBayes(max_iter=2)).fit(data)
-        model.set_params(learner=sc.Gibbs(max_iter=4, n_chains=1)).fit(data)
+        model.set_params(learner=sc.Gibbs(max_iter=4, n_init=1)).fit(data)
 
 
 def test_priors_that_cannot_be_learned() -> None:

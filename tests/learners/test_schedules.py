@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.errors import ImpossibleItem
+from softcount.core.errors import ImpossibleItem
+from softcount.core.fit import fit
+from softcount.core.types import SparseCounts, Stats
+from softcount.core.verdict import Verdict
 from softcount.families import SparseCategorical
-from softcount.fit import fit
 from softcount.learners import (
     EM,
     Batch,
@@ -28,8 +30,6 @@ from softcount.learners import (
     VariationalBayes,
     anneal,
 )
-from softcount.types import SparseCounts, Stats
-from softcount.verdict import Verdict
 from tests.oracles.toy import (
     Coins,
     DocumentCorpus,
@@ -249,7 +249,7 @@ def test_gibbs_draws_from_the_exact_posterior():
     items = [("A", "HHH"), ("B", "T"), "HHT", "TTT", "HT"]
     prior = {"which": np.array([[2.0, 1.0]]), "flip": np.array([[1.5, 1.0], [1.0, 1.0]])}
     model, data = Coins(**prior), ThrowsCorpus(items, n_shards=2)
-    learner = Gibbs(max_iter=3000, n_chains=2, burn_in=0.1)
+    learner = Gibbs(max_iter=3000, n_init=2, burn_in=0.1)
     result = fit(model, data, learner, init=random_start(model), seed=11)
     exact = posterior_mean(data.all, 2, **prior)
     assert result.verdict is Verdict.SAMPLED

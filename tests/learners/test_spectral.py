@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.verdict import Verdict
+from softcount.core.verdict import Verdict
 
 
 def simulated(n: int = 3000, K: int = 4, V: int = 40, seed: int = 3):
@@ -28,7 +28,7 @@ def test_alone_it_takes_no_step_and_finds_the_classes(method):
     assert model.verdict_ is Verdict.SOLVED
     assert model.verdict_.good
     assert len(model.trace_) == 1
-    assert sc.agreement(model.labels_, classes).one_to_one > 0.95
+    assert sc.metrics.agreement(model.labels_, classes).one_to_one > 0.95
 
 
 @pytest.mark.parametrize("start", ["spectral", "anchor"])

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from softcount.corpus.bags import Bags
+from softcount.core.fit import fit
+from softcount.core.verdict import Verdict
 from softcount.families import Categorical
-from softcount.fit import fit
 from softcount.learners import Learner, Tempered, TemperedEM
-from softcount.learners.steps import look
-from softcount.topics.core import TopicCore
-from softcount.topics.data import Documents, RowPrior
-from softcount.verdict import Verdict
+from softcount.learners.schedules import Schedule, look
+from softcount.text.bags import Bags
+from softcount.topics.core import DocumentPrior, TopicCore
+from softcount.topics.data import TopicDocuments
 from tests.oracles.toy import Coins, ThrowsCorpus, random_start
 
 K = 4
@@ -35,12 +35,12 @@ def corpus(seed: int, n: int = 25, words: int = 12, length: int = 14) -> Any:
 
 
 def core(words: int = 12) -> TopicCore:
-    return TopicCore("topics", Categorical((K, words)), RowPrior(np.ones(K)))
+    return TopicCore("topics", Categorical((K, words)), DocumentPrior(np.ones(K)))
 
 
 def learned(seed: int, learner: Learner, **options: Any) -> Any:
     counts, model = corpus(seed), core()
-    documents = Documents(Bags.of(counts), held_out=learner.schedule.held_out)
+    documents = TopicDocuments(Bags.of(counts), held_out=learner.schedule.held_out)
     return documents, fit(
         model, documents, learner, init=random_start(model), keep_params=True, **options
     )
@@ -121,7 +121,7 @@ def test_steps_at_one_are_plain_em(seed: int) -> None:
     documents, found = learned(seed, TemperedEM())
     plain = fit(
         core(),
-        Documents(documents.split[0]),
+        TopicDocuments(documents.split[0]),
         sc.EM(max_iter=len(found.trace), tol=0.0),
         init=found.trace.params[0],
         keep_params=True,
@@ -134,17 +134,15 @@ def test_steps_at_one_are_plain_em(seed: int) -> None:
 
 
 @dataclass(frozen=True)
-class Watched:
+class Watched(Schedule):
     """All data, then one update, without end, with an eye on held-out words."""
 
-    climbs: ClassVar[bool] = True
-    shuffles: ClassVar[bool] = False
-    batch_size: ClassVar[None] = None
+    monotone: ClassVar[bool] = True
     held_out: float = 0.1
 
     def steps(self, work: Any, tables: Any) -> Any:
         while True:
-            figure = work.foresee(tables.params).perplexity
+            figure = work.held_out_log_likelihood(tables.params).perplexity
             step = replace(look(work, tables), held_out=figure)
             yield step
             tables = work.update(step.stats, tables)
@@ -176,7 +174,7 @@ def test_the_best_of_several_runs_is_best_on_held_out_words() -> None:
 
 def test_topics_all_alike_are_stuck() -> None:
     counts = corpus(0)
-    documents = Documents(Bags.of(counts), held_out=0.1)
+    documents = TopicDocuments(Bags.of(counts), held_out=0.1)
     found = fit(core(), documents, TemperedEM(), init={"topics": np.full((K, 12), 1 / 12)})
     assert found.verdict is Verdict.STUCK
 
@@ -187,7 +185,7 @@ def test_shards_and_threads_change_nothing(cut: int) -> None:
     runs = [
         fit(
             core(),
-            Documents(bags, cut=cut, held_out=0.1),
+            TopicDocuments(bags, cut=cut, held_out=0.1),
             TemperedEM(max_iter=30),
             sc.Local(threads=threads),
             init=random_start(core()),
@@ -215,7 +213,7 @@ def test_models_that_hold_nothing_out_are_refused() -> None:
 
 def test_documents_that_are_not_parted_are_refused() -> None:
     with pytest.raises(sc.LearnerError, match="no words of these documents are held out"):
-        fit(core(), Documents(Bags.of(corpus(0))), TemperedEM(), init=random_start(core()))
+        fit(core(), TopicDocuments(Bags.of(corpus(0))), TemperedEM(), init=random_start(core()))
 
 
 @pytest.mark.parametrize(

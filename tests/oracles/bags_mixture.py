@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
+from softcount.core.model import Model
+from softcount.core.types import EStep, Stats
 from softcount.families import Categorical
-from softcount.types import How, Stats
 
 K, V = 2, 3
 
@@ -38,11 +39,10 @@ class BagCorpus:
         return [Bags(self.words[part], part) for part in parts]
 
 
-class Mixture:
+class Mixture(Model):
     """P(words) = Σ_z theme[z] Π_w word[z, w]^n_w: plain, and written with care."""
 
     name = "mixture"
-    threads_inside = False
 
     def __init__(self) -> None:
         self.families: dict[str, Any] = {
@@ -54,7 +54,7 @@ class Mixture:
         words = xlogy(shard.words[:, None, :], params["word"][None]).sum(axis=2)
         return np.asarray(np.log(params["theme"][0]) + words)
 
-    def weights(self, joint: np.ndarray, shard: Bags, how: How) -> np.ndarray:
+    def weights(self, joint: np.ndarray, shard: Bags, how: EStep) -> np.ndarray:
         soft = np.exp(how.temper * joint)
         soft /= soft.sum(axis=1, keepdims=True)
         if how.fill == "hard":
@@ -63,11 +63,13 @@ class Mixture:
             return np.array([self.draws(soft[i], n, how) for i, n in enumerate(shard.number)])
         return soft
 
-    def draws(self, chances: np.ndarray, number: int, how: How) -> np.ndarray:
+    def draws(self, chances: np.ndarray, number: int, how: EStep) -> np.ndarray:
         rng = np.random.default_rng((how.stream, number))
         return rng.multinomial(how.samples, chances) / how.samples
 
-    def expect(self, params: Mapping[str, Any], shard: Bags, how: How, local: Any = None) -> Stats:
+    def expect(
+        self, params: Mapping[str, Any], shard: Bags, how: EStep, local: Any = None
+    ) -> Stats:
         joint = self.joint(params, shard)
         weights = self.weights(joint, shard, how)
         score = logsumexp(how.temper * joint, axis=1).sum() / how.temper
@@ -91,7 +93,7 @@ class Estimator:
     def __init__(self, core: Any) -> None:
         self.core = core
 
-    def bind(self, data: np.ndarray) -> tuple[Any, BagCorpus]:
+    def _bind(self, data: np.ndarray) -> tuple[Any, BagCorpus]:
         return self.core, BagCorpus(data)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import softcount as sc
-from softcount.types import How, Params, Stats
+from softcount.core.types import EStep, Params, Stats
 from tests.oracles import enumeration
 from tests.oracles.enumeration import Derivation, Event
 
@@ -29,7 +29,7 @@ class Told:
     @cached_property
     def bound(self) -> tuple[Any, Any]:
         """The library's core and corpus."""
-        return self.model().bind(self.items)  # type: ignore[no-any-return]
+        return self.model()._bind(self.items)  # type: ignore[no-any-return]
 
     @property
     def core(self) -> Any:
@@ -58,10 +58,12 @@ class Told:
     def params(self, weights: enumeration.Weights) -> Params:
         return self.core.params(nested(weights))  # type: ignore[no-any-return]
 
-    def expect(self, weights: enumeration.Weights, how: How | None = None) -> Stats:
+    def expect(self, weights: enumeration.Weights, how: EStep | None = None) -> Stats:
         """The library's E-step over all shards."""
         core, corpus = self.bound
-        parts = [core.expect(self.params(weights), s, how or How()) for s in corpus.shards(None, 0)]
+        parts = [
+            core.expect(self.params(weights), s, how or EStep()) for s in corpus.shards(None, 0)
+        ]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -73,7 +75,7 @@ class Told:
 
     def readable(self, params: Params) -> dict[Event, float]:
         """The library's parameters by event."""
-        view = self.core.readable(params)
+        view = self.core.view_params(params)
         return {
             (name, (*condition, outcome)): row[outcome]
             for name in view

@@ -22,10 +22,10 @@ BOTH = pytest.mark.parametrize("lists", [False, True], ids=["dense", "lists"])
 def sampler(counts, alpha, beta, z=None, lists=False, seed=0, **more: Any) -> CollapsedTopics:
     """A sampler of a dense table of counts, keeping the words' topics in one way or the other.
 
-    ``known`` (documents, topics) and ``seeds`` (topics, words) may be given as dense tables.
+    ``allowed`` (documents, topics) and ``seed_counts`` (topics, words) may be dense tables.
     """
     sparse = csr_matrix(np.asarray(counts))
-    given = {name: csr_matrix(more[name]) for name in ("known", "seeds") if name in more}
+    given = {name: csr_matrix(more[name]) for name in ("allowed", "seed_counts") if name in more}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collapsed, "LISTS_FROM", 1 if lists else 10**9)
         return CollapsedTopics(
@@ -66,18 +66,18 @@ def dirichlet_multinomial(rows, prior) -> float:
     return total
 
 
-def joint(counts, alpha, beta, z, known=None, seeds=None) -> float:
+def joint(counts, alpha, beta, z, allowed=None, seed_counts=None) -> float:
     """log p(w, z): a document's prior is over the topics that it may have, a topic's β + seeds."""
     of_documents, of_topics = tally(counts, z, len(alpha))
     total = 0.0
     for d, row in enumerate(of_documents):
-        free = known is None or not any(known[d])
-        may = [k for k in range(len(alpha)) if free or known[d][k]]
+        free = allowed is None or not any(allowed[d])
+        may = [k for k in range(len(alpha)) if free or allowed[d][k]]
         if sum(row[k] for k in may) != sum(row):
             return -math.inf
         total += dirichlet_multinomial([[row[k] for k in may]], [alpha[k] for k in may])
     for k, row in enumerate(of_topics):
-        prior = [beta + (0 if seeds is None else seeds[k][w]) for w in range(len(row))]
+        prior = [beta + (0 if seed_counts is None else seed_counts[k][w]) for w in range(len(row))]
         total += dirichlet_multinomial([row], prior)
     return total
 
@@ -105,10 +105,10 @@ def surprise(seen: Counter, expected: dict) -> float:
     return sum((o - e) ** 2 / e for o, e in pairs) / chi2.ppf(0.9999, len(pairs) - 1)
 
 
-def posterior(counts, alpha, beta, temper=1.0, known=None, seeds=None) -> dict:
+def posterior(counts, alpha, beta, temper=1.0, allowed=None, seed_counts=None) -> dict:
     """p(z | w) of every z, by enumeration."""
     every = list(product(range(len(alpha)), repeat=int(np.sum(counts))))
-    logs = [temper * joint(counts, alpha, beta, z, known, seeds) for z in every]
+    logs = [temper * joint(counts, alpha, beta, z, allowed, seed_counts) for z in every]
     return dict(zip(every, normalised(np.array(logs)), strict=True))
 
 

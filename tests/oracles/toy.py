@@ -14,8 +14,9 @@ from itertools import product
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from softcount.core.model import Model
+from softcount.core.types import EStep, Stats
 from softcount.families import Categorical
-from softcount.types import How, Stats
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,10 @@ class ThrowsCorpus:
         return [self.all.take(part) for part in parts]
 
 
-class Coins:
+class Coins(Model):
     """P(throws) = Σ_z which[z] flip[z, H]^heads flip[z, T]^tails."""
 
     name = "coins"
-    threads_inside = False
 
     def __init__(self, n_coins: int = 2, which: object = 1.0, flip: object = 1.0) -> None:
         self.families = {
@@ -68,7 +68,7 @@ class Coins:
         }
         self.calls = 0
 
-    def expect(self, params, shard: Throws, how: How, local=None) -> Stats:
+    def expect(self, params, shard: Throws, how: EStep, local=None) -> Stats:
         self.calls += 1
         joint = self.log_joint(params, shard)
         tempered = how.temper * joint
@@ -100,7 +100,7 @@ class Coins:
         return joint
 
 
-def draw(weights: np.ndarray, number: np.ndarray, how: How) -> np.ndarray:
+def draw(weights: np.ndarray, number: np.ndarray, how: EStep) -> np.ndarray:
     """Mean of one-hot draws; each depends on the stream, the item and the sample alone."""
     drawn = np.zeros_like(weights)
     for sample in range(how.samples):
@@ -187,17 +187,16 @@ class DocumentCorpus:
         return [self.counts[order[i : i + batch_size]] for i in range(0, len(self), batch_size)]
 
 
-class Topics:
+class Topics(Model):
     """PLSA: P(w | d) = Σ_z topics[d, z] words[z, w]; the documents' topics stay with the shard."""
 
     name = "topics"
-    threads_inside = False
 
     def __init__(self, n_topics: int, n_words: int) -> None:
         self.n_topics = n_topics
         self.families = {"words": Categorical((n_topics, n_words))}
 
-    def expect(self, params, shard: np.ndarray, how: How, local=None) -> Stats:
+    def expect(self, params, shard: np.ndarray, how: EStep, local=None) -> Stats:
         if local is None:
             local = np.full((len(shard), self.n_topics), 1 / self.n_topics)
         joint = local[:, :, None] * params["words"][None]  # documents, topics, words

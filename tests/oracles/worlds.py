@@ -61,7 +61,7 @@ def story(rng: Any) -> World:
     data = ["".join(rng.choice(list("HT"), rng.integers(1, 4))) for _ in range(4)] + ["HT"]
 
     def items(model: Any, params: Any) -> apart.Items:
-        read = model.core_.readable(params).to_dict()
+        read = model.core_.view_params(params).to_dict()
         return [
             apart.log(
                 [read["which"][z] * np.prod([read["flip"][z][x] for x in item]) for z in "AB"]
@@ -129,7 +129,7 @@ def labelled(rng: Any) -> World:
 
     def made(learner: Any, needs: bool) -> Any:
         return sc.NaiveBayes(
-            components=m,
+            n_components=m,
             unlabelled_weight=share,
             smoothing=0.3,
             bernoulli=bernoulli,
@@ -208,9 +208,11 @@ def topics(rng: Any, kind: Any = None) -> World:
 
     def made(learner: Any, needs: bool) -> Any:
         if kind is sc.PLSA and not needs:
-            return sc.PLSA(2, init="random", scouts=0, learner=learner, random_state=3)
-        given = {"doc_prior": float(rng.uniform(0.1, 1)), "word_prior": float(rng.uniform(0.1, 1))}
-        return sc.LDA(2, init="random", scouts=0, learner=learner, random_state=3, **given)
+            return sc.PLSA(2, init="random", short_runs=0, learner=learner, random_state=3)
+        given = {name: float(rng.uniform(0.1, 1)) for name in ("documents", "words")}
+        return sc.LDA(
+            2, init="random", short_runs=0, learner=learner, random_state=3, smoothing=given
+        )
 
     return World(made, x, items, priors=kind is not sc.PLSA)
 
@@ -238,7 +240,7 @@ def known_topics(rng: Any) -> World:
 
 
 # alignment
-def bitext(rng: Any, cls: Any, place: Callable[[Any, Any], Any], **more: Any) -> World:
+def as_bitext(rng: Any, cls: Any, place: Callable[[Any, Any], Any], **more: Any) -> World:
     null = bool(rng.random() < 0.6)
     pairs = [
         (
@@ -271,25 +273,25 @@ def enumerate_pairs(
     model: Any, params: Any, pairs: Any, place: Any, null: bool, links: Any = None
 ) -> apart.Items:
     """By the model's lexicon: which entry of the table is which pair of words."""
-    lexicon, (source, target) = model.lexicon_, model.words_
+    lexicon, source, target = model._lexicon, model.source_words_, model.target_words_
     entries = {}
-    names = [*source.words, None]
+    names = [*source, None]
     for row, (a, b) in enumerate(zip(lexicon.indptr, lexicon.indptr[1:], strict=False)):
         for entry in range(a, b):
-            word = target.words[int(lexicon.targets[entry])]
+            word = target[int(lexicon.targets[entry])]
             entries[word, names[row]] = float(params["translation"][entry])
     return apart.alignments(pairs, lambda f, e: entries.get((f, e), 1e-9), place, null, links)
 
 
 def ibm1(rng: Any) -> World:
-    return bitext(rng, sc.IBM1, lambda params, sizes: apart.even_places)
+    return as_bitext(rng, sc.align.IBM1, lambda params, sizes: apart.even_places)
 
 
 def ibm2(rng: Any) -> World:
     def place(params: Any, sizes: Any) -> Any:
         return lambda null: apart.tabled_places(params["places"], sizes, null)
 
-    return bitext(rng, sc.IBM2, place, warm_up=0)
+    return as_bitext(rng, sc.align.IBM2, place, warm_up=0)
 
 
 def diagonal(rng: Any) -> World:
@@ -299,7 +301,7 @@ def diagonal(rng: Any) -> World:
         tension = float(params["places"][0])
         return lambda null: apart.diagonal_places(tension, p_null if null else 0.0)
 
-    return bitext(rng, sc.Diagonal, place, p_null=p_null)
+    return as_bitext(rng, sc.align.Diagonal, place, p_null=p_null)
 
 
 def hmm_aligner(rng: Any) -> World:
@@ -308,7 +310,7 @@ def hmm_aligner(rng: Any) -> World:
     def place(params: Any, sizes: Any) -> Any:
         return lambda null: apart.jumping_places(params["jumps"], reach, p_null if null else 0.0)
 
-    return bitext(rng, sc.HMMAligner, place, p_null=p_null, max_jump=reach, warm_up=0)
+    return as_bitext(rng, sc.align.HMMAligner, place, p_null=p_null, max_jump=reach, warm_up=0)
 
 
 # chains
@@ -326,7 +328,7 @@ def chain(rng: Any, order: int = 1, **more: Any) -> World:
         return None if tag is None else {"NV".index(tag)}
 
     def items(model: Any, params: Any) -> apart.Items:
-        where = {word: w for w, word in enumerate(model.vocabulary_.words)}
+        where = {word: w for w, word in enumerate(model.words_)}
         table = np.ravel(params["emissions"])[: K * len(where)].reshape(K, -1)
         assert not tags or list(model.states_) == ["N", "V"]
         return apart.chains(
@@ -394,7 +396,7 @@ def grammar(rng: Any) -> World:
     sentences = [list(rng.choice(list("ab"), rng.integers(1, 4))) for _ in range(2)] + [["a", "b"]]
 
     def items(model: Any, params: Any) -> apart.Items:
-        names = list(model.form_.vocabulary.words)
+        names = list(model.core_.vocabulary.words)
         n = K + T
         rules: apart.Rules = {
             k: [
@@ -434,11 +436,11 @@ def rules(rng: Any) -> World:
     sentences = [pool[n].split() for n in rng.choice(len(pool), 4, replace=False)]
 
     def items(model: Any, params: Any) -> apart.Items:
-        own = model.form_.own.rules
+        own = model.core_.rules
         table: apart.Rules = {}
         for rule, p in zip(own.rules, params["rules"], strict=True):
             table.setdefault(rule.lhs, []).append((tuple(rule.rhs), float(apart.log(p))))
-        root = {s: float(apart.log(p)) for s, p in zip(own.number, params["root"][0], strict=False)}
+        root = {s: float(apart.log(p)) for s, p in zip(own.index, params["root"][0], strict=False)}
         return apart.trees(sentences, {s: p for s, p in root.items() if np.isfinite(p)}, table)
 
     def made(learner: Any, needs: bool) -> Any:

@@ -1,1 +1,5 @@
-"""From one domain to another: a classifier trained where labels are, for where they are not."""
+"""From one domain to another: classifiers that carry over."""
+
+from softcount.core.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

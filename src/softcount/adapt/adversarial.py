@@ -20,15 +20,16 @@ from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from softcount import interrupt
-from softcount.adapt.base import Adapter, Task
-from softcount.bounds import MAX_CLASSES, MAX_RUNS
-from softcount.errors import DataError, LearnerError, shown
-from softcount.estimate import NUMBER, Estimate
+from softcount.adapt.base import Adapter
+from softcount.adapt.data import Task
+from softcount.adapt.parameters import AdversarialParameters
+from softcount.core import interrupt
+from softcount.core.errors import DataError, brief
+from softcount.core.estimate import NUMBER, Estimate
+from softcount.core.parameters import generator
+from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.verdict import Verdict
 from softcount.mixture.data import UNKNOWN
-from softcount.models.settings import check_number, check_whole, generator
-from softcount.types import Array
-from softcount.verdict import Verdict
 
 FAINT = 0.01
 """Size of the first inputs of hidden units: words that no label speaks of go on saying nothing."""
@@ -40,11 +41,11 @@ HEAD_RATE = 5.0
 
 
 @dataclass
-class Network:
+class AdversarialWeights:
     """The parameters: ``W`` (columns, units), ``b``, ``V`` (units, classes), ``c``, ``u``, ``d``.
 
-    >>> net = random_network(np.random.default_rng(0), 3, 4, 2)
-    >>> net.class_shares(np.eye(3)).shape
+    >>> net = draw_network(np.random.default_rng(0), 3, 4, 2)
+    >>> net.class_posteriors(np.eye(3)).shape
     (3, 2)
     """
 
@@ -55,14 +56,14 @@ class Network:
     u: Array
     d: Array
 
-    def units(self, X: Any) -> Array:
+    def units(self, X: Any) -> FloatArray:
         """h, a row for each item."""
-        found: Array = np.tanh(np.asarray(X @ self.W) + self.b)
+        found: FloatArray = np.tanh(np.asarray(X @ self.W) + self.b)
         return found
 
-    def class_shares(self, X: Any) -> Array:
+    def class_posteriors(self, X: Any) -> FloatArray:
         """p(class | item)."""
-        shares: Array = softmax(self.units(X) @ self.V + self.c, axis=1)
+        shares: FloatArray = softmax(self.units(X) @ self.V + self.c, axis=1)
         return shares
 
     def label_loss(self, X: Any, y: Array) -> float:
@@ -74,16 +75,16 @@ class Network:
         """The parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def copy(self) -> Network:
+    def copy(self) -> AdversarialWeights:
         """The same numbers in arrays of their own."""
-        return Network(**{name: array.copy() for name, array in self.arrays().items()})
+        return AdversarialWeights(**{name: array.copy() for name, array in self.arrays().items()})
 
 
-def random_network(
+def draw_network(
     rng: np.random.Generator, n_columns: int, n_units: int, n_classes: int
-) -> Network:
+) -> AdversarialWeights:
     """A network for rows of about length 1: x W is faint, and the domain head knows nothing."""
-    return Network(
+    return AdversarialWeights(
         W=rng.normal(size=(n_columns, n_units)) * FAINT,
         b=np.zeros(n_units),
         V=rng.normal(size=(n_units, n_classes)) / np.sqrt(n_units),
@@ -93,7 +94,7 @@ def random_network(
     )
 
 
-class Slopes(NamedTuple):
+class Gradients(NamedTuple):
     """What a batch says: sums of losses, and the gradients by parameter.
 
     ``columns``      the columns that the rows of the gradient of W are for
@@ -110,13 +111,15 @@ class Slopes(NamedTuple):
     n_right: int
 
 
-def slopes(net: Network, X: Any, y: Array, in_target: Array, reversal: float) -> Slopes:
+def compute_gradients(
+    net: AdversarialWeights, X: Any, y: Array, in_target: Array, reversal: float
+) -> Gradients:
     """Gradients of L_y for V and c, of L_d + ½ RIDGE |u|² for u and d, of L_y − λ L_d for W and b.
 
     L_y and L_d are means of −log p over items with a label, and over all items.
 
-    >>> net = random_network(np.random.default_rng(0), 2, 4, 2)
-    >>> found = slopes(net, np.eye(2), np.array([0, -1]), np.array([False, True]), 1.0)
+    >>> net = draw_network(np.random.default_rng(0), 2, 4, 2)
+    >>> found = compute_gradients(net, np.eye(2), np.array([0, -1]), np.array([False, True]), 1.0)
     >>> round(found.domain_loss / 2, 4)  # chance
     0.6931
     """
@@ -133,7 +136,7 @@ def slopes(net: Network, X: Any, y: Array, in_target: Array, reversal: float) ->
     back = -reversal * np.outer(off_domain, net.u)
     back[known] += off @ net.V.T
     back *= 1.0 - h * h
-    columns, part = _met(X)
+    columns, part = _select_columns(X)
     gradients = {
         "W": np.asarray(part.T @ back),
         "b": back.sum(axis=0),
@@ -142,7 +145,7 @@ def slopes(net: Network, X: Any, y: Array, in_target: Array, reversal: float) ->
         "u": h.T @ off_domain + RIDGE * net.u,
         "d": off_domain.sum(keepdims=True),
     }
-    return Slopes(
+    return Gradients(
         gradients,
         columns,
         float(-scores[said].sum()),
@@ -152,7 +155,7 @@ def slopes(net: Network, X: Any, y: Array, in_target: Array, reversal: float) ->
     )
 
 
-def _met(X: Any) -> tuple[Any, Any]:
+def _select_columns(X: Any) -> tuple[Any, Any]:
     """The columns that some row has, and X with these only; all if X is dense."""
     if not sparse.issparse(X):
         return slice(None), X
@@ -164,22 +167,22 @@ def _met(X: Any) -> tuple[Any, Any]:
     return columns, sparse.csr_matrix((X.data, place[X.indices], X.indptr), shape=shape)
 
 
-class Optimiser:
+class GradientSteps:
     """Each array of parameters moves by rate · g / √(mean of |g|² so far).
 
     |g|² is over the whole array: scaled one by one, rare words would move as far as common ones,
     and rare words are what domains do not share. No momentum: it would make the domain head and
     the features circle. A word that a batch has not stays put, and costs no time.
 
-    >>> net = random_network(np.random.default_rng(0), 2, 4, 2)
+    >>> net = draw_network(np.random.default_rng(0), 2, 4, 2)
     >>> before = net.c.copy()
-    >>> found = slopes(net, np.eye(2), np.array([0, 0]), np.array([False, True]), 0.0)
-    >>> Optimiser(net, rate=0.5).step(found)
+    >>> found = compute_gradients(net, np.eye(2), np.array([0, 0]), np.array([False, True]), 0.0)
+    >>> GradientSteps(net, rate=0.5).step(found)
     >>> round(float(np.linalg.norm(net.c - before)), 3)  # a first step is as long as the rate
     0.5
     """
 
-    def __init__(self, net: Network, rate: float) -> None:
+    def __init__(self, net: AdversarialWeights, rate: float) -> None:
         self._net = net
         self._squares = dict.fromkeys(net.arrays(), 0.0)
         self._rates = {
@@ -187,7 +190,7 @@ class Optimiser:
         }
         self._steps = 0
 
-    def step(self, found: Slopes) -> None:
+    def step(self, found: Gradients) -> None:
         """Move the network against these gradients."""
         self._steps += 1
         for name, array in self._net.arrays().items():
@@ -252,7 +255,7 @@ class Epochs(Sequence[Epoch]):
         return "\n".join(lines)
 
 
-class AdversarialNetwork(Adapter):
+class AdversarialNetwork(AdversarialParameters, Adapter):
     """A shallow domain-adversarial network (Ganin et al. 2016): hidden features from which classes
     can be told, and from which it cannot be told whether an item is of a source or of the target.
 
@@ -266,13 +269,13 @@ class AdversarialNetwork(Adapter):
     ``n_units``        hidden units
     ``learning_rate``  how far a step moves each array, about; rows are scaled to suit it
     ``batch_size``     half of it source, half target
-    ``max_epochs``     at most so many passes over the source (of 50 batches or more)
+    ``max_iter``       at most so many epochs, passes over the source (of 50 batches or more)
     ``validation``     share of the source's labels held out to tell when to stop; 0: never early
     ``patience``       stop after so many epochs without a smaller loss of these, and go back
     ``vectorizer``     how texts become rows; None: tf-idf with 1 + log tf
     ``random_state``   of first weights, held-out labels and batches
 
-    Afterwards: ``history_`` (print it), ``n_epochs_``, ``network_``, ``verdict_``. That the domain
+    Afterwards: ``history_`` (print it), ``n_iter_``, ``network_``, ``verdict_``. That the domain
     loss is at chance is necessary for success and no proof of it.
 
     >>> texts = ["good plot", "bad plot", "fine read", "awful read", "good blender", "bad blender"]
@@ -282,78 +285,40 @@ class AdversarialNetwork(Adapter):
     [1, 0]
     """
 
-    network_: Network
+    network_: AdversarialWeights
     history_: Epochs
-    n_epochs_: int
+    n_iter_: int
     verdict_: Verdict
 
-    def __init__(
-        self,
-        *,
-        reversal: float = 1.0,
-        n_units: int = 50,
-        learning_rate: float = 0.02,
-        batch_size: int = 64,
-        max_epochs: int = 30,
-        validation: float = 0.1,
-        patience: int = 3,
-        vectorizer: Any = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.reversal = reversal
-        self.n_units = n_units
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.validation = validation
-        self.patience = patience
-        self.vectorizer = vectorizer
-        self.random_state = random_state
-
-    def foreseen(self, task: Task) -> Estimate:
+    def _estimate(self, task: Task) -> Estimate:
         """Weights of all words for each unit, and how they move."""
         units = 2.0 * NUMBER * task.X.shape[1] * self.n_units
-        found = super().foreseen(task)
+        found = super()._estimate(task)
         return found.plus(4.0 * found.tokens * self.n_units, units=units)
 
-    def check_settings(self) -> None:
-        """Complain of settings that make no sense."""
-        check_number("reversal", self.reversal, "1 is usual; 0 does not adapt")
-        check_number("learning_rate", self.learning_rate, "0.02 is usual", above=True)
-        check_number("validation", self.validation, "0.1 holds out a tenth")
-        if self.validation >= 1.0:
-            raise LearnerError(
-                f"validation={shown(self.validation)}: must be a share below 1",
-                "0.1 holds out a tenth",
-            )
-        check_whole("n_units", self.n_units, most=MAX_CLASSES)
-        check_whole("batch_size", self.batch_size, 2, "half of it source, half target")
-        check_whole("max_epochs", self.max_epochs, most=MAX_RUNS)
-        check_whole("patience", self.patience)
-
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train; keep the weights of the epoch that did best on held-out labels of the source."""
         name = type(self).__name__
         task.demand_target_items(name)
         task.demand_source(name)
         rng = generator(self.random_state)
-        held = _held_out(task, self.validation, rng)
-        scale = _scale(task.X)
-        self._train(_Data(task, held, scale), rng)
+        held = _hold_out(task, self.validation, rng)
+        scale = _find_scale(task.X)
+        self._train(_TrainingData(task, held, scale), rng)
         self.network_.W *= scale  # from here on, for rows as they come
         h = self.network_.units(task.X)
-        self._bends = {int(d): 1.0 - (h[task.domain == d] ** 2).mean(0) for d in task.domains}
+        self._derivatives = {int(d): 1.0 - (h[task.domain == d] ** 2).mean(0) for d in task.domains}
         self._sizes = {int(d): int((task.domain == d).sum()) for d in task.domains}
 
     @interrupt.graceful()
-    def _train(self, data: _Data, rng: np.random.Generator) -> None:
-        net = random_network(rng, data.X.shape[1], self.n_units, data.n_classes)
-        optimiser = Optimiser(net, self.learning_rate)
+    def _train(self, data: _TrainingData, rng: np.random.Generator) -> None:
+        net = draw_network(rng, data.X.shape[1], self.n_units, data.n_classes)
+        optimiser = GradientSteps(net, self.learning_rate)
         batches = _Batches(data.task.in_target, self.batch_size, rng)
         epochs: list[Epoch] = []
         best, least = 0, np.inf
         self.verdict_ = Verdict.OUT_OF_STEPS if len(data.held) else Verdict.ENOUGH
-        for number in range(1, self.max_epochs + 1):
+        for number in range(1, self.max_iter + 1):
             epochs.append(self._epoch(number, net, optimiser, data, batches))
             loss = epochs[-1].validation_loss
             if not len(data.held) or loss < least:
@@ -365,17 +330,24 @@ class AdversarialNetwork(Adapter):
                 self.verdict_ = Verdict.INTERRUPTED
                 interrupt.tell(f"after {number:,} epochs: the best weights by then are kept")
                 break
-        self.history_, self.n_epochs_ = Epochs(epochs, best), len(epochs)
+        self.history_, self.n_iter_ = Epochs(epochs, best), len(epochs)
 
     def _epoch(
-        self, number: int, net: Network, optimiser: Optimiser, data: _Data, batches: _Batches
+        self,
+        number: int,
+        net: AdversarialWeights,
+        optimiser: GradientSteps,
+        data: _TrainingData,
+        batches: _Batches,
     ) -> Epoch:
         """One epoch's steps, and what they came to."""
         sums, weight = np.zeros(5), 0.0
         for at, rows in enumerate(batches.epoch()):
-            done = (number - 1 + at / batches.n_batches) / self.max_epochs
+            done = (number - 1 + at / batches.n_batches) / self.max_iter
             weight = self.reversal * (2.0 / (1.0 + np.exp(-STEEPNESS * done)) - 1.0)
-            found = slopes(net, data.X[rows], data.y[rows], data.task.in_target[rows], weight)
+            found = compute_gradients(
+                net, data.X[rows], data.y[rows], data.task.in_target[rows], weight
+            )
             optimiser.step(found)
             sums += (*found[2:], len(rows))
         label_loss, n_labelled, domain_loss, n_right, n = sums
@@ -383,11 +355,11 @@ class AdversarialNetwork(Adapter):
         held = data.check(net)
         return Epoch(number, float(weight), float(mean), domain_loss / n, n_right / n, *held)
 
-    def shares(self, X: Any, domain: Array) -> Array:
+    def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), whatever the domain."""
-        return self.network_.class_shares(X)
+        return self.network_.class_posteriors(X)
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): how much a word speaks for each class, on average over the training
         items of a domain (None: of all targets): the mean of ∂s/∂x, where s is a class's score
         less the mean of all; with two classes one row, of ∂ log p(second)/p(first) / ∂x.
@@ -395,21 +367,23 @@ class AdversarialNetwork(Adapter):
         ∂ tanh is 1 − h², so this is W diag(mean of 1 − h²) V, with V so centred.
         """
         check_is_fitted(self, "classes_")
-        wanted = [d for d in self._bends if d < 0] if sample_domain is None else [sample_domain]
-        if any(d not in self._bends for d in wanted):
+        wanted = (
+            [d for d in self._derivatives if d < 0] if sample_domain is None else [sample_domain]
+        )
+        if any(d not in self._derivatives for d in wanted):
             raise DataError(
-                f"no item was of the domain {shown(sample_domain)}",
-                f"one of {', '.join(map(str, self._bends))}",
+                f"no item was of the domain {brief(sample_domain)}",
+                f"one of {', '.join(map(str, self._derivatives))}",
             )
         sizes = [self._sizes[d] for d in wanted]
-        bend = np.average([self._bends[d] for d in wanted], axis=0, weights=sizes)
+        bend = np.average([self._derivatives[d] for d in wanted], axis=0, weights=sizes)
         V = self.network_.V
         V = V[:, 1:] - V[:, :1] if V.shape[1] == 2 else V - V.mean(axis=1, keepdims=True)
-        found: Array = (self.network_.W @ (bend[:, None] * V)).T
+        found: FloatArray = (self.network_.W @ (bend[:, None] * V)).T
         return found
 
 
-class _Data:
+class _TrainingData:
     """What training sees: scaled rows, and labels but for those held out."""
 
     def __init__(self, task: Task, held: Array, scale: float) -> None:
@@ -419,12 +393,12 @@ class _Data:
         self.y[held] = UNKNOWN
         self.n_classes = len(task.classes)
 
-    def check(self, net: Network) -> tuple[float, float]:
+    def check(self, net: AdversarialWeights) -> tuple[float, float]:
         """Loss and accuracy on what is held out."""
         if not len(self.held):
             return np.nan, np.nan
         rows, true = self.X[self.held], self.task.y[self.held]
-        right = net.class_shares(rows).argmax(axis=1) == true
+        right = net.class_posteriors(rows).argmax(axis=1) == true
         return net.label_loss(rows, true), float(right.mean())
 
 
@@ -443,7 +417,7 @@ class _Batches:
         for _ in range(self.n_batches):
             yield np.concatenate([self._draw(0), self._draw(1)])
 
-    def _draw(self, side: int) -> Array:
+    def _draw(self, side: int) -> IntArray:
         while len(self._left[side]) < self._half:
             more = self._rng.permutation(self._pools[side])
             self._left[side] = np.concatenate([self._left[side], more])
@@ -451,7 +425,7 @@ class _Batches:
         return drawn
 
 
-def _held_out(task: Task, share: float, rng: np.random.Generator) -> Array:
+def _hold_out(task: Task, share: float, rng: np.random.Generator) -> IntArray:
     """So large a share of each class's labels in the source; never the last of a class."""
     held = []
     for number in range(len(task.classes)):
@@ -460,7 +434,7 @@ def _held_out(task: Task, share: float, rng: np.random.Generator) -> Array:
     return np.sort(np.concatenate(held))
 
 
-def _scale(X: Any) -> float:
+def _find_scale(X: Any) -> float:
     """What makes the mean of |x|² over rows 1, so that a rate means the same in any units."""
     square = X.multiply(X).sum() if sparse.issparse(X) else (X * X).sum()
     return float(np.sqrt(X.shape[0] / square)) if square > 0.0 else 1.0

@@ -10,30 +10,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import typer
-
-from softcount.cli import options
-from softcount.cli.answers import called
-from softcount.cli.choices import one_of
-from softcount.cli.conflicts import refuse_two_of_stdin
-from softcount.cli.ending import at, try_all
-from softcount.cli.gold import read_gold
-from softcount.cli.guard import readable_errors
+from softcount.cli.answers import list_lines, name_file
+from softcount.cli.frame import Command, StatusLine, at, refuse_two_of_stdin, try_all
+from softcount.cli.options import GoldFile, HtmlFile, Input, Model, Output, SeedOption, WordOptions
+from softcount.cli.reading import read_gold
+from softcount.cli.records import LABEL, Records, column_names, print_records, read_records
 from softcount.cli.targets import PLAIN
-from softcount.cli.texts import WordFilter, word_counter
-from softcount.errors import DataError, SoftcountError, shown
-from softcount.labels.command import LABEL, Records, column_names, print_records, read_records
+from softcount.core.errors import DataError, SoftcountError, brief
 
 if TYPE_CHECKING:
     from softcount.adapt.base import Adapter
     from softcount.adapt.comparison import Result
     from softcount.adapt.report import Adaptation, Judgement
-    from softcount.labels.report import Figures
-    from softcount.types import Array
+    from softcount.core.types import Array
+    from softcount.labels.report import LabellingFigures
 
 
 TEXT = "text"
@@ -41,7 +35,7 @@ TARGET = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Domains:
+class DomainFiles:
     """The lines of the sources, of the target, and perhaps more of the target that have labels.
 
     Items are all lines that are not blank: of the sources, of ``more``, of the target.
@@ -87,7 +81,7 @@ class Domains:
             and not isinstance(records.fields[n][LABEL], str)
         }
 
-    def newcomers(self) -> dict[str, str]:
+    def unseen_labels(self) -> dict[str, str]:
         """Labels of the target that the sources never have, and where each is first."""
         known, found = self.labels_in("source"), dict[str, str]()
         for records, n, domain in self._items():
@@ -109,19 +103,19 @@ class Domains:
                     yield records, n, domain
 
 
-def read_domains(
+def read_domain_files(
     sources: Sequence[str], target: str, more: str | None, columns: Sequence[str]
-) -> Domains:
+) -> DomainFiles:
     """Read the files; complain if the sources do not have two labels to learn."""
-    _refuse_twice(sources, target, more)
-    found = Domains(
+    _refuse_repeated(sources, target, more)
+    found = DomainFiles(
         [read_records(path, columns) for path in sources],
         read_records(target, columns),
         None if more is None else read_records(more, columns),
     )
     labels = sorted(found.labels_in("source"))
     if len(labels) < 2:
-        said = f"no label but {shown(labels[0])}" if labels else "no line has a label"
+        said = f"no label but {brief(labels[0])}" if labels else "no line has a label"
         raise DataError(
             f"--source {', '.join(sources)}: {said}",
             "label lines of at least two classes; an empty label, or -1, is unknown",
@@ -131,7 +125,7 @@ def read_domains(
     return found
 
 
-def _refuse_twice(sources: Sequence[str], target: str, more: str | None) -> None:
+def _refuse_repeated(sources: Sequence[str], target: str, more: str | None) -> None:
     """Complain of a file that would be two domains, or count twice."""
     given = [*(("--source", path) for path in sources), ("--target", target)]
     if more is not None:
@@ -195,33 +189,33 @@ NEEDS = {
 """So many different labels in the target a method is of use with; others do without."""
 
 
-def usual_method(domains: Domains) -> Method:
+def choose_method(domains: DomainFiles) -> Method:
     """What labels the lines if nobody says what should: labels of one class only say little, and
     would speak for that class everywhere."""
     enough = len(domains.labels_in("target")) > 1
     return USUAL_WITH_LABELS if enough else USUAL_WITHOUT_LABELS
 
 
-def possible_methods(domains: Domains) -> list[Method]:
+def list_possible(domains: DomainFiles) -> list[Method]:
     """Those that can do with the labels there are."""
     return [one for one in CLASSES if NEEDS.get(one, 0) <= len(domains.labels_in("target"))]
 
 
-def demand_possible(method: Method, domains: Domains) -> None:
+def check_possible(method: Method, domains: DomainFiles) -> None:
     """Complain of a method that cannot do with the labels there are, or not learn some of them."""
     labels = sorted(domains.labels_in("target"))
     if len(labels) < NEEDS.get(method, 0):
-        said = f"all labels are {shown(labels[0])}" if labels else "no line has a label"
-        others = ", ".join(m for m in possible_methods(domains) if m is not Method.SOURCE_ONLY)
+        said = f"all labels are {brief(labels[0])}" if labels else "no line has a label"
+        others = ", ".join(m for m in list_possible(domains) if m is not Method.SOURCE_ONLY)
         raise DataError(
             f"--method {method} learns from labels of the target, where {said}",
             f"label some lines of it, or give --target-labelled; {others} do without",
         )
-    strange = domains.newcomers()
+    strange = domains.unseen_labels()
     if method is Method.SOURCE_ONLY and strange:
         label, where = next(iter(strange.items()))
         raise DataError(
-            f"{where}: no source has the label {shown(label)}, and {method} learns no other",
+            f"{where}: no source has the label {brief(label)}, and {method} learns no other",
             "correct it, or take a method that learns labels of the target, such as easyadapt",
         )
 
@@ -230,7 +224,7 @@ def demand_possible(method: Method, domains: Domains) -> None:
 
 
 def finish(
-    domains: Domains,
+    domains: DomainFiles,
     model: Adapter,
     method: str,
     *,
@@ -244,16 +238,16 @@ def finish(
 
     ``explain``  show so many words that moved; None: not on stderr
     """
-    from softcount.adapt.report import WORDS, Adaptation, explanation_of, page
-    from softcount.cli.answers import called
-    from softcount.show.report import write_page
+    from softcount.adapt.report import WORDS, Adaptation, adaptation_page, explain_or_tell_why
+    from softcount.cli.answers import name_file
+    from softcount.report.page import write_page
 
     texts = domains.target.texts(TEXT)
-    found = _figures(domains, model, method, gold, texts)
+    found = _record_figures(domains, model, method, gold, texts)
     wanted = explain is not None or html is not None
-    explanation, reason = explanation_of(model, explain or WORDS) if wanted else (None, "")
+    explanation, reason = explain_or_tell_why(model, explain or WORDS) if wanted else (None, "")
     one = Adaptation(
-        f"Labels in {called(domains.target.path)}",
+        f"Labels in {name_file(domains.target.path)}",
         method,
         found,
         texts,
@@ -273,43 +267,37 @@ def finish(
         if watched:
             print_adaptation(one, sys.stderr, words=explain is not None)
 
-    try_all(tell, at(html, lambda path: write_page(path, page(one))))
+    try_all(tell, at(html, lambda path: write_page(path, adaptation_page(one))))
 
 
 def print_adaptation(one: Adaptation, stream: TextIO, *, words: bool) -> None:
     """Tables if someone is watching, else tab-separated values."""
-    from rich.console import Console
+    from softcount.report.tables import print_view
 
-    from softcount.adapt import text_view as adaptation_text
-
-    if stream.isatty():
-        adaptation_text.show(one, Console(file=stream, highlight=False), words=words)
-    else:
-        stream.write(adaptation_text.as_tsv(one, words=words))
-    stream.flush()
+    print_view(stream, partial(one.show, words=words), partial(one.as_tsv, words=words))
 
 
-def _figures(
-    domains: Domains,
+def _record_figures(
+    domains: DomainFiles,
     model: Adapter,
     method: str,
     gold: Sequence[str | None] | None,
     texts: Sequence[str],
-) -> Figures:
+) -> LabellingFigures:
     """The labels of all lines of the target; blank ones get none, and have none to be told."""
     import numpy as np
 
-    from softcount.adapt.report import labelled_by
+    from softcount.adapt.report import record_labels
 
     shares = np.full((len(texts), len(model.classes_)), np.nan)
     shares[domains.lines] = model.predict_proba([texts[n] for n in domains.lines])
     target, true = domains.target, gold
     if gold is not None:
         true = [None if n in target.blank else label for n, label in enumerate(gold)]
-    return labelled_by(method, model.classes_, shares, target.labels, true, texts)
+    return record_labels(method, model.classes_, shares, target.labels, true, texts)
 
 
-def _as_written(names: Sequence[str | None], domains: Domains) -> list[Any]:
+def _as_written(names: Sequence[str | None], domains: DomainFiles) -> list[Any]:
     """Labels for JSON as files of JSON have them: 1 and true are to stay what they are."""
     if not domains.target.is_json:
         return list(names)
@@ -325,30 +313,30 @@ DIGITS = 9
 """Accuracies that are the same in so many figures are the same."""
 
 
-class Workshop:
+class MethodTrials:
     """Methods that learn from the domains of some files.
 
     ``vectorizer``  makes rows of texts
     ``faults``      of methods that could not learn from these: why
     """
 
-    def __init__(self, domains: Domains, vectorizer: Any, seed: int) -> None:
+    def __init__(self, domains: DomainFiles, vectorizer: Any, seed: int) -> None:
         self.domains, self.vectorizer, self.seed = domains, vectorizer, seed
         self.faults: dict[Method, str] = {}
         self._fitted: dict[Method, tuple[Adapter, list[str]]] = {}
 
-    def fitted(self, method: Method) -> tuple[Adapter, list[str]]:
+    def fit(self, method: Method) -> tuple[Adapter, list[str]]:
         """A method that has learned from everything, and what it warned of."""
         if method not in self._fitted:
-            domains, model = self.domains, self._made(method, self.vectorizer)
+            domains, model = self.domains, self._make(method, self.vectorizer)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
                 model.fit(domains.texts, domains.labels, sample_domain=domains.numbers)
-            told = [str(one.message).split("\n")[0] for one in caught]
-            self._fitted[method] = model, list(dict.fromkeys(told))
+            messages = [str(one.message).split("\n")[0] for one in caught]
+            self._fitted[method] = model, list(dict.fromkeys(messages))
         return self._fitted[method]
 
-    def held_out(self, methods: Sequence[Method], on: str) -> Judgement | None:
+    def judge_by_folds(self, methods: Sequence[Method], on: str) -> Judgement | None:
         """How right methods are on labels of the source or the target that they did not see.
 
         None if there are too few labels to hold any out.
@@ -357,17 +345,17 @@ class Workshop:
         if not folds:
             return None
         results: list[Result] = []
-        with Watch() as watch:
+        with StatusLine() as watch:
             for method in methods:
                 try:
                     results += [
-                        self._tried(method, draw, fold, watch) for draw, fold in enumerate(folds)
+                        self._try_fold(method, draw, fold, watch) for draw, fold in enumerate(folds)
                     ]
                 except SoftcountError as error:
                     self.faults[method] = error.message
-        return self._told_held_out(results, on, len(folds))
+        return self._judge_held_out(results, on, len(folds))
 
-    def beside_gold(
+    def judge_by_gold(
         self, methods: Sequence[Method], gold: Sequence[str | None]
     ) -> Judgement | None:
         """How right methods are on lines of the target without a label whose gold label is known;
@@ -381,28 +369,28 @@ class Workshop:
             return None
         texts = target.texts(TEXT)
         results = []
-        with Watch() as watch:
+        with StatusLine() as watch:
             for method in methods:
-                watch(f"{method}: all lines")
+                watch.show(f"{method}: all lines")
                 begun = time.process_time()
                 try:
-                    said = self.fitted(method)[0].predict([texts[n] for n in asked]).tolist()
+                    said = self.fit(method)[0].predict([texts[n] for n in asked]).tolist()
                 except SoftcountError as error:
                     self.faults[method] = error.message
                     continue
                 right = sum(label == gold[n] for label, n in zip(said, asked, strict=True))
                 seconds = time.process_time() - begun
                 results.append(self._result(method, 0, right / len(asked), seconds))
-        told = (
-            f"Gold: accuracy on {_counted(len(asked), 'line')} of the target with a gold label; it "
+        basis = (
+            f"Gold: accuracy on {_count(len(asked), 'line')} of the target with a gold label; it "
             "had no part in the choice."
         )
-        return Judgement("gold", Comparison(results), told, of="run")
+        return Judgement("gold", Comparison(results), basis, of="run")
 
-    def _made(self, method: Method, vectorizer: Any) -> Adapter:
-        from softcount.adapt.comparison import usual_methods
+    def _make(self, method: Method, vectorizer: Any) -> Adapter:
+        from softcount.adapt.comparison import make_methods
 
-        found = usual_methods(target_labels=True)[CLASSES[method]]
+        found = make_methods(target_labels=True)[CLASSES[method]]
         found.vectorizer = vectorizer
         if "random_state" in found.get_params():
             found.set_params(random_state=self.seed)
@@ -410,19 +398,21 @@ class Workshop:
 
     def _folds(self, on: str) -> list[tuple[Array, Array]]:
         """As many as the rarest label allows."""
-        from softcount.adapt.base import domain_folds
+        from softcount.adapt.data import domain_folds
 
         domains, counts = self.domains, self.domains.labels_in(on)
         n = min(MOST_FOLDS, *counts.values()) if len(counts) > 1 else 0
         return domain_folds(domains.labels, domains.numbers, on, n, self.seed) if n > 1 else []
 
-    def _tried(self, method: Method, draw: int, fold: tuple[Array, Array], watch: Watch) -> Result:
+    def _try_fold(
+        self, method: Method, draw: int, fold: tuple[Array, Array], watch: StatusLine
+    ) -> Result:
         """How right a method is on the second part of a fold, after learning from the first."""
-        watch(f"{method}: fold {draw + 1}")
+        watch.show(f"{method}: fold {draw + 1}")
         train, test = fold
         X, labels, domain = self._rows
         begun = time.process_time()
-        model = self._made(method, None)
+        model = self._make(method, None)
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             model.fit(X[train], labels[train].tolist(), sample_domain=domain[train])
         right = (model.predict(X[test], sample_domain=domain[test]) == labels[test]).mean()
@@ -433,7 +423,7 @@ class Workshop:
         """Matrix, labels and domains of all items: cut into words once, for all folds."""
         import numpy as np
 
-        from softcount.corpus.texts import learn_words
+        from softcount.text.documents import learn_words
 
         domains = self.domains
         labels = np.array(domains.labels, dtype=object)
@@ -442,53 +432,35 @@ class Workshop:
     def _result(self, method: Method, draw: int, accuracy: float, seconds: float) -> Result:
         from softcount.adapt.comparison import Result
 
-        source = "+".join(called(one.path) for one in self.domains.sources)
-        target = called(self.domains.target.path)
+        source = "+".join(name_file(one.path) for one in self.domains.sources)
+        target = name_file(self.domains.target.path)
         return Result(source, target, str(method), draw, accuracy, seconds, {})
 
-    def _told_held_out(self, results: Sequence[Result], on: str, n_folds: int) -> Judgement:
+    def _judge_held_out(self, results: Sequence[Result], on: str, n_folds: int) -> Judgement:
         from softcount.adapt.comparison import Comparison
         from softcount.adapt.report import Judgement
 
         found, n = Comparison(results), self.domains.labels_in(on).total()
-        told = f"Held-out {on}: accuracy on {_counted(n, 'label')} of the {on}, held out in "
-        told += f"{n_folds} folds; "
+        basis = f"Held-out {on}: accuracy on {_count(n, 'label')} of the {on}, held out in "
+        basis += f"{n_folds} folds; "
         if on == "source":
-            told += "this is no measure of the target."
+            basis += "this is no measure of the target."
         else:
             # one right and one wrong more: else nothing would be sure where all are right
             p = (1 + n * max(map(found.accuracy, found.methods))) / (n + 2)
-            told += f"the best is uncertain by about ±{math.sqrt(p * (1 - p) / (n + 2)):.3f}."
-        return Judgement(f"held-out {on}", found, told, of_target=on == "target")
+            basis += f"the best is uncertain by about ±{math.sqrt(p * (1 - p) / (n + 2)):.3f}."
+        return Judgement(f"held-out {on}", found, basis, of_target=on == "target")
 
 
-def best_of(judged: Judgement, usual: Method) -> Method:
+def choose_best(judged: Judgement, usual: Method) -> Method:
     """The method that is right most often; of equals the usual one, else the first."""
     found = judged.comparison
     worth = {name: (round(found.accuracy(name), DIGITS), name == usual) for name in found.methods}
     return Method(max(worth, key=lambda name: worth[name]))
 
 
-def _counted(n: int, what: str) -> str:
+def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-class Watch:
-    """One line on stderr that says what is being tried; silent unless someone is watching."""
-
-    def __call__(self, text: str) -> None:
-        self._write(f"\r\x1b[K{text}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._write("\r\x1b[K")
-
-    def _write(self, text: str) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(text)
-            sys.stderr.flush()
 
 
 # ``softcount adapt``.
@@ -500,57 +472,7 @@ LINES = (
 )
 
 
-def adapt(
-    source: Annotated[
-        list[str],
-        typer.Option(
-            metavar="FILE",
-            help=f"Where labels are: {LINES} Several times: each file is a domain of its own. "
-            "Lines without a label are learned from, too.",
-        ),
-    ],
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Where labels are wanted: the same; those that it has stay, and are learned from.",
-        ),
-    ],
-    target_labelled: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="More lines of the target, to be learned from and not printed."
-        ),
-    ] = None,
-    method: Annotated[
-        Method | None,
-        typer.Option(
-            metavar="NAME",
-            parser=one_of(Method),
-            help="source-only: what is learned in the source, as it is. target-only, merge, "
-            "weighted, interpolation, prediction, prior, easyadapt: with labels of the target. "
-            "pivots, denoising, adversarial: with its words only, or with labels, too. all: "
-            f"compare them. If not given: {USUAL_WITH_LABELS} if the target has labels of two "
-            f"classes, else {USUAL_WITHOUT_LABELS}.",
-        ),
-    ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help="What the columns are; text is what is read."),
-        PLAIN,
-    ] = "label,text",
-    explain: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Tell the N words whose weights moved most."),
-    ] = None,
-    tokens: options.SplitAtSpaces = False,
-    stop_words: options.StopWords = None,
-    min_count: options.MinCount = 1,
-    max_share: options.MaxShare = 1.0,
-    gold: options.Gold = None,
-    seed: options.Seed = 0,
-    html: options.Html = None,
-) -> None:
+class Adapt(WordOptions, Command):
     """Label the lines of one domain by what is learned in another, such as reviews of kettles by
     reviews of books.
 
@@ -567,90 +489,132 @@ def adapt(
     softcount adapt --source books.tsv --source dvd.tsv --target kitchen.tsv --method all
     softcount adapt --source books.tsv --target kitchen.tsv --target-labelled few.tsv --explain 20
     """
-    refuse_two_of_stdin(*source, target, target_labelled, stop_words, gold)
-    with readable_errors():
-        domains = read_domains(source, target, target_labelled, column_names(columns))
-        true = read_gold(gold, target, len(domains.target))
-        wanted = usual_method(domains) if method is None else method
+
+    source: Annotated[
+        list[str],
+        Input(
+            f"Where labels are: {LINES} Several times: each file is a domain of its own. Lines "
+            "without a label are learned from, too.",
+            metavar="FILE",
+        ),
+    ]
+    target: Annotated[
+        str,
+        Input(
+            "Where labels are wanted: the same; those that it has stay, and are learned from.",
+            metavar="FILE",
+        ),
+    ]
+    target_labelled: Annotated[
+        str | None,
+        Input("More lines of the target, to be learned from and not printed.", metavar="FILE"),
+    ] = None
+    columns: Annotated[
+        str, Input("What the columns are; text is what is read.", metavar="NAMES", file=PLAIN)
+    ] = "label,text"
+    method: Annotated[
+        str | None,
+        Model(
+            "source-only: what is learned in the source, as it is. target-only, merge, weighted, "
+            "interpolation, prediction, prior, easyadapt: with labels of the target. pivots, "
+            "denoising, adversarial: with its words only, or with labels, too. all: compare them. "
+            f"If not given: {USUAL_WITH_LABELS} if the target has labels of two classes, else "
+            f"{USUAL_WITHOUT_LABELS}.",
+            choices=tuple(map(str, Method)),
+        ),
+    ] = None
+    seed: SeedOption = 0
+    explain: Annotated[
+        int | None, Output("Tell the N words whose weights moved most.", metavar="N", least=1)
+    ] = None
+    gold: GoldFile = None
+    html: HtmlFile = None
+
+    def check(self) -> None:
+        files = (*self.source, self.target, self.target_labelled, self.stop_words, self.gold)
+        refuse_two_of_stdin(*files)
+
+    def run(self) -> None:
+        domains = read_domain_files(
+            self.source, self.target, self.target_labelled, column_names(self.columns)
+        )
+        gold = read_gold(self.gold, self.target, len(domains.target))
+        wanted = choose_method(domains) if self.method is None else Method(self.method)
         if wanted is not Method.ALL:
-            demand_possible(wanted, domains)
+            check_possible(wanted, domains)
         from softcount.adapt.report import Judgement
 
-        vectorizer = _vectorizer(domains, tokens, WordFilter(min_count, max_share, stop_words))
-        workshop = Workshop(domains, vectorizer, seed)
+        vectorizer = self.make_tfidf(domains)
+        trials = MethodTrials(domains, vectorizer, self.seed)
         chosen, judgements, notes = wanted, list[Judgement](), list[str]()
         if wanted is Method.ALL:
-            chosen, judgements, notes = _judged(workshop, true)
-        model, warned = workshop.fitted(chosen)
-        notes += [*_facts(domains), *_silent(domains, vectorizer), *warned]
+            chosen, judgements, notes = _judge_methods(trials, gold)
+        model, warned = trials.fit(chosen)
+        notes += [*_list_facts(domains), *_find_silent(domains, vectorizer), *warned]
         finish(
             domains,
             model,
             chosen,
             judgements=judgements,
-            gold=true,
-            explain=explain,
-            html=html,
+            gold=gold,
+            explain=self.explain,
+            html=self.html,
             notes=notes,
         )
 
+    def make_tfidf(self, domains: DomainFiles) -> Any:
+        """What makes rows of texts: tf-idf of the words that are wanted, in all domains
+        together."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
 
-def _vectorizer(domains: Domains, tokens: bool, wanted: WordFilter) -> Any:
-    """What makes rows of texts: tf-idf of the words that are wanted, in all domains together."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    counter = word_counter(domains.texts, tokens, wanted)
-    return TfidfVectorizer(
-        analyzer=counter.analyzer, vocabulary=counter.vocabulary, sublinear_tf=True
-    )
+        counter = self.make_vectorizer(domains.texts)
+        return TfidfVectorizer(
+            analyzer=counter.analyzer, vocabulary=counter.vocabulary, sublinear_tf=True
+        )
 
 
-def _judged(
-    workshop: Workshop, gold: Sequence[str | None] | None
+def _judge_methods(
+    trials: MethodTrials, gold: Sequence[str | None] | None
 ) -> tuple[Method, list[Judgement], list[str]]:
     """The method that is to label the lines, how all compare, and why it is this one."""
-    domains, methods = workshop.domains, possible_methods(workshop.domains)
-    usual = usual_method(domains)
-    on_target = workshop.held_out(methods, "target")
+    domains, methods = trials.domains, list_possible(trials.domains)
+    usual = choose_method(domains)
+    on_target = trials.judge_by_folds(methods, "target")
     if on_target is not None:
-        chosen, judged = best_of(on_target, usual), [on_target]
+        chosen, judged = choose_best(on_target, usual), [on_target]
         why = "none is right more often on held-out labels of the target"
     else:
-        on_source = workshop.held_out(methods, "source")
+        on_source = trials.judge_by_folds(methods, "source")
         judged = [] if on_source is None else [on_source]
-        chosen = Method.SOURCE_ONLY if usual in workshop.faults else usual
+        chosen = Method.SOURCE_ONLY if usual in trials.faults else usual
         few = "too few labels of some class" if domains.labels_in("target") else "no labels"
         why = f"{few} in the target to judge methods by"
-    beside = None if gold is None else workshop.beside_gold(methods, gold)
+    beside = None if gold is None else trials.judge_by_gold(methods, gold)
     if beside is not None:
         judged.append(beside)
-    faults = [f"{one} cannot do: {fault}" for one, fault in workshop.faults.items()]
+    faults = [f"{one} cannot do: {fault}" for one, fault in trials.faults.items()]
     return chosen, judged, [f"{chosen} labels the lines: {why}", *faults]
 
 
-def _facts(domains: Domains) -> list[str]:
+def _list_facts(domains: DomainFiles) -> list[str]:
     """What was learned from."""
-    from softcount.cli.answers import called
-
-    files = [(f"source {called(one.path)}", one) for one in domains.sources]
+    files = [(f"source {name_file(one.path)}", one) for one in domains.sources]
     if domains.more is not None:
-        files.append((f"more of the target, {called(domains.more.path)}", domains.more))
-    told = []
+        files.append((f"more of the target, {name_file(domains.more.path)}", domains.more))
+    facts = []
     for name, records in files:
         known = sum(label is not None for label in records.labels)
         free = len(records) - len(records.blank) - known
-        told.append(f"{name}: {known:,} line{'s' * (known != 1)} with a label, {free:,} without")
-    told += [
-        f"no source has the label {shown(label)} ({where}): only the target teaches it"
-        for label, where in domains.newcomers().items()
+        facts.append(f"{name}: {known:,} line{'s' * (known != 1)} with a label, {free:,} without")
+    facts += [
+        f"no source has the label {brief(label)} ({where}): only the target teaches it"
+        for label, where in domains.unseen_labels().items()
     ]
-    return told
+    return facts
 
 
-def _silent(domains: Domains, vectorizer: Any) -> list[str]:
+def _find_silent(domains: DomainFiles, vectorizer: Any) -> list[str]:
     """A remark on lines that ask for a label and have no word to read, if there are any."""
-    from softcount.cli.answers import few_named
-
     target, texts, words = domains.target, domains.target.texts(TEXT), vectorizer.build_analyzer()
     known = None if vectorizer.vocabulary is None else set(vectorizer.vocabulary)
     silent = [
@@ -659,4 +623,4 @@ def _silent(domains: Domains, vectorizer: Any) -> list[str]:
         if target.labels[n] is None
         and not any(known is None or word in known for word in words(texts[n]))
     ]
-    return [f"{few_named(silent)}: no word to go by; the label is a guess"] if silent else []
+    return [f"{list_lines(silent)}: no word to go by; the label is a guess"] if silent else []

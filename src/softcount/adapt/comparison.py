@@ -17,7 +17,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from softcount.adapt.adversarial import AdversarialNetwork
-from softcount.adapt.base import Adapter, domain_folds
+from softcount.adapt.base import Adapter
+from softcount.adapt.data import domain_folds
 from softcount.adapt.denoising import DenoisingProjection
 from softcount.adapt.pivots import PivotProjection
 from softcount.adapt.supervised import (
@@ -30,13 +31,13 @@ from softcount.adapt.supervised import (
     TargetOnly,
     Weighted,
 )
-from softcount.corpus.texts import texts_in
-from softcount.errors import DataError, LearnerError, shown
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.parameters import check_number, check_whole
+from softcount.core.types import Array
 from softcount.labels import propagation as tfidf
 from softcount.labels.data import hard_labels
 from softcount.mixture.data import is_unknown
-from softcount.models.settings import check_number, check_whole
-from softcount.types import Array
+from softcount.text.documents import find_texts
 
 WITHOUT_TARGET_LABELS: tuple[type[Adapter], ...] = (
     SourceOnly,
@@ -55,10 +56,10 @@ WITH_TARGET_LABELS: tuple[type[Adapter], ...] = (
 )
 
 
-def usual_methods(target_labels: bool) -> dict[str, Adapter]:
+def make_methods(target_labels: bool) -> dict[str, Adapter]:
     """Every method with its usual settings; without labels in the target, those that need none.
 
-    >>> list(usual_methods(False))
+    >>> list(make_methods(False))
     ['SourceOnly', 'PivotProjection', 'DenoisingProjection', 'AdversarialNetwork']
     """
     some = WITHOUT_TARGET_LABELS + (WITH_TARGET_LABELS if target_labels else ())
@@ -143,7 +144,7 @@ class Comparison:
     def svg(self) -> str:
         """A picture: a dot for each method and transfer, a bar for the mean."""
         # by its name: pictures are a layer above this one
-        return str(import_module("softcount.adapt.report").comparison_chart(self))
+        return str(import_module("softcount.adapt.report").draw_comparison(self))
 
     def _mean(self, what: str, method: str, transfer: tuple[str, str]) -> float:
         found = [
@@ -156,7 +157,7 @@ class Comparison:
         return float(np.mean(found))
 
     def __str__(self) -> str:
-        return str(import_module("softcount.adapt.report").comparison_text(self))
+        return str(import_module("softcount.adapt.report").write_comparison(self))
 
     def _repr_html_(self) -> str:
         return self.svg()
@@ -203,12 +204,12 @@ def compare(
     check_whole("draws", draws)
     check_whole("random_state", random_state, 0)
     check_number("target_labels", target_labels, "a share below 1, or a number of items")
-    domains = {name: _checked(name, Domain(*one)) for name, one in data.items()}
-    ways = _ways(domains, pairs)
+    domains = {name: _check_domain(name, Domain(*one)) for name, one in data.items()}
+    transfers = _list_transfers(domains, pairs)
     chosen = _by_name(methods, target_labels > 0)
     strange = sorted(set(tune or {}) - set(chosen))
     if strange:
-        raise LearnerError(f"tune speaks of {shown(strange[0])}", f"methods: {', '.join(chosen)}")
+        raise LearnerError(f"tune speaks of {brief(strange[0])}", f"methods: {', '.join(chosen)}")
     results: list[Result] = []
 
     def tell(found: Result) -> None:
@@ -216,18 +217,18 @@ def compare(
         if on_result is not None:
             on_result(found)
 
-    for sources, target in ways:
+    for sources, target in transfers:
         for draw in range(draws):
             trial = _Trial(domains, sources, target, target_labels, vectorizer, random_state + draw)
             for name, method in chosen.items():
-                if draw == 0 or trial.is_random or _seeds(method):
+                if draw == 0 or trial.is_random or _seed_names(method):
                     tell(trial.run(name, method, (tune or {}).get(name), draw))
             if ceiling and (draw == 0 or trial.splits):
                 tell(trial.run_ceiling(draw))
     return Comparison(results)
 
 
-def _ways(
+def _list_transfers(
     domains: Mapping[str, Domain], pairs: Sequence[tuple[str | tuple[str, ...], str]] | None
 ) -> list[tuple[tuple[str, ...], str]]:
     given = list(permutations(domains, 2)) if pairs is None else list(pairs)
@@ -235,15 +236,15 @@ def _ways(
     for sources, target in found:
         for name in (*sources, target):
             if name not in domains:
-                raise DataError(f"there is no domain {shown(name)}", f"{', '.join(domains)}")
+                raise DataError(f"there is no domain {brief(name)}", f"{', '.join(domains)}")
         if target in sources or not sources:
-            raise DataError(f"{shown(target)} cannot be its own source", "name another")
+            raise DataError(f"{brief(target)} cannot be its own source", "name another")
     if not found:
         raise DataError("there is nothing to compare", "give two domains or more")
     return found
 
 
-def _checked(name: str, one: Domain) -> Domain:
+def _check_domain(name: str, one: Domain) -> Domain:
     """A domain with a known label for each item, and rows that can be picked."""
     known = set()
     for X, y in ((one.X, one.y), (one.X_test, one.y_test)):
@@ -263,7 +264,7 @@ def _checked(name: str, one: Domain) -> Domain:
         if not set(labels) <= known:
             strange = next(label for label in labels if label not in known)
             raise DataError(
-                f"{name}: no item to learn from has the label {shown(strange)}, which is tested",
+                f"{name}: no item to learn from has the label {brief(strange)}, which is tested",
                 "write labels in one way",
             )
     picked = [X.tocsr() if sparse.issparse(X) else X for X in (one.X, one.X_test)]
@@ -274,7 +275,7 @@ def _by_name(
     methods: Mapping[str, Any] | Iterable[Any] | None, target_labels: bool
 ) -> dict[str, Any]:
     if methods is None:
-        return dict(usual_methods(target_labels))
+        return dict(make_methods(target_labels))
     if isinstance(methods, Mapping):
         return dict(methods)
     listed = list(methods)
@@ -301,13 +302,13 @@ class _Trial:
         home = domains[target]
         self.splits = home.X_test is None
         if self.splits:
-            home = _halved(home, rng)
+            home = _halve(home, rng)
         y = hard_labels(home.y, _length(home.X)).numbers
-        shown_labels = _drawn(y, target_labels, rng)
+        shown_labels = _draw_labelled(y, target_labels, rng)
         self.is_random = self.splits or 0 < shown_labels.sum() < len(y)
         parts = [domains[name].X for name in sources]
-        X = _stacked([*parts, home.X])
-        self.X, self.X_test = _rows(X, home.X_test, vectorizer)
+        X = _stack([*parts, home.X])
+        self.X, self.X_test = _vectorize(X, home.X_test, vectorizer)
         own = [label if keep else None for label, keep in zip(home.y, shown_labels, strict=True)]
         self.y = [label for name in sources for label in domains[name].y] + own
         self.y_test = np.asarray(home.y_test)
@@ -318,20 +319,20 @@ class _Trial:
     def run(self, name: str, method: Any, grid: Any, draw: int) -> Result:
         """A method's accuracy."""
         own = clone(method)
-        own.set_params(**dict.fromkeys(_seeds(own), self.seed))
-        return self._measured(name, own, self.y, grid, draw)
+        own.set_params(**dict.fromkeys(_seed_names(own), self.seed))
+        return self._measure(name, own, self.y, grid, draw)
 
     def run_ceiling(self, draw: int) -> Result:
         """The accuracy with all labels of the target, and no source."""
         y = [None] * int((self.domain > 0).sum()) + self.all_of_target
-        return self._measured(CEILING, TargetOnly(), y, None, draw)
+        return self._measure(CEILING, TargetOnly(), y, None, draw)
 
-    def _measured(self, name: str, method: Any, y: list[Any], grid: Any, draw: int) -> Result:
+    def _measure(self, name: str, method: Any, y: list[Any], grid: Any, draw: int) -> Result:
         begun = time.process_time()
-        told = dict.fromkeys(_taking_domains(method), self.domain)
+        domains = dict.fromkeys(_domain_arguments(method), self.domain)
         if grid is not None:
             method = GridSearchCV(method, dict(grid), cv=self._folds(), error_score="raise")
-        method.fit(self.X, y, **told)
+        method.fit(self.X, y, **domains)
         right = float((method.predict(self.X_test) == self.y_test).mean())
         seconds = time.process_time() - begun
         settings = method.best_params_ if grid is not None else {}
@@ -344,7 +345,7 @@ class _Trial:
             return domain_folds(self.y, self.domain, "source", COMPARED_FOLDS, self.seed)
 
 
-def _seeds(method: Any) -> list[str]:
+def _seed_names(method: Any) -> list[str]:
     """The settings of a method, or of the steps of a pipeline, that are seeds."""
     return [
         f"{prefix}random_state"
@@ -353,7 +354,7 @@ def _seeds(method: Any) -> list[str]:
     ]
 
 
-def _taking_domains(method: Any) -> list[str]:
+def _domain_arguments(method: Any) -> list[str]:
     """Names under which ``fit`` of a method, or of a pipeline, takes domains."""
     return [
         f"{prefix}sample_domain"
@@ -370,22 +371,25 @@ def _steps(method: Any) -> list[tuple[str, Any]]:
     return [("", method)]
 
 
-def _halved(home: Domain, rng: np.random.Generator) -> Domain:
+def _halve(home: Domain, rng: np.random.Generator) -> Domain:
     """One half to learn from, the other to test on, each with half of every class."""
     y = list(home.y)
     numbers = hard_labels(y, _length(home.X)).numbers
-    here = _drawn(numbers, len(y) // 2, rng)
+    here = _draw_labelled(numbers, len(y) // 2, rng)
     one, other = np.flatnonzero(here), np.flatnonzero(~here)
     return Domain(
-        _some(home.X, one), [y[i] for i in one], _some(home.X, other), [y[i] for i in other]
+        _safe_indexing(home.X, one),
+        [y[i] for i in one],
+        _safe_indexing(home.X, other),
+        [y[i] for i in other],
     )
 
 
-def _drawn(y: Array, target_labels: float, rng: np.random.Generator) -> Array:
+def _draw_labelled(y: Array, target_labels: float, rng: np.random.Generator) -> Array:
     """Which items show their labels: so many, or such a share, evenly of all classes."""
     if not 0 <= target_labels <= len(y):
         raise LearnerError(
-            f"target_labels={shown(target_labels)}, of {len(y)} items",
+            f"target_labels={brief(target_labels)}, of {len(y)} items",
             "give a share below 1, or a number",
         )
     wanted = round(target_labels * len(y)) if target_labels < 1 else int(target_labels)
@@ -398,8 +402,8 @@ def _drawn(y: Array, target_labels: float, rng: np.random.Generator) -> Array:
     return keep
 
 
-def _rows(X: Any, X_test: Any, vectorizer: Any) -> tuple[Any, Any]:
-    found = texts_in(X) if getattr(X, "ndim", 1) == 1 else None
+def _vectorize(X: Any, X_test: Any, vectorizer: Any) -> tuple[Any, Any]:
+    found = find_texts(X) if getattr(X, "ndim", 1) == 1 else None
     if vectorizer is None and found is None:
         return X, X_test
     own = tfidf.default_vectorizer(found or []) if vectorizer is None else clone(vectorizer)
@@ -410,11 +414,7 @@ def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _some(X: Any, rows: Array) -> Any:
-    return _safe_indexing(X, rows)
-
-
-def _stacked(parts: Sequence[Any]) -> Any:
+def _stack(parts: Sequence[Any]) -> Any:
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack(parts, format="csr")
     if all(hasattr(part, "shape") and part.ndim == 2 for part in parts):

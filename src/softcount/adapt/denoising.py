@@ -12,15 +12,13 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.base import Task, weights_in
-from softcount.adapt.projection import ROWS, Projection
-from softcount.bounds import MAX_RUNS
-from softcount.errors import LearnerError, shown
-from softcount.estimate import NUMBER, Estimate
-from softcount.kernels.blas import single_threaded
+from softcount.adapt.base import ROWS, Projection, class_weights
+from softcount.adapt.data import Task
+from softcount.adapt.parameters import DenoisingParameters
+from softcount.core.estimate import NUMBER, Estimate
+from softcount.core.types import Array, FloatArray
+from softcount.kernels.threads import single_threaded
 from softcount.labels.data import occurs
-from softcount.models.settings import check_number, check_whole
-from softcount.types import Array
 
 BLOCK = 5000
 """At most so many features are in one system of equations."""
@@ -43,7 +41,7 @@ class Layer:
     weights: Sequence[Array]
     bias: Array
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Any) -> FloatArray:
         """What is reconstructed of rows of a matrix: dense, (rows, outputs)."""
         found = np.zeros((X.shape[0], len(self.bias)), dtype=np.float32)
         for columns, weights in zip(self.blocks, self.weights, strict=True):
@@ -52,7 +50,7 @@ class Layer:
         found += self.bias
         return np.tanh(found, out=found)
 
-    def back(self, slopes: Array) -> Array:
+    def back(self, slopes: Array) -> FloatArray:
         """From slopes along what goes into tanh, (outputs, any), to those along the features."""
         found = np.zeros((sum(map(len, self.blocks)), slopes.shape[1]))
         for columns, weights in zip(self.blocks, self.weights, strict=True):
@@ -73,17 +71,19 @@ def learn_layer(X: Any, corruption: float, outputs: Array, most: int = BLOCK) ->
            [0.24]], dtype=float32)
     """
     wanted = _columns(X, outputs)
-    blocks, weights = dealt(frequency(X), most), []
+    blocks, weights = split_columns(count_rows(X), most), []
     bias = np.zeros(len(outputs))
     for columns in blocks:
         part = _columns(X, columns)
-        found = denoising(_scatter(part, part, closed=True), _scatter(part, wanted), corruption)
+        found = solve_denoising(
+            _scatter(part, part, closed=True), _scatter(part, wanted), corruption
+        )
         weights.append(found[:-1].astype(np.float32))
         bias += found[-1] / len(blocks)
     return Layer(blocks, weights, bias.astype(np.float32))
 
 
-def denoising(scatter: Array, shared: Array, corruption: float) -> Array:
+def solve_denoising(scatter: Array, shared: Array, corruption: float) -> FloatArray:
     """Wᵀ = E[Q]⁻¹ E[P]ᵀ: the least squares over all corruptions (Chen et al. 2012, equation 5).
 
     With q_i = 1 − p, and 1 for the constant, which comes last and is never corrupted:
@@ -101,15 +101,15 @@ def denoising(scatter: Array, shared: Array, corruption: float) -> Array:
     shared *= kept[:, np.newaxis]
     # columns, as the solver wants them; a symmetric matrix is its own transpose
     factor = cho_factor(scatter.T, overwrite_a=True, check_finite=False)
-    found: Array = cho_solve(factor, shared, overwrite_b=True, check_finite=False)
+    found: FloatArray = cho_solve(factor, shared, overwrite_b=True, check_finite=False)
     return found
 
 
-def dealt(count: Array, most: int) -> list[Array]:
+def split_columns(count: Array, most: int) -> list[Array]:
     """Columns in blocks of at most ``most``; each gets some that are frequent and some that are
     rare.
 
-    >>> dealt(np.array([9, 1, 7, 3]), 2)
+    >>> split_columns(np.array([9, 1, 7, 3]), 2)
     [array([0, 3]), array([1, 2])]
     """
     order = np.argsort(-count, kind="stable")
@@ -117,16 +117,16 @@ def dealt(count: Array, most: int) -> list[Array]:
     return [np.sort(order[number::n_blocks]) for number in range(n_blocks)]
 
 
-def frequency(X: Any) -> Array:
+def count_rows(X: Any) -> FloatArray:
     """In how many rows each column is not 0."""
-    found: Array = np.asarray((X != 0).sum(axis=0)).ravel()
+    found: FloatArray = np.asarray((X != 0).sum(axis=0)).ravel()
     return found
 
 
-def mean_and_spread(H: Array) -> tuple[Array, float]:
+def measure_spread(H: Array) -> tuple[Array, float]:
     """The mean of rows, and the mean of their squared distances from it.
 
-    >>> mean_and_spread(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    >>> measure_spread(np.array([[1.0, 2.0], [3.0, 2.0]]))
     (array([2., 2.]), 1.0)
     """
     mean = H.mean(axis=0, dtype=np.float64)
@@ -138,7 +138,7 @@ def _columns(X: Any, columns: Array) -> Any:
     return X if np.array_equal(columns, np.arange(X.shape[1])) else X[:, columns]
 
 
-def _scatter(X: Any, Y: Any, closed: bool = False) -> Array:
+def _scatter(X: Any, Y: Any, closed: bool = False) -> FloatArray:
     """X̄ᵀY, or X̄ᵀȲ if ``closed``, where a bar puts a constant 1 at the end of every row."""
     if not sparse.issparse(X):  # single precision might leave E[Q] without a root
         X, Y = X.astype(np.float64), Y.astype(np.float64)
@@ -160,12 +160,12 @@ NOTHING = 1e-12
 """New features of which none varies more than this say nothing: what is left is rounding."""
 
 
-class DenoisingProjection(Projection):
+class DenoisingProjection(DenoisingParameters, Projection):
     """Marginalised stacked denoising autoencoders (Chen, Xu, Weinberger & Sha 2012).
 
     A layer learns to restore items of all domains of which each word was dropped with the
     probability p, in expectation over all ways to drop words: a linear map W in closed form
-    (`denoising_layers`). h = tanh(W x) then has the common words that *could* stand in an item,
+    (`learn_layer`). h = tanh(W x) then has the common words that *could* stand in an item,
     also where it uses words that no label of the source ever explained. Further layers restore h.
     The classifier sees the words, and beside them a (h − mean of h) of every layer, where a makes
     all layers equally long.
@@ -194,56 +194,20 @@ class DenoisingProjection(Projection):
     outputs_: Array
     presence_: bool
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        corruption: float = 0.8,
-        n_layers: int = 2,
-        n_outputs: int = 2000,
-        presence: bool | None = None,
-        scale: float = 1.4,
-        vectorizer: Any = None,
-    ) -> None:
-        self.classifier = classifier
-        self.corruption = corruption
-        self.n_layers = n_layers
-        self.n_outputs = n_outputs
-        self.presence = presence
-        self.scale = scale
-        self.vectorizer = vectorizer
-
-    def check_settings(self) -> None:
-        """Complain of settings that make no sense."""
-        hint = "the share of words that are dropped: 0.8 suits reviews, 0.5 to 0.9 are usual"
-        check_number("corruption", self.corruption, hint)
-        if self.corruption >= 1.0:
-            raise LearnerError(f"corruption={shown(self.corruption)}: must be below 1", hint)
-        check_whole("n_layers", self.n_layers, most=MAX_RUNS)
-        check_whole("n_outputs", self.n_outputs)
-        if self.presence not in (None, True, False):
-            raise LearnerError(f"presence={shown(self.presence)}", "True, False, or None: as fits")
-        check_number(
-            "scale",
-            self.scale,
-            "1: new features are as long as words; 1.4 suits reviews",
-            above=True,
-        )
-
-    def foreseen(self, task: Task) -> Estimate:
+    def _estimate(self, task: Task) -> Estimate:
         """Products of all words with all words, dense; layers, and what comes out of them."""
         (n, width), outputs = task.X.shape, min(self.n_outputs, task.X.shape[1])
         layers = NUMBER * self.n_layers * (2.0 * width * outputs + n * outputs)
-        found = super().foreseen(task).plus(products=NUMBER * float(width) ** 2, layers=layers)
+        found = super()._estimate(task).plus(products=NUMBER * float(width) ** 2, layers=layers)
         return found.plus(width**2 * (width / 3.0 + outputs))
 
-    def find(self, task: Task) -> None:
+    def _fit_features(self, task: Task) -> None:
         """Learn the layers, and the mean and the length of what comes out of them."""
         n, width = task.X.shape
-        rare = frequency(task.X).sum() < 0.5 * n * width
+        rare = count_rows(task.X).sum() < 0.5 * n * width
         self.presence_ = bool(rare) if self.presence is None else self.presence
         X = self._input(task.X)
-        in_source, in_target = frequency(X[~task.in_target]), frequency(X[task.in_target])
+        in_source, in_target = count_rows(X[~task.in_target]), count_rows(X[task.in_target])
         common = np.argsort(-np.minimum(in_source, in_target), kind="stable")
         self.outputs_ = np.sort(common[: self.n_outputs])
         words = row_norms(task.X, squared=True).mean()
@@ -253,7 +217,7 @@ class DenoisingProjection(Projection):
             layer = learn_layer(found, self.corruption, outputs)
             found = layer(found)
             outputs = np.arange(len(outputs))
-            mean, spread = mean_and_spread(found)
+            mean, spread = measure_spread(found)
             same = spread <= NOTHING * len(mean)
             factor = 0.0 if same else self.scale * np.sqrt(words / spread / self.n_layers)
             self.layers_.append(layer)
@@ -261,9 +225,9 @@ class DenoisingProjection(Projection):
             factors.append(np.full(len(mean), factor))
         self._mean, self._factor = np.concatenate(means), np.concatenate(factors)
 
-    def projected(self, X: Any) -> Array:
+    def _project(self, X: Any) -> FloatArray:
         """a (h − mean of h), the layers side by side."""
-        new: Array = np.hstack(self._hidden(self._input(X)))
+        new: FloatArray = np.hstack(self._hidden(self._input(X)))
         new -= self._mean
         new *= self._factor
         return new
@@ -280,7 +244,7 @@ class DenoisingProjection(Projection):
             found.append(X)
         return found
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): the slope of a class's score along each word, the mean over the items
         of a domain in fit (None: of all targets; of all items, if none was of it).
 
@@ -289,7 +253,7 @@ class DenoisingProjection(Projection):
         column, is the mean size of its entries that are not 0 (1, if layers read the numbers).
         """
         check_is_fitted(self, "classes_")
-        weights = weights_in(self.classifier_, self.classes_)
+        weights = class_weights(self.classifier_, self.classes_)
         words, new = np.split(weights, [self.n_features_in_], axis=1)
         task = self._task
         of_it = task.in_target if sample_domain is None else task.domain == sample_domain
@@ -297,10 +261,10 @@ class DenoisingProjection(Projection):
         X = self._input(X[rows] if len(rows) else X)
         with single_threaded():
             slopes = np.vstack([self._mean_slope(X, row * self._factor) for row in new])
-        found: Array = words + (slopes / self._usual_entry() if self.presence_ else slopes)
+        found: FloatArray = words + (slopes / self._mean_entry() if self.presence_ else slopes)
         return found
 
-    def _mean_slope(self, X: Any, weights: Array) -> Array:
+    def _mean_slope(self, X: Any, weights: Array) -> FloatArray:
         """(columns,) The slope along what the first layer reads of the sum of h times weights, the
         mean over rows: from the last layer backwards."""
         parts = np.split(weights, len(self.layers_))
@@ -315,9 +279,9 @@ class DenoisingProjection(Projection):
             total += slope.sum(axis=0)[:, np.newaxis]
         return self.layers_[0].back(total / X.shape[0]).ravel()
 
-    def _usual_entry(self) -> Array:
+    def _mean_entry(self) -> FloatArray:
         """The mean size of each column's entries that are not 0; 1 where all are."""
         X = self._task.X
-        total, count = np.asarray(abs(X).sum(axis=0)).ravel(), frequency(X)
-        usual: Array = np.divide(total, count, out=np.ones_like(total), where=total != 0.0)
+        total, count = np.asarray(abs(X).sum(axis=0)).ravel(), count_rows(X)
+        usual: FloatArray = np.divide(total, count, out=np.ones_like(total), where=total != 0.0)
         return usual

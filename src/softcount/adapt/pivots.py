@@ -15,13 +15,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.base import Task, weights_in
-from softcount.adapt.projection import Projection
-from softcount.errors import DataError, LearnerError, shown
-from softcount.estimate import NUMBER, Estimate
+from softcount.adapt.base import Projection, class_weights
+from softcount.adapt.data import Task
+from softcount.adapt.parameters import PivotParameters
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.estimate import NUMBER, Estimate
+from softcount.core.parameters import check_whole
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.labels.data import occurs
-from softcount.models.settings import check_number, check_whole
-from softcount.types import Array
 
 LARGEST = 2000
 """A system of more equations than this is not factorised: λ is so large that conjugate gradients
@@ -47,7 +48,7 @@ class JointRidge:
     is large, by conjugate gradients. XᵀA is never written out: with many words it is huge.
 
     >>> X = np.array([[0.0], [1.0], [2.0]])
-    >>> JointRidge(X, 1.0).solve(np.array([[0.0], [3.0], [6.0]])).combined(np.eye(1))
+    >>> JointRidge(X, 1.0).solve(np.array([[0.0], [3.0], [6.0]])).combine(np.eye(1))
     array([[2.]])
     """
 
@@ -58,9 +59,9 @@ class JointRidge:
         self.X, self.penalty = X, penalty
         self.dual = n <= width if dual is None else dual
         small = (n if self.dual else width) <= LARGEST
-        self._factor = self._factorised() if (small if direct is None else direct) else None
+        self._factor = self._factorise() if (small if direct is None else direct) else None
 
-    def _factorised(self) -> Any:
+    def _factorise(self) -> Any:
         """Cholesky's factors of XXᵀ + λI or XᵀX + λI, X centred."""
         if self.dual:
             system = _product(self.X, self.X.T)
@@ -83,15 +84,15 @@ class JointRidge:
             found = np.zeros_like(right) if start is None else start.found.copy()
             for first in range(0, right.shape[1], BLOCK):
                 block = slice(first, first + BLOCK)
-                found[:, block] = conjugate_gradients(self._times, right[:, block], found[:, block])
+                found[:, block] = solve_by_gradients(self._times, right[:, block], found[:, block])
         # (XXᵀ + λI)A = R spares a product
-        fitted = R - self.penalty * found if self.dual else _centred(self.X @ found)
+        fitted = R - self.penalty * found if self.dual else _centre(self.X @ found)
         return Predictors(self, found, fitted, _squares(R))
 
-    def _times(self, V: Array) -> Array:
+    def _times(self, V: Array) -> FloatArray:
         if self.dual:  # columns of V have the mean 0, as those of R have
-            return _centred(self.X @ (self.X.T @ V)) + self.penalty * V
-        product: Array = self.X.T @ _centred(self.X @ V) + self.penalty * V
+            return _centre(self.X @ (self.X.T @ V)) + self.penalty * V
+        product: FloatArray = self.X.T @ _centre(self.X @ V) + self.penalty * V
         return product
 
 
@@ -109,19 +110,19 @@ class Predictors:
     fitted: Array
     squares: Array
 
-    def gram(self) -> Array:
+    def gram(self) -> FloatArray:
         """WᵀW, (responses, responses)."""
-        gram: Array = self.found.T @ (self.fitted if self.ridge.dual else self.found)
+        gram: FloatArray = self.found.T @ (self.fitted if self.ridge.dual else self.found)
         return (gram + gram.T) / 2.0
 
-    def combined(self, V: Array) -> Array:
+    def combine(self, V: Array) -> FloatArray:
         """WV."""
         mixed = self.found @ V
-        product: Array = self.ridge.X.T @ mixed if self.ridge.dual else mixed
+        product: FloatArray = self.ridge.X.T @ mixed if self.ridge.dual else mixed
         return product
 
 
-def logistic(ridge: JointRidge, occurs: Array, max_steps: int = MOST_STEPS) -> Predictors:
+def fit_logistic(ridge: JointRidge, occurs: Array, max_steps: int = MOST_STEPS) -> Predictors:
     """Logistic regressions of 0/1 responses: min 4 Σ −log p(response) + ½λ‖W‖² for each.
 
     The curvature of 4 Σ −log p is at most that of ½‖·‖² (Böhning & Lindsay 1988; Böhning 1992):
@@ -139,12 +140,12 @@ def logistic(ridge: JointRidge, occurs: Array, max_steps: int = MOST_STEPS) -> P
             break
     else:
         text = f"logistic predictors of pivots still move by {moved:.1e} after {max_steps} steps"
-        warnings.warn(ConvergenceWarning(f"{text}: take more regularisation"), stacklevel=2)
+        warnings.warn(ConvergenceWarning(f"{text}: take a larger l2"), stacklevel=2)
     assert found is not None
     return found
 
 
-def main_directions(predictors: Predictors, factors: Array, n: int) -> tuple[Array, Array]:
+def find_directions(predictors: Predictors, factors: Array, n: int) -> tuple[Array, Array]:
     """The n largest left singular vectors of W · diag(factors), as columns, and singular values;
     fewer if its rank is less. The largest entry of each vector is positive.
 
@@ -157,16 +158,16 @@ def main_directions(predictors: Predictors, factors: Array, n: int) -> tuple[Arr
     most = float(factors**2 @ predictors.squares) / (4.0 * predictors.ridge.penalty)  # ‖W‖² at most
     real = squares > max(NOTHING * squares[0], ROUNDING * most)
     values = np.sqrt(squares[real])
-    directions = predictors.combined(factors[:, np.newaxis] * V[:, real] / values)
+    directions = predictors.combine(factors[:, np.newaxis] * V[:, real] / values)
     largest = np.abs(directions).argmax(axis=0)
     directions *= np.where(directions[largest, np.arange(len(values))] < 0.0, -1.0, 1.0)
     return directions, values
 
 
-def conjugate_gradients(times: Callable[[Array], Array], right: Array, start: Array) -> Array:
+def solve_by_gradients(times: Callable[[Array], Array], right: Array, start: Array) -> FloatArray:
     """Solves times(X) = right for all columns at once; ``times`` is symmetric and positive.
 
-    >>> conjugate_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
+    >>> solve_by_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
     array([[1.],
            [2.]])
     """
@@ -186,21 +187,21 @@ def conjugate_gradients(times: Callable[[Array], Array], right: Array, start: Ar
     return found
 
 
-def _ratio(above: Array, below: Array, where: Array) -> Array:
+def _ratio(above: Array, below: Array, where: Array) -> FloatArray:
     return np.divide(above, below, out=np.zeros_like(above), where=where)
 
 
-def _squares(columns: Array) -> Array:
-    found: Array = np.einsum("ij,ij->j", columns, columns)
+def _squares(columns: Array) -> FloatArray:
+    found: FloatArray = np.einsum("ij,ij->j", columns, columns)
     return found
 
 
-def _centred(columns: Array) -> Array:
-    centred: Array = columns - columns.mean(axis=0)
+def _centre(columns: Array) -> FloatArray:
+    centred: FloatArray = columns - columns.mean(axis=0)
     return centred
 
 
-def _product(left: Any, right: Any) -> Array:
+def _product(left: Any, right: Any) -> FloatArray:
     """A dense product; of sparse matrices some rows at a time, for it has few zeros."""
     if not sparse.issparse(left):
         return np.asarray(left @ right)
@@ -214,14 +215,12 @@ def _product(left: Any, right: Any) -> Array:
 # Pivots: words of both domains, by which words of only one of them find their like.
 
 
-FREQUENCY, INFORMATION = "frequency", "information"
-RIDGE, LOGISTIC = "ridge", "logistic"
 SOURCE, TARGET = "source", "target"
 TYPICAL = 4.0
 """A word is typical of the domains in which it is at least so many times as frequent."""
 
 
-class PivotProjection(Projection):
+class PivotProjection(PivotParameters, Projection):
     """Structural correspondence learning (Blitzer, McDonald & Pereira 2006; Blitzer, Dredze &
     Pereira 2007).
 
@@ -237,7 +236,7 @@ class PivotProjection(Projection):
                         or in the target; "information": they tell most of the source's labels
     ``min_share``       pivots are in at least this share of the items here and there
     ``loss``            of the predictors: "ridge", or "logistic" (slower, and no better on reviews)
-    ``regularisation``  λ, as a share of the sum of all squares of X
+    ``l2``              λ, as a share of the sum of all squares of X
     ``scale``           how long rows of new features are (root mean square) beside those of words
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
@@ -259,52 +258,16 @@ class PivotProjection(Projection):
     directions_: Array
     singular_values_: Array
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        n_pivots: int = 500,
-        n_components: int = 50,
-        choose: str = FREQUENCY,
-        min_share: float = 0.01,
-        loss: str = RIDGE,
-        regularisation: float = 0.01,
-        scale: float = 0.5,
-        vectorizer: Any = None,
-    ) -> None:
-        self.classifier = classifier
-        self.n_pivots = n_pivots
-        self.n_components = n_components
-        self.choose = choose
-        self.min_share = min_share
-        self.loss = loss
-        self.regularisation = regularisation
-        self.scale = scale
-        self.vectorizer = vectorizer
-
-    def check_settings(self) -> None:
-        """Complain of settings that make no sense."""
-        for name, known in (("choose", (FREQUENCY, INFORMATION)), ("loss", (RIDGE, LOGISTIC))):
-            if getattr(self, name) not in known:
-                raise LearnerError(
-                    f"{name}={shown(getattr(self, name))}", f"one of {', '.join(known)}"
-                )
-        check_whole("n_pivots", self.n_pivots)
-        check_whole("n_components", self.n_components)
-        check_number("min_share", self.min_share, "0.01: one item in a hundred; 0: any")
-        check_number("regularisation", self.regularisation, "0.01 suits reviews", above=True)
-        check_number("scale", self.scale, "1: new features are as long as words", above=True)
-
-    def foreseen(self, task: Task) -> Estimate:
+    def _estimate(self, task: Task) -> Estimate:
         """Weights of all words for each pivot."""
         (n, width), pivots = task.X.shape, min(self.n_pivots, task.X.shape[1])
         tables = NUMBER * (2.0 * width * pivots + n * pivots)
-        return super().foreseen(task).plus(50.0 * task.X.size / 8 * pivots, pivots=tables)
+        return super()._estimate(task).plus(50.0 * task.X.size / 8 * pivots, pivots=tables)
 
-    def find(self, task: Task) -> None:
+    def _fit_features(self, task: Task) -> None:
         """Choose pivots, learn to predict them, and keep the main directions of the weights."""
-        present = occurrence(task.X)
-        pivots = self._chosen(present, task)
+        present = mark_occurrences(task.X)
+        pivots = self._choose_pivots(present, task)
         self._pivot_columns = pivots
         others = np.setdiff1d(np.arange(task.X.shape[1]), pivots)
         self.directions_ = np.zeros((task.X.shape[1], 0))
@@ -312,18 +275,18 @@ class PivotProjection(Projection):
         X, P = task.X[:, others], present[:, pivots].toarray()
         total = float(row_norms(X, squared=True).sum())
         if total > 0.0:
-            ridge = JointRidge(X, self.regularisation * total)
-            found = logistic(ridge, P) if self.loss == LOGISTIC else ridge.solve(P)
-            directions, self.singular_values_ = main_directions(
+            ridge = JointRidge(X, self.l2 * total)
+            found = fit_logistic(ridge, P) if self.loss == "logistic" else ridge.solve(P)
+            directions, self.singular_values_ = find_directions(
                 found, 1.0 / P.std(axis=0), self.n_components
             )
             self.directions_ = np.zeros((task.X.shape[1], directions.shape[1]))
             self.directions_[others] = directions
         self._fit_scale(task.X)
 
-    def _chosen(self, present: Any, task: Task) -> Array:
+    def _choose_pivots(self, present: Any, task: Task) -> IntArray:
         """The columns of the pivots, the best first."""
-        here, there = (share(present, rows) for rows in (~task.in_target, task.in_target))
+        here, there = (compute_shares(present, rows) for rows in (~task.in_target, task.in_target))
         rarer = np.minimum(here, there)
         candidates = np.flatnonzero((rarer > 0.0) & (rarer >= self.min_share))
         if not len(candidates):
@@ -332,8 +295,10 @@ class PivotProjection(Projection):
                 f"lower min_share={self.min_share}, or give items that share words",
             )
         merit = rarer
-        if self.choose == INFORMATION:
-            merit = information(present[task.source], task.y[task.source], len(task.classes))
+        if self.choose == "information":
+            merit = compute_information(
+                present[task.source], task.y[task.source], len(task.classes)
+            )
         order = candidates[np.argsort(-merit[candidates], kind="stable")]
         used = np.count_nonzero(present.getnnz(axis=0))
         return order[: min(self.n_pivots, max(used // 2, 1))]
@@ -346,9 +311,9 @@ class PivotProjection(Projection):
         words = float(row_norms(X, squared=True).mean())
         self._factor = self.scale * np.sqrt(words / spread) if spread > 0.0 else 0.0
 
-    def projected(self, X: Any) -> Array:
+    def _project(self, X: Any) -> FloatArray:
         """a (Θᵀx − mean)."""
-        new: Array = np.asarray(X @ self.directions_)
+        new: FloatArray = np.asarray(X @ self.directions_)
         new -= self._mean
         new *= self._factor
         return new
@@ -360,13 +325,13 @@ class PivotProjection(Projection):
         names = self.feature_names()
         return [names[column] for column in self._pivot_columns]
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): the weight of a word itself, and what it does by the new features;
         the same in all domains."""
         check_is_fitted(self, "classes_")
-        weights = weights_in(self.classifier_, self.classes_)
+        weights = class_weights(self.classifier_, self.classes_)
         words, new = np.split(weights, [self.n_features_in_], axis=1)
-        total: Array = words + self._factor * new @ self.directions_.T
+        total: FloatArray = words + self._factor * new @ self.directions_.T
         return total
 
     def neighbours(
@@ -379,11 +344,11 @@ class PivotProjection(Projection):
         check_whole("n", n)
         names = self.feature_names()
         if word not in names:
-            raise DataError(f"{shown(word)} is in no item", "ask for a word of feature_names()")
+            raise DataError(f"{brief(word)} is in no item", "ask for a word of feature_names()")
         column = names.index(word)
         if not self.directions_[column].any():
             why = "it is a pivot" if column in self._pivot_columns else "it predicts no pivot"
-            raise DataError(f"{shown(word)} has no neighbours: {why}", "ask for another word")
+            raise DataError(f"{brief(word)} has no neighbours: {why}", "ask for another word")
         return self._nearest(column, np.flatnonzero(self._typical(among)), n, names)
 
     def correspondences(
@@ -394,7 +359,7 @@ class PivotProjection(Projection):
         check_whole("n", n)
         check_whole("nearest", nearest)
         names = self.feature_names()
-        weights = weights_in(self.classifier_, self.classes_)[:, self.n_features_in_ :]
+        weights = class_weights(self.classifier_, self.classes_)[:, self.n_features_in_ :]
         told = np.abs(weights @ self.directions_.T).max(axis=0)
         here, there = self._typical(SOURCE), self._typical(TARGET)
         words = np.flatnonzero(there & (told > 0.0))
@@ -412,25 +377,26 @@ class PivotProjection(Projection):
         best = np.argsort(-cosines, kind="stable")[:n]
         return [(names[among[one]], float(cosines[one])) for one in best]
 
-    def _typical(self, of: str | None) -> Array:
+    def _typical(self, of: str | None) -> FloatArray:
         """Whether each word is typical of a side; one more item has it and one more has it not."""
         if of not in (None, SOURCE, TARGET):
-            raise LearnerError(f"among={shown(of)}", "'source', 'target', or None: all words")
+            raise LearnerError(f"among={brief(of)}", "'source', 'target', or None: all words")
         present, in_target = occurs(self._task.X), self._task.in_target
         own = in_target if of == TARGET else ~in_target
         if of is None:
             return np.ones(present.shape[1], dtype=bool)
         inside, outside = (
-            (share(present, rows) * rows.sum() + 1.0) / (rows.sum() + 2.0) for rows in (own, ~own)
+            (compute_shares(present, rows) * rows.sum() + 1.0) / (rows.sum() + 2.0)
+            for rows in (own, ~own)
         )
-        typical: Array = inside >= TYPICAL * outside
+        typical: FloatArray = inside >= TYPICAL * outside
         return typical
 
 
-def occurrence(X: Any) -> Any:
+def mark_occurrences(X: Any) -> Any:
     """1 where an item has a word; for columns that are nowhere 0, where they are above the median.
 
-    >>> occurrence(np.array([[0.0, 1.0], [2.0, 3.0]])).toarray()
+    >>> mark_occurrences(np.array([[0.0, 1.0], [2.0, 3.0]])).toarray()
     array([[0., 0.],
            [1., 1.]])
     """
@@ -446,21 +412,22 @@ def occurrence(X: Any) -> Any:
     return joined[:, np.argsort(np.concatenate([partial, full]), kind="stable")]
 
 
-def share(present: Any, rows: Array) -> Array:
+def compute_shares(present: Any, rows: Array) -> FloatArray:
     """The share of some items that have each word.
 
-    >>> share(sparse.csr_matrix([[1.0, 0.0], [1.0, 1.0]]), np.array([True, True]))
+    >>> compute_shares(sparse.csr_matrix([[1.0, 0.0], [1.0, 1.0]]), np.array([True, True]))
     array([1. , 0.5])
     """
     # a sum by a number is rounded once: equal shares are equal, and ties are ties
-    found: Array = np.asarray(present[np.flatnonzero(rows)].sum(axis=0)).ravel() / rows.sum()
+    found: FloatArray = np.asarray(present[np.flatnonzero(rows)].sum(axis=0)).ravel() / rows.sum()
     return found
 
 
-def information(present: Any, labels: Array, n_classes: int) -> Array:
+def compute_information(present: Any, labels: Array, n_classes: int) -> FloatArray:
     """The mutual information of each word's occurrence and the label, in nats.
 
-    >>> information(sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1]), 2).round(3)
+    >>> present = sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
+    >>> compute_information(present, np.array([0, 1]), 2).round(3)
     array([0.693, 0.   ])
     """
     n = len(labels)
@@ -469,5 +436,5 @@ def information(present: Any, labels: Array, n_classes: int) -> Array:
     total = np.asarray(of_class.sum(axis=1)).reshape(-1, 1)
     has = with_word.sum(axis=0)  # whole numbers: no difference below is less than 0
     told = rel_entr(with_word, total * has / n) + rel_entr(total - with_word, total * (n - has) / n)
-    found: Array = told.sum(axis=0) / n
+    found: FloatArray = told.sum(axis=0) / n
     return found

@@ -13,47 +13,33 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from softcount.adapt.base import (
     Adapter,
+    class_weights,
+    expand_classes,
+    make_classifier,
+    stack_columns,
+)
+from softcount.adapt.data import (
     Task,
-    beside,
-    best_on_target,
-    best_setting,
-    by_class,
+    choose_on_target,
+    choose_setting,
     read_domains,
     target_folds,
-    usual_classifier,
-    weights_in,
 )
-from softcount.bounds import within_range
-from softcount.errors import DataError, LearnerError, shown
-from softcount.models.settings import check_number
-from softcount.types import Array
+from softcount.adapt.parameters import (
+    ClassifierParameters,
+    InterpolationParameters,
+    SourcePriorParameters,
+    WeightedParameters,
+)
+from softcount.core.bounds import within_range
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.estimator import SklearnContract
+from softcount.core.types import Array, FloatArray, IntArray
 
 WEIGHTS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 
 
-class OneClassifier(Adapter):
-    """A classifier of the words as they are; a subclass says what it is trained on."""
-
-    classifier_: Any
-
-    def __init__(self, classifier: Any = None, *, vectorizer: Any = None) -> None:
-        self.classifier = classifier
-        self.vectorizer = vectorizer
-
-    def train(self, task: Task, rows: Array, weight: Array | None = None) -> None:
-        """Train it on some items."""
-        self.classifier_ = self.trained(task.X[rows], task, rows, weight)
-
-    def shares(self, X: Any, domain: Array) -> Array:
-        """p(class | item), the same in all domains."""
-        return self.posterior(self.classifier_, X)
-
-    def word_weights(self, sample_domain: int | None = None) -> Array:
-        """(classes, columns): the classifier's weights, the same in all domains."""
-        return weights_in(self.classifier_, self.classes_)
-
-
-class SourceOnly(OneClassifier):
+class SourceOnly(ClassifierParameters, Adapter):
     """Direct transfer: what is learned in the source is applied to the target.
 
     ``classifier``  any of scikit-learn's, or None: logistic regression
@@ -64,13 +50,13 @@ class SourceOnly(OneClassifier):
     [1]
     """
 
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on labelled items of the sources."""
         task.demand_source("SourceOnly")
-        self.train(task, task.source)
+        self.classifier_ = self._train_classifier(task.X[task.source], task, task.source)
 
 
-class TargetOnly(OneClassifier):
+class TargetOnly(ClassifierParameters, Adapter):
     """Only the few labels of the target; whatever the source says is left out.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
@@ -81,13 +67,13 @@ class TargetOnly(OneClassifier):
     [1]
     """
 
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on labelled items of the target."""
         task.demand_target("TargetOnly")
-        self.train(task, task.target)
+        self.classifier_ = self._train_classifier(task.X[task.target], task, task.target)
 
 
-class Merge(OneClassifier):
+class Merge(ClassifierParameters, Adapter):
     """All labels together, wherever they are from.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
@@ -98,12 +84,12 @@ class Merge(OneClassifier):
     [1, 0]
     """
 
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on all labelled items."""
-        self.train(task, task.labelled)
+        self.classifier_ = self._train_classifier(task.X[task.labelled], task, task.labelled)
 
 
-class Weighted(OneClassifier):
+class Weighted(WeightedParameters, Adapter):
     """All labels together, those of the target weighing more.
 
     ``weight``  how many items of the source one of the target is worth; None: that of 1, 2, 3, 5,
@@ -121,38 +107,34 @@ class Weighted(OneClassifier):
 
     weight_: float
 
-    def __init__(
-        self, classifier: Any = None, *, weight: float | None = None, vectorizer: Any = None
-    ) -> None:
-        super().__init__(classifier, vectorizer=vectorizer)
-        self.weight = weight
-
-    def check_settings(self) -> None:
-        """Complain of a weight that is none, or a classifier that takes none."""
-        if self.weight is not None:
-            check_number("weight", self.weight, "None finds one", above=True)
-        own = usual_classifier() if self.classifier is None else self.classifier
+    def _check_settings(self) -> None:
+        """The weight, and whether the classifier takes any."""
+        super()._check_settings()
+        own = make_classifier() if self.classifier is None else self.classifier
         if not has_fit_parameter(own, "sample_weight"):
             raise LearnerError(
-                f"{shown(own)} takes no weights of items",
+                f"{brief(own)} takes no weights of items",
                 "give a classifier whose fit has sample_weight, such as LogisticRegression()",
             )
 
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on all labelled items, with the weight given or found."""
         self.weight_ = WEIGHTS[0] if self.weight is None else float(self.weight)
         if self.weight is None:
-            self.weight_ = best_on_target(task, WEIGHTS, self.weight_, self._train, self.shares)
+            self.weight_ = choose_on_target(
+                task, WEIGHTS, self.weight_, self._train, self._posteriors
+            )
         self._train(task, task.labelled, self.weight_)
 
-    def _train(self, task: Task, rows: Array, weight: float) -> None:
-        self.train(task, rows, np.where(task.in_target[rows], weight, 1.0))
+    def _train(self, task: Task, rows: IntArray, weight: float) -> None:
+        weights = np.where(task.in_target[rows], weight, 1.0)
+        self.classifier_ = self._train_classifier(task.X[rows], task, rows, weights)
 
 
 # EasyAdapt: every feature once for all domains, and once for each of them.
 
 
-class FeatureCopies(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Copies of all features: Φ(x) of domain d is ⟨x, 0, …, x, …, 0⟩, with x in the first place,
     for all domains, and in the place of d (Daumé III 2007, for any number of domains).
 
@@ -206,7 +188,7 @@ class FeatureCopies(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return shared + own
 
 
-class EasyAdapt(Adapter):
+class EasyAdapt(ClassifierParameters, Adapter):
     """A linear classifier of `FeatureCopies`, trained on all labels: each word has a weight in
     general, and one more in each domain.
 
@@ -222,30 +204,24 @@ class EasyAdapt(Adapter):
     """
 
     copies_: FeatureCopies
-    classifier_: Any
 
-    def __init__(self, classifier: Any = None, *, vectorizer: Any = None) -> None:
-        self.classifier = classifier
-        self.vectorizer = vectorizer
-
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on copies of all labelled items."""
         rows = task.labelled
         self.copies_ = FeatureCopies()
         copies = self.copies_.fit_transform(task.X[rows], None, task.domain[rows])
-        self.classifier_ = self.trained(copies, task, rows)
+        self.classifier_ = self._train_classifier(copies, task, rows)
 
-    def shares(self, X: Any, domain: Array) -> Array:
-        """p(class | item) in its domain."""
-        return self.posterior(self.classifier_, self.copies_.transform(X, domain))
+    def _represent(self, X: Any, domain: IntArray) -> Any:
+        return self.copies_.transform(X, domain)
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): a word's weight in general and in a domain, added up."""
-        domain = self.home() if sample_domain is None else sample_domain
-        parts = weights_in(self.classifier_, self.classes_)
+        domain = self._default_domain() if sample_domain is None else sample_domain
+        parts = class_weights(self.classifier_, self.classes_)
         width, places = self.n_features_in_, [-1, *np.flatnonzero(self.copies_.domains_ == domain)]
         starts = [(1 + int(place)) * width for place in places]
-        found: Array = np.sum([parts[:, start : start + width] for start in starts], axis=0)
+        found: FloatArray = np.sum([parts[:, start : start + width] for start in starts], axis=0)
         return found
 
 
@@ -255,7 +231,7 @@ class EasyAdapt(Adapter):
 STEPS = 20
 
 
-class Interpolation(Adapter):
+class Interpolation(InterpolationParameters, Adapter):
     """p(y | x) = λ p_target(y | x) + (1 − λ) p_source(y | x).
 
     ``weight``  λ; None: the one, of 0, 0.05, … 1, under which most held-out labels of the target
@@ -274,68 +250,50 @@ class Interpolation(Adapter):
     target_: Any
     weight_: float
 
-    def __init__(
-        self, classifier: Any = None, *, weight: float | None = None, vectorizer: Any = None
-    ) -> None:
-        self.classifier = classifier
-        self.weight = weight
-        self.vectorizer = vectorizer
-
-    def check_settings(self) -> None:
-        """Complain of a weight that is no share."""
-        if self.weight is None:
-            return
-        check_number("weight", self.weight, "None finds one on held-out labels")
-        if self.weight > 1.0:
-            raise LearnerError(
-                f"weight={shown(self.weight)}: must be from 0 (source) to 1 (target)",
-                "None finds one on held-out labels",
-            )
-
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train both classifiers; the weight is found on labels that neither has seen."""
         name = type(self).__name__
         task.demand_source(name)
         task.demand_target(name)
-        self.source_ = self.trained(task.X[task.source], task, task.source)
-        self.weight_ = self._chosen(task) if self.weight is None else float(self.weight)
-        self.target_ = self.trained(task.X[task.target], task, task.target)
+        self.source_ = self._train_classifier(task.X[task.source], task, task.source)
+        self.weight_ = self._choose_weight(task) if self.weight is None else float(self.weight)
+        self.target_ = self._train_classifier(task.X[task.target], task, task.target)
 
-    def _chosen(self, task: Task) -> float:
+    def _choose_weight(self, task: Task) -> float:
         found = []
         for train, test in target_folds(task):
-            classifier = self.trained(task.X[train], task, train)
-            found.append((test, self.posterior(classifier, task.X[test])))
+            classifier = self._train_classifier(task.X[train], task, train)
+            found.append((test, self._classify(classifier, task.X[test])))
         if not found:
             return 0.5
         held_out = np.concatenate([test for test, _ in found])
-        target = np.vstack([shares for _, shares in found])
-        source = self.posterior(self.source_, task.X[held_out])
+        target = np.vstack([posteriors for _, posteriors in found])
+        source = self._classify(self.source_, task.X[held_out])
 
-        def foreseen(weight: float) -> Array:
+        def predict(weight: float) -> FloatArray:
             return weight * target + (1.0 - weight) * source
 
-        return best_setting([i / STEPS for i in range(STEPS + 1)], foreseen, task.y[held_out])
+        return choose_setting([i / STEPS for i in range(STEPS + 1)], predict, task.y[held_out])
 
-    def shares(self, X: Any, domain: Array) -> Array:
+    def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), mixed."""
-        target = self.posterior(self.target_, X)
-        source = self.posterior(self.source_, X)
-        mixed: Array = self.weight_ * target + (1.0 - self.weight_) * source
+        target = self._classify(self.target_, X)
+        source = self._classify(self.source_, X)
+        mixed: FloatArray = self.weight_ * target + (1.0 - self.weight_) * source
         return mixed
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): the mean of both classifiers' weights, as they are mixed."""
-        target = weights_in(self.target_, self.classes_)
-        source = weights_in(self.source_, self.classes_)
-        mixed: Array = self.weight_ * target + (1.0 - self.weight_) * source
+        target = class_weights(self.target_, self.classes_)
+        source = class_weights(self.source_, self.classes_)
+        mixed: FloatArray = self.weight_ * target + (1.0 - self.weight_) * source
         return mixed
 
 
 # What the source's classifier says of an item is one more thing to know about it.
 
 
-class PredictionFeature(Adapter):
+class PredictionFeature(ClassifierParameters, Adapter):
     """A classifier of the target's labels, of words and of what the source's classifier says.
 
     What that says is p(class | item): a feature for each class.
@@ -353,63 +311,59 @@ class PredictionFeature(Adapter):
     source_: Any
     target_: Any
 
-    def __init__(self, classifier: Any = None, *, vectorizer: Any = None) -> None:
-        self.classifier = classifier
-        self.vectorizer = vectorizer
-
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on the source, then on the target, where the first has its say."""
         name = type(self).__name__
         task.demand_source(name)
         task.demand_target(name)
-        self.source_ = self.trained(task.X[task.source], task, task.source)
+        self.source_ = self._train_classifier(task.X[task.source], task, task.source)
         rows = task.target
-        said = self.posterior(self.source_, task.X[rows])
-        self.target_ = self.trained(beside(task.X[rows], said), task, rows)
-        self._said = said
+        said = self._classify(self.source_, task.X[rows])
+        self.target_ = self._train_classifier(stack_columns(task.X[rows], said), task, rows)
+        self._source_posteriors = said
 
-    def shares(self, X: Any, domain: Array) -> Array:
+    def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), as the target's classifier sees it."""
-        return self.posterior(self.target_, beside(X, self.posterior(self.source_, X)))
+        return self._classify(self.target_, stack_columns(X, self._classify(self.source_, X)))
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): a word's own weight, and what it makes the source say.
 
         With p the source's shares, w its weights and v those of its shares, the latter is the
         derivative Σ_k v_k p_k (w_k − Σ_j p_j w_j), on average over the target's labelled items.
         """
-        weights = weights_in(self.target_, self.classes_)
+        weights = class_weights(self.target_, self.classes_)
         own, of_said = weights[:, : self.n_features_in_], weights[:, self.n_features_in_ :]
-        source = weights_in(self.source_, self.classes_)
+        source = class_weights(self.source_, self.classes_)
         if len(source) == 1:
             source = np.vstack([np.zeros_like(source), source])
-        p = self._said
+        p = self._source_posteriors
         spread = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
-        through: Array = own + of_said @ spread @ source
+        through: FloatArray = own + of_said @ spread @ source
         return through
 
 
 # The source's weights as a prior: the target's labels say where to leave them.
 
 
-STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-USUAL = 0.3
+L2_TRIED = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+USUAL_L2 = 0.3
 MOST_STEPS = 500
 
 
-class SourcePrior(Adapter):
+class SourcePrior(SourcePriorParameters, Adapter):
     """Logistic regression of the target's labels, drawn towards the source's weights.
 
     Minimised by L-BFGS is −Σ log p(y_i | x_i; W, b) + ½ λ (‖W − W_source‖² + ‖b − b_source‖²) over
     the target's labelled items: the mode under a Gaussian prior around the source (Chelba & Acero
     2004). Intercepts are drawn, too, so that labels of one class do not carry everything away.
 
-    ``strength``  λ; None: the one, of 0.01 to 3, under which most held-out labels of the target are
+    ``l2``       λ; None: the one, of 0.01 to 3, under which most held-out labels of the target are
                   right; 0.3 if there are too few to hold any out
     ``classifier``, ``vectorizer``  as for `SourceOnly`; the classifier gives W_source, so it must
                   be linear
 
-    Afterwards: ``strength_``, ``source_`` (the source's classifier), ``coef_``, ``intercept_``: a
+    Afterwards: ``l2_``, ``source_`` (the source's classifier), ``coef_``, ``intercept_``: a
     row for each class, or one if these are two.
 
     >>> texts = ["a good book", "a bad book", "sharp knife", "blunt knife"]
@@ -421,93 +375,81 @@ class SourcePrior(Adapter):
     source_: Any
     coef_: Array
     intercept_: Array
-    strength_: float
+    l2_: float
 
-    def __init__(
-        self, classifier: Any = None, *, strength: float | None = None, vectorizer: Any = None
-    ) -> None:
-        self.classifier = classifier
-        self.strength = strength
-        self.vectorizer = vectorizer
-
-    def check_settings(self) -> None:
-        """Complain of a strength below 0."""
-        if self.strength is not None:
-            check_number("strength", self.strength, "None finds one", above=True)
-
-    def learn(self, task: Task) -> None:
+    def _learn(self, task: Task) -> None:
         """Train on the source, then leave it as far as the target's labels ask for."""
         task.demand_source(type(self).__name__)
         if not len(task.target):
             task.demand_target(type(self).__name__)
-        self.source_ = self.trained(task.X[task.source], task, task.source)
-        self.strength_ = USUAL if self.strength is None else float(self.strength)
-        if self.strength is None:
-            self.strength_ = best_on_target(
-                task, STRENGTHS, self.strength_, self._train, self.shares
-            )
-        self._train(task, task.target, self.strength_)
+        self.source_ = self._train_classifier(task.X[task.source], task, task.source)
+        self.l2_ = USUAL_L2 if self.l2 is None else float(self.l2)
+        if self.l2 is None:
+            self.l2_ = choose_on_target(task, L2_TRIED, self.l2_, self._train, self._posteriors)
+        self._train(task, task.target, self.l2_)
 
-    def _train(self, task: Task, rows: Array, strength: float) -> None:
+    def _train(self, task: Task, rows: IntArray, l2: float) -> None:
         """Learn from those of these items that are of the target."""
         rows = rows[task.in_target[rows]]
-        found = drawn_towards(self._source_weights(), task.X[rows], task.y[rows], strength)
+        found = fit_towards(self._source_weights(), task.X[rows], task.y[rows], l2)
         self.coef_, self.intercept_ = found[:, :-1], found[:, -1]
 
-    def _source_weights(self) -> Array:
+    def _source_weights(self) -> FloatArray:
         """(rows, columns + 1): weights and, last, intercepts of the source."""
         return np.column_stack(
             [
-                weights_in(self.source_, self.classes_),
-                by_class(self.source_, np.reshape(self.source_.intercept_, (-1, 1)), self.classes_),
+                class_weights(self.source_, self.classes_),
+                expand_classes(
+                    self.source_, np.reshape(self.source_.intercept_, (-1, 1)), self.classes_
+                ),
             ]
         )
 
-    def shares(self, X: Any, domain: Array) -> Array:
+    def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), the same in all domains."""
         found = scores(np.column_stack([self.coef_, self.intercept_]), X)
         if found.shape[1] == 1:
             return np.hstack([expit(-found), expit(found)])
-        shares: Array = softmax(found, axis=1)
+        shares: FloatArray = softmax(found, axis=1)
         return shares
 
-    def word_weights(self, sample_domain: int | None = None) -> Array:
+    def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): ``coef_``."""
         return self.coef_
 
 
-def drawn_towards(start: Array, X: Any, y: Array, strength: float) -> Array:
+def fit_towards(start: Array, X: Any, y: IntArray, l2: float) -> FloatArray:
     """The weights and intercepts of which the objective of `SourcePrior` is least.
 
     ``start``  (rows, columns + 1): W_source and, last, b_source. One row is for two classes, the
                score of the second; else there is a row for each class
 
     >>> start = np.array([[2.0, 0.0]])
-    >>> drawn_towards(start, np.array([[1.0]]), np.array([0]), 1e9)[0, 0].round(3)
+    >>> fit_towards(start, np.array([[1.0]]), np.array([0]), 1e9)[0, 0].round(3)
     np.float64(2.0)
     """
 
     def loss(flat: Array) -> tuple[float, Array]:
         weights = flat.reshape(start.shape)
         away = weights - start
-        value, slope = misfit(scores(weights, X), y)
+        value, slope = log_loss(scores(weights, X), y)
         gradient = np.column_stack([(X.T @ slope).T, slope.sum(axis=0)])
-        total = value + 0.5 * strength * float((away**2).sum())
-        return total, (gradient + strength * away).ravel()
+        total = value + 0.5 * l2 * float((away**2).sum())
+        return total, (gradient + l2 * away).ravel()
 
     options = {"maxiter": MOST_STEPS, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    weights: Array = found.x.reshape(start.shape)
+    weights: FloatArray = found.x.reshape(start.shape)
     return weights
 
 
-def scores(weights: Array, X: Any) -> Array:
+def scores(weights: Array, X: Any) -> FloatArray:
     """(items, rows): what each row of weights, with its intercept, says of each item."""
-    found: Array = np.asarray(X @ weights[:, :-1].T) + weights[:, -1]
+    found: FloatArray = np.asarray(X @ weights[:, :-1].T) + weights[:, -1]
     return found
 
 
-def misfit(found: Array, y: Array) -> tuple[float, Array]:
+def log_loss(found: Array, y: IntArray) -> tuple[float, Array]:
     """−Σ log p(y | scores), and its derivative by each score."""
     if found.shape[1] == 1:
         sign = np.where(y == 1, 1.0, -1.0)

@@ -1,69 +1,230 @@
-"""Both directions at once: `Aligner`, and what it shares with `GibbsAligner`."""
+"""Both directions at once: `Aligner`, and what it shares with `GibbsAligner`.
+
+Liang, Taskar & Klein (2006), *Alignment by agreement*: the model of the target given the source and
+that of the source given the target learn together, each from links that both believe in.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Self, Unpack, get_args
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 import numpy as np
 
-from softcount import store
-from softcount.align import agreement as kernels
-from softcount.align.agreement import (
-    BACKWARD,
-    FORWARD,
-    AgreementCore,
-    TwoWay,
-    TwoWayPairs,
-    one_way,
-    together,
-)
-from softcount.align.data import Block, Words
+from softcount.align import storage
+from softcount.align.core import TABLE, AlignmentCore, ShardEStep
+from softcount.align.data import BitextCorpus, BitextShard, LinkBlock, Vocabularies
 from softcount.align.decoding import (
     HALF,
-    Aligning,
-    Found,
-    Method,
-    above,
-    checked_level,
+    ChosenLinks,
+    LinkMethod,
+    check_threshold,
+    select_links,
     symmetrise_all,
 )
 from softcount.align.dictionary import Dictionary
-from softcount.align.estimators import IBM1, IBM2, Diagonal, HMMAligner, OneWay, Options
-from softcount.align.growth import Grown, Past, grown, past_of
-from softcount.align.stored import StoredAligner, pack, part, unpack
-from softcount.bounds import MAX_RUNS
-from softcount.corpus.bitext import Bitext
-from softcount.corpus.links import FlatLinks, Link
-from softcount.errors import LearnerError, shown
-from softcount.fit import fit
-from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
-from softcount.models.settings import check_number, check_whole
-from softcount.theory import Decomposition
-from softcount.types import Array, Fit, How, Params
+from softcount.align.estimators import (
+    IBM1,
+    IBM2,
+    BaseAligner,
+    Continuation,
+    Diagonal,
+    DirectionalAligner,
+    HMMAligner,
+    LinkMatrices,
+)
+from softcount.align.kernels import links as kernels
+from softcount.align.parameters import BidirectionalParameters, TableParameters
+from softcount.core import store
+from softcount.core.errors import LearnerError, brief
+from softcount.core.estimate import Estimate
+from softcount.core.estimator import all_or_nothing
+from softcount.core.fit import WarmStart
+from softcount.core.model import Model
+from softcount.core.theory import Decomposition
+from softcount.core.types import Array, EStep, Fit, FloatArray, Params, Stats
+from softcount.families.base import Family
+from softcount.kernels.threads import over_rows
+from softcount.learners.base import Learner
+from softcount.learners.named import EM
+from softcount.text.bitext import Bitext
+from softcount.text.links import FlatLinks, Link
+
+FORWARD, BACKWARD = "forward.", "backward."
+"""Tables of the target given the source, and of the source given the target, have such names."""
 
 MEANS = ("product", "soft-union")
 """Ways to join the posteriors of both directions; all others symmetrise best alignments."""
-METHODS = (*MEANS, "forward", "backward", *get_args(Method))
+METHODS = (*MEANS, "forward", "backward", *get_args(LinkMethod))
+
+MODELS: dict[str, type[DirectionalAligner]] = {
+    "ibm1": IBM1,
+    "ibm2": IBM2,
+    "diagonal": Diagonal,
+    "hmm": HMMAligner,
+}
+
+NO_BOUND = (
+    "for two directions that agree count links by the product of two posteriors, which is the "
+    "posterior of neither"
+)
 
 
-class TwoWays(Aligning, StoredAligner, Learnable):
-    """An aligner of both directions.
+class BidirectionalShard(NamedTuple):
+    """The same pairs, seen from either side."""
 
-    ``agree``         whether the directions learn from each other
-    ``usual_method``  how links are chosen if nothing is said
+    forward: BitextShard
+    backward: BitextShard
+
+    def backward_blocks(self) -> Iterator[LinkBlock]:
+        """Blocks of the same pairs as the forward direction's."""
+        blocks = self.forward.blocks()
+        return (LinkBlock(self.backward, block.first, block.last) for block in blocks)
+
+    def blocks(self) -> Iterator[tuple[LinkBlock, LinkBlock]]:
+        """Blocks of the same pairs from either side."""
+        return zip(self.forward.blocks(), self.backward_blocks(), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class BidirectionalCorpus:
+    """The corpus of both directions."""
+
+    forward: BitextCorpus
+    backward: BitextCorpus
+
+    def __len__(self) -> int:
+        return len(self.forward)
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BidirectionalShard]:
+        both = (side.shards(batch_size, seed) for side in (self.forward, self.backward))
+        return [BidirectionalShard(*each) for each in zip(*both, strict=True)]
+
+    def name(self, number: int) -> str:
+        return self.forward.name(number)
+
+
+class AgreementCore(Model):
+    """Each direction counts links by the product of both directions' posteriors.
+
+    Links that one direction alone believes in are not learned from (Liang, Taskar & Klein 2006).
+    That is a heuristic E-step: the objective, log p(f | e) + log p(e | f), need not rise.
+
+    ``agree``     False: both learn side by side, each for itself
+    ``max_iter``  the steps of a warm-up; None: as many as are usual
     """
 
+    threads_inside = True
+    few_steps = True
+    default_learner = EM(max_iter=5)
+
+    def __init__(
+        self,
+        name: str,
+        forward: AlignmentCore,
+        backward: AlignmentCore,
+        agree: bool = True,
+        max_iter: int | None = None,
+    ) -> None:
+        if max_iter is not None:  # of a warm-up: all its steps, however little they change
+            self.default_learner = EM(max_iter=max_iter, tol=0.0)
+        self.name, self.agree = name, agree
+        self.monotone = forward.monotone and backward.monotone and not agree
+        self.no_bound = NO_BOUND if agree else ""
+        self.directions = ((FORWARD, forward), (BACKWARD, backward))
+        self.families: dict[str, Family] = {
+            prefix + name: family
+            for prefix, core in self.directions
+            for name, family in core.families.items()
+        }
+        self.entropy_of = tuple(prefix + TABLE for prefix, _ in self.directions)
+
+    def estimate(self, corpus: BidirectionalCorpus) -> Estimate:
+        """What both directions need."""
+        (_, forward), (_, backward) = self.directions
+        found, more = forward.estimate(corpus.forward), backward.estimate(corpus.backward)
+        return found.plus(more.work, **more.parts)
+
+    def expect(
+        self, params: Params, shard: BidirectionalShard, how: EStep, local: Any = None
+    ) -> Stats:
+        """Counts of both directions, and the sum of their log-likelihoods."""
+        each = [
+            (core, select_direction(params, prefix), side)
+            for (prefix, core), side in zip(self.directions, shard, strict=True)
+        ]
+        if not self.agree:
+            return self._join([core.expect(own, side, how) for core, own, side in each])
+        forward, backward = (ShardEStep(core, own, side, how) for core, own, side in each)
+        for blocks in shard.blocks():
+            links = forward.posteriors(blocks[0]), backward.posteriors(blocks[1])
+            if not how.score_only:
+                _run_on_both(kernels.multiply_directions, blocks, links, how.threads)
+            forward.count(blocks[0], links[0])
+            backward.count(blocks[1], links[1])
+        return self._join([forward.stats(), backward.stats()])
+
+    def _join(self, found: Sequence[Stats]) -> Stats:
+        forward, backward = found
+        counts = {
+            prefix + name: counts
+            for prefix, stats in zip((FORWARD, BACKWARD), found, strict=True)
+            for name, counts in stats.counts.items()
+        }
+        return Stats(
+            counts,
+            forward.log_likelihood + backward.log_likelihood,
+            forward.score + backward.score,
+            forward.items,
+            forward.tokens + backward.tokens,
+            uncounted=forward.uncounted + backward.uncounted,
+        )
+
+    def totals(self, shard: BidirectionalShard) -> dict[str, float]:
+        """Every word of either side has one source."""
+        return {
+            prefix + name: total
+            for (prefix, core), side in zip(self.directions, shard, strict=True)
+            for name, total in core.totals(side).items()
+        }
+
+
+def select_direction(params: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The parameters, or counts, of one direction, under their own names."""
+    return {name.removeprefix(prefix): p for name, p in params.items() if name.startswith(prefix)}
+
+
+def _run_on_both(
+    kernel: Any,
+    blocks: tuple[LinkBlock, LinkBlock],
+    links: tuple[FloatArray, FloatArray],
+    threads: int,
+    *more: Any,
+) -> None:
+    """A kernel over the links of both directions."""
+    forward, backward = blocks
+    pairs = (*forward.sizes, forward.offsets, backward.offsets, *links)
+    over_rows(kernel, forward.offsets, threads, *pairs, *more)
+
+
+class BidirectionalAligner(BaseAligner):
+    """An aligner of both directions.
+
+    After `fit`: ``forward_`` and ``backward_``, the aligners of one direction, and what these have.
+    """
+
+    default_learner: ClassVar[Learner] = AgreementCore.default_learner
     agree: bool
-    warm_up: int
+    """Whether the directions learn from each other."""
     threshold: float
     dictionary: Any
-    usual_method: str = "product"
-    forward_: OneWay
-    backward_: OneWay
-    _corpus: TwoWayPairs | None
+    _usual_method: str = "product"
+    """How links are chosen if nothing is said."""
+    forward_: DirectionalAligner
+    backward_: DirectionalAligner
+    _corpus: BidirectionalCorpus | None
 
     @property
     @abstractmethod
@@ -71,67 +232,64 @@ class TwoWays(Aligning, StoredAligner, Learnable):
         """What signatures call it."""
 
     @abstractmethod
-    def _one_way(self, dictionary: Any) -> OneWay:
+    def _make_direction(self, dictionary: Any) -> DirectionalAligner:
         """A direction's own estimator."""
 
     @abstractmethod
-    def _learn_more(self, forward: Grown, backward: Grown) -> None:
+    def _learn_more(
+        self, core: AgreementCore, corpus: BidirectionalCorpus, more: Sequence[Continuation]
+    ) -> Fit:
         """Learn from more pairs."""
 
-    # learning
-    def fit(  # type: ignore[override]  # known links come with the pairs
+    @property
+    def _directions(
         self,
-        pairs: Any,
-        links: Sequence[Any] | None = None,
-        *,
-        init: Any = None,
-        **options: Unpack[FitOptions],
-    ) -> Self:
-        """Learn from sentence pairs; see `IBM1.fit`."""
-        with all_or_nothing(self):
-            core, corpus = self.bind(pairs, links)
-            return self.learn(core, corpus, init, **options)
+    ) -> tuple[tuple[str, DirectionalAligner], tuple[str, DirectionalAligner]]:
+        return (FORWARD, self.forward_), (BACKWARD, self.backward_)
 
-    def _directions(self) -> tuple[OneWay, OneWay]:
-        """Both directions' own estimators."""
+    # learning
+    def _make_directions(self) -> tuple[DirectionalAligner, DirectionalAligner]:
+        """Both directions' own estimators; a dictionary is read either way."""
         if self.dictionary is None:
-            return self._one_way(None), self._one_way(None)
-        told = Dictionary.of(self.dictionary)
-        return self._one_way(self.dictionary), self._one_way(told.flipped().plain())
+            return self._make_direction(None), self._make_direction(None)
+        backward = Dictionary.of(self.dictionary).reversed().plain()
+        return self._make_direction(self.dictionary), self._make_direction(backward)
 
-    def bind(
+    def _bind(
         self, data: Any, links: Sequence[Any] | None = None
-    ) -> tuple[AgreementCore, TwoWayPairs]:
-        """The core and the corpus."""
+    ) -> tuple[AgreementCore, BidirectionalCorpus]:
         self._check_settings()
-        self.forward_, self.backward_ = self._directions()
-        forward, there = self.forward_.bind(data, links)
-        known = there.known and there.known.flipped()
-        backward, back = self.backward_.bind_pairs(there.pairs.flipped(), known)
-        return AgreementCore(self._name, forward, backward, self.agree), TwoWayPairs(there, back)
+        self.forward_, self.backward_ = self._make_directions()
+        forward, there = self.forward_._bind(data, links)
+        constraints = there.constraints and there.constraints.reversed()
+        backward, back = self.backward_._bind_pairs(there.pairs.flipped(), constraints)
+        core = AgreementCore(self._name, forward, backward, self.agree)
+        return core, BidirectionalCorpus(there, back)
 
-    def prior_hint(self) -> str:
-        return "give smoothing above 0, for example 0.01"
+    def _bind_more(self, core: AgreementCore, data: Any) -> BidirectionalCorpus:
+        (_, forward), (_, backward) = core.directions
+        there = self.forward_._bind_more(forward, data)
+        return BidirectionalCorpus(
+            there, self.backward_._bind_more(backward, there.pairs.flipped())
+        )
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        hint = "0: none; 5 steps of Model 1 are usual"
-        check_whole("warm_up", self.warm_up, 0, hint, MAX_RUNS)
-        check_number("threshold", self.threshold)
-        if self.threshold >= 1.0:
-            raise LearnerError(f"threshold={self.threshold}", "give a probability below 1")
+    def _uniform_start(self, core: AgreementCore) -> dict[str, Array]:
+        """All translations of a word as likely as each other, in both directions."""
+        (_, forward), (_, backward) = core.directions
+        starts = (
+            {TABLE: own._uniform_table(), **own._position_start(side)}
+            for own, side in ((self.forward_, forward), (self.backward_, backward))
+        )
+        return join_directions(starts)
 
-    def bind_more(self, core: AgreementCore, data: Any) -> TwoWayPairs:
-        forward = self.forward_.bind_more(core.ways[0][1], data)
-        backward = self.backward_.bind_more(core.ways[1][1], forward.pairs.flipped())
-        return TwoWayPairs(forward, backward)
-
-    def keep(self, core: AgreementCore, corpus: TwoWayPairs, found: Fit) -> None:
-        super().keep(core, corpus, found)
-        ways = ((self.forward_, corpus.forward), (self.backward_, corpus.backward))
-        for (way, pairs), (name, own) in zip(ways, core.ways, strict=True):
-            way.core_, way.raw_params_ = own, one_way(found.params, name)
-            way.signature_, way._corpus, way._before = found.signature, pairs, None
+    def _keep_fit(self, core: AgreementCore, corpus: BidirectionalCorpus, found: Fit) -> None:
+        super()._keep_fit(core, corpus, found)
+        each = zip(
+            self._directions, (corpus.forward, corpus.backward), core.directions, strict=True
+        )
+        for (prefix, own), pairs, (_, side) in each:
+            own.core_, own.raw_params_ = side, select_direction(found.params, prefix)
+            own.signature_, own._corpus, own._past = found.signature, pairs, None
         self._corpus, self.n_iter_ = corpus, found.trace[-1].step
 
     def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
@@ -140,17 +298,17 @@ class TwoWays(Aligning, StoredAligner, Learnable):
             return self.fit(pairs, links=links)
         with all_or_nothing(self), all_or_nothing(self.forward_), all_or_nothing(self.backward_):
             self._check_settings()
-            for way, as_set in zip(
-                (self.forward_, self.backward_), self._directions(), strict=True
-            ):
-                way.set_params(**as_set.get_params())  # settings may have changed
-            forward_past, backward_past = self.pasts()
-            forward = grown(self.forward_, pairs, links, forward_past)
+            for (_, own), as_set in zip(self._directions, self._make_directions(), strict=True):
+                own.set_params(**as_set.get_params())  # settings may have changed
+            forward_past, backward_past = self._expected_counts()
+            forward = self.forward_._continue(pairs, links, forward_past)
             there = forward.corpus
-            known = there.known and there.known.flipped()
-            backward = grown(self.backward_, there.pairs.flipped(), known, backward_past)
-            self._learn_more(forward, backward)
-            self.forward_._before, self.backward_._before = forward.past, backward.past
+            constraints = there.constraints and there.constraints.reversed()
+            backward = self.backward_._continue(there.pairs.flipped(), constraints, backward_past)
+            core = AgreementCore(self._name, forward.core, backward.core, self.agree)
+            corpus = BidirectionalCorpus(there, backward.corpus)
+            self._keep_fit(core, corpus, self._learn_more(core, corpus, (forward, backward)))
+            self.forward_._past, self.backward_._past = forward.past, backward.past
             return self
 
     def decompose(self, data: Any, params: Any, at: Any = None, **known: Any) -> Decomposition:
@@ -164,20 +322,18 @@ class TwoWays(Aligning, StoredAligner, Learnable):
             "model.forward_.decompose(pairs, model.forward_.params_), and so for backward_",
         )
 
-    def _believable(self) -> Params:
+    def _possible_params(self) -> Params:
         """Parameters by which all pairs learned from are possible."""
         return self.raw_params_
 
-    def pasts(self) -> tuple[Past, Past]:
-        """Expected counts of all pairs that either direction has seen."""
-        ways = (self.forward_, self.backward_)
+    def _expected_counts(self) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Expected counts of all pairs that either direction has seen, by family."""
         if self._corpus is None:
-            return ways[0].past(), ways[1].past()
+            return self.forward_._expected_counts(), self.backward_._expected_counts()
         (shard,) = self._corpus.shards()
-        counts = self.core_.expect(self._believable(), shard, How()).counts
+        counts = self.core_.expect(self._possible_params(), shard, EStep()).counts
         forward, backward = (
-            past_of(one_way(counts, name), way._before)
-            for name, way in zip((FORWARD, BACKWARD), ways, strict=True)
+            own._add_past(select_direction(counts, prefix)) for prefix, own in self._directions
         )
         return forward, backward
 
@@ -201,20 +357,21 @@ class TwoWays(Aligning, StoredAligner, Learnable):
         return self.forward_.translations(word, n)
 
     # aligning
-    def shards(self, pairs: Any) -> tuple[Bitext, Iterator[TwoWay]]:
+    def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[BidirectionalShard]]:
         self._require_fit()
-        text, forward = self.forward_.shards(pairs)
-        _, backward = self.backward_.shards(None if self._is_own(text) else text.flipped())
-        return text, map(TwoWay, forward, backward)
+        text, forward = self.forward_._shards(pairs)
+        _, backward = self.backward_._shards(None if self._is_own(text) else text.flipped())
+        return text, map(BidirectionalShard, forward, backward)
 
     def _is_own(self, text: Bitext) -> bool:
+        """Whether these are the pairs learned from."""
         own = getattr(self.forward_, "_corpus", None)
         return own is not None and text is own.pairs
 
     def align(
         self, pairs: Any = None, *, method: str | None = None, threshold: float | None = None
     ) -> list[list[Link]]:
-        """The links (i, j) of each pair: source place and target place, counted from 0.
+        """The links (i, j) of each pair: source position and target position, counted from 0.
 
         ``pairs``      None: the pairs learned from
         ``method``     "product": the geometric mean of both directions' posteriors is above the
@@ -233,139 +390,127 @@ class TwoWays(Aligning, StoredAligner, Learnable):
         method: str | None = None,
         threshold: float | None = None,
         probabilities: bool = False,
-    ) -> tuple[FlatLinks, Array]:
+    ) -> tuple[FlatLinks, FloatArray]:
         """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
-        by = method or self.usual_method
+        by = method or self._usual_method
         if by not in METHODS:
-            raise LearnerError(f"method={shown(by)} is unknown", f"choose {', '.join(METHODS)}")
+            raise LearnerError(f"method={brief(by)} is unknown", f"choose {', '.join(METHODS)}")
         if threshold is not None and by not in MEANS:
             raise LearnerError(f"a threshold is for {' and '.join(MEANS)}, not for {by}")
         if by not in MEANS:
-            return self.chosen(pairs, lambda shard: self._best(shard, by, probabilities))
-        level = checked_level(self.threshold if threshold is None else threshold)
-        return self.chosen(
-            pairs, lambda shard: (above(*found, level) for found in self.beliefs(shard, by))
+            return self._choose(pairs, lambda shard: self._best(shard, by, probabilities))
+        level = check_threshold(self.threshold if threshold is None else threshold)
+        return self._choose(
+            pairs,
+            lambda shard: (
+                select_links(*found, level) for found in self._posterior_blocks(shard, by)
+            ),
         )
 
-    def _best(self, shard: TwoWay, method: str, probabilities: bool) -> Iterator[Found]:
+    def _best(
+        self, shard: BidirectionalShard, method: Any, probabilities: bool
+    ) -> Iterator[ChosenLinks]:
         """The best alignments of both directions, symmetrised."""
-        believed = self.beliefs(shard) if probabilities else None
-        forward = self.forward_.decisions(shard.forward)
-        backward = self.backward_.decisions(shard.backward, shard.backward_blocks())
+        posteriors = self._posterior_blocks(shard) if probabilities else None
+        forward = self.forward_._best_blocks(shard.forward)
+        backward = self.backward_._best_blocks(shard.backward, shard.backward_blocks())
         for (block, there), (other, back) in zip(forward, backward, strict=True):
-            turned = _turned(above(other, back, HALF).links)
-            links = _symmetrised(above(block, there, HALF).links, turned, method)
-            found = Found(block.numbers, links, np.zeros(0))
-            yield found if believed is None else found.valued(block, next(believed)[1])
+            links = select_links(block, there, HALF).links
+            reverse = _reverse_links(select_links(other, back, HALF).links)
+            if method == "backward":
+                links = reverse
+            elif method != "forward":
+                links = symmetrise_all(links, reverse, method)
+            found = ChosenLinks(block.numbers, links, np.zeros(0))
+            yield found if posteriors is None else found.with_values(block, next(posteriors)[1])
 
-    def beliefs(self, shard: TwoWay, method: str | None = None) -> Iterator[tuple[Block, Array]]:
+    def _posterior_blocks(
+        self, shard: BidirectionalShard, method: str | None = None
+    ) -> LinkMatrices:
         """The mean of both directions' posteriors, block by block."""
-        geometric = (method or self.usual_method) == "product"
-        forward = self.forward_.beliefs(shard.forward)
-        backward = self.backward_.beliefs(shard.backward, shard.backward_blocks())
+        geometric = (method or self._usual_method) == "product"
+        forward = self.forward_._posterior_blocks(shard.forward)
+        backward = self.backward_._posterior_blocks(shard.backward, shard.backward_blocks())
         for (block, links), (other, back) in zip(forward, backward, strict=True):
-            together(kernels.join, (block, other), (links, back), self.threads, geometric)
+            _run_on_both(
+                kernels.average_directions, (block, other), (links, back), self._threads, geometric
+            )
             yield block, links
 
-    def score_samples(self, pairs: Any = None) -> Array:
+    def score_samples(self, pairs: Any = None) -> FloatArray:
         """log p(target | source) + log p(source | target) of each pair; 0 if a side is empty."""
-        text, _ = self.shards(pairs)
-        turned = None if self._is_own(text) else text.flipped()
-        return self.forward_.score_samples(text) + self.backward_.score_samples(turned)
+        text, _ = self._shards(pairs)
+        reverse = None if self._is_own(text) else text.flipped()
+        return self.forward_.score_samples(text) + self.backward_.score_samples(reverse)
 
     # files
-    def packed(self) -> tuple[dict[str, Array], list[list[str]]]:
-        past, back = self.pasts()
-        arrays = pack(self.forward_, past, FORWARD) | pack(self.backward_, back, BACKWARD)
-        return arrays, [list(side.words) for side in self.forward_.words_]
+    def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
+        arrays: dict[str, Array] = {}
+        for (prefix, own), past in zip(self._directions, self._expected_counts(), strict=True):
+            arrays |= own._pack_arrays(past, prefix)
+        return arrays, [list(side.words) for side in self.forward_._vocabularies]
 
-    def unpack(self, stored: store.Stored, words: Words) -> None:
+    def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
         self._check_settings()
-        self.forward_, self.backward_ = self._directions()
-        unpack(self.forward_, part(stored, FORWARD), words)
-        unpack(self.backward_, part(stored, BACKWARD), (words[1], words[0]))
+        self.forward_, self.backward_ = self._make_directions()
+        each = zip(self._directions, (words, (words[1], words[0])), strict=True)
+        for (prefix, own), its_words in each:
+            own._unpack(storage.select_direction(stored, prefix), its_words)
+            own.signature_ = stored.signature
         self.core_ = AgreementCore(
             self._name, self.forward_.core_, self.backward_.core_, self.agree
         )
-        self.raw_params_ = {
-            way + name: table
-            for way, own in ((FORWARD, self.forward_), (BACKWARD, self.backward_))
-            for name, table in own.raw_params_.items()
-        }
-        for way in (self.forward_, self.backward_):
-            way.signature_ = stored.signature
+        self.raw_params_ = join_directions(own.raw_params_ for _, own in self._directions)
         self._corpus = None
 
 
-def _symmetrised(forward: FlatLinks, backward: FlatLinks, method: Any) -> FlatLinks:
-    if method in ("forward", "backward"):
-        return forward if method == "forward" else backward
-    return symmetrise_all(forward, backward, method)
+def join_directions(params: Iterator[Mapping[str, Any]] | Sequence[Any]) -> dict[str, Any]:
+    """The parameters of both directions under the names that both together have."""
+    return {
+        prefix + name: values
+        for prefix, own in zip((FORWARD, BACKWARD), params, strict=True)
+        for name, values in own.items()
+    }
 
 
-def _turned(links: FlatLinks) -> FlatLinks:
+def _reverse_links(links: FlatLinks) -> FlatLinks:
     """Links of the other direction, in the order of (i, j)."""
     order = np.lexsort((links.source, links.target, links.pair))
     return FlatLinks(links.indptr, links.target[order], links.source[order])
 
 
-# The aligner to begin with: both directions, which learn to agree.
-
-
-MODELS: dict[str, Any] = {
-    "ibm1": IBM1,
-    "ibm2": IBM2,
-    "diagonal": Diagonal,
-    "hmm": HMMAligner,
-}
-
-
 @dataclass(eq=False, repr=False)
-class Aligner(Options, TwoWays):
-    """Both directions, which learn to agree (Liang, Taskar & Klein 2006).
+class Aligner(BidirectionalParameters, BidirectionalAligner):
+    """Both directions, which learn to agree (Liang, Taskar & Klein 2006): the one to begin with.
 
     ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
     ``agree``      False: each direction learns for itself
-    ``warm_up``    so many steps of Model 1 come first, in agreement as well
+    ``warm_up``    so many steps of Model 1 come first, in agreement as well: they are in
+                   ``trace_.warm_up``
     ``threshold``  links that are more probable than this, by the geometric mean of both directions
-    ``settings``   more settings of the directions' models, such as {"p_null": 0.1}
+    ``settings``   more parameters of the directions' models, such as {"p_null": 0.1}
 
-    For the other settings see `IBM1`. A dictionary works both ways.
+    For the other parameters see `IBM1`. A dictionary works in both directions.
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
     >>> Aligner().fit(pairs).align([("a house", "ein haus")])
     [[(0, 0), (1, 1)]]
     """
 
-    model: str = "hmm"
-    _: KW_ONLY
-    agree: bool = True
-    warm_up: int = 5
-    threshold: float = 0.5
-    smoothing: float = 0.0003
-    stem: int | None = 4
-    settings: dict[str, Any] | None = None
-
     @property
     def _name(self) -> str:
         return f"Aligner({self.model}{', agree' if self.agree else ''})"
 
-    def _one_way(self, dictionary: Any) -> OneWay:
-        """A direction's own estimator."""
-        if self.model not in MODELS:
-            raise LearnerError(
-                f"model={shown(self.model)} is unknown", f"choose one of {', '.join(MODELS)}"
-            )
-        shared = {field.name: getattr(self, field.name) for field in fields(Options)}
+    def _make_direction(self, dictionary: Any) -> DirectionalAligner:
+        shared = {field.name: getattr(self, field.name) for field in fields(TableParameters)}
         given = {**self._own_settings(), **shared, "dictionary": dictionary, "init": None}
-        way: OneWay = MODELS[self.model](**given)
-        return way
+        return MODELS[self.model](**given)
 
     def _own_settings(self) -> dict[str, Any]:
-        """Settings that the model of a direction has and this one has not."""
+        """Settings that the model of a direction has and this one does not have."""
         given = self.settings if self.settings is not None else {}
         if not isinstance(given, Mapping):
-            raise LearnerError(f"settings={shown(given)}", 'write {"p_null": 0.2}')
+            raise LearnerError(f"settings={brief(given)}", 'write {"p_null": 0.2}')
         known = set(MODELS[self.model]._get_param_names()) - set(self._get_param_names())
         strange = sorted(str(name) for name in given if name not in known)
         if strange:
@@ -375,44 +520,39 @@ class Aligner(Options, TwoWays):
             )
         return dict(given)
 
-    def start_values(self, core: AgreementCore, corpus: TwoWayPairs, init: Any) -> Any:
-        ways = ((self.forward_, corpus.forward), (self.backward_, corpus.backward))
+    def _start_values(self, core: AgreementCore, corpus: BidirectionalCorpus, init: Any) -> Any:
+        if init is None:
+            return self._warm_start(core, corpus)
+        (_, forward), (_, backward) = core.directions
         starts = [
-            way.start_values(own, pairs, "uniform" if init is None else init)
-            for (way, pairs), (_, own) in zip(ways, core.ways, strict=True)
+            self.forward_._start_values(forward, corpus.forward, init),
+            self.backward_._start_values(backward, corpus.backward, init),
         ]
         if any(callable(start) for start in starts):
             raise LearnerError(f"init={init!r} is not known here", "'uniform', or leave it out")
-        start = {
-            way + name: values
-            for (way, _), own in zip(core.ways, starts, strict=True)
-            for name, values in own.items()
-        }
-        return self._warmed_up(start, corpus) if init is None and self.warm_up else start
+        return join_directions(starts)
 
-    def _warmed_up(self, start: dict[str, Array], corpus: TwoWayPairs) -> dict[str, Array]:
+    def _warm_start(self, core: AgreementCore, corpus: BidirectionalCorpus) -> Any:
         """Model 1 in both directions, in agreement; its first step has nothing to agree on yet."""
-        forward = self.forward_.model1(corpus.forward)
-        backward = self.backward_.model1(corpus.backward)
-        for agree, steps in ((False, 1), (self.agree, self.warm_up - 1)):
-            core = AgreementCore("warm-up", forward, backward, agree)
-            core.usual_dials = {"max_iter": steps, "tol": 0.0}
-            if steps:
-                tables = {name: start[name] for name in core.families}
-                with naming(corpus):
-                    start |= fit(core, corpus, None, self.engine, init=tables).params
-        return start
+        start = self._uniform_start(core)
+        stages = ((False, min(self.warm_up, 1)), (self.agree, self.warm_up - 1))
+        models = [
+            AgreementCore(
+                "warm-up",
+                self.forward_._model1(corpus.forward, steps),
+                self.backward_._model1(corpus.backward, steps),
+                agree,
+                steps,
+            )
+            for agree, steps in stages
+            if steps > 0
+        ]
+        return WarmStart(start, models) if models else start
 
-    def _learn_more(self, forward: Grown, backward: Grown) -> None:
-        own = forward.remembering(), backward.remembering()
-        core = AgreementCore(self._name, own[0], own[1], self.agree)
-        corpus = TwoWayPairs(forward.corpus, backward.corpus)
-        start = {
-            name + table: values
-            for name, way in ((FORWARD, forward), (BACKWARD, backward))
-            for table, values in way.start.items()
-        }
-        found = self._run(core, corpus, self.learner, start, 0, {})
-        for way in (forward, backward):
-            way.forgetting()
-        self.keep(AgreementCore(self._name, forward.core, backward.core, self.agree), corpus, found)
+    def _learn_more(
+        self, core: AgreementCore, corpus: BidirectionalCorpus, more: Sequence[Continuation]
+    ) -> Fit:
+        forward, backward = (each.core_with_past() for each in more)
+        with_past = AgreementCore(self._name, forward, backward, self.agree)
+        start = join_directions([each.start for each in more])
+        return self._run(with_past, corpus, self._learner, start, 0, {})

@@ -1,4 +1,4 @@
-"""Sentence pairs as kernels want them: lexicon, shards, known links."""
+"""Sentence pairs as alignment models see them: occurrences, lexicon, shards, link constraints."""
 
 from __future__ import annotations
 
@@ -11,53 +11,83 @@ from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from softcount.align.kernels import links as kernels
-from softcount.corpus.bitext import Bitext, Side, bitext
-from softcount.corpus.cut import parts
-from softcount.corpus.numbering import Vocabulary
-from softcount.errors import DataError, shown
-from softcount.kernels.pool import over_rows
-from softcount.types import Array, Counts, SparseCounts
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Counts, FloatArray, IntArray, SparseCounts
+from softcount.kernels.threads import over_rows
+from softcount.text.bitext import Bitext, as_bitext
+from softcount.text.sequences import Side
+from softcount.text.shards import split_items
+from softcount.text.vocabulary import Vocabulary
+
+Vocabularies = tuple[Vocabulary, Vocabulary]
+"""Source words and target words, with their numbers."""
 
 PIECE = 1 << 22
-"""So many links are looked at before the words that were found are put away."""
+"""The lexicon is collected from so many links at a time."""
 
 NARROW = 1 << 16
-"""With no more target words than this their numbers take two bytes."""
+"""With no more target words than this, their numbers take two bytes."""
+
+BLOCK = 1 << 23
+"""So many links are written down at a time, and at least those of one pair."""
+
+CHUNK = 1 << 12
+"""So many new pairs are aligned together."""
+
+UNSEEN = 1e-9
+"""The least p(target word | source word) in new pairs, also of words never seen together."""
 
 
-class Places(NamedTuple):
-    """Where each source word occurs: row borders, pair, and place in the pair.
+def cumulate(lengths: IntArray) -> IntArray:
+    """Where parts of these lengths begin, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
-    The last row is the empty word's, which stands behind the last word of every pair.
+
+# Words that occur together
+
+
+class Occurrences(NamedTuple):
+    """Where each source word occurs, in the order of pairs.
+
+    The last row is that of the empty word, which stands behind the last word of every pair.
+
+    ``indptr``     (source words + 2,) int64: word e occurs at entries ``indptr[e]`` to
+                   ``indptr[e + 1]`` of the other two
+    ``pairs``      (occurrences,) int32: the number of the pair
+    ``positions``  (occurrences,) int32: the position in the source sentence
     """
 
-    indptr: Array
-    pairs: Array
-    places: Array
+    indptr: IntArray
+    pairs: IntArray
+    positions: IntArray
 
 
-def places_of(side: Side, n_words: int, null: bool) -> Places:
-    """The places of all words, numbered below ``n_words``; those of the empty word if wanted."""
-    found = Places(*kernels.occurrences(side.tokens, side.indptr, n_words))
+def find_occurrences(side: Side, n_words: int, null: bool) -> Occurrences:
+    """The occurrences of all words, numbered below ``n_words``; with ``null`` of the empty word."""
+    found = Occurrences(*kernels.index_occurrences(side.tokens, side.indptr, n_words))
     if null:
         return found
-    words = found.indptr[n_words]
+    n = found.indptr[n_words]
     indptr = found.indptr.copy()
-    indptr[-1] = words
-    return Places(indptr, found.pairs[:words], found.places[:words])
+    indptr[-1] = n
+    return Occurrences(indptr, found.pairs[:n], found.positions[:n])
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
-    """Target words that each source word may be translated by; the last row is the empty word's.
+class PairLexicon:
+    """The target words that each source word may become: rows of a sparse table.
 
-    ``targets`` are sorted within each row.
+    ``indptr``     (source words + 2,) int64: row e has entries ``indptr[e]`` to ``indptr[e + 1]``;
+                   the last row is that of the empty word
+    ``targets``    (entries,) uint16 or int32: target words, sorted within each row
+    ``n_targets``  the number of target words
     """
 
-    indptr: Array
-    targets: Array
+    indptr: IntArray
+    targets: IntArray
     n_targets: int
 
     def __len__(self) -> int:
@@ -65,276 +95,388 @@ class Lexicon:
 
     @property
     def n_sources(self) -> int:
-        """How many source words there are, the empty one left out."""
+        """The number of source words, without the empty word."""
         return len(self.indptr) - 2
 
-    def rows(self) -> Array:
+    def rows(self) -> IntArray:
         """The source word of every entry."""
         return np.repeat(np.arange(self.n_sources + 1), np.diff(self.indptr))
 
-    def find(self, sources: Array, targets: Array) -> Array:
-        """The entries of these pairs of words; −1: there is none."""
+    def find(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """The entries of these pairs of words; −1 where there is none."""
         found = np.full(len(sources), -1, np.int64)
-        kernels.find(self.indptr, self.targets, sources, targets, found)
+        kernels.find_entries(self.indptr, self.targets, sources, targets, found)
         return found
 
-    def match(self, rows: Array, other: Lexicon, columns: Array) -> Array:
-        """The entries of a smaller lexicon here; −1: there is none.
+    def match(self, rows: IntArray, other: PairLexicon, columns: IntArray) -> IntArray:
+        """Where the entries of a smaller lexicon are in this one; −1 where there is none.
 
-        Its row r is row ``rows[r]`` here (−1: none), its target f is ``columns[f]``, all sorted.
+        Row r of the other one is row ``rows[r]`` here (−1: none), its target word f is
+        ``columns[f]``; both are sorted.
         """
         found = np.full(len(other), -1, np.int64)
-        kernels.match(self.indptr, self.targets, rows, other.indptr, columns[other.targets], found)
+        own_targets = columns[other.targets]
+        kernels.match_entries(self.indptr, self.targets, rows, other.indptr, own_targets, found)
         return found
 
-    def with_pairs(self, sources: Array, targets: Array, n_sources: int, n_targets: int) -> Lexicon:
+    def with_pairs(
+        self, sources: IntArray, targets: IntArray, n_sources: int, n_targets: int
+    ) -> PairLexicon:
         """This lexicon with more entries, and with more words."""
         rows = np.concatenate([self.rows(), sources])
         rows[: len(self)][self.rows() == self.n_sources] = n_sources  # the empty word stays last
         both = np.sort(rows * n_targets + np.concatenate([self.targets, targets]), kind="stable")
         both = both[np.append(True, both[1:] != both[:-1])] if len(both) else both
         lengths = np.bincount(both // n_targets, minlength=n_sources + 1)
-        return Lexicon(_borders(lengths), narrow(both % n_targets, n_targets), n_targets)
+        return PairLexicon(cumulate(lengths), narrow(both % n_targets, n_targets), n_targets)
 
 
-def lexicon_of(places: Places, target: Side, n_targets: int, threads: int = 1) -> Lexicon:
+def make_lexicon(
+    occurrences: Occurrences, target: Side, n_targets: int, threads: int = 1
+) -> PairLexicon:
     """All pairs of words that occur together."""
-    n_rows = len(places.indptr) - 1
+    n_rows = len(occurrences.indptr) - 1
     lengths = np.zeros(n_rows, np.int64)
-    links = kernels.links_before(*places[:2], target.indptr)
+    rows = occurrences.indptr, occurrences.pairs
+    links = kernels.count_links_before(*rows, target.indptr)
     wanted = np.arange(PIECE, int(links[-1]), PIECE)
     cuts = np.unique(np.concatenate([[0], np.searchsorted(links, wanted), [n_rows]]))
 
-    def piece(first: int, last: int) -> Array:
+    def collect(first: int, last: int) -> IntArray:
         out = np.empty(links[last] - links[first] + 1, np.int32)
-        used = kernels.cooccurring(
-            first, last, *places[:2], target.tokens, target.indptr, n_targets, out, lengths
+        n = kernels.find_cooccurring(
+            first, last, *rows, target.tokens, target.indptr, n_targets, out, lengths
         )
-        return narrow(out[:used], n_targets)
+        return narrow(out[:n], n_targets)
 
     with ThreadPoolExecutor(threads) as pool:
-        pieces = list(pool.map(lambda cut: piece(*cut), pairwise(cuts.tolist())))
-    return Lexicon(_borders(lengths), np.concatenate(pieces), n_targets)
+        pieces = list(pool.map(lambda cut: collect(*cut), pairwise(cuts.tolist())))
+    return PairLexicon(cumulate(lengths), np.concatenate(pieces), n_targets)
 
 
-def narrow(targets: Array, n_targets: int) -> Array:
+def narrow(targets: IntArray, n_targets: int) -> IntArray:
     """Numbers of target words in as few bytes as they need; always a copy."""
     return targets.astype(np.uint16 if n_targets <= NARROW else np.int32)
 
 
-def _borders(lengths: Array) -> Array:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+# Links that are given for some pairs
 
 
-# Sentence pairs as the E-steps of alignment see them.
+class LinkConstraints(NamedTuple):
+    """Links (i, j) that are given for some pairs.
+
+    A target word that has any comes from one of these source words; the others are free.
+
+    ``indptr``   (pairs + 1,) int64: pair n has entries ``indptr[n]`` to ``indptr[n + 1]``
+    ``sources``  (links,) int32: source positions i
+    ``targets``  (links,) int32: target positions j, sorted within each pair
+    """
+
+    indptr: IntArray
+    sources: IntArray
+    targets: IntArray
+
+    def select(self, numbers: IntArray) -> LinkConstraints:
+        """Those of some pairs."""
+        lengths = np.diff(self.indptr)[numbers]
+        indptr = cumulate(lengths)
+        some = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return LinkConstraints(indptr, self.sources[some], self.targets[some])
+
+    def reversed(self) -> LinkConstraints:
+        """With source and target exchanged."""
+        pairs = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        order = np.lexsort((self.targets, self.sources, pairs))
+        return LinkConstraints(self.indptr, self.targets[order], self.sources[order])
 
 
-BLOCK = 1 << 23
-"""So many links are written down at a time, and at least one pair's."""
+def make_constraints(
+    given: Sequence[Any] | LinkConstraints | None, pairs: Bitext
+) -> LinkConstraints | None:
+    """Links as users give them: for each pair None or a list of (i, j).
 
-UNSEEN = 1e-9
-"""The least p(target word | source word) in new pairs, also of words never seen together."""
+    >>> from softcount.text.bitext import as_bitext
+    >>> pairs = as_bitext([("the house", "das haus"), ("a", "b")])
+    >>> make_constraints([[(1, 1)], None], pairs).indptr
+    array([0, 1, 1])
+    """
+    if given is None or isinstance(given, LinkConstraints):
+        return given
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise DataError(f"the links are {brief(given)}", "give one list of (i, j) for each pair")
+    if len(given) != len(pairs):
+        raise DataError(
+            f"there are links for {len(given)} pairs, and {len(pairs)} pairs",
+            "give one list of links for each pair; None or an empty one where nothing is known",
+        )
+    sizes = zip(pairs.source.lengths.tolist(), pairs.target.lengths.tolist(), strict=True)
+    each = [
+        _check_links(links, pairs.name(n), *size)
+        for n, (links, size) in enumerate(zip(given, sizes, strict=True))
+    ]
+    if not any(each):
+        return None
+    flat = np.array([link for links in each for link in links], np.int32).reshape(-1, 2)
+    indptr = np.concatenate([[0], np.cumsum([len(links) for links in each])])
+    return LinkConstraints(indptr.astype(np.int64), flat[:, 0].copy(), flat[:, 1].copy())
+
+
+def _check_links(links: Any, name: str, l: int, m: int) -> list[tuple[int, int]]:
+    if links is not None and (not isinstance(links, Iterable) or isinstance(links, str | bytes)):
+        raise DataError(f"{name} has the links {brief(links)}", "give a list of (i, j), or None")
+    found = set()
+    for link in () if links is None else links:
+        try:
+            i, j = (index(position) for position in link)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} has the link {brief(link)}", "a link is (i, j)") from None
+        if not (0 <= i < l and 0 <= j < m):
+            raise DataError(
+                f"{name} has the link ({i}, {j}), but {l} source and {m} target words",
+                "links are (source position, target position), counted from 0",
+            )
+        found.add((i, j))
+    return sorted(found, key=lambda link: (link[1], link[0]))
+
+
+# Shards, and blocks of their links
+
+
+class LinkWorkspace:
+    """Memory for the links of one block after the other; fresh memory each time is slow."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._memory: FloatArray = np.empty(0, dtype)
+
+    def zeros(self, size: int) -> FloatArray:
+        """So many zeros; what was there before is gone."""
+        if len(self._memory) < size:
+            self._memory = np.empty(size, self._memory.dtype)
+        links = self._memory[:size]
+        links[:] = 0.0
+        return links
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
+class BitextShard:
     """Some sentence pairs, and the part of the lexicon that they need.
 
-    ``numbers``  the pairs' numbers in the corpus
-    ``source``   its words are rows of ``lexicon``
-    ``entries``  where this lexicon's entries are in the model's (−1: nowhere); None: they are the
-                 same
-    ``known``    links that are given; None: none are
-    ``new``      whether the pairs are new to the model: whatever it makes of them is possible
+    The links of a pair are a matrix (l + 1, m): l source words and the empty word, which comes
+    last, by m target words. All matrices stand one after the other in one flat array.
+
+    ``numbers``      (pairs,) the numbers of the pairs in the corpus
+    ``source``       the source sentences; their words are rows of ``lexicon``
+    ``target``       the target sentences
+    ``lexicon``      pairs of words that occur together here
+    ``occurrences``  where each source word occurs
+    ``entries``      (entries,) where the entries of this lexicon are in that of the model (−1:
+                     nowhere); None: both are the same
+    ``constraints``  links that are given; None: none are
+    ``new``          whether the pairs are new to the model: whatever it makes of them is possible
     """
 
-    numbers: Array
+    numbers: IntArray
     source: Side
     target: Side
-    lexicon: Lexicon
-    places: Places
-    entries: Array | None = None
-    known: Known | None = None
+    lexicon: PairLexicon
+    occurrences: Occurrences
+    entries: IntArray | None = None
+    constraints: LinkConstraints | None = None
     new: bool = False
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @cached_property
-    def sizes(self) -> tuple[Array, Array]:
-        """Source and target lengths."""
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Source lengths l and target lengths m, each (pairs,)."""
         return self.source.lengths, self.target.lengths
 
     @cached_property
-    def offsets(self) -> Array:
-        """Where each pair's (l + 1) × m links begin."""
+    def offsets(self) -> IntArray:
+        """Where the (l + 1) × m links of each pair begin, (pairs + 1,)."""
         l, m = self.sizes
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum((l + 1) * m)])
+        return cumulate((l + 1) * m)
 
-    def own(self, table: Any, exact: bool = False) -> Array:
-        """The shard's part of a table of translations.
+    def take_entries(self, table: Any, exact: bool = False) -> FloatArray:
+        """This shard's part of a table of translations, one number for each entry.
 
-        ``exact``  what the table has is taken as it is, even if it is less than `UNSEEN`: for those
-                   who ask what the table itself makes of the pairs
+        ``exact``  take what the table has as it is, even if it is less than `UNSEEN`: for those who
+                   ask what the table itself makes of the pairs
         """
         if self.entries is None:
-            return np.ascontiguousarray(table)  # at the start, one number for all
-        values: Array = np.asarray(table[np.maximum(self.entries, 0)])
+            return np.ascontiguousarray(table)  # at the start, one number stands for all
+        values: FloatArray = np.asarray(table[np.maximum(self.entries, 0)])
         if not self.new:
             return values
         least = values if exact else np.maximum(values, UNSEEN)
         return np.where(self.entries >= 0, least, UNSEEN).astype(values.dtype)
 
-    def n_unseen(self, counts: Array) -> float:
-        """Counts of this shard's entries that the model's lexicon has not, added up."""
+    def count_unseen(self, counts: FloatArray) -> float:
+        """The counts of entries that the model's lexicon does not have, added up."""
         return 0.0 if self.entries is None else float(counts[self.entries < 0].sum())
 
-    def whole(self, counts: Array, size: int) -> Counts:
-        """Counts of the shard's entries, as counts of the model's."""
+    def model_counts(self, counts: FloatArray, size: int) -> Counts:
+        """Counts of this shard's entries as counts of the model's, of which there are ``size``."""
         if self.entries is None:
             return counts
         seen = self.entries >= 0
-        index = self.entries[seen]
-        order = np.argsort(index, kind="stable")  # rows may come in another order
-        return SparseCounts(index[order], counts[seen][order], size)
+        entries = self.entries[seen]
+        order = np.argsort(entries, kind="stable")  # rows may come in another order
+        return SparseCounts(entries[order], counts[seen][order], size)
 
-    def blocks(self) -> Iterator[Block]:
-        """All pairs, so many at a time as `BLOCK` allows."""
+    def blocks(self) -> Iterator[LinkBlock]:
+        """All pairs, as many at a time as `BLOCK` allows."""
         first = 0
         while first < len(self):
             most = self.offsets[first] + BLOCK
             last = int(np.searchsorted(self.offsets, most, side="right")) - 1
             last = min(max(last, first + 1), len(self))
-            yield Block(self, first, last)
+            yield LinkBlock(self, first, last)
             first = last
-
-    @property
-    def _text(self) -> tuple[Any, ...]:
-        side = self.target
-        return (*self.places, side.tokens, side.indptr, self.offsets, self.lexicon.n_targets)
-
-
-class Room:
-    """Memory for the links of one block after the other; fresh memory each time is slow."""
-
-    def __init__(self, dtype: Any) -> None:
-        self._memory = np.empty(0, dtype)
-
-    def of(self, size: int) -> Array:
-        """So many zeros; what was there before is gone."""
-        if len(self._memory) < size:
-            self._memory = np.empty(size, self._memory.dtype)
-        room: Array = self._memory[:size]
-        room[:] = 0.0
-        return room
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Neighbouring pairs of a shard, whose links are worked on together."""
+class LinkBlock:
+    """Neighbouring pairs ``first`` to ``last`` of a shard, whose links are worked on together."""
 
-    shard: Shard
+    shard: BitextShard
     first: int
     last: int
 
     @property
-    def span(self) -> tuple[int, int]:
-        return self.first, self.last
+    def span(self) -> slice:
+        """Where the pairs are in the shard."""
+        return slice(self.first, self.last)
 
     @cached_property
-    def offsets(self) -> Array:
-        """Where each pair's links begin in this block."""
+    def offsets(self) -> IntArray:
+        """Where the links of each pair begin in this block, (pairs + 1,)."""
         borders = self.shard.offsets[self.first : self.last + 1]
-        begins: Array = borders - borders[0]
+        begins: IntArray = borders - borders[0]
         return begins
 
     @cached_property
-    def sides(self) -> tuple[Array, Array]:
-        """The borders of the sentences on either side."""
+    def sides(self) -> tuple[IntArray, IntArray]:
+        """The borders of the source and of the target sentences, each (pairs + 1,)."""
         shard, cut = self.shard, slice(self.first, self.last + 1)
         return shard.source.indptr[cut], shard.target.indptr[cut]
 
     @cached_property
-    def sizes(self) -> tuple[Array, Array]:
-        """Source and target lengths."""
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Source lengths l and target lengths m, each (pairs,)."""
         l, m = (np.diff(borders) for borders in self.sides)
         return l, m
 
     @property
-    def numbers(self) -> Array:
-        """The pairs' numbers in the corpus."""
-        return self.shard.numbers[self.first : self.last]
+    def numbers(self) -> IntArray:
+        """The numbers of the pairs in the corpus."""
+        return self.shard.numbers[self.span]
 
-    def gather(self, table: Array, room: Room, threads: int = 1) -> Array:
-        """t(f_j | e_i) of all links; those that are known to be wrong are 0."""
-        shard, links = self.shard, room.of(int(self.offsets[-1]))
-        lexicon = (shard.lexicon.indptr, shard.lexicon.targets, table)
-        where = shard.places.indptr
-        over_rows(kernels.gather, where, threads, *self.span, *lexicon, *shard._text, links)
-        if shard.known is not None:
-            kernels.restrict(*self.span, *shard.known, *self.sizes, self.offsets, links)
+    def gather(self, table: FloatArray, workspace: LinkWorkspace, threads: int = 1) -> FloatArray:
+        """t(f_j | e_i) of all links; those that the constraints rule out are 0."""
+        shard, lexicon, links = (
+            self.shard,
+            self.shard.lexicon,
+            workspace.zeros(int(self.offsets[-1])),
+        )
+        over_rows(
+            kernels.gather,
+            shard.occurrences.indptr,
+            threads,
+            self.first,
+            self.last,
+            lexicon.indptr,
+            lexicon.targets,
+            table,
+            *shard.occurrences,
+            shard.target.tokens,
+            shard.target.indptr,
+            shard.offsets,
+            lexicon.n_targets,
+            links,
+        )
+        if shard.constraints is not None:
+            kernels.apply_constraints(
+                self.first, self.last, *shard.constraints, *self.sizes, self.offsets, links
+            )
         return links
 
-    def scatter(self, links: Array, counts: Array, threads: int = 1) -> None:
+    def scatter(self, links: FloatArray, counts: FloatArray, threads: int = 1) -> None:
         """Add numbers of all links to the counts of the entries that they belong to."""
-        shard = self.shard
-        lexicon = (shard.lexicon.indptr, shard.lexicon.targets)
-        where = shard.places.indptr
+        shard, lexicon = self.shard, self.shard.lexicon
         over_rows(
-            kernels.scatter, where, threads, *self.span, *lexicon, *shard._text, links, counts
+            kernels.scatter,
+            shard.occurrences.indptr,
+            threads,
+            self.first,
+            self.last,
+            lexicon.indptr,
+            lexicon.targets,
+            *shard.occurrences,
+            shard.target.tokens,
+            shard.target.indptr,
+            shard.offsets,
+            lexicon.n_targets,
+            links,
+            counts,
         )
 
-    def matrices(self, links: Array) -> Iterator[Array]:
+    def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
         """The links of every pair, (l + 1, m); the last row is that of the empty word."""
         each = zip(self.offsets[:-1], self.offsets[1:], *self.sizes, strict=True)
         for begin, end, l, m in each:
             yield links[begin:end].reshape(l + 1, m)
 
 
-def part_shard(
+def make_shard(
     pairs: Bitext,
-    numbers: Array,
-    lexicon: Lexicon,
+    numbers: IntArray,
+    lexicon: PairLexicon,
     null: bool,
-    known: Known | None = None,
+    constraints: LinkConstraints | None = None,
     new: bool = True,
-) -> Shard:
+) -> BitextShard:
     """Some pairs, with what they need of a lexicon; their words may be new to it."""
     some = pairs.select(numbers)
-    source, rows = _renumbered(some.source)
-    target, columns = _renumbered(some.target)
-    places = places_of(source, len(rows), null)
-    own = lexicon_of(places, target, len(columns))
+    source, rows = _renumber(some.source)
+    target, columns = _renumber(some.target)
+    occurrences = find_occurrences(source, len(rows), null)
+    own = make_lexicon(occurrences, target, len(columns))
     rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
     entries = lexicon.match(rows, own, columns)
-    chosen = None if known is None else known.select(numbers)
-    return Shard(numbers, source, target, own, places, entries, chosen, new)
+    given = None if constraints is None else constraints.select(numbers)
+    return BitextShard(numbers, source, target, own, occurrences, entries, given, new)
 
 
-def _renumbered(side: Side) -> tuple[Side, Array]:
+def _renumber(side: Side) -> tuple[Side, IntArray]:
     """Sentences with numbers for their own words alone, and which words these are."""
     words, tokens = np.unique(side.tokens, return_inverse=True)
     return Side([], tokens.astype(np.int32), side.indptr), words
 
 
-class Pairs:
-    """The corpus of an aligner: sentence pairs, and links that are known.
+class BitextCorpus:
+    """The corpus of an aligner: sentence pairs, and links that are given.
 
-    Pairs with an empty side say nothing of alignments, and are left out.
+    Pairs with an empty side say nothing about alignments, and are left out.
 
-    ``more``     source and target words that are in the lexicon even if they never meet
-    ``lexicon``  that of the model, if it is not to be made of these pairs
+    ``pairs``        all pairs, those with an empty side included
+    ``null``         whether target words may come from the empty word
+    ``constraints``  links that are given; None: none are
+    ``more``         source and target words that have entries in the lexicon even if they never
+                     occur together
+    ``lexicon``      that of the model, if it is not to be made of these pairs
     """
 
     def __init__(
         self,
         pairs: Bitext,
         null: bool,
-        known: Known | None = None,
-        more: tuple[Array, Array] | None = None,
-        lexicon: Lexicon | None = None,
+        constraints: LinkConstraints | None = None,
+        more: tuple[IntArray, IntArray] | None = None,
+        lexicon: PairLexicon | None = None,
     ) -> None:
-        self.pairs, self.null, self.known = pairs, null, known
+        self.pairs, self.null, self.constraints = pairs, null, constraints
         self.more, self._lexicon = more, lexicon
         self.numbers = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
 
@@ -342,134 +484,49 @@ class Pairs:
         return len(self.numbers)
 
     @cached_property
-    def everything(self) -> Shard:
+    def everything(self) -> BitextShard:
         """All pairs in one shard."""
         if self._lexicon is not None:
             return self._part(self.numbers)
         all_full = len(self.numbers) == len(self.pairs)
         pairs = self.pairs if all_full else self.pairs.select(self.numbers)
-        known = self.known and self.known.select(self.numbers)
-        places = places_of(pairs.source, len(pairs.source.words), self.null)
-        lexicon = lexicon_of(places, pairs.target, len(pairs.target.words))
+        constraints = self.constraints and self.constraints.select(self.numbers)
+        occurrences = find_occurrences(pairs.source, len(pairs.source.words), self.null)
+        lexicon = make_lexicon(occurrences, pairs.target, len(pairs.target.words))
         if self.more is not None:
             lexicon = lexicon.with_pairs(*self.more, lexicon.n_sources, lexicon.n_targets)
-        return Shard(self.numbers, pairs.source, pairs.target, lexicon, places, None, known)
+        return BitextShard(
+            self.numbers, pairs.source, pairs.target, lexicon, occurrences, None, constraints
+        )
 
-    def _part(self, numbers: Array) -> Shard:
+    def _part(self, numbers: IntArray) -> BitextShard:
         new = self._lexicon is not None
-        return part_shard(self.pairs, numbers, self.lexicon, self.null, self.known, new)
+        return make_shard(self.pairs, numbers, self.lexicon, self.null, self.constraints, new)
 
     @property
-    def lexicon(self) -> Lexicon:
+    def lexicon(self) -> PairLexicon:
+        """The model's."""
         return self.everything.lexicon if self._lexicon is None else self._lexicon
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BitextShard]:
         """One shard of all pairs, whose kernels use the threads; or mini-batches."""
         if batch_size is None:
             return [self.everything]
-        cut = parts(len(self), len(self), batch_size, seed)
+        cut = split_items(len(self), len(self), batch_size, seed)
         return [self._part(self.numbers[some]) for some in cut]
 
     def name(self, number: int) -> str:
+        """A pair as messages call it."""
         return self.pairs.name(number)
 
 
-# Links that are known for some pairs.
-
-
-class Known(NamedTuple):
-    """Known links (i, j) of pair n: those from ``indptr[n]`` to ``indptr[n + 1]``, sorted by j.
-
-    A target word that has any comes from one of these source words; of the others nothing is known.
-    """
-
-    indptr: Array
-    sources: Array
-    targets: Array
-
-    def select(self, numbers: Array) -> Known:
-        """Those of some pairs."""
-        lengths = np.diff(self.indptr)[numbers]
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        chosen = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return Known(indptr, self.sources[chosen], self.targets[chosen])
-
-    def flipped(self) -> Known:
-        """With source and target exchanged."""
-        pairs = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        order = np.lexsort((self.targets, self.sources, pairs))
-        return Known(self.indptr, self.targets[order], self.sources[order])
-
-
-def known_links(given: Sequence[Any] | Known | None, pairs: Bitext) -> Known | None:
-    """Known links, as users give them: for each pair None or (i, j) links.
-
-    >>> from softcount.corpus.bitext import bitext
-    >>> pairs = bitext([("the house", "das haus"), ("a", "b")])
-    >>> known_links([[(1, 1)], None], pairs)
-    Known(indptr=array([0, 1, 1]), sources=array([1], dtype=int32), targets=array([1], dtype=int32))
-    """
-    if given is None or isinstance(given, Known):
-        return given
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise DataError(f"the links are {shown(given)}", "give one list of (i, j) a pair")
-    if len(given) != len(pairs):
-        raise DataError(
-            f"there are links for {len(given)} pairs, and {len(pairs)} pairs",
-            "give one list of links a pair; None or an empty one where nothing is known",
-        )
-    sizes = zip(pairs.source.lengths.tolist(), pairs.target.lengths.tolist(), strict=True)
-    each = [
-        _checked(links, pairs.name(n), *size)
-        for n, (links, size) in enumerate(zip(given, sizes, strict=True))
-    ]
-    if not any(each):
-        return None
-    flat = np.array([link for links in each for link in links], np.int32).reshape(-1, 2)
-    indptr = np.concatenate([[0], np.cumsum([len(links) for links in each])])
-    return Known(indptr.astype(np.int64), flat[:, 0].copy(), flat[:, 1].copy())
-
-
-def _checked(links: Any, name: str, l: int, m: int) -> list[tuple[int, int]]:
-    if links is not None and (not isinstance(links, Iterable) or isinstance(links, str | bytes)):
-        raise DataError(f"{name} has the links {shown(links)}", "give a list of (i, j), or None")
-    found = set()
-    for link in () if links is None else links:
-        i, j = _places(link, name)
-        if not (0 <= i < l and 0 <= j < m):
-            raise DataError(
-                f"{name} has the link ({i}, {j}), but {l} source and {m} target words",
-                "links are (source place, target place), counted from 0",
-            )
-        found.add((i, j))
-    return sorted(found, key=lambda link: (link[1], link[0]))
-
-
-def _places(link: Any, name: str) -> tuple[int, int]:
-    try:
-        i, j = (index(place) for place in link)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} has the link {shown(link)}", "a link is (i, j)") from None
-    return i, j
-
-
-# From sentence pairs as users give them to those that a model learns from or aligns.
-
-
-CHUNK = 1 << 12
-"""So many new pairs are looked at together."""
-
-Words = tuple[Vocabulary, Vocabulary]
-"""Source words and target words that have their numbers."""
-
-
-def new_pairs(data: Any, words: Words, lowercase: bool) -> Bitext:
+def number_pairs(data: Any, words: Vocabularies, lowercase: bool) -> Bitext:
     """Pairs in the numbers of a model's words; words that it does not know have higher ones."""
-    return bitext(data, lowercase=lowercase, like=words)
+    return as_bitext(data, lowercase=lowercase, like=words)
 
 
-def chunks(pairs: Bitext, lexicon: Lexicon, null: bool) -> Iterator[Shard]:
-    """All pairs without an empty side, some at a time."""
+def cut_chunks(pairs: Bitext, lexicon: PairLexicon, null: bool) -> Iterator[BitextShard]:
+    """All pairs without an empty side, `CHUNK` at a time."""
     full = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
     for first in range(0, len(full), CHUNK):
-        yield part_shard(pairs, full[first : first + CHUNK], lexicon, null)
+        yield make_shard(pairs, full[first : first + CHUNK], lexicon, null)

@@ -2,66 +2,68 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.align.data import Block
+from softcount.align.data import LinkBlock, cumulate
 from softcount.align.kernels import links as kernels
-from softcount.align.kernels.positions import BOTH, grow
-from softcount.corpus.bitext import Bitext
-from softcount.corpus.links import FlatLinks, Link, Shape
-from softcount.errors import DataError, shown
-from softcount.kernels.pool import usable_cpus
-from softcount.types import Array
+from softcount.align.kernels.positions import BOTH, grow_links
+from softcount.core.errors import DataError, brief
+from softcount.core.types import BoolArray, FloatArray, IntArray
+from softcount.text.links import FlatLinks, Link, Shape
 
 HALF = 0.5
+"""Best alignments have links of 1 and of 0."""
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Links of some pairs, by the pairs' numbers; ``values`` are their probabilities."""
+class ChosenLinks:
+    """Links that were chosen in some pairs.
 
-    numbers: Array
+    ``numbers``  (pairs,) the numbers of the pairs in the corpus
+    ``links``    the links of each of these pairs, in the order of (i, j)
+    ``values``   (links,) their probabilities, or nothing
+    """
+
+    numbers: IntArray
     links: FlatLinks
-    values: Array
+    values: FloatArray
 
-    @property
-    def bare(self) -> Found:
+    def without_values(self) -> ChosenLinks:
         """Without probabilities."""
         return replace(self, values=np.zeros(0, self.values.dtype))
 
-    def valued(self, block: Block, posteriors: Array) -> Found:
+    def with_values(self, block: LinkBlock, posteriors: FloatArray) -> ChosenLinks:
         """With probabilities from posteriors of the block's links."""
         pair, widths = self.links.pair, block.sizes[1]
         at = block.offsets[pair] + self.links.source * widths[pair] + self.links.target
         return replace(self, values=posteriors[at])
 
 
-def above(block: Block, links: Array, level: float) -> Found:
+def select_links(block: LinkBlock, links: FloatArray, level: float) -> ChosenLinks:
     """The links of a block whose value is above a level, in the order of (i, j)."""
     parts = (block.sizes[0], block.offsets, links, level)
     often = kernels.count_above(*parts)
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(often)])
+    indptr = cumulate(often)
     n = int(indptr[-1])
     sources, targets = np.empty(n, np.int32), np.empty(n, np.int32)
     values = np.empty(n, links.dtype)
     kernels.take_above(*parts, sources, targets, values)
-    return Found(block.numbers, FlatLinks(indptr, sources, targets), values)
+    return ChosenLinks(block.numbers, FlatLinks(indptr, sources, targets), values)
 
 
-def joined(found: Iterable[Found], n_pairs: int) -> tuple[FlatLinks, Array]:
+def join_links(found: Iterable[ChosenLinks], n_pairs: int) -> tuple[FlatLinks, FloatArray]:
     """All links, in the order of pairs; pairs that are not there have none."""
     each = list(found)
     often = np.zeros(n_pairs, np.int64)
     for one in each:
         often[one.numbers] = np.diff(one.links.indptr)
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(often)])
+    indptr = cumulate(often)
     none = np.zeros(0, np.int32)
     sources = np.concatenate([none, *(one.links.source for one in each)])
     targets = np.concatenate([none, *(one.links.target for one in each)])
@@ -69,60 +71,13 @@ def joined(found: Iterable[Found], n_pairs: int) -> tuple[FlatLinks, Array]:
     return FlatLinks(indptr, sources, targets), values
 
 
-def checked_level(threshold: float) -> float:
-    """A threshold, if it is one."""
+def check_threshold(threshold: float) -> float:
+    """The threshold, if it is a probability below 1."""
     if not isinstance(threshold, Real) or not 0.0 <= threshold < 1.0:
         raise DataError(
-            f"threshold={shown(threshold)} is no threshold", "give a probability below 1"
+            f"threshold={brief(threshold)} is no threshold", "give a probability below 1"
         )
     return threshold
-
-
-class Aligning:
-    """What aligners offer once they have learned (a mixin)."""
-
-    engine: Any
-
-    @property
-    def threads(self) -> int:
-        """How many threads aligning may use: the engine's, if it says."""
-        threads = getattr(self.engine, "threads", None)
-        return usable_cpus() if threads is None else int(threads)
-
-    @abstractmethod
-    def shards(self, pairs: Any) -> tuple[Bitext, Iterator[Any]]:
-        """The pairs (None: those learned from), and shards of them."""
-
-    @abstractmethod
-    def beliefs(self, shard: Any) -> Iterator[tuple[Block, Array]]:
-        """Posteriors of a shard's links, block by block."""
-
-    @abstractmethod
-    def score_samples(self, pairs: Any = None) -> Array:
-        """The log-likelihood of each pair."""
-
-    def score(self, pairs: Any, y: Any = None) -> float:
-        """The mean log-likelihood of a pair, as `score_samples` has it."""
-        return float(self.score_samples(pairs).mean())
-
-    def chosen(
-        self, pairs: Any, choose: Callable[[Any], Iterator[Found]]
-    ) -> tuple[FlatLinks, Array]:
-        """The links that are chosen in each shard, put together."""
-        text, shards = self.shards(pairs)
-        return joined((found for shard in shards for found in choose(shard)), len(text))
-
-    def posteriors(self, pairs: Any = None) -> list[Array]:
-        """p(link i–j | pair) of each pair, an (l, m) matrix; what it lacks is the empty word's."""
-        text, shards = self.shards(pairs)
-        sizes = zip(text.source.lengths.tolist(), text.target.lengths.tolist(), strict=True)
-        found = [np.zeros(size) for size in sizes]
-        for shard in shards:
-            for block, links in self.beliefs(shard):
-                matrices = block.matrices(links)
-                for number, matrix in zip(block.numbers.tolist(), matrices, strict=True):
-                    found[number] = matrix[:-1].astype(float)
-        return found
 
 
 # One alignment out of two: of the target given the source, and of the source given the target.
@@ -152,7 +107,7 @@ class Aligning:
 # those with (p + q) / 2 > δ (after Liang, Taskar & Klein 2006; DeNero & Klein 2007).
 
 
-Method = Literal[
+LinkMethod = Literal[
     "intersection", "union", "grow", "grow-diag", "grow-diag-final", "grow-diag-final-and"
 ]
 PosteriorMethod = Literal["product", "soft-union"]
@@ -161,7 +116,7 @@ PosteriorMethod = Literal["product", "soft-union"]
 def symmetrise(
     forward: Iterable[Link],
     backward: Iterable[Link],
-    method: Method = "grow-diag-final-and",
+    method: LinkMethod = "grow-diag-final-and",
     shape: Shape | None = None,
 ) -> list[Link]:
     """The links of one pair out of those of both directions, in the order of (i, j).
@@ -185,27 +140,27 @@ def symmetrise(
 def symmetrise_all(
     forward: FlatLinks | Iterable[Iterable[Link]],
     backward: FlatLinks | Iterable[Iterable[Link]],
-    method: Method = "grow-diag-final-and",
+    method: LinkMethod = "grow-diag-final-and",
 ) -> FlatLinks:
     """`symmetrise` for all pairs of a corpus; ``.lists()`` of the result has a list for each.
 
     >>> symmetrise_all([[(0, 0)], []], [[(0, 0)], [(1, 0)]], "union").lists()
     [[(0, 0)], [(1, 0)]]
     """
-    _demand(method, get_args(Method))
+    _check_method(method, get_args(LinkMethod))
     there, back = FlatLinks.of(forward), FlatLinks.of(backward)
     if len(there) != len(back):
         raise DataError(
             f"forward links of {len(there)} pairs, backward links of {len(back)}",
             "give the links of the same pairs in the same order; none is an empty list",
         )
-    keys = _Keys(there, back)
+    keys = _LinkKeys(there, back)
     union, side = keys.union()
     if method == "intersection":
         union = union[side == BOTH]
     elif method != "union":
         pair, target, source = keys.split(union)
-        union = union[_grown(len(there), pair, target, source, side, method)]
+        union = union[_grow(len(there), pair, target, source, side, method)]
     return keys.links(union)
 
 
@@ -221,7 +176,7 @@ def symmetrise_posteriors(
     >>> symmetrise_posteriors(p, q), symmetrise_posteriors(p, q, "soft-union", 0.4)
     ([(0, 0)], [(0, 0), (1, 1)])
     """
-    _demand(method, get_args(PosteriorMethod))
+    _check_method(method, get_args(PosteriorMethod))
     ours, theirs = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
     if ours.ndim != 2 or ours.shape != theirs.shape:
         raise DataError(
@@ -229,7 +184,7 @@ def symmetrise_posteriors(
             "both are (source words, target words): transpose those of the reverse direction",
         )
     if not 0.0 <= threshold <= 1.0:
-        raise DataError(f"the threshold is {shown(threshold)}", "give a number from 0 to 1")
+        raise DataError(f"the threshold is {brief(threshold)}", "give a number from 0 to 1")
     likely = (
         ours * theirs > threshold**2 if method == "product" else ours + theirs > 2.0 * threshold
     )
@@ -237,14 +192,19 @@ def symmetrise_posteriors(
     return list(zip(i.tolist(), j.tolist(), strict=True))
 
 
-def _demand(method: str, known: tuple[str, ...]) -> None:
+def _check_method(method: str, known: tuple[str, ...]) -> None:
     if method not in known:
-        raise DataError(f"there is no method {shown(method)}", f"choose from {', '.join(known)}")
+        raise DataError(f"there is no method {brief(method)}", f"choose from {', '.join(known)}")
 
 
-def _grown(
-    n_pairs: int, pair: Array, target: Array, source: Array, side: Array, method: str
-) -> Array:
+def _grow(
+    n_pairs: int,
+    pair: IntArray,
+    target: IntArray,
+    source: IntArray,
+    side: IntArray,
+    method: str,
+) -> BoolArray:
     """Which links of the union the method keeps."""
     indptr = np.searchsorted(pair, np.arange(n_pairs + 1))
     n_steps = 4 if method == "grow" else 8
@@ -252,10 +212,12 @@ def _grown(
     of_source, of_target = (np.zeros(x.max(initial=-1) + 1, np.bool_) for x in (source, target))
     near = np.empty((np.diff(indptr).max(initial=0), 8), np.int64)
     final, both_free = "-final" in method, method.endswith("-and")
-    return grow(indptr, target, source, side, n_steps, final, both_free, near, of_source, of_target)
+    return grow_links(
+        indptr, target, source, side, n_steps, final, both_free, near, of_source, of_target
+    )
 
 
-class _Keys:
+class _LinkKeys:
     """Links of both directions as one number each, in the order of (pair, target, source)."""
 
     def __init__(self, forward: FlatLinks, backward: FlatLinks) -> None:
@@ -272,7 +234,7 @@ class _Keys:
                 "no sentence is that long: check the links",
             )
 
-    def union(self) -> tuple[Array, Array]:
+    def union(self) -> tuple[IntArray, IntArray]:
         """The key of every link of either direction, and which have it."""
         keys = [
             ((x.pair * self._height + x.target) * self._width + x.source) * 2 + bit
@@ -284,13 +246,13 @@ class _Keys:
         first = np.flatnonzero(np.diff(key, prepend=-1))
         return key[first], np.add.reduceat(bit + 1, first) if len(first) else key
 
-    def split(self, key: Array) -> tuple[Array, Array, Array]:
+    def split(self, key: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Pair, target and source position."""
         rest, source = np.divmod(key, self._width)
         pair, target = np.divmod(rest, self._height)
         return pair, target, source
 
-    def links(self, key: Array) -> FlatLinks:
+    def links(self, key: IntArray) -> FlatLinks:
         """The links in the order of (pair, source, target)."""
         pair, target, source = self.split(key)
         rest, target = np.divmod(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.align.data import Lexicon
-from softcount.errors import LearnerError, shown
-from softcount.types import Array
+from softcount.align.data import PairLexicon
+from softcount.core.errors import LearnerError, brief
+from softcount.core.types import BoolArray, FloatArray, IntArray
 
 FORMS = 'write {"house": "maison"}, {"house": ["maison", "chambre"]} or {"house": {"maison": 0.8}}'
 
@@ -37,16 +37,16 @@ class Dictionary:
             found = cls(_from_pairs(given))
         if "" in found.entries or any("" in known for known in found.entries.values()):
             raise LearnerError("the dictionary has an empty word", FORMS)
-        return found._lowered() if lowercase else found
+        return found._lowercase() if lowercase else found
 
-    def _lowered(self) -> Dictionary:
+    def _lowercase(self) -> Dictionary:
         found: dict[str, dict[str, float | None]] = {}
         for source, known in self.entries.items():
             row = found.setdefault(source.lower(), {})
             row |= {target.lower(): weight for target, weight in known.items()}
         return Dictionary(found)
 
-    def flipped(self) -> Dictionary:
+    def reversed(self) -> Dictionary:
         """From target words to source words; weights are those of one direction, and are lost."""
         found: dict[str, dict[str, float | None]] = {}
         for source, known in self.entries.items():
@@ -64,15 +64,15 @@ class Dictionary:
         targets = {target: None for known in self.entries.values() for target in known}
         return list(self.entries), list(targets)
 
-    def numbered(
+    def number_entries(
         self, sources: Mapping[str, int], targets: Mapping[str, int]
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[IntArray, IntArray, FloatArray]:
         """Source and target words as numbers, and the weights (NaN: none)."""
         unknown = [word for word in self.words[0] if word not in sources]
         unknown += [word for word in self.words[1] if word not in targets]
         if unknown:
             raise LearnerError(
-                f"the dictionary has the word {shown(unknown[0])}, which is new to the model",
+                f"the dictionary has the word {brief(unknown[0])}, which is new to the model",
                 "fit it, or partial_fit",
             )
         each = [
@@ -86,11 +86,11 @@ class Dictionary:
 
 def _from_pairs(given: Iterable[Any]) -> dict[str, dict[str, float | None]]:
     if not isinstance(given, Iterable) or isinstance(given, Iterator):  # it is read several times
-        raise LearnerError(f"the dictionary is {shown(given)}", FORMS)
+        raise LearnerError(f"the dictionary is {brief(given)}", FORMS)
     found: dict[str, dict[str, float | None]] = {}
     for entry in given:
         if not isinstance(entry, list | tuple) or len(entry) != 2:
-            raise LearnerError(f"the dictionary has the entry {shown(entry)}", FORMS)
+            raise LearnerError(f"the dictionary has the entry {brief(entry)}", FORMS)
         found.setdefault(str(entry[0]), {})[str(entry[1])] = None
     return found
 
@@ -106,25 +106,27 @@ def _read(word: Any, known: Any) -> dict[str, float | None]:
             return {str(target): float(weight) for target, weight in known.items()}
     elif isinstance(known, Iterable) and (words := [str(target) for target in known]):
         return dict.fromkeys(words)
-    raise LearnerError(f"the dictionary gives {shown(word)} as {shown(known)}", FORMS)
+    raise LearnerError(f"the dictionary gives {brief(word)} as {brief(known)}", FORMS)
 
 
 @dataclass(frozen=True, eq=False)
-class Guidance:
-    """What a dictionary says of a table of translations.
+class DictionaryConstraints:
+    """What a dictionary says of a table of translations, by its rows and by its entries.
 
-    ``counts``  pseudo-counts of entries; None: there are none
-    ``rows``    source words that have no translations but the dictionary's; None: all are free
-    ``mask``    False where an entry is ruled out; None: all may be
-    ``fixed``   the rows whose probabilities are given, and all entries with these; None: none are
+    ``counts``  (entries,) pseudo-counts; None: there are none
+    ``rows``    (rows,) source words that have no translations but the dictionary's; None: all are
+                free
+    ``mask``    (entries,) False where an entry is ruled out; None: all are possible
+    ``fixed``   (rows,) the rows whose probabilities are given, and (entries,) these probabilities;
+                None: none are given
     """
 
-    counts: Array | None = None
-    rows: Array | None = None
-    mask: Array | None = None
-    fixed: tuple[Array, Array] | None = None
+    counts: FloatArray | None = None
+    rows: BoolArray | None = None
+    mask: BoolArray | None = None
+    fixed: tuple[BoolArray, FloatArray] | None = None
 
-    def start(self, table: Array, indptr: Array) -> Array:
+    def start(self, table: FloatArray, indptr: IntArray) -> FloatArray:
         """A start that agrees with it."""
         if self.rows is None or self.mask is None:
             return table
@@ -138,12 +140,12 @@ class Guidance:
         return new.astype(table.dtype)
 
 
-def guidance(
-    entries: tuple[Array, Array, Array], lexicon: Lexicon, strength: float | None
-) -> Guidance:
+def constrain_table(
+    entries: tuple[IntArray, IntArray, FloatArray], lexicon: PairLexicon, strength: float | None
+) -> DictionaryConstraints:
     """Numbered entries of a dictionary in terms of a lexicon that has them all.
 
-    ``strength``  None: nothing else is possible; a number: so many pseudo-counts an entry
+    ``strength``  None: nothing else is possible; a number: so many pseudo-counts for each entry
     """
     sources, targets, weights = entries
     where = lexicon.find(sources, targets)
@@ -154,19 +156,19 @@ def guidance(
     if strength is not None:
         counts = np.zeros(len(lexicon))
         counts[where] = strength * np.where(np.isnan(weights), 1.0, weights)
-        return Guidance(counts=counts)
+        return DictionaryConstraints(counts=counts)
     rows = lexicon.rows()
-    told = np.zeros(lexicon.n_sources + 1, bool)
-    told[sources] = True
-    mask = ~told[rows]
+    given_rows = np.zeros(lexicon.n_sources + 1, bool)
+    given_rows[sources] = True
+    mask = ~given_rows[rows]
     mask[where] = True
     given = ~np.isnan(weights)
     if not given.any():
-        return Guidance(rows=told, mask=mask)
+        return DictionaryConstraints(rows=given_rows, mask=mask)
     frozen = np.zeros(lexicon.n_sources + 1, bool)
     frozen[sources[given]] = True
     values = np.zeros(len(lexicon))
     values[where[given]] = weights[given]
     totals = np.bincount(rows, values, lexicon.n_sources + 1)
     values /= np.where(totals[rows] > 0.0, totals[rows], 1.0)
-    return Guidance(rows=told, mask=mask, fixed=(frozen, values))
+    return DictionaryConstraints(rows=given_rows, mask=mask, fixed=(frozen, values))

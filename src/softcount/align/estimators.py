@@ -1,112 +1,86 @@
-"""Aligners of one direction as users call them: `IBM1`, `IBM2`, `Diagonal`, `HMMAligner`."""
+"""Aligners as users call them: those of one direction, and what all aligners share.
+
+`IBM1`, `IBM2`, `Diagonal` and `HMMAligner` make target sentences of source sentences; both
+directions at once are in `softcount.align.bidirectional`.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from os import PathLike
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
+from scipy import sparse
 
-from softcount import store
+from softcount.align import storage
 from softcount.align.core import (
     PLACES,
     TABLE,
     AlignmentCore,
     DiagonalCore,
-    Model1Core,
-    Model2Core,
-    Reading,
+    IBM1Core,
+    IBM2Core,
+    ShardEStep,
     Sizes,
 )
 from softcount.align.data import (
-    Block,
-    Known,
-    Lexicon,
-    Pairs,
-    Room,
-    Shard,
-    Words,
-    chunks,
-    known_links,
-    new_pairs,
+    BitextCorpus,
+    BitextShard,
+    LinkBlock,
+    LinkConstraints,
+    LinkWorkspace,
+    PairLexicon,
+    Vocabularies,
+    cut_chunks,
+    make_constraints,
+    number_pairs,
 )
-from softcount.align.decoding import HALF, Aligning, Found, above, checked_level
-from softcount.align.dictionary import Dictionary, Guidance, guidance
-from softcount.align.families.stems import Stems, StemTable
-from softcount.align.growth import NOTHING, Past, grown, past_of
-from softcount.align.hmm import HMMCore
-from softcount.align.stored import StoredAligner, Tables, pack, unpack
-from softcount.bounds import MAX_RUNS
-from softcount.corpus.bitext import Bitext, bitext
-from softcount.corpus.links import FlatLinks, Link
-from softcount.corpus.numbering import Vocabulary
-from softcount.errors import DataError, LearnerError, shown
+from softcount.align.decoding import (
+    HALF,
+    ChosenLinks,
+    check_threshold,
+    join_links,
+    select_links,
+)
+from softcount.align.dictionary import Dictionary, DictionaryConstraints, constrain_table
+from softcount.align.families import Stems, StemTable, WithPast
+from softcount.align.hmm import HMMAlignmentCore
+from softcount.align.parameters import (
+    DiagonalParameters,
+    DirectionParameters,
+    HMMAlignerParameters,
+    IBM2Parameters,
+)
+from softcount.core import store
+from softcount.core.errors import DataError, LearnerError, MissingEntry, StartError, brief
+from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
+from softcount.core.fit import WarmStart
+from softcount.core.store import guarded, plain_settings, settings_of
+from softcount.core.types import Array, EStep, FloatArray, IntArray, Params
 from softcount.families.large import LargeTable
-from softcount.fit import fit
-from softcount.models.learnable import FitOptions, Learnable, all_or_nothing, naming
-from softcount.models.settings import check_number, check_whole
-from softcount.types import Array, How, Params
+from softcount.families.rows import row_sums
+from softcount.text.bitext import Bitext, as_bitext
+from softcount.text.links import FlatLinks, Link
+from softcount.text.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+NOTHING = "there is nothing to learn from: every pair has an empty side"
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Knowledge:
-    """What is known before learning, and where the work is done; see `IBM1`."""
-
-    dictionary: Any = None
-    dictionary_strength: float | None = None
-    lowercase: bool = False
-    engine: Engine | None = None
-    random_state: Any = 0
+LinkMatrices = Iterator[tuple[LinkBlock, FloatArray]]
+"""Blocks, and a number for each of their links; it stays until the next block is asked for."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Options(Knowledge):
-    """What all but samplers have: how tables are learned, and by which numbers; see `IBM1`."""
+class BaseAligner(Estimator):
+    """What aligners of one direction and of both have in common.
 
-    smoothing: float = 0.0
-    stem: int | None = None
-    stem_strength: float = 5.0
-    dtype: str = "float64"
-    init: Any = None
-    learner: Learner | None = None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class OneWayOptions(Options):
-    """What models of one direction have; see `IBM1`."""
-
-    null: bool = True
-
-
-# What aligners of one direction share: how they learn, align and keep their tables.
-
-
-PRECISIONS = ("float64", "float32")
-
-
-class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
-    """An aligner that makes target sentences of source sentences.
-
-    After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
+    ``reversed_``  a note for programs, kept in files: the pairs learned from had source and target
+                   exchanged
     """
 
-    warm_up: int = 0
-    often_: Array
-    core_: AlignmentCore
-    lexicon_: Lexicon
-    words_: Words
-    _corpus: Pairs | None
-    _before: Past | None
-
-    @abstractmethod
-    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        """The core for pairs of these lengths."""
+    reversed_ = False
 
     # learning
     def fit(  # type: ignore[override]  # known links come with the pairs
@@ -117,192 +91,396 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from sentence pairs, and from what links are known.
+        """Learn from sentence pairs, and from the links that are known.
 
-        ``pairs``  a `Bitext`, or what `softcount.corpus.bitext.bitext` takes: "source ||| target"
+        ``pairs``  a `Bitext`, or what `softcount.text.bitext.bitext` takes: "source ||| target"
                    texts, or (source, target) tuples
         ``links``  what is known of alignments: for each pair None or a list of (i, j) links. A
                    target word that has any comes from one of these; of the others nothing is known
 
-        For the other options see `softcount.models.learnable.FitOptions`.
+        For the other options see `softcount.core.estimator.FitOptions`.
         """
         with all_or_nothing(self):
-            core, corpus = self.bind(pairs, links)
-            return self.learn(core, corpus, init, **options)
+            core, corpus = self._bind(pairs, links)
+            return self._learn(core, corpus, init, **options)
 
-    def bind(self, data: Any, links: Sequence[Any] | None = None) -> tuple[AlignmentCore, Pairs]:
+    @abstractmethod
+    def _bind(self, data: Any, links: Sequence[Any] | None = None) -> tuple[Any, Any]:
+        """The core and the corpus."""
+
+    def _prior_hint(self) -> str:
+        return "give smoothing above 0, for example 0.01"
+
+    # aligning
+    @abstractmethod
+    def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[Any]]:
+        """The pairs (None: those learned from), and shards of them."""
+
+    @abstractmethod
+    def _posterior_blocks(self, shard: Any) -> LinkMatrices:
+        """Posteriors of a shard's links, block by block."""
+
+    def _choose(
+        self, pairs: Any, choose: Callable[[Any], Iterator[ChosenLinks]]
+    ) -> tuple[FlatLinks, FloatArray]:
+        """The links that are chosen in each shard, put together."""
+        text, shards = self._shards(pairs)
+        return join_links((found for shard in shards for found in choose(shard)), len(text))
+
+    def posteriors(self, pairs: Any = None) -> list[FloatArray]:
+        """p(a_j = i | pair) of each pair, an (l, m) matrix; what it lacks is the empty word's."""
+        text, shards = self._shards(pairs)
+        sizes = zip(text.source.lengths.tolist(), text.target.lengths.tolist(), strict=True)
+        found: list[FloatArray] = [np.zeros(size) for size in sizes]
+        for shard in shards:
+            for block, links in self._posterior_blocks(shard):
+                matrices = block.matrices(links)
+                for number, matrix in zip(block.numbers.tolist(), matrices, strict=True):
+                    found[number] = matrix[:-1].astype(float)
+        return found
+
+    @abstractmethod
+    def score_samples(self, pairs: Any = None) -> FloatArray:
+        """The log-likelihood of each pair."""
+
+    def score(self, pairs: Any, y: Any = None) -> float:
+        """The mean log-likelihood of a pair, as `score_samples` has it."""
+        return float(self.score_samples(pairs).mean())
+
+    # files
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
+        self._require_fit()
+        arrays, words = self._pack()
+        meta = {"settings": plain_settings(self), "words": words, "turned": self.reversed_}
+        store.write(path, type(self).__name__, arrays, meta, self.signature_)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
+        """Read a model that `save` wrote; ``given`` are settings that a file cannot hold."""
+        return cls.restore(store.read(path, cls.__name__), **given)
+
+    @classmethod
+    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+        """A model from what a file holds (see `softcount.load`)."""
+        settings = settings_of(cls, stored, given)
+
+        def make() -> Any:
+            model = cls(**settings)
+            model.signature_ = stored.signature
+            model.reversed_ = bool(stored.meta.get("turned", False))
+            source, target = map(storage.read_vocabulary, stored.meta["words"])
+            model._unpack(stored, (source, target))
+            return model
+
+        return guarded(cls, make)
+
+    @abstractmethod
+    def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
+        """Arrays and words that a file must hold."""
+
+    @abstractmethod
+    def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
+        """Take back what `_pack` gave."""
+
+
+class Continuation(NamedTuple):
+    """A fitted direction that is about to learn from more pairs.
+
+    ``core``    with the words and the lengths of all pairs
+    ``corpus``  the new pairs
+    ``start``   what was learned, with room for what is new
+    ``past``    expected counts of all pairs seen before, by family, in the terms of the new core
+    """
+
+    core: AlignmentCore
+    corpus: BitextCorpus
+    start: dict[str, Array]
+    past: dict[str, Array]
+
+    def core_with_past(self) -> AlignmentCore:
+        """A core that adds the past to all that it counts."""
+        core = copy(self.core)
+        core.families = {
+            name: WithPast(family, self.past[name]) for name, family in core.families.items()
+        }
+        return core
+
+
+class Translations(dict[str, float]):
+    """p(target word | a source word): words that never stand beside it have a probability of 0.
+
+    These are not listed; what is no target word at all is an error.
+
+    >>> row = Translations({"haus": 1.0}, words=("haus", "buch"))
+    >>> row["buch"], "buch" in row
+    (0.0, False)
+    """
+
+    def __init__(self, entries: Mapping[str, float], words: Container[str]) -> None:
+        super().__init__(entries)
+        self._words = words
+
+    def __missing__(self, word: str) -> float:
+        if word in self._words:
+            return 0.0
+        raise MissingEntry(f"the word {brief(word)} was never seen", "give a target word")
+
+    def __reduce__(self) -> Any:
+        return (dict, (dict(self),))  # a copy or a pickle need not carry all words
+
+
+class DirectionalAligner(DirectionParameters, BaseAligner):
+    """An aligner that makes target sentences of source sentences.
+
+    After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
+    """
+
+    default_learner = AlignmentCore.default_learner
+    warm_up: int = 0
+    core_: AlignmentCore
+    _vocabularies: Vocabularies
+    _lexicon: PairLexicon
+    _target_counts: IntArray  # (target words,) how often each was seen
+    _table_constraints: DictionaryConstraints
+    _corpus: BitextCorpus | None
+    """The pairs learned from; None: they are gone."""
+    _past: dict[str, Array] | None
+    """Expected counts of all pairs but those of ``_corpus``, by family; None: there are no more."""
+
+    @abstractmethod
+    def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        """The core for pairs of these lengths."""
+
+    # binding
+    def _bind(
+        self, data: Any, links: Sequence[Any] | None = None
+    ) -> tuple[AlignmentCore, BitextCorpus]:
         """The core and the corpus."""
         self._check_settings()
-        told = self._told()
-        like = None if told is None else told.words
-        pairs = bitext(data, lowercase=self.lowercase, like=like)
-        return self.bind_pairs(pairs, known_links(links, pairs))
+        dictionary = self._read_dictionary()
+        like = None if dictionary is None else dictionary.words
+        pairs = as_bitext(data, lowercase=self.lowercase, like=like)
+        return self._bind_pairs(pairs, make_constraints(links, pairs))
 
-    def bind_pairs(self, pairs: Bitext, known: Known | None) -> tuple[AlignmentCore, Pairs]:
+    def _bind_pairs(
+        self, pairs: Bitext, constraints: LinkConstraints | None
+    ) -> tuple[AlignmentCore, BitextCorpus]:
         """The core and the corpus of pairs that have numbers for all words of the dictionary."""
-        told = self._told()
+        dictionary = self._read_dictionary()
         words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
-        entries = None if told is None else told.numbered(words[0].numbers, words[1].numbers)
-        corpus = Pairs(pairs, self.null, known, None if entries is None else entries[:2])
+        more = None
+        if dictionary is not None:
+            more = dictionary.number_entries(words[0].numbers, words[1].numbers)[:2]
+        corpus = BitextCorpus(pairs, self.null, constraints, more)
         if not len(corpus):
             raise DataError(NOTHING, "look at the pairs")
-        self.words_, self.lexicon_ = words, corpus.lexicon
-        self.often_ = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
-        self.guide()
-        return self.made_core(self.made_table(), corpus.everything.sizes), corpus
+        self._vocabularies, self._lexicon = words, corpus.lexicon
+        self._target_counts = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
+        self._constrain_table()
+        return self._make_core(self._make_table(), corpus.everything.sizes), corpus
 
-    def guide(self) -> None:
-        """What the dictionary says, in terms of the words as they are now."""
-        self.guidance_, told = Guidance(), self._told()
-        if told is not None:
-            entries = told.numbered(*(side.numbers for side in self.words_))
-            self.guidance_ = guidance(entries, self.lexicon_, self.dictionary_strength)
+    def _bind_more(self, core: AlignmentCore, data: Any) -> BitextCorpus:
+        pairs = number_pairs(data, self._vocabularies, self.lowercase)
+        return BitextCorpus(pairs, self.null, lexicon=self._lexicon)
 
-    def _told(self) -> Dictionary | None:
+    def _read_dictionary(self) -> Dictionary | None:
         given = self.dictionary
         return None if given is None else Dictionary.of(given, self.lowercase)
 
-    def bind_more(self, core: AlignmentCore, data: Any) -> Pairs:
-        pairs = new_pairs(data, self.words_, self.lowercase)
-        return Pairs(pairs, self.null, lexicon=self.lexicon_)
+    def _constrain_table(self) -> None:
+        """What the dictionary says, in terms of the words as they are now."""
+        self._table_constraints, dictionary = DictionaryConstraints(), self._read_dictionary()
+        if dictionary is not None:
+            entries = dictionary.number_entries(*(side.numbers for side in self._vocabularies))
+            self._table_constraints = constrain_table(
+                entries, self._lexicon, self.dictionary_strength
+            )
 
-    def own_params(self, core: AlignmentCore, corpus: Pairs, given: Any) -> dict[str, Array]:
+    def _make_table(self) -> LargeTable:
+        """The family of translations; with a learner that draws, smoothing is the prior itself."""
+        if not self._maximises and self.smoothing == 0.0:
+            raise LearnerError(
+                f"{self._learner} needs a prior above 0", "give smoothing, for example 0.01"
+            )
+        return self._table_family(self.smoothing + self._maximises, self.stem)
+
+    def _table_family(self, prior: float, stem: int | None = None) -> LargeTable:
+        known, lexicon = self._table_constraints, self._lexicon
+        alpha = prior if known.counts is None else prior + known.counts
+        frozen = None if known.fixed is None else known.fixed[0]
+        given = (lexicon.indptr, lexicon.targets, alpha, known.mask, frozen)
+        size: dict[str, Any] = {"dtype": self.dtype, "n_outcomes": lexicon.n_targets}
+        if stem is None:
+            return LargeTable(*given, **size)
+        source, target = (side.words for side in self._vocabularies)
+        stems = Stems.of(
+            source, target, self._target_counts, stem, self.stem_strength, self.smoothing
+        )
+        return StemTable(*given, **size, stems=stems)
+
+    def _model1(self, corpus: BitextCorpus, max_iter: int) -> IBM1Core:
+        """IBM Model 1 for the same pairs and so many steps: what other models begin with."""
+        table = self._table_family(1.0 + self.smoothing)
+        return IBM1Core("warm-up", table, self.null, corpus.everything.sizes, max_iter)
+
+    # starts
+    def _start_values(self, core: AlignmentCore, corpus: BitextCorpus, init: Any) -> Any:
+        if isinstance(init, Mapping):
+            return core.params(self._with_flat_table(init, self._uniform_table()))
+        if init is not None and (not isinstance(init, str) or init not in ("uniform", "random")):
+            raise LearnerError(
+                f"init={brief(init)} is not known here", "'uniform', 'random', or tables"
+            )
+        if init == "random":
+
+            def draw(rng: np.random.Generator) -> Params:
+                params = {name: family.random(rng) for name, family in core.families.items()}
+                table = self._table_constraints.start(params[TABLE], self._lexicon.indptr)
+                return {**params, TABLE: table}
+
+            return draw
+        start = {TABLE: self._uniform_table(), **self._position_start(core)}
+        if init is None and self.warm_up:
+            return WarmStart(start, [self._model1(corpus, self.warm_up)])
+        return start
+
+    def _position_start(self, core: AlignmentCore) -> dict[str, Array]:
+        """Where the tables beside that of translations begin."""
+        return {name: family.uniform() for name, family in core.families.items() if name != TABLE}
+
+    def _uniform_table(self) -> FloatArray:
+        """All translations as likely as all others: one number, which takes no memory."""
+        lexicon, kind = self._lexicon, np.dtype(self.dtype).type
+        p = np.nextafter(kind(1.0 / max(lexicon.n_targets, 1)), kind(0))  # no row above one
+        return self._table_constraints.start(np.broadcast_to(p, len(lexicon)), lexicon.indptr)
+
+    def _read_params(self, core: AlignmentCore, corpus: BitextCorpus, given: Any) -> Params:
         """Tables as arrays; that of translations may be {source word: {target word: p}}."""
-        return core.params(self._with_flat_table(given, np.zeros(len(self.lexicon_))))
+        return core.params(self._with_flat_table(given, np.zeros(len(self._lexicon))))
 
-    def _with_flat_table(self, given: Mapping[str, Any], otherwise: Array) -> Mapping[str, Any]:
+    def _with_flat_table(
+        self, given: Mapping[str, Any], otherwise: FloatArray
+    ) -> Mapping[str, Any]:
         """Tables as ``params_`` shows them, or arrays, as arrays; rows left out: ``otherwise``."""
         if not isinstance(given.get(TABLE), Mapping):
             return given
-        return {**given, TABLE: self.flat_table(given[TABLE], otherwise)}
+        lexicon, table = self._lexicon, np.array(otherwise)
+        sources, targets = (side.numbers for side in self._vocabularies)
+        for word, row in given[TABLE].items():
+            number = lexicon.n_sources if word is None else sources.get(word)
+            columns = [targets.get(target) for target in row]
+            if number is None or None in columns:
+                raise StartError(
+                    f"the start of {TABLE!r} has a word that was never seen, for {brief(word)}",
+                    "give words of the pairs, as params_ does",
+                )
+            entries = lexicon.find(np.full(len(columns), number), np.array(columns, np.int64))
+            values = np.array(list(row.values()), float)
+            if (values[entries < 0] != 0.0).any():
+                raise StartError(
+                    f"the start of {TABLE!r} has a translation of {brief(word)} that no pair has",
+                    "leave it out",
+                )
+            table[lexicon.indptr[number] : lexicon.indptr[number + 1]] = 0.0
+            table[entries[entries >= 0]] = values[entries >= 0]
+        return {**given, TABLE: table}
 
-    def made_table(self) -> LargeTable:
-        word = "maximise" if self.learner is None else self.learner.m
-        if word != "maximise" and self.smoothing == 0.0:
-            raise LearnerError(
-                f"{self.learner} needs a prior above 0", "give smoothing, for example 0.01"
-            )
-        prior = self.smoothing + (word == "maximise")
-        return self._table(prior, None if self.stem is None else self._stems(self.stem))
-
-    def _table(self, prior: float, stems: Stems | None = None) -> LargeTable:
-        """The family of translations, with what the dictionary says."""
-        told, lexicon = self.guidance_, self.lexicon_
-        counts = prior if told.counts is None else prior + told.counts
-        frozen = None if told.fixed is None else told.fixed[0]
-        given = (lexicon.indptr, lexicon.targets, counts, told.mask, frozen)
-        size: dict[str, Any] = {"dtype": self.dtype, "n_outcomes": lexicon.n_targets}
-        if stems is None:
-            return LargeTable(*given, **size)
-        return StemTable(*given, **size, stems=stems)
-
-    def _stems(self, letters: int) -> Stems:
-        source, target = (side.words for side in self.words_)
-        strength, least = self.stem_strength, self.smoothing
-        return Stems.of(source, target, self.often_, letters, strength, least)
-
-    def model1(self, corpus: Pairs) -> Model1Core:
-        """Model 1 for the same pairs: what others begin with."""
-        table = self._table(1.0 + self.smoothing)
-        return Model1Core("warm-up", table, self.null, corpus.everything.sizes)
-
-    def prior_hint(self) -> str:
-        return "give smoothing above 0, for example 0.01"
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        for name in ("null", "lowercase"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise LearnerError(f"{name}={shown(getattr(self, name))}", "True or False")
-        check_number("smoothing", self.smoothing, "0: none; 0.01 is a little")
-        hint = "0: none; 5 steps of Model 1 are usual"
-        check_whole("warm_up", self.warm_up, 0, hint, MAX_RUNS)
-        if self.stem is not None:
-            check_whole("stem", self.stem, 1, "None: no stems; 4 letters are usual")
-        check_number("stem_strength", self.stem_strength)
-        if self.dictionary_strength is not None:
-            check_number("dictionary_strength", self.dictionary_strength, above=True)
-        if self.dtype not in PRECISIONS:
-            raise LearnerError(f"dtype={self.dtype!r} is unknown", "float64 or float32")
-
-    def start_values(self, core: AlignmentCore, corpus: Pairs, init: Any) -> Any:
-        if isinstance(init, Mapping):
-            return core.params(self._with_flat_table(init, self._even()))
-        if init is not None and (not isinstance(init, str) or init not in ("uniform", "random")):
-            raise LearnerError(
-                f"init={shown(init)} is not known here", "'uniform', 'random', or tables"
-            )
-        families = core.families
-        if init == "random":
-            return lambda rng: self._guided({n: f.random(rng) for n, f in families.items()})
-        start = self.places_start(core)
-        table = self._warmed_up(corpus) if init is None and self.warm_up else self._even()
-        return {TABLE: table, **start}
-
-    def places_start(self, core: AlignmentCore) -> dict[str, Array]:
-        """Where the other tables begin."""
-        return {name: family.uniform() for name, family in core.families.items() if name != TABLE}
-
-    def _even(self) -> Array:
-        """All translations as likely as all others: one number, which takes no memory."""
-        lexicon, kind = self.lexicon_, np.dtype(self.dtype).type
-        share = np.nextafter(kind(1.0 / max(lexicon.n_targets, 1)), kind(0))  # no row above one
-        return self.guidance_.start(np.broadcast_to(share, len(lexicon)), lexicon.indptr)
-
-    def _guided(self, params: Params) -> Params:
-        table = self.guidance_.start(params[TABLE], self.lexicon_.indptr)
-        return {**params, TABLE: table}
-
-    def _warmed_up(self, corpus: Pairs) -> Array:
-        """The table after a few steps of Model 1."""
-        core = self.model1(corpus)
-        core.usual_dials = {"max_iter": self.warm_up, "tol": 0.0}
-        with naming(corpus):
-            return fit(core, corpus, None, self.engine, init={TABLE: self._even()}).params[TABLE]
-
-    def remember(self, corpus: Pairs) -> None:
-        self._corpus, self._before = corpus, None
+    # learning from more pairs
+    def _after_fit(self, corpus: BitextCorpus) -> None:
+        self._corpus, self._past = corpus, None
         self.n_iter_ = len(self.fit_.trace) - 1
 
-    def past(self) -> Past:
-        """Expected counts of all pairs seen so far."""
+    def _expected_counts(self) -> dict[str, Array]:
+        """Expected counts of all pairs seen so far, by family."""
         if self._corpus is None:
-            assert self._before is not None
-            return self._before
-        now = self.core_.expect(self.raw_params_, self._corpus.everything, How()).counts
-        return past_of(now, self._before)
+            assert self._past is not None
+            return self._past
+        found = self.core_.expect(self.raw_params_, self._corpus.everything, EStep())
+        return self._add_past(found.counts)
+
+    def _add_past(self, counts: Mapping[str, Any]) -> dict[str, Array]:
+        """Counts of the pairs learned from last, and those of all before."""
+        now = {name: np.asarray(value, dtype=np.float64) for name, value in counts.items()}
+        if self._past is None:
+            return now
+        return {name: self._past[name] + value for name, value in now.items()}
 
     def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
         """Learn from more pairs; see `fit` for ``links``.
 
         What was learned from pairs before stays as counts, which are added to those of the new
-        pairs: the old ones are not looked at again. New words are welcome.
+        pairs (incremental EM of which one part is never visited again: Neal & Hinton 1998). The old
+        pairs are not looked at again. New words are welcome.
         """
         if not hasattr(self, "raw_params_"):
             return self.fit(pairs, links=links)
         with all_or_nothing(self):
             self._check_settings()
-            more = grown(self, pairs, links, self.past())
-            core = more.remembering()
-            found = self._run(core, more.corpus, self.learner, more.start, 0, {})
-            more.forgetting()
-            self.keep(core, more.corpus, found)
-            self._before = more.past
+            more = self._continue(pairs, links, self._expected_counts())
+            core = more.core_with_past()
+            found = self._run(core, more.corpus, self._learner, more.start, 0, {})
+            self._keep_fit(more.core, more.corpus, found)
+            self._past = more.past
             return self
 
+    def _continue(
+        self, data: Any, links: Sequence[Any] | LinkConstraints | None, past: Mapping[str, Array]
+    ) -> Continuation:
+        """This direction with the words and the lengths of more pairs."""
+        dictionary = Dictionary.of(self.dictionary or {}, self.lowercase)
+        source, target = (
+            Vocabulary([*old.words, *(word for word in new if word not in old.numbers)])
+            for old, new in zip(self._vocabularies, dictionary.words, strict=True)
+        )
+        text = number_pairs(data, (source, target), self.lowercase)
+        words = Vocabulary(text.source.words), Vocabulary(text.target.words)
+        old, before = self._lexicon, self.core_
+        rows = np.append(np.arange(old.n_sources), len(text.source.words))
+        sources, targets, _ = dictionary.number_entries(words[0].numbers, words[1].numbers)
+        more = (
+            np.concatenate([np.repeat(rows, np.diff(old.indptr)), sources]),
+            np.concatenate([old.targets.astype(np.int64), targets]),
+        )
+        corpus = BitextCorpus(text, self.null, make_constraints(links, text), more)
+        if not len(corpus):
+            raise DataError(NOTHING, "look at the pairs")
+        self._vocabularies, self._lexicon = words, corpus.lexicon
+        seen = np.bincount(text.target.tokens, minlength=len(text.target.words))
+        seen[: len(self._target_counts)] += self._target_counts
+        self._target_counts = seen
+        self._constrain_table()
+        sizes = zip(before.sizes, corpus.everything.sizes, strict=True)
+        l, m = (np.concatenate(each) for each in sizes)
+        core = self._make_core(self._make_table(), (l, m))
+        # what was counted and learned, at the entries of the new lexicon
+        entries = self._lexicon.match(rows, old, np.arange(old.n_targets))
+        counts, values = np.zeros(len(self._lexicon)), np.zeros(len(self._lexicon))
+        counts[entries], values[entries] = past[TABLE], self.raw_params_[TABLE]
+        # with room for what is new: as if each row had been seen once more, all entries alike
+        lengths = np.diff(self._lexicon.indptr)
+        often = np.repeat(row_sums(counts, self._lexicon.indptr), lengths)
+        even = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+        table = self._table_constraints.start(
+            (values * often + even) / (often + 1.0), self._lexicon.indptr
+        )
+        params, others = core.carry_over(before, self.raw_params_, past)
+        start = {TABLE: table.astype(self.dtype), **params}
+        return Continuation(core, corpus, start, {TABLE: counts, **others})
+
     # aligning
-    def shards(self, pairs: Any) -> tuple[Bitext, Iterator[Shard]]:
+    def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[BitextShard]]:
         self._require_fit()
         own = getattr(self, "_corpus", None)
         if own is not None and (pairs is None or pairs is own.pairs):
             return own.pairs, iter([own.everything])
         if pairs is None:
             raise DataError("the pairs learned from are gone", "give pairs to align")
-        text = new_pairs(pairs, self.words_, self.lowercase)
-        return text, chunks(text, self.lexicon_, self.null)
+        text = number_pairs(pairs, self._vocabularies, self.lowercase)
+        return text, cut_chunks(text, self._lexicon, self.null)
 
     def align(self, pairs: Any = None, *, threshold: float | None = None) -> list[list[Link]]:
-        """The links (i, j) of each pair: source place and target place, counted from 0.
+        """The links (i, j) of each pair: source position and target position, counted from 0.
 
         ``pairs``      None: the pairs learned from
         ``threshold``  all links that are more probable than this; None: the best alignment
@@ -311,86 +489,150 @@ class OneWay(OneWayOptions, Aligning, StoredAligner, Tables, Learnable):
 
     def links(
         self, pairs: Any = None, *, threshold: float | None = None, probabilities: bool = False
-    ) -> tuple[FlatLinks, Array]:
+    ) -> tuple[FlatLinks, FloatArray]:
         """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
         if threshold is None:
-            return self.chosen(pairs, lambda shard: self._best(shard, probabilities))
-        level = checked_level(threshold)
-        return self.chosen(
-            pairs, lambda shard: (above(*found, level) for found in self.beliefs(shard))
+            return self._choose(pairs, lambda shard: self._best(shard, probabilities))
+        level = check_threshold(threshold)
+        return self._choose(
+            pairs,
+            lambda shard: (select_links(*found, level) for found in self._posterior_blocks(shard)),
         )
 
-    def _best(self, shard: Shard, probabilities: bool) -> Iterator[Found]:
-        believed = self.beliefs(shard) if probabilities else None
-        for block, links in self.decisions(shard):
-            found = above(block, links, HALF)
-            yield found.bare if believed is None else found.valued(block, next(believed)[1])
+    def _best(self, shard: BitextShard, probabilities: bool) -> Iterator[ChosenLinks]:
+        posteriors = self._posterior_blocks(shard) if probabilities else None
+        for block, links in self._best_blocks(shard):
+            found = select_links(block, links, HALF)
+            if posteriors is None:
+                yield found.without_values()
+            else:
+                yield found.with_values(block, next(posteriors)[1])
 
-    def decisions(
-        self, shard: Shard, blocks: Iterable[Block] | None = None
-    ) -> Iterator[tuple[Block, Array]]:
-        """1 for the links of best alignments and 0 for others, block by block.
-
-        They stay until the next block is asked for; so does what `beliefs` gives.
-        """
-        table, threads = shard.own(self.raw_params_[TABLE]), self.threads
-        room = Room(table.dtype)
+    def _best_blocks(
+        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
+    ) -> LinkMatrices:
+        """1 for the links of best alignments and 0 for others, block by block."""
+        table = shard.take_entries(self.raw_params_[TABLE])
+        workspace = LinkWorkspace(table.dtype)
         for block in blocks or shard.blocks():
-            links = block.gather(table, room, threads)
-            self.core_.best(self.raw_params_, block, links, threads)
+            links = block.gather(table, workspace, self._threads)
+            self.core_.decode(self.raw_params_, block, links, self._threads)
             yield block, links
 
-    def beliefs(
-        self, shard: Shard, blocks: Iterable[Block] | None = None
-    ) -> Iterator[tuple[Block, Array]]:
-        how = How(threads=self.threads, score_only=True)
-        reading = Reading(self.core_, self.raw_params_, shard, how)
+    def _posterior_blocks(
+        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
+    ) -> LinkMatrices:
+        how = EStep(threads=self._threads, score_only=True)
+        step = ShardEStep(self.core_, self.raw_params_, shard, how)
         for block in blocks or shard.blocks():
-            yield block, reading.posteriors(block)
+            yield block, step.posteriors(block)
 
-    def score_samples(self, pairs: Any = None) -> Array:
+    def score_samples(self, pairs: Any = None) -> FloatArray:
         """log p(target | source) of each pair; 0 for one with an empty side."""
-        text, shards = self.shards(pairs)
+        text, shards = self._shards(pairs)
         logs = np.zeros(len(text))
         for shard in shards:
-            logs[shard.numbers] = self.core_.logs(self.raw_params_, shard, self.threads)
+            logs[shard.numbers] = self.core_.log_likelihoods(self.raw_params_, shard, self._threads)
         return logs
 
     def perplexity(self, pairs: Any) -> float:
-        """exp of the negative log-likelihood a target word."""
-        text, _ = self.shards(pairs)
+        """exp of the negative log-likelihood per target word."""
+        text, _ = self._shards(pairs)
         full = text.source.lengths > 0
         words = max(float(text.target.lengths[full].sum()), 1.0)
         return float(np.exp(-self.score_samples(text).sum() / words))
 
+    # tables
+    @property
+    def source_words_(self) -> list[str]:
+        """The source words, in the order of the table's rows."""
+        return list(self._vocabularies[0].words)
+
+    @property
+    def target_words_(self) -> list[str]:
+        """The target words, in the order of the table's columns."""
+        return list(self._vocabularies[1].words)
+
+    def table(self) -> Any:
+        """t(f | e) as a sparse matrix: a row for each source word, the empty word's last."""
+        lexicon, values = self._lexicon, np.asarray(self.raw_params_[TABLE], dtype=float)
+        shape = (lexicon.n_sources + 1, lexicon.n_targets)
+        columns = lexicon.targets.astype(np.int32)
+        return sparse.csr_matrix((values, columns, lexicon.indptr), shape)
+
+    def translations(self, word: str | None, n: int = 10) -> list[tuple[str, float]]:
+        """The n most probable translations of a source word; None: what comes from no word."""
+        lexicon, (sources, targets) = self._lexicon, self._vocabularies
+        row = lexicon.n_sources if word is None else sources.numbers.get(word)
+        if row is None:
+            raise DataError(f"the word {brief(word)} was never seen", "give a source word")
+        cut = slice(int(lexicon.indptr[row]), int(lexicon.indptr[row + 1]))
+        values = np.asarray(self.raw_params_[TABLE])[cut]
+        best = np.argsort(-values, kind="stable")[:n]
+        return [(targets.words[lexicon.targets[cut][k]], float(values[k])) for k in best]
+
+    @property
+    def params_(self) -> dict[str, Any]:
+        """All tables: "translation" as {source word: {target word: p}}, None the empty word.
+
+        Of a table at its start, rows may sum to less than one: what is left is that of words which
+        never occur together with theirs, evenly. Without an empty word there is no row for it.
+        """
+        lexicon, (sources, targets) = self._lexicon, self._vocabularies
+        values = np.asarray(self.raw_params_[TABLE])
+        rows = [*sources.words, *([None] if self.null else [])]
+        table = {
+            word: Translations(
+                {
+                    targets.words[f]: float(p)
+                    for f, p in zip(lexicon.targets[a:b], values[a:b], strict=True)
+                },
+                targets.numbers,
+            )
+            for word, a, b in zip(rows, lexicon.indptr, lexicon.indptr[1:], strict=False)
+        }
+        others = {name: np.array(value) for name, value in self.raw_params_.items()}
+        return {**others, TABLE: table}
+
     # files
-    def packed(self) -> tuple[dict[str, Array], list[list[str]]]:
-        return pack(self, self.past()), [list(side.words) for side in self.words_]
+    def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
+        arrays = self._pack_arrays(self._expected_counts())
+        return arrays, [list(side.words) for side in self._vocabularies]
 
-    def unpack(self, stored: store.Stored, words: Words) -> None:
-        unpack(self, stored, words)
+    def _pack_arrays(self, past: Mapping[str, Array], prefix: str = "") -> dict[str, Array]:
+        """All that a file holds of this direction; ``past``: its expected counts."""
+        arrays = {
+            **{storage.TABLES + name: np.asarray(t) for name, t in self.raw_params_.items()},
+            **{storage.PAST + name: counts for name, counts in past.items()},
+            "lexicon.indptr": self._lexicon.indptr,
+            "lexicon.targets": self._lexicon.targets.astype(np.int32),
+            "sizes": np.stack(self.core_.sizes),
+            "often": self._target_counts,
+        }
+        return {prefix + name: array for name, array in arrays.items()}
 
-
-# Aligners of one direction: IBM Models 1 and 2, the diagonal one, and the hidden Markov model.
-
-
-def check_share(name: str, value: Any) -> None:
-    """Complain unless ``value`` is at least 0 and below 1."""
-    check_number(name, value)
-    if value >= 1.0:
-        raise LearnerError(f"{name}={shown(value)}: must be below 1", "0.1 is usual")
+    def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
+        self._check_settings()
+        n_sources, n_targets = (len(side.words) for side in words)
+        self._vocabularies = words
+        self._lexicon = storage.read_lexicon(stored, n_sources, n_targets)
+        self._target_counts = storage.read_target_counts(stored, n_targets)
+        self._constrain_table()
+        self.core_ = self._make_core(self._make_table(), storage.read_sizes(stored))
+        self.raw_params_ = storage.read_params(stored, self.core_.families)
+        self._corpus, self._past = None, storage.read_past(stored, self.core_.families)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IBM1(OneWay):
+class IBM1(DirectionalAligner):
     """IBM Model 1: every source word is as likely as any other to be a target word's origin.
 
     p(f | e) = Π_j 1/(l + 1) Σ_i t(f_j | e_i) (Brown, Della Pietra, Della Pietra & Mercer 1993).
     Its likelihood is concave: EM finds the best table from wherever it begins.
 
     ``null``                 target words may also come from the empty word
-    ``smoothing``            pseudo-counts of every pair of words that occur together (for learners
-                             that need a prior, the Dirichlet prior itself)
+    ``smoothing``            added to the count of every pair of words that occur together (for
+                             learners that need a prior, the Dirichlet prior itself)
     ``stem``                 words that begin with the same so many letters lend each other counts:
                              rare words are known by their relatives
     ``stem_strength``        how many counts each source word is lent
@@ -401,6 +643,10 @@ class IBM1(OneWay):
                              translations stay possible
     ``lowercase``            all words in lower case
     ``dtype``                numbers of 64 bits, or of 32: half the memory
+    ``init``                 "uniform", "random", or tables as ``params_`` shows them
+    ``learner``              how to learn; None: five steps of EM
+    ``engine``               where to compute; None: on all processors of this machine
+    ``random_state``         seed of all random numbers
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
     >>> model = IBM1(null=False).fit(pairs)
@@ -408,94 +654,74 @@ class IBM1(OneWay):
     [[(0, 0), (1, 1)]]
     """
 
-    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        return Model1Core("IBM1", table, self.null, sizes)
+    def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        return IBM1Core("IBM1", table, self.null, sizes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IBM2(OneWay):
-    """IBM Model 2: places have a table d(i | j, l, m) of their own (Brown et al. 1993).
+class IBM2(IBM2Parameters, DirectionalAligner):
+    """IBM Model 2: positions have a table d(i | j, l, m) of their own (Brown et al. 1993).
 
-    ``warm_up``  so many steps of Model 1 come first
+    p(f | e) = Π_j Σ_i d(i | j, l, m) t(f_j | e_i)
 
-    For the other settings see `IBM1`.
+    ``warm_up``  so many steps of Model 1 come first: they are in ``trace_.warm_up``
+
+    For the other parameters see `IBM1`.
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
     >>> IBM2(null=False).fit(pairs).align([("a house", "ein haus")])
     [[(0, 0), (1, 1)]]
     """
 
-    warm_up: int = 5
-
-    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        return Model2Core("IBM2", table, self.null, sizes)
+    def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        return IBM2Core("IBM2", table, self.null, sizes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Diagonal(OneWay):
-    """Model 2 with one number for all places: how near they are to the diagonal.
+class Diagonal(DiagonalParameters, DirectionalAligner):
+    """Model 2 with one number for all positions: how near they are to the diagonal.
 
-    d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the tension λ is learned (Dyer, Chahuneau & Smith 2013).
+    d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the tension λ is learned (Dyer, Chahuneau & Smith 2013, *A
+    simple, fast, and effective reparameterization of IBM Model 2*).
 
     ``p_null``   the probability that a target word comes from the empty word
     ``tension``  the λ to begin with
     ``warm_up``  so many steps of Model 1 come first
 
-    For the other settings see `IBM1`.
+    For the other parameters see `IBM1`.
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
     >>> Diagonal().fit(pairs).align([("a house", "ein haus")])
     [[(0, 0), (1, 1)]]
     """
 
-    p_null: float = 0.08
-    tension: float = 4.0
-    warm_up: int = 0
-
-    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+    def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
         return DiagonalCore("Diagonal", table, self.null, sizes, self.p_null)
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_share("p_null", self.p_null)
-        check_number("tension", self.tension, "0: all places are as likely; 4 is usual")
-
-    def places_start(self, core: AlignmentCore) -> dict[str, Array]:
+    def _position_start(self, core: AlignmentCore) -> dict[str, Array]:
         return {PLACES: np.array([float(self.tension)])}
 
 
-WIDEST = 10_000
-"""No sentence has jumps as wide as this."""
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class HMMAligner(OneWay):
-    """The hidden Markov model: a place depends on the one before it by the width of the jump.
+class HMMAligner(HMMAlignerParameters, DirectionalAligner):
+    """The hidden Markov model: a position depends on the one before it by the width of the jump.
 
     p(f | e) = Σ_a Π_j p(a_j | a_{j−1}, l) t(f_j | e_{a_j}) (Vogel, Ney & Tillmann 1996), with the
     empty word as Och & Ney (2003) have it.
 
-    ``p_null``     the probability that a target word comes from the empty word
-    ``max_jump``   wider jumps are all as likely as one of this width
-    ``warm_up``    so many steps of Model 1 come first
+    ``p_null``    the probability that a target word comes from the empty word
+    ``max_jump``  wider jumps are all as likely as one of this width
+    ``warm_up``   so many steps of Model 1 come first: they are in ``trace_.warm_up``
 
-    For the other settings see `IBM1`.
+    For the other parameters see `IBM1`.
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
-    >>> HMMAligner().fit(pairs).align([("a house", "ein haus")])
+    >>> model = HMMAligner().fit(pairs)
+    >>> model.align([("a house", "ein haus")])
     [[(0, 0), (1, 1)]]
+    >>> [len(run) - 1 for run in model.trace_.warm_up]  # the steps of Model 1
+    [5]
     """
 
-    p_null: float = 0.1
-    max_jump: int = 20
-    warm_up: int = 5
-
-    def made_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        return HMMCore("HMMAligner", table, self.null, self.p_null, self.max_jump, sizes)
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_share("p_null", self.p_null)
-        check_whole("max_jump", self.max_jump)
-        if self.max_jump > WIDEST:
-            raise LearnerError(f"max_jump={self.max_jump} is too wide", f"{WIDEST} at most")
+    def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        return HMMAlignmentCore("HMMAligner", table, self.null, self.p_null, self.max_jump, sizes)

@@ -12,33 +12,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount import interrupt
-from softcount._version import __version__
-from softcount.align.agreement import BACKWARD, FORWARD, AgreementCore, TwoWayPairs
-from softcount.align.bidirectional import TwoWays
-from softcount.align.core import TABLE, best_columns
-from softcount.align.data import UNSEEN, Block, Known, Lexicon, Pairs, Shard
-from softcount.align.estimators import HMMAligner, Knowledge, check_share
-from softcount.align.growth import Grown
+from softcount.align.bidirectional import (
+    BACKWARD,
+    FORWARD,
+    AgreementCore,
+    BidirectionalAligner,
+    BidirectionalCorpus,
+    BidirectionalShard,
+    join_directions,
+)
+from softcount.align.core import TABLE, decode_columns
+from softcount.align.data import (
+    UNSEEN,
+    BitextCorpus,
+    BitextShard,
+    LinkBlock,
+    LinkConstraints,
+    PairLexicon,
+)
+from softcount.align.estimators import (
+    Continuation,
+    DirectionalAligner,
+    HMMAligner,
+    LinkMatrices,
+)
 from softcount.align.hmm import JUMPS
-from softcount.align.kernels.links import occurrences
-from softcount.bounds import MAX_RUNS
-from softcount.corpus.bitext import Side
-from softcount.errors import DataError, LearnerError, shown
-from softcount.estimate import announce
+from softcount.align.kernels.links import index_occurrences
+from softcount.align.parameters import GibbsAlignerParameters
+from softcount.core import interrupt
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.estimator import FitOptions, naming
+from softcount.core.fit import WarmStart, fit
+from softcount.core.types import Array, Fit, FloatArray, IntArray, Params, Stats
 from softcount.kernels.collapsed import log_rising
 from softcount.kernels.jit import inline, lean, merged, njit
-from softcount.kernels.pool import in_turn
 from softcount.kernels.random import item_stream, uniform
-from softcount.models.learnable import FitOptions
-from softcount.models.settings import check_number, check_whole
-from softcount.types import Array, Fit, Params, State, Trace
-from softcount.verdict import Verdict
+from softcount.kernels.threads import in_turn
+from softcount.learners.named import CollapsedGibbs
+from softcount.text.sequences import Side
+
+if TYPE_CHECKING:
+    from softcount.learners.base import Learner
 
 FREE = -2
 """Nothing is known of where a target word comes from."""
@@ -47,7 +66,7 @@ NULL = -1
 """It comes from the empty word."""
 
 
-class Text(NamedTuple):
+class GibbsText(NamedTuple):
     """Sentence pairs. Link (i, j) of pair p is entry ``entries[offsets[p] + j · l + i]``.
 
     ``fixed`` says of every target word where it comes from, or `FREE`.
@@ -62,7 +81,7 @@ class Text(NamedTuple):
     fixed: Array
 
 
-class Prior(NamedTuple):
+class GibbsPrior(NamedTuple):
     """``alpha`` of every entry, or one for all; ``null_alpha`` one a target word.
 
     ``masses`` are their sums A_e (the empty word's is the last), ``jump`` is γ, one number,
@@ -77,7 +96,7 @@ class Prior(NamedTuple):
     odds: float
 
 
-class Links(NamedTuple):
+class GibbsState(NamedTuple):
     """The links (i, or `NULL`), and what they add up to: whole numbers.
 
     ``totals`` are n(e), the empty word's last; ``jumps`` have widths from −W to W.
@@ -105,7 +124,7 @@ def index_links(
     occurs: Array,
     pairs: Array,
     places: Array,
-    text: Text,
+    text: GibbsText,
     n_targets: int,
 ) -> None:
     """Write down the entry of every link, laying open one row of the lexicon after the other."""
@@ -123,7 +142,7 @@ def index_links(
 
 
 @merged
-def drawn(weights: Array, l: int, null: float, old: int, chance: float) -> int:
+def draw_place(weights: Array, l: int, null: float, old: int, chance: float) -> int:
     """A place with probability ∝ weights_i, or `NULL`; ``chance`` is below their sum.
 
     The old one is looked at first, for it seldom changes.
@@ -146,7 +165,9 @@ def drawn(weights: Array, l: int, null: float, old: int, chance: float) -> int:
 
 
 @njit
-def begin(text: Text, table: Array, null_table: Array, seed: Any, links: Array) -> None:
+def draw_first_links(
+    text: GibbsText, table: Array, null_table: Array, seed: Any, links: Array
+) -> None:
     """First links, drawn ∝ t(f | e) as Model 1 would, or as they are known."""
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
@@ -163,12 +184,12 @@ def begin(text: Text, table: Array, null_table: Array, seed: Any, links: Array) 
                     weights[i] = table[text.entries[at + i]]
                     total += weights[i]
                 chance = uniform(stream, 0) * total
-                links[t] = drawn(weights, l, null, NULL if null > 0.0 else 0, chance)
+                links[t] = draw_place(weights, l, null, NULL if null > 0.0 else 0, chance)
             at += l
 
 
 @njit
-def count_all(text: Text, state: Links) -> None:
+def count_all(text: GibbsText, state: GibbsState) -> None:
     """Count all links; before that all counts must be zero."""
     top = state.fertilities.shape[1] - 1
     for p in range(len(text.source_borders) - 1):
@@ -227,7 +248,7 @@ LANES = 4
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
-class Room(NamedTuple):
+class SweepWorkspace(NamedTuple):
     """Room for one pair: of each source place its fertility, the next place of the same word, the
     factor of both, and its weight; and of every word its last place."""
 
@@ -239,13 +260,15 @@ class Room(NamedTuple):
 
 
 @lean
-def room_for(text: Text, n_sources: int) -> Room:
+def make_workspace(text: GibbsText, n_sources: int) -> SweepWorkspace:
     """Room for the longest pair."""
     most = 0
     for p in range(len(text.source_borders) - 1):
         most = max(most, text.source_borders[p + 1] - text.source_borders[p])
     places, more = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    return Room(places, more, np.zeros(most), np.zeros(most), np.full(n_sources, -1, np.int64))
+    return SweepWorkspace(
+        places, more, np.zeros(most), np.zeros(most), np.full(n_sources, -1, np.int64)
+    )
 
 
 @merged
@@ -428,14 +451,16 @@ def _temper(weights: Array, l: int, null: float, power: float) -> tuple[float, f
 
 
 @merged
-def _keep(weights: Array, l: int, total: float, at: int, sums: Array) -> None:
+def _add_conditionals(weights: Array, l: int, total: float, at: int, sums: Array) -> None:
     share = 1.0 / total
     for i in range(l):
         sums[at + i] += weights[i] * share
 
 
 @lean
-def sweep(text: Text, prior: Prior, state: Links, seed: Any, temper: float, sums: Array) -> None:
+def sweep(
+    text: GibbsText, prior: GibbsPrior, state: GibbsState, seed: Any, temper: float, sums: Array
+) -> None:
     """Draw where every target word comes from anew, one after the other.
 
     ``sums`` gets p(a_j = i | all others) of every link added, unless it is empty.
@@ -449,7 +474,7 @@ def sweep(text: Text, prior: Prior, state: Links, seed: Any, temper: float, sums
     totals, masses, jumps, jumped = state.totals, prior.masses, state.jumps, state.jumped
     alpha, null_alpha, gamma, odds = prior.alpha, prior.null_alpha, prior.jump, prior.odds
     counts, beta = state.fertilities, prior.fertility
-    fertility, same, factor, weights, last = room_for(text, len(counts))
+    fertility, same, factor, weights, last = make_workspace(text, len(counts))
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for p in range(len(source_borders) - 1):
@@ -494,8 +519,8 @@ def sweep(text: Text, prior: Prior, state: Links, seed: Any, temper: float, sums
                 null, total = _temper(weights, l, null, temper)
             total += null
             if len(sums):
-                _keep(weights, l, total, at, sums)
-            link = drawn(weights, l, null, link, uniform(stream, 0) * total)
+                _add_conditionals(weights, l, total, at, sums)
+            link = draw_place(weights, l, null, link, uniform(stream, 0) * total)
             links[t] = link
             _count_jumps(link, before, after, 1, jumps, jumped)
             if link == NULL:
@@ -534,7 +559,7 @@ class IndexedPairs:
     """
 
     def __init__(
-        self, source: Side, target: Side, lexicon: Lexicon, fixed: ArrayLike | None = None
+        self, source: Side, target: Side, lexicon: PairLexicon, fixed: ArrayLike | None = None
     ) -> None:
         if len(lexicon) > MOST:
             raise DataError(
@@ -545,10 +570,12 @@ class IndexedPairs:
         self._lengths = source.lengths, target.lengths
         offsets = np.concatenate([[0], np.cumsum(source.lengths * target.lengths)])
         free = np.full(len(target.tokens), FREE, np.int32)
-        known = free if fixed is None else _fixed(fixed, source, target)
+        known = free if fixed is None else _check_fixed(fixed, source, target)
         sides = source.tokens, source.indptr, target.tokens, target.indptr
-        self.text = Text(*sides, offsets.astype(np.int64), np.empty(offsets[-1], np.uint32), known)
-        places = occurrences(source.tokens, source.indptr, lexicon.n_sources)
+        self.text = GibbsText(
+            *sides, offsets.astype(np.int64), np.empty(offsets[-1], np.uint32), known
+        )
+        places = index_occurrences(source.tokens, source.indptr, lexicon.n_sources)
         rows = lexicon.indptr, lexicon.targets
         index_links(*rows, *places, self.text, lexicon.n_targets)
 
@@ -576,10 +603,10 @@ class CollapsedAligner:
                    are as likely
     ``seed``       of these draws
 
-    >>> from softcount.corpus.bitext import bitext
-    >>> from softcount.align.data import Pairs
-    >>> corpus = bitext([("a b", "x y"), ("b", "y"), ("c a", "z x")] * 3)
-    >>> pairs = Pairs(corpus, null=True).everything
+    >>> from softcount.text.bitext import as_bitext
+    >>> from softcount.align.data import BitextCorpus
+    >>> corpus = as_bitext([("a b", "x y"), ("b", "y"), ("c a", "z x")] * 3)
+    >>> pairs = BitextCorpus(corpus, null=True).everything
     >>> aligner = CollapsedAligner(IndexedPairs(pairs.source, pairs.target, pairs.lexicon))
     >>> for stream in range(20):
     ...     aligner.sweep(stream)
@@ -599,13 +626,13 @@ class CollapsedAligner:
         seed: int = 0,
     ) -> None:
         self._pairs, self._text, lexicon = pairs, pairs.text, pairs.lexicon
-        self._null = _share(null, self._text)
-        self._prior = _prior(lexicon, alpha, jump, fertility, self._null)
+        self._null = _check_null(null, self._text)
+        self._prior = _make_prior(lexicon, alpha, jump, fertility, self._null)
         links = np.empty(len(self._text.targets), np.int32)
-        self._state = _no_counts(lexicon, links, len(self._prior.fertility))
+        self._state = _zero_state(lexicon, links, len(self._prior.fertility))
         first = np.ones(len(lexicon)) if table is None else np.asarray(table, np.float64)
-        of_null = _of_null(lexicon, first) * (self._null > 0.0)
-        begin(self._text, first, of_null, np.uint64(seed % 2**64), links)
+        of_null = _null_entries(lexicon, first) * (self._null > 0.0)
+        draw_first_links(self._text, first, of_null, np.uint64(seed % 2**64), links)
         count_all(self._text, self._state)
 
     @property
@@ -628,7 +655,7 @@ class CollapsedAligner:
         """p(a_j = i | all others) of a target token; the last is the empty word's."""
         text, known = self._text, self.links.copy()
         known[token] = FREE
-        others = Links(*(values.copy() for values in self._state))
+        others = GibbsState(*(values.copy() for values in self._state))
         sums = np.zeros(self._pairs.n_links)
         sweep(text._replace(fixed=known), self._prior, others, np.uint64(0), 1.0, sums)
         p = int(np.searchsorted(text.target_borders, token, side="right")) - 1
@@ -687,79 +714,110 @@ class CollapsedAligner:
         return slice(*self._pairs.lexicon.indptr[-2:].tolist())
 
 
-class Sampled(NamedTuple):
+class LinkMarginals(NamedTuple):
     """What several chains agree on.
 
-    ``links``  p(a_j = i) of all links, as `IndexedPairs.matrices` reads them (float32)
-    ``means``  the mean of E[θ | f, a], as `CollapsedAligner.means` gives it, over the chains' ends
+    ``links``      (links,) float32: p(a_j = i) of all links, as `IndexedPairs.matrices` reads them
+    ``means``      the mean of E[θ | f, a], as `CollapsedAligner.means` gives it, over the chains'
+                   ends
     ``log_joint``  the mean of log p(f, a) there
     """
 
-    links: Array
-    means: dict[str, Array]
+    links: FloatArray
+    means: dict[str, FloatArray]
     log_joint: float
 
 
-def sampled(
-    pairs: IndexedPairs,
-    *,
-    chains: int = 4,
-    sweeps: int = 8,
-    kept: int = 2,
-    seed: int = 0,
-    stopped: Callable[[], bool] | None = None,
-    **settings: Any,
-) -> Sampled:
-    """Marginal probabilities of all links, from the last ``kept`` sweeps of several chains.
+class LinkChains:
+    """Several chains over the pairs of one direction, one after the other, and what they agree on.
 
-    A chain soon gets stuck, each in another place: many short ones see more than a long one.
-    ``settings`` are those of `CollapsedAligner`. When ``stopped`` says so, the chain that is under
-    way keeps its next sweep, if it has kept none yet, and the rest is left undone.
+    A chain soon gets stuck, each in another place: many short ones see more than a long one. The
+    marginal probabilities of links are means over the last ``kept`` sweeps of all chains.
 
-    >>> from softcount.corpus.bitext import bitext
-    >>> from softcount.align.data import Pairs
-    >>> corpus = bitext([("a b", "x y"), ("b", "y"), ("c a", "z x")] * 3)
-    >>> pairs = Pairs(corpus, null=True).everything
+    ``n_init``    the number of chains
+    ``max_iter``  the number of sweeps of each chain
+    ``seed``      of all draws: chain k has the same ones whatever the other chains do
+    ``settings``  those of `CollapsedAligner`
+
+    >>> from softcount.text.bitext import as_bitext
+    >>> from softcount.align.data import BitextCorpus
+    >>> corpus = as_bitext([("a b", "x y"), ("b", "y"), ("c a", "z x")] * 3)
+    >>> pairs = BitextCorpus(corpus, null=True).everything
     >>> indexed = IndexedPairs(pairs.source, pairs.target, pairs.lexicon)
-    >>> next(indexed.matrices(sampled(indexed, null=0.01).links)) > 0.5
+    >>> chains = LinkChains(indexed, null=0.01)
+    >>> for _ in range(chains.n_init):
+    ...     chains.begin()
+    ...     for _ in range(chains.max_iter):
+    ...         chains.sweep()
+    >>> next(indexed.matrices(chains.marginals().links)) > 0.5
     array([[ True, False],
            [False,  True]])
     """
-    if not (chains >= 1 and 1 <= kept <= sweeps):
-        raise LearnerError(
-            f"chains={chains}, sweeps={sweeps}, kept={kept}", "keep from one to all sweeps"
-        )
-    links = np.zeros(pairs.n_links, np.float32)
-    means: dict[str, Array] = {}
-    log_joint = 0.0
-    n_chains = n_kept = 0
-    stopping = False
-    for chain in np.random.SeedSequence(seed).spawn(chains):
-        first, *streams = chain.generate_state(sweeps + 1, np.uint64).tolist()
-        aligner = CollapsedAligner(pairs, seed=first, **settings)
-        own = 0
-        for n, stream in enumerate(streams):
-            interrupt.check()
-            stopping = stopped is not None and stopped()
-            if stopping and own:
-                break
-            keeps = stopping or n >= sweeps - kept
-            aligner.sweep(stream, into=links if keeps else None)
-            own += keeps
-        n_chains, n_kept = n_chains + 1, n_kept + own
-        for name, values in aligner.means().items():
-            means[name] = means.get(name, 0.0) + values / chains
-        log_joint += aligner.log_joint() / chains
-        if stopping:
-            break
-    links /= n_kept
-    if n_chains < chains:
-        means = {name: values * (chains / n_chains) for name, values in means.items()}
-        log_joint *= chains / n_chains
-    return Sampled(links, means, log_joint)
+
+    def __init__(
+        self,
+        pairs: IndexedPairs,
+        *,
+        n_init: int = 4,
+        max_iter: int = 8,
+        kept: int = 2,
+        seed: int = 0,
+        **settings: Any,
+    ) -> None:
+        if not (n_init >= 1 and 1 <= kept <= max_iter):
+            raise LearnerError(
+                f"n_init={n_init}, max_iter={max_iter}, kept={kept}", "keep from one to all sweeps"
+            )
+        self.pairs, self.n_init, self.max_iter, self.kept = pairs, n_init, max_iter, kept
+        self.state: CollapsedAligner | None = None
+        """The chain that is under way."""
+        self._settings = settings
+        self._seeds = iter(np.random.SeedSequence(seed).spawn(n_init))
+        self._streams: Iterator[int] = iter(())
+        self._swept = self._own_kept = 0  # of the chain that is under way
+        self._links = np.zeros(pairs.n_links, np.float32)
+        self._means: dict[str, FloatArray] = {}
+        self._log_joint = 0.0
+        self._n_ended = self._n_kept = 0
+
+    def begin(self, table: FloatArray | None = None) -> None:
+        """The next chain, its first links drawn with this table t(f | e)."""
+        self._end_chain()
+        numbers = next(self._seeds).generate_state(self.max_iter + 1, np.uint64).tolist()
+        self.state = CollapsedAligner(self.pairs, seed=numbers[0], table=table, **self._settings)
+        self._streams, self._swept, self._own_kept = iter(numbers[1:]), 0, 0
+
+    def sweep(self, temper: float = 1.0, keep: bool = False) -> None:
+        """Draw all links anew; the last ``kept`` sweeps of a chain are added up."""
+        assert self.state is not None
+        keep = keep or self._swept >= self.max_iter - self.kept
+        self.state.sweep(next(self._streams), temper, into=self._links if keep else None)
+        self._swept += 1
+        self._own_kept += keep
+
+    def _end_chain(self) -> None:
+        if self.state is None:
+            return
+        if not self._own_kept:  # it was stopped early: what it holds probable now must do
+            self.sweep(keep=True)
+        for name, values in self.state.means().items():
+            self._means[name] = self._means.get(name, 0.0) + values / self.n_init
+        self._log_joint += self.state.log_joint() / self.n_init
+        self._n_ended, self._n_kept = self._n_ended + 1, self._n_kept + self._own_kept
+        self.state = None
+
+    def marginals(self) -> LinkMarginals:
+        """What all chains say that were begun."""
+        self._end_chain()
+        self._links /= self._n_kept
+        scale = self.n_init / self._n_ended
+        if scale == 1.0:
+            return LinkMarginals(self._links, self._means, self._log_joint)
+        means = {name: values * scale for name, values in self._means.items()}
+        return LinkMarginals(self._links, means, self._log_joint * scale)
 
 
-def _fixed(fixed: ArrayLike, source: Side, target: Side) -> Array:
+def _check_fixed(fixed: ArrayLike, source: Side, target: Side) -> Array:
     """Known links, checked."""
     given = np.asarray(fixed)
     if given.shape != target.tokens.shape:
@@ -780,7 +838,7 @@ def _fixed(fixed: ArrayLike, source: Side, target: Side) -> Array:
     return given.astype(np.int32)
 
 
-def _share(null: float, text: Text) -> float:
+def _check_null(null: float, text: GibbsText) -> float:
     if not 0.0 <= null < 1.0:
         raise LearnerError(f"null={null}", "it is a share: from 0 to below 1")
     if null == 0.0 and (text.fixed == NULL).any():
@@ -788,7 +846,7 @@ def _share(null: float, text: Text) -> float:
     return float(null)
 
 
-def _of_null(lexicon: Lexicon, values: Array) -> Array:
+def _null_entries(lexicon: PairLexicon, values: Array) -> Array:
     """Numbers of the empty word's entries, one a target word."""
     row = slice(*lexicon.indptr[-2:].tolist())
     out = np.zeros(lexicon.n_targets)
@@ -796,9 +854,9 @@ def _of_null(lexicon: Lexicon, values: Array) -> Array:
     return out
 
 
-def _prior(
-    lexicon: Lexicon, alpha: ArrayLike, jump: float, fertility: ArrayLike, null: float
-) -> Prior:
+def _make_prior(
+    lexicon: PairLexicon, alpha: ArrayLike, jump: float, fertility: ArrayLike, null: float
+) -> GibbsPrior:
     each = _positive("alpha", np.atleast_1d(np.array(alpha, np.float64)))
     beta = _positive("fertility", np.array(fertility, np.float64))
     gamma = _positive("jump", np.array([jump], np.float64))[0]
@@ -809,18 +867,18 @@ def _prior(
         raise LearnerError("fertility has one number", "give one for 0, 1 and so on")
     full = np.broadcast_to(each, n)
     sums = np.concatenate([[0.0], np.cumsum(full)])
-    null_alpha = _of_null(lexicon, full)
+    null_alpha = _null_entries(lexicon, full)
     if null and not null_alpha.any():
         raise LearnerError("the lexicon has no entries of the empty word", "give null=0")
     masses = sums[lexicon.indptr[1:]] - sums[lexicon.indptr[:-1]]
-    return Prior(each, null_alpha, masses, float(gamma), beta, null / (1.0 - null))
+    return GibbsPrior(each, null_alpha, masses, float(gamma), beta, null / (1.0 - null))
 
 
-def _no_counts(lexicon: Lexicon, links: Array, n_fertilities: int) -> Links:
+def _zero_state(lexicon: PairLexicon, links: Array, n_fertilities: int) -> GibbsState:
     uses, null_uses = np.zeros(len(lexicon), np.int32), np.zeros(lexicon.n_targets, np.int32)
     totals, jumps = np.zeros(lexicon.n_sources + 1), np.zeros(2 * WIDEST + 1)
     places = np.zeros((lexicon.n_sources, n_fertilities))
-    return Links(links, uses, null_uses, totals, jumps, np.zeros(1), places)
+    return GibbsState(links, uses, null_uses, totals, jumps, np.zeros(1), places)
 
 
 def _positive(name: str, values: Array) -> Array:
@@ -833,7 +891,109 @@ def _positive(name: str, values: Array) -> Array:
     return np.ascontiguousarray(values)
 
 
-# An aligner whose links are sampled, with jumps and fertilities.
+# The sampler in the loop: `CollapsedGibbs` over both directions
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkGibbs(CollapsedGibbs):
+    """`CollapsedGibbs` that keeps no tables: `LinkChains` adds up what its chains find."""
+
+    max_iter: int = 8
+    n_init: int = 4
+
+    def keeps(self, step: int) -> bool:
+        return False
+
+    @property
+    def n_kept(self) -> int:
+        return 0
+
+
+class GibbsAlignmentCore(AgreementCore):
+    """Both directions, sampled side by side and each for itself.
+
+    ``chains``   those of the forward direction, and of the backward direction
+    ``learner``  as many runs as there are chains
+    ``threads``  2: both directions at once
+    """
+
+    def __init__(
+        self,
+        core: AgreementCore,
+        chains: tuple[LinkChains, LinkChains],
+        to_params: Callable[[Sequence[Mapping[str, FloatArray]]], Params],
+        threads: int,
+    ) -> None:
+        (_, forward), (_, backward) = core.directions
+        super().__init__(core.name, forward, backward, agree=False)
+        self.entropy_of = ()  # tables are written down only if somebody looks at them
+        self.chains, self.to_params, self.threads = chains, to_params, threads
+
+    def collapse(
+        self, shards: Sequence[BidirectionalShard], params: Params, stream: int
+    ) -> LinkSampler:
+        """The next chain of each direction; its links begin as a draw given ``params``."""
+        (shard,) = shards
+        words = len(shard.forward.target.tokens) + len(shard.backward.target.tokens)
+        tables = [params[prefix + TABLE] for prefix, _ in self.directions]
+        return LinkSampler(self, tables, float(len(shard.forward)), float(words))
+
+
+class LinkSampler:
+    """The links of all pairs, in both directions: a sampler as `CollapsedGibbs` wants it."""
+
+    def __init__(
+        self, core: GibbsAlignmentCore, tables: Sequence[FloatArray], items: float, tokens: float
+    ) -> None:
+        self._core, self._items, self._tokens = core, items, tokens
+        self._of_both(lambda n: core.chains[n].begin(tables[n]))
+
+    def _of_both(self, work: Callable[[int], None]) -> None:
+        in_turn(work, 2, self._core.threads)
+
+    def _states(self) -> list[CollapsedAligner]:
+        return [chain.state for chain in self._core.chains if chain.state is not None]
+
+    def sweep(self, stream: int, temper: float) -> None:
+        """Draw every link anew; a chain has streams of its own, one for each direction."""
+
+        def draw(n: int) -> None:
+            interrupt.check()
+            self._core.chains[n].sweep(temper)
+
+        self._of_both(draw)
+
+    def log_joint(self) -> float:
+        """log p(f, a) + log p(e, a'), up to a constant."""
+        return sum(state.log_joint() for state in self._states())
+
+    def counts(self) -> dict[str, FloatArray]:
+        """Links and jumps of both directions."""
+        return {
+            prefix + name: values
+            for prefix, state in zip((FORWARD, BACKWARD), self._states(), strict=True)
+            for name, values in state.counts().items()
+        }
+
+    def means(self) -> Params:
+        """E[θ | f, a], as tables of hidden Markov models."""
+        return self._core.to_params([state.means() for state in self._states()])
+
+    def stats(self) -> Stats:
+        """log p(f, a); p(f) itself would take longer than a sweep."""
+        joint = self.log_joint()
+        return Stats({}, float("nan"), joint, self._items, self._tokens)
+
+    def priors(self) -> dict[str, FloatArray]:
+        """None are learned."""
+        return {}
+
+    def optimise(self) -> None:
+        """Priors are given."""
+        raise LearnerError("the priors of links cannot be learned", "leave optimise at 0")
+
+
+# The aligner
 
 
 LEAST = 1e-10
@@ -846,85 +1006,77 @@ class SampledHMM(HMMAligner):
     New pairs are aligned by a hidden Markov model with the means of the sampled tables.
     """
 
-    marginals_: tuple[IndexedPairs, Array] | None = None
+    _marginals: tuple[IndexedPairs, FloatArray] | None = None
 
-    def beliefs(
-        self, shard: Shard, blocks: Iterable[Block] | None = None
-    ) -> Iterator[tuple[Block, Array]]:
+    def _posterior_blocks(
+        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
+    ) -> LinkMatrices:
         if not self._is_sampled(shard):
-            yield from super().beliefs(shard, blocks)
+            yield from super()._posterior_blocks(shard, blocks)
             return
-        assert self.marginals_ is not None
-        indexed, links = self.marginals_
+        assert self._marginals is not None
+        indexed, links = self._marginals
         each = indexed.matrices(links)
         for block in blocks or shard.blocks():
-            flat = np.empty(block.offsets[-1])
+            flat: FloatArray = np.empty(block.offsets[-1])
             for matrix in block.matrices(flat):
                 matrix[:-1] = next(each)
                 matrix[-1] = np.maximum(1.0 - matrix[:-1].sum(axis=0), 0.0)
             yield block, flat
 
-    def decisions(
-        self, shard: Shard, blocks: Iterable[Block] | None = None
-    ) -> Iterator[tuple[Block, Array]]:
+    def _best_blocks(
+        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
+    ) -> LinkMatrices:
         if not self._is_sampled(shard):
-            yield from super().decisions(shard, blocks)
+            yield from super()._best_blocks(shard, blocks)
             return
-        for block, links in self.beliefs(shard, blocks):
-            best_columns(block, links, 1)
+        for block, links in self._posterior_blocks(shard, blocks):
+            decode_columns(block, links, 1)
             yield block, links
 
-    def _is_sampled(self, shard: Shard) -> bool:
+    def _is_sampled(self, shard: BitextShard) -> bool:
         own = getattr(self, "_corpus", None)
-        return self.marginals_ is not None and own is not None and shard is own.everything
-
-
-class Sampling(TwoWays):
-    """Both directions, which do not learn from each other, and by no learner but a sampler."""
-
-    usual_method = "soft-union"
-    agree = False
-    init = None
-    learner = None
-    forward_: SampledHMM
-    backward_: SampledHMM
+        return self._marginals is not None and own is not None and shard is own.everything
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GibbsAligner(Knowledge, Sampling):
+class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignore[misc]
     """Links drawn one by one, given all others.
 
     A hidden Markov model with fertilities, all parameters integrated out (in the manner of Östling
     & Tiedemann 2016), both directions, several short chains: probabilities of links are the means
     of what the last sweeps of all chains hold probable. The same seed gives the same links.
 
-    ``prior``      Dirichlet prior of translations: small ones want few translations a word
+    ``prior``      Dirichlet prior of translations: with a small one words have few translations
     ``p_null``     the probability that a target word comes from the empty word
-    ``chains``     how many chains a direction
-    ``sweeps``     so many times a chain draws all links; the last ``kept`` of them count
+    ``n_init``     the number of chains in each direction
+    ``max_iter``   the number of sweeps of each chain, which draw all links; the last ``kept`` count
     ``threshold``  links that are more probable than this, by the mean of both directions
-    ``warm_up``    so many steps of Model 1 come first
+    ``warm_up``    so many steps of Model 1 come first: they are in ``trace_.warm_up``
 
-    For the other settings see `IBM1`. Of several links known for one word, the first holds.
+    For the other parameters see `IBM1`. Of several links known for one word, the first holds. After
+    `fit`, ``fit_.traces`` has the chains, sweep by sweep; ``trace_`` is the one that ended best.
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
-    >>> GibbsAligner().fit(pairs).align([("a house", "ein haus")])
+    >>> model = GibbsAligner().fit(pairs)
+    >>> model.align([("a house", "ein haus")])
     [[(0, 0), (1, 1)]]
+    >>> len(model.fit_.traces), model.trace_[-1].step
+    (4, 8)
     """
 
-    prior: float = 0.001
-    p_null: float = 0.2
-    chains: int = 4
-    sweeps: int = 8
-    kept: int = 2
-    threshold: float = 0.5
-    warm_up: int = 4
+    default_learner: ClassVar[Learner] = LinkGibbs()
+    agree = False
+    _usual_method = "soft-union"
+
+    def _lacks_sampler(self) -> str:
+        return ""
 
     @property
     def _name(self) -> str:
-        return "GibbsAligner"
+        return f"GibbsAligner(prior={self.prior}, kept={self.kept})"
 
-    def _one_way(self, dictionary: Any) -> SampledHMM:
+    def _make_direction(self, dictionary: Any) -> SampledHMM:
         return SampledHMM(
             p_null=self.p_null,
             max_jump=WIDEST,
@@ -937,122 +1089,111 @@ class GibbsAligner(Knowledge, Sampling):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_number("prior", self.prior, "0.001 is usual", above=True)
-        check_share("p_null", self.p_null)
-        for name in ("chains", "sweeps", "kept"):
-            check_whole(name, getattr(self, name), most=MAX_RUNS)
-        if self.kept > self.sweeps:
-            raise LearnerError(f"kept={self.kept} of {self.sweeps} sweeps", "keep no more than all")
+        if self.kept > self.max_iter:
+            raise LearnerError(
+                f"kept={self.kept} of {self.max_iter} sweeps", "keep no more than all"
+            )
 
-    @interrupt.graceful()
-    def learn(
-        self, core: AgreementCore, corpus: TwoWayPairs, init: Any, **options: Unpack[FitOptions]
-    ) -> Self:
-        self._check_settings()
-        announce(self.foreseen(core, corpus), options.get("on_step", ()))
-        if options.get("development") is not None:
-            raise LearnerError("a GibbsAligner takes no development data: it has one run")
-        tables = self.start_values(core, corpus, init)
-        priors = [self._prior(way) for way in (self.forward_, self.backward_)]
-        return self._sample(core, corpus, tables, priors, options)
-
-    def start_values(
-        self, core: AgreementCore, corpus: TwoWayPairs, init: Any
-    ) -> tuple[Array, Array]:
+    def _start_values(self, core: AgreementCore, corpus: BidirectionalCorpus, init: Any) -> Any:
         """Model 1's tables of both directions, to draw the first links with."""
         if init is not None:
-            raise LearnerError(f"init={shown(init)}: a GibbsAligner begins with Model 1")
-        forward, backward = self.forward_, self.backward_
-        return forward._warmed_up(corpus.forward), backward._warmed_up(corpus.backward)
+            raise LearnerError(f"init={brief(init)}: a GibbsAligner begins with Model 1")
+        steps = max(self.warm_up, 1)
+        forward = self.forward_._model1(corpus.forward, steps)
+        backward = self.backward_._model1(corpus.backward, steps)
+        model = AgreementCore("warm-up", forward, backward, agree=False, max_iter=steps)
+        return WarmStart(self._uniform_start(core), [model])
 
-    def _prior(self, way: Any) -> Array | float:
-        """One number, or one an entry if a dictionary says something."""
-        told = way.guidance_
-        prior = self.prior if told.counts is None else self.prior + told.counts
-        return prior if told.mask is None else np.where(told.mask, prior, LEAST)
+    def _translation_prior(self, direction: DirectionalAligner) -> FloatArray | float:
+        """One number, or one for each entry if a dictionary says something."""
+        known = direction._table_constraints
+        prior = self.prior if known.counts is None else self.prior + known.counts
+        return prior if known.mask is None else np.where(known.mask, prior, LEAST)
 
-    @interrupt.graceful()
+    def _run(
+        self,
+        core: AgreementCore,
+        corpus: BidirectionalCorpus,
+        learner: Learner,
+        start: Any,
+        short_runs: int,
+        options: FitOptions,
+    ) -> Fit:
+        if options.get("development") is not None:
+            raise LearnerError("a GibbsAligner takes no development data: it has one run")
+        priors = [self._translation_prior(own) for _, own in self._directions]
+        return self._sample(core, corpus, start, priors, options)
+
+    def _learn_more(
+        self, core: AgreementCore, corpus: BidirectionalCorpus, more: Sequence[Continuation]
+    ) -> Fit:
+        each = zip(self._directions, more, strict=True)
+        priors = [self._translation_prior(own) + part.past[TABLE] for (_, own), part in each]
+        start = join_directions([part.start for part in more])
+        return self._sample(core, corpus, start, priors, {})
+
     def _sample(
         self,
         core: AgreementCore,
-        corpus: TwoWayPairs,
-        tables: Sequence[Array],
-        priors: Sequence[Any],
-        options: Mapping[str, Any],
-    ) -> Self:
-        seeds = np.random.SeedSequence(self._seed()).generate_state(2, np.uint64).tolist()
-        both = (corpus.forward, corpus.backward)
-        indexed = [_indexed(pairs) for pairs in both]
-        found: dict[int, Sampled] = {}
+        corpus: BidirectionalCorpus,
+        start: Any,
+        priors: Sequence[FloatArray | float],
+        options: FitOptions,
+    ) -> Fit:
+        seed = self._seed()
+        seeds = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
+        forward, backward = (
+            LinkChains(
+                _index_pairs(pairs),
+                n_init=self.n_init,
+                max_iter=self.max_iter,
+                kept=self.kept,
+                seed=own_seed,
+                alpha=prior,
+                null=self.p_null,
+            )
+            for pairs, own_seed, prior in zip(
+                (corpus.forward, corpus.backward), seeds, priors, strict=True
+            )
+        )
+        chains = forward, backward
+        model = GibbsAlignmentCore(core, chains, self._to_params, min(self._threads, 2))
+        with naming(corpus):
+            found = fit(model, corpus, self._learner, self.engine, init=start, seed=seed, **options)
+        marginals = [chain.marginals() for chain in chains]
+        for (_, own), chain, each in zip(self._directions, chains, marginals, strict=True):
+            assert isinstance(own, SampledHMM)
+            own._marginals = (chain.pairs, each.links)
+        return replace(found, params=self._to_params([each.means for each in marginals]))
 
-        def work(way: int) -> None:
-            settings = {"alpha": priors[way], "null": self.p_null, "table": tables[way]}
-            runs = {"chains": self.chains, "sweeps": self.sweeps, "kept": self.kept}
-            seed = seeds[way]
-            stopped = interrupt.asked
-            found[way] = sampled(indexed[way], seed=seed, stopped=stopped, **runs, **settings)
+    def _to_params(self, means: Sequence[Mapping[str, FloatArray]]) -> Params:
+        """Means of both directions as tables of hidden Markov models."""
 
-        in_turn(work, 2, min(self.threads, 2))
-        if interrupt.asked():
-            interrupt.tell("before all chains had run their course: the links drawn last are kept")
-        params = {
-            name + table: values
-            for number, (name, way) in enumerate(self._named())
-            for table, values in _params(found[number], way).items()
-        }
-        self.keep(core, corpus, self._fit(params, found, options))
-        for number, (_, way) in enumerate(self._named()):
-            way.marginals_ = (indexed[number], found[number].links)
-        return self
+        def tables(own: DirectionalAligner, mean: Mapping[str, FloatArray]) -> Params:
+            table = own._table_constraints.start(mean["translations"], own._lexicon.indptr)
+            widths = mean["jumps"]
+            starts = widths[WIDEST + 1 :]
+            jumps = np.concatenate([widths / widths.sum(), starts / starts.sum()])
+            return {TABLE: table, JUMPS: jumps}
 
-    def _named(self) -> tuple[tuple[str, SampledHMM], tuple[str, SampledHMM]]:
-        return (FORWARD, self.forward_), (BACKWARD, self.backward_)
+        each = zip(self._directions, means, strict=True)
+        return join_directions([tables(own, mean) for (_, own), mean in each])
 
-    def _fit(self, params: Params, found: Mapping[int, Sampled], options: Mapping[str, Any]) -> Fit:
-        """One state, where the chains ended."""
-        nan = float("nan")
-        joint = sum(each.log_joint for each in found.values())
-        state = State(self.sweeps, params, joint, nan, nan, nan, nan)
-        watchers = options.get("on_step", ())
-        for watch in (watchers,) if callable(watchers) else watchers:
-            watch(state)
-        verdict = Verdict.INTERRUPTED if interrupt.asked() else Verdict.SAMPLED
-        trace = Trace((replace(state, params={}),), verdict)
-        dials = f"chains={self.chains}, sweeps={self.sweeps}, kept={self.kept}, prior={self.prior}"
-        line = f"softcount {__version__} · GibbsAligner({dials}) · seed {self._seed()}"
-        return Fit(params, trace, (trace,), line)
-
-    def _believable(self) -> Params:
+    def _possible_params(self) -> Params:
         # a chain may take what the dictionary rules out where nothing else is left
         return {name: np.maximum(values, UNSEEN) for name, values in self.raw_params_.items()}
 
-    def _learn_more(self, forward: Grown, backward: Grown) -> None:
-        core = AgreementCore(self._name, forward.core, backward.core, self.agree)
-        corpus = TwoWayPairs(forward.corpus, backward.corpus)
-        ways = (forward, backward)
-        named = zip(self._named(), ways, strict=True)
-        priors = [self._prior(own) + way.past.table for (_, own), way in named]
-        self._sample(core, corpus, [way.start[TABLE] for way in ways], priors, {})
 
-
-def _indexed(pairs: Pairs) -> IndexedPairs:
+def _index_pairs(pairs: BitextCorpus) -> IndexedPairs:
     shard = pairs.everything
-    fixed = None if shard.known is None else _fixed_places(shard.known, shard)
+    fixed = None if shard.constraints is None else _read_fixed(shard.constraints, shard)
     return IndexedPairs(shard.source, shard.target, shard.lexicon, fixed)
 
 
-def _fixed_places(known: Known, shard: Shard) -> Array:
-    """The source place of every target word whose links are known, −2 elsewhere."""
-    fixed = np.full(len(shard.target.tokens), -2, np.int32)
-    pairs = np.repeat(np.arange(len(shard)), np.diff(known.indptr))
-    at = shard.target.indptr[pairs] + known.targets
-    fixed[at[::-1]] = known.sources[::-1]  # the first of several is written last
+def _read_fixed(constraints: LinkConstraints, shard: BitextShard) -> IntArray:
+    """The source position of every target word whose links are known, −2 elsewhere."""
+    fixed: IntArray = np.full(len(shard.target.tokens), FREE, np.int32)
+    pairs = np.repeat(np.arange(len(shard)), np.diff(constraints.indptr))
+    at = shard.target.indptr[pairs] + constraints.targets
+    fixed[at[::-1]] = constraints.sources[::-1]  # the first of several is written last
     return fixed
-
-
-def _params(found: Sampled, way: Any) -> dict[str, Array]:
-    """The means as tables of a hidden Markov model."""
-    table = way.guidance_.start(found.means["translations"], way.lexicon_.indptr)
-    widths = found.means["jumps"]
-    starts = widths[WIDEST + 1 :]
-    return {TABLE: table, JUMPS: np.concatenate([widths / widths.sum(), starts / starts.sum()])}

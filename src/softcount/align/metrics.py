@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from softcount.corpus.links import Link, Links
-from softcount.errors import DataError
+from softcount.core.errors import DataError
+from softcount.text.links import Link, Links
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def align_scores(
     """Precision, recall, F1 and AER of a whole corpus.
 
     ``found``  the links of every pair: (source position, target position)
-    ``gold``   what `softcount.corpus.links.read_links` reads, or plain links: all of them sure
+    ``gold``   what `softcount.text.links.read_links` reads, or plain links: all of them sure
 
     >>> gold = [Links(sure=[(0, 0), (1, 1)], possible=[(1, 2)])]
     >>> scores = align_scores([[(0, 0), (1, 2), (2, 2)]], gold)

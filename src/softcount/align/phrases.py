@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.align.decoding import symmetrise_all
-from softcount.corpus.bitext import Bitext, Side, bitext
-from softcount.corpus.links import FlatLinks, Link, format_links
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
-from softcount.types import Array
+from softcount.text.bitext import Bitext, as_bitext
+from softcount.text.links import FlatLinks, Link, format_links
+from softcount.text.sequences import Side
 
 
 @njit
@@ -256,7 +257,7 @@ class PhraseTable:
             yield f" {BAR} ".join([*texts, scores, format_links(one.alignment), counts])
 
 
-def phrases(
+def extract_phrases(
     pairs: Bitext | Iterable[Any],
     alignments: FlatLinks | Iterable[Iterable[Link]],
     max_length: int = 7,
@@ -267,12 +268,12 @@ def phrases(
     ``alignments``  the links (i, j) of every pair
     ``max_length``  neither phrase has more words
 
-    >>> list(phrases([("no casa verde", "not green house")], [[(0, 0), (1, 2), (2, 1)]], 2))
+    >>> list(extract_phrases([("no casa verde", "not green house")], [[(0, 0), (1, 2), (2, 1)]], 2))
     [('no', 'not'), ('verde', 'green'), ('casa verde', 'green house'), ('casa', 'house')]
     """
     if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < 1:
-        raise DataError(f"max_length is {shown(max_length)}", "give a whole number from 1 on")
-    corpus, links = bitext(pairs), FlatLinks.of(alignments)
+        raise DataError(f"max_length is {brief(max_length)}", "give a whole number from 1 on")
+    corpus, links = as_bitext(pairs), FlatLinks.of(alignments)
     links.demand_inside(corpus.source.lengths, corpus.target.lengths, corpus.name)
     links = symmetrise_all(links, links, "union")  # sorted, and none twice
     source, target = through = _counted_through(corpus, links)
@@ -298,7 +299,7 @@ def phrase_table(
     la it (1.0, 1.0, 0.5, 0.5) (1, 2, 1)
     la the (1.0, 1.0, 0.5, 0.5) (1, 2, 1)
     """
-    every = phrases(pairs, alignments, max_length)
+    every = extract_phrases(pairs, alignments, max_length)
     source = _numbered(every.bitext.source, every.source)
     target = _numbered(every.bitext.target, every.target)
     at, both = _distinct(source, target, _fingerprints(every))

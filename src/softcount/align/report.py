@@ -6,188 +6,35 @@ import shutil
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from html import escape
-from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from rich.cells import cell_len, set_cell_size
 
-from softcount.corpus.bitext import Bitext, Side
-from softcount.corpus.links import FlatLinks, Link, Links
-from softcount.errors import DataError, shown
-from softcount.show.groups import shortened
-from softcount.show.report import document, signed
-from softcount.show.snippets import clean, on_one_line
-from softcount.show.svg import Series, line_chart
-from softcount.types import Array, Trace
+from softcount.core.errors import DataError, brief
+from softcount.core.types import BoolArray, FloatArray, IntArray
+from softcount.report.charts import Series, draw_lines
+from softcount.report.page import render_page
+from softcount.report.text import clean, flatten, isolate, plural
+from softcount.text.bitext import Bitext
+from softcount.text.links import FlatLinks, Link, Links
+from softcount.text.sequences import Side
 
-LONGEST = 80
-"""So many words of a side are shown; a longer sentence is cut."""
-
-LONGEST_WORD = 24
-
-PALE = 1
-"""Cells of fewer per cent are left white."""
-
-DEEP = 60
-"""From so many per cent on a cell is so dark that its figure is light."""
-
-NOTHING = "(no word)"
-
-
-@dataclass(frozen=True, eq=False)
-class PairShown:
-    """What there is to show of a sentence pair.
-
-    ``name``       what the pair is called
-    ``posterior``  (source words, target words): how probable each link is
-    ``nothing``    how probable it is that each target word comes from no word; None: not known
-    ``gold``       the right links, if they are known
-    """
-
-    name: str
-    source: Sequence[str]
-    target: Sequence[str]
-    posterior: Array
-    links: Sequence[Link]
-    doubt: float
-    nothing: Array | None = None
-    gold: Links | None = None
-
-
-def word_html(word: str) -> str:
-    """A word, cut if it is long, that turns no other text around."""
-    flat = clean(word)
-    short = shortened(flat, LONGEST_WORD)
-    title = f' title="{escape(flat[:200])}"' if short != flat else ""
-    return f"<bdi{title}>{escape(short)}</bdi>"
-
-
-def direction(words: Sequence[str]) -> str:
-    """Whether a sentence is read from the right ("rtl"): its first letter tells.
-
-    >>> direction(["3", "שלום"]), direction(["peace"])
-    ('rtl', 'ltr')
-    """
-    for word in words:
-        for character in word:
-            kind = unicodedata.bidirectional(character)
-            if kind in ("L", "R", "AL"):
-                return "ltr" if kind == "L" else "rtl"
-    return "ltr"
-
-
-def pair_figure(pair: PairShown) -> str:
-    """A pair with its matrix; the matrix scrolls in its box where there is no room for it."""
-    name = escape(clean(pair.name))
-    told = [f"{pair.doubt:.2f} bits a word", _plural(len(pair.links), "link"), *_beside_gold(pair)]
-    cut = max(len(pair.source), len(pair.target)) > LONGEST
-    note = f'<p class="scale">Only the first {LONGEST} words are shown.</p>' if cut else ""
-    return (
-        f'<figure class="pair"><figcaption><strong>{name}</strong> · {" · ".join(told)}'
-        f"</figcaption>{_sentence(pair.source)}{_sentence(pair.target)}{note}"
-        f'<div class="box" tabindex="0" role="region" aria-label="Alignment of {name}">'
-        f"{matrix(pair)}</div></figure>"
-    )
-
-
-def legend(gold: bool) -> str:
-    """What shades, outlines and rings mean."""
-    shades = "".join(f'<i class="shade" style="--p:{p}"></i>' for p in (10, 40, 70, 100))
-    entries = [f"{shades} how probable a link is, in per cent", '<i class="link"></i> chosen link']
-    if gold:
-        entries += ['<i class="ring"></i> sure gold link', '<i class="ring dotted"></i> possible']
-    return f'<ul class="legend">{"".join(f"<li>{entry}</li>" for entry in entries)}</ul>'
-
-
-def _plural(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _beside_gold(pair: PairShown) -> list[str]:
-    if pair.gold is None:
-        return []
-    links, sure = set(pair.links), pair.gold.sure
-    return [
-        f"{len(links & sure)} of {_plural(len(sure), 'sure gold link')} found",
-        f"{len(links - pair.gold.possible)} wrong",
-    ]
-
-
-def _sentence(words: Sequence[str]) -> str:
-    text = " ".join(escape(clean(word[:200])) for word in words[:LONGEST])
-    return f'<p class="sentence" dir="auto">{text}{" …" * (len(words) > LONGEST)}</p>'
-
-
-def matrix(pair: PairShown) -> str:
-    """The heat map as a table: shades and figures are probabilities, in per cent."""
-    target = pair.target[:LONGEST]
-    head = "".join(f'<th scope="col">{word_html(word)}</th>' for word in target)
-    rows = [_row(pair, i) for i in range(min(len(pair.source), LONGEST))]
-    if pair.nothing is not None:
-        cells = "".join(_plain_cell(per_cent(p)) for p in pair.nothing[:LONGEST])
-        rows.append(f'<tr class="nothing"><th scope="row">{NOTHING}</th>{cells}</tr>')
-    return (
-        f'<table class="matrix" dir="{direction(pair.target)}"><thead><tr><td></td>{head}</tr>'
-        f"</thead><tbody>{''.join(rows)}</tbody></table>"
-    )
-
-
-def _row(pair: PairShown, i: int) -> str:
-    links = {j for k, j in pair.links if k == i}
-    cells = "".join(_cell(pair, i, j, j in links) for j in range(min(len(pair.target), LONGEST)))
-    return f'<tr><th scope="row">{word_html(pair.source[i])}</th>{cells}</tr>'
-
-
-def _cell(pair: PairShown, i: int, j: int, linked: bool) -> str:
-    shade = per_cent(pair.posterior[i, j])
-    ring = _ring(pair.gold, (i, j))
-    if not linked and not ring:
-        return _plain_cell(shade)
-    css = " ".join(filter(None, ["link" * linked, ring, "deep" * (shade >= DEEP)]))
-    figure = str(shade) if shade >= PALE or linked else ""
-    title = " and ".join(filter(None, ["link" * linked, ring and f"{ring} gold link"]))
-    inside = f"<strong>{figure}</strong>" if linked else figure
-    return f'<td class="{css}" style="--p:{shade}" title="{title}">{inside}</td>'
-
-
-def _ring(gold: Links | None, link: Link) -> str:
-    if gold is None or link not in gold.possible:
-        return ""
-    return "sure" if link in gold.sure else "possible"
-
-
-def _plain_cell(shade: int) -> str:
-    if shade < PALE:
-        return "<td></td>"
-    css = ' class="deep"' if shade >= DEEP else ""
-    return f'<td{css} style="--p:{shade}">{shade}</td>'
-
-
-def per_cent(p: float) -> int:
-    """A probability as a whole number from 0 to 100.
-
-    >>> per_cent(0.996), per_cent(1e-9)
-    (100, 0)
-    """
-    return round(100.0 * float(np.clip(np.nan_to_num(p), 0.0, 1.0)))
-
+__all__ = ["alignment_report", "alignment_view"]
 
 # Which sentence pairs of an aligned text are worth looking at.
 
 
 MOST_PAIRS = 5_000
-"""So many pairs are looked at, evenly spread over the text."""
+"""Number of pairs that a page looks at, evenly spread over the text."""
 
 MOST_LINKS = 20_000_000
-"""Fewer if they are long: so many posteriors are in memory."""
+"""Limit on the posteriors in memory: fewer pairs are looked at if they are long."""
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class AlignedSample:
     """Pairs with words on both sides, and what an aligner makes of them.
 
     ``text``        the pairs that the aligner was given, some with an empty side perhaps
@@ -198,16 +45,16 @@ class Looked:
     """
 
     text: Bitext
-    places: Array
-    numbers: Array
-    posteriors: Sequence[Array]
+    places: IntArray
+    numbers: IntArray
+    posteriors: Sequence[FloatArray]
     links: FlatLinks
 
     @property
     def n_links(self) -> int:
         return len(self.links.source)
 
-    def posterior(self, k: int) -> Array:
+    def posterior(self, k: int) -> FloatArray:
         """p(link) of the k-th pair that has words."""
         return self.posteriors[int(self.places[k])]
 
@@ -222,27 +69,27 @@ class Looked:
         sides = self.links.source[begin:end].tolist(), self.links.target[begin:end].tolist()
         return list(zip(*sides, strict=True))
 
-    def doubts(self, chosen: Array) -> Array:
-        """The `doubt` of pairs that have words."""
-        return np.array([doubt(self.posterior(k)) for k in chosen.tolist()])
+    def doubts(self, chosen: IntArray) -> FloatArray:
+        """The `measure_doubt` of pairs that have words."""
+        return np.array([measure_doubt(self.posterior(k)) for k in chosen.tolist()])
 
 
-def look(aligner: Any, text: Bitext, needed: Iterable[int] = ()) -> Looked:
+def align_sample(aligner: Any, text: Bitext, needed: Iterable[int] = ()) -> AlignedSample:
     """Align some pairs of a text, all if they are few.
 
     ``needed``  pairs to look at in any case, unless they are many
     """
     full = np.flatnonzero(text.source.lengths * text.target.lengths)
     special = np.intersect1d(full, np.fromiter(needed, np.int64))
-    numbers = np.union1d(_spread(text, full), _spread(text, special))
-    # an aligner knows its own pairs again, with the links it was told, if it gets them as they are
+    numbers = np.union1d(_spread_evenly(text, full), _spread_evenly(text, special))
+    # an aligner knows its own pairs again, with the links it was given, if it gets them as they are
     whole = len(numbers) == len(full)
     part = text if whole else text.select(numbers)
     places = numbers if whole else np.arange(len(numbers))
-    return Looked(part, places, numbers, aligner.posteriors(part), aligner.links(part)[0])
+    return AlignedSample(part, places, numbers, aligner.posteriors(part), aligner.links(part)[0])
 
 
-def _spread(text: Bitext, numbers: Array) -> Array:
+def _spread_evenly(text: Bitext, numbers: IntArray) -> IntArray:
     links = int(text.source.lengths[numbers] @ text.target.lengths[numbers])
     most = min(MOST_PAIRS, max(len(numbers) * MOST_LINKS // max(links, 1), 1))
     if len(numbers) <= most:
@@ -250,12 +97,12 @@ def _spread(text: Bitext, numbers: Array) -> Array:
     return numbers[np.arange(most) * len(numbers) // most]
 
 
-def doubt(posterior: Array) -> float:
+def measure_doubt(posterior: FloatArray) -> float:
     """How uncertain the links of a pair are, in bits a word: Σ_ij h(p_ij) / (l + m).
 
     h(p) = −p log₂ p − (1 − p) log₂ (1 − p): nothing if every link is sure to be there or not to be.
 
-    >>> doubt(np.eye(3)), doubt(np.full((2, 2), 0.5))
+    >>> measure_doubt(np.eye(3)), measure_doubt(np.full((2, 2), 0.5))
     (0.0, 1.0)
     """
     p = np.clip(posterior, 0.0, 1.0)
@@ -264,24 +111,26 @@ def doubt(posterior: Array) -> float:
     return float(bits / max(sum(posterior.shape), 1)) + 0.0
 
 
-def choose(
-    doubts: Array, lengths: Array, texts: Sequence[Hashable], n: int
+def choose_pairs(
+    doubts: FloatArray, lengths: IntArray, texts: Sequence[Hashable], n: int
 ) -> tuple[list[int], list[int]]:
     """The most uncertain pairs, most uncertain first, and typical ones: n together, half of each.
 
     Typical: both doubt and length are near the middle of all. No text comes twice.
 
-    >>> choose(np.array([0.1, 0.9, 0.2, 0.0]), np.array([5, 5, 5, 1]), "abcd", 2)
+    >>> choose_pairs(np.array([0.1, 0.9, 0.2, 0.0]), np.array([5, 5, 5, 1]), "abcd", 2)
     ([1], [0])
     """
     seen: set[Hashable] = set()
-    uncertain = _first(np.argsort(-doubts, kind="stable"), texts, seen, n - n // 2)
-    apart = np.abs(_standing(doubts) - 0.5) + np.abs(_standing(lengths) - 0.5)
-    typical = _first(np.argsort(apart, kind="stable"), texts, seen, n // 2)
+    uncertain = _take_unseen(np.argsort(-doubts, kind="stable"), texts, seen, n - n // 2)
+    apart = np.abs(_rank_share(doubts) - 0.5) + np.abs(_rank_share(lengths) - 0.5)
+    typical = _take_unseen(np.argsort(apart, kind="stable"), texts, seen, n // 2)
     return uncertain, sorted(typical)
 
 
-def _first(order: Array, texts: Sequence[Hashable], seen: set[Hashable], n: int) -> list[int]:
+def _take_unseen(
+    order: IntArray, texts: Sequence[Hashable], seen: set[Hashable], n: int
+) -> list[int]:
     def unseen() -> Iterator[int]:
         for place in order.tolist():
             if texts[place] not in seen:
@@ -291,11 +140,11 @@ def _first(order: Array, texts: Sequence[Hashable], seen: set[Hashable], n: int)
     return [place for _, place in zip(range(n), unseen(), strict=False)]
 
 
-def _standing(values: Array) -> Array:
+def _rank_share(values: FloatArray | IntArray) -> FloatArray:
     """The share of values below each, those that are the same counted by half."""
     order = np.sort(values)
     below, up_to = (np.searchsorted(order, values, side) for side in ("left", "right"))
-    standing: Array = (below + up_to) / (2.0 * max(len(values), 1))
+    standing: FloatArray = (below + up_to) / (2.0 * max(len(values), 1))
     return standing
 
 
@@ -306,17 +155,17 @@ ENOUGH = 5
 """Rarer words say little, unless all are rare."""
 
 TRANSLATIONS = 5
-"""So many translations of an uncertain word are shown."""
+"""Number of translations shown of an uncertain word."""
 
 SURE = 0.01
-"""Words of less entropy (bits) are not called uncertain."""
+"""Words with less entropy (in bits) than this are not called uncertain."""
 
 LEAST = 0.005
-"""Translations of less probability are not shown."""
+"""Translations less probable than this are not shown."""
 
 
 @dataclass(frozen=True)
-class Uncertain:
+class UncertainWord:
     """A word with many translations; ``bits`` is the entropy of t(· | word)."""
 
     word: str
@@ -326,7 +175,7 @@ class Uncertain:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CertainEntry:
     """A word and its best translation; ``back`` is t(word | translation), if it is known."""
 
     word: str
@@ -337,7 +186,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Unlinked:
+class UnlinkedWord:
     """A word, how often it is there, and how often of these without a link."""
 
     word: str
@@ -345,42 +194,42 @@ class Unlinked:
     without: int
 
 
-def occurrences(model: Any, side: Side) -> Array:
+def count_occurrences(model: Any, side: Side) -> IntArray:
     """How often each source word of a model occurs."""
     n_words = len(model.source_words_)
     return np.bincount(side.tokens, minlength=n_words)[:n_words]
 
 
-def uncertain_words(model: Any, counts: Array, n: int) -> list[Uncertain]:
+def find_uncertain_words(model: Any, counts: IntArray, n: int) -> list[UncertainWord]:
     """Source words of a one-way model that leave most open: entropy (bits) times occurrences."""
     table, names = model.table(), model.source_words_
-    rows = frequent(counts)
-    bits = np.array([entropy(_word_row(table, row)) for row in rows])
+    rows = find_frequent(counts)
+    bits = np.array([measure_entropy(_read_row(table, row)) for row in rows])
     order = np.argsort(-(bits * counts[rows]), kind="stable")
     chosen = [(int(rows[k]), float(bits[k])) for k in order if bits[k] >= SURE][:n]
     found = []
     for row, of_row in chosen:
         best = [(f, p) for f, p in model.translations(names[row], TRANSLATIONS) if p >= LEAST]
-        found.append(Uncertain(names[row], int(counts[row]), of_row, best))
+        found.append(UncertainWord(names[row], int(counts[row]), of_row, best))
     return found
 
 
-def certain_entries(model: Any, back: Any, counts: Array, n: int) -> list[Entry]:
+def find_certain_entries(model: Any, back: Any, counts: IntArray, n: int) -> list[CertainEntry]:
     """Source words whose best translation is most certain, by the other direction as well.
 
-    Ranked by t(f | e) t(e | f), `shrunk`: a word that is seen often counts more.
+    Ranked by t(f | e) t(e | f), shrunk by `shrink`: a word that is seen often counts more.
 
     ``back``  the model of the other direction, or None
     """
-    table, rows = model.table(), frequent(counts)
+    table, rows = model.table(), find_frequent(counts)
     rows = rows[np.diff(table.indptr)[rows] > 0]
-    at = [int(table.indptr[row] + _word_row(table, row).argmax()) for row in rows]
+    at = [int(table.indptr[row] + _read_row(table, row).argmax()) for row in rows]
     p, targets = table.data[at], table.indices[at]
     others = None if back is None else np.asarray(back.table()[targets, rows]).ravel()
-    score = shrunk(p if others is None else p * others, counts[rows])
+    score = shrink(p if others is None else p * others, counts[rows])
     names, called = model.source_words_, model.target_words_
     return [
-        Entry(
+        CertainEntry(
             names[rows[k]],
             called[targets[k]],
             float(p[k]),
@@ -391,129 +240,75 @@ def certain_entries(model: Any, back: Any, counts: Array, n: int) -> list[Entry]
     ]
 
 
-def unlinked_words(looked: Looked, n: int) -> tuple[list[Unlinked], list[Unlinked]]:
-    """Source words and target words that most often have no link; their shares are `shrunk`."""
-    text, links = looked.text, looked.links
+def find_unlinked_words(
+    sample: AlignedSample, n: int
+) -> tuple[list[UnlinkedWord], list[UnlinkedWord]]:
+    """Source words and target words that most often have no link, by `shrink` of their shares."""
+    text, links = sample.text, sample.links
     with_words = np.zeros(len(text), np.bool_)
-    with_words[looked.places] = True
+    with_words[sample.places] = True
     return (
-        _unlinked(text.source, links.source, links.pair, with_words, n),
-        _unlinked(text.target, links.target, links.pair, with_words, n),
+        _count_unlinked(text.source, links.source, links.pair, with_words, n),
+        _count_unlinked(text.target, links.target, links.pair, with_words, n),
     )
 
 
-def _unlinked(side: Side, linked: Array, pair: Array, pairs: Array, n: int) -> list[Unlinked]:
+def _count_unlinked(
+    side: Side, linked: IntArray, pair: IntArray, pairs: BoolArray, n: int
+) -> list[UnlinkedWord]:
     counted = np.repeat(pairs, side.lengths)
     free = counted.copy()
     free[side.indptr[pair] + linked] = False
     times, without = (
         np.bincount(side.tokens[which], minlength=len(side.words)) for which in (counted, free)
     )
-    words = frequent(times)
+    words = find_frequent(times)
     words = words[without[words] > 0]
-    score = shrunk(without[words] / times[words], times[words])
+    score = shrink(without[words] / times[words], times[words])
     best = words[np.argsort(-score, kind="stable")[:n]]
-    return [Unlinked(side.words[w], int(times[w]), int(without[w])) for w in best]
+    return [UnlinkedWord(side.words[w], int(times[w]), int(without[w])) for w in best]
 
 
-def frequent(counts: Array) -> Array:
+def find_frequent(counts: IntArray) -> IntArray:
     """Words that occur often enough to say something of; the most frequent if all are rare.
 
-    >>> frequent(np.array([7, 1, 0, 5])), frequent(np.array([0, 1, 2]))
+    >>> find_frequent(np.array([7, 1, 0, 5])), find_frequent(np.array([0, 1, 2]))
     (array([0, 3]), array([2]))
     """
     enough = max(min(ENOUGH, int(counts.max(initial=0))), 1)
     return np.flatnonzero(counts >= enough)
 
 
-def shrunk(share: Array, times: Array) -> Array:
+def shrink(share: FloatArray, times: IntArray) -> FloatArray:
     """A share as if there had been one more case without: what is seen often is surer."""
-    less: Array = share * times / (times + 1)
+    less: FloatArray = share * times / (times + 1)
     return less
 
 
-def entropy(p: Array) -> float:
+def measure_entropy(p: FloatArray) -> float:
     """The entropy of a distribution in bits.
 
-    >>> entropy(np.array([0.5, 0.25, 0.25]))
+    >>> measure_entropy(np.array([0.5, 0.25, 0.25]))
     1.5
     """
     some = p[p > 0.0]
     return float(-(some * np.log2(some)).sum()) + 0.0
 
 
-def _word_row(table: Any, row: int) -> Array:
-    values: Array = table.data[table.indptr[row] : table.indptr[row + 1]]
+def _read_row(table: Any, row: int) -> FloatArray:
+    values: FloatArray = table.data[table.indptr[row] : table.indptr[row + 1]]
     return values
-
-
-# Tables of words, as HTML.
-
-
-def uncertain_table(words: Sequence[Uncertain], caption: str) -> str:
-    """Words that leave most open, with their best translations."""
-    rows = (
-        [
-            word_html(one.word),
-            f"{one.times:,}",
-            f"{one.bits:.2f}",
-            ", ".join(f"{word_html(word)}&nbsp;<i>{p:.2f}</i>" for word, p in one.translations),
-        ]
-        for one in words
-    )
-    return table(caption, ["word", "times", "bits", "best translations"], rows)
-
-
-def entry_table(entries: Sequence[Entry], caption: str) -> str:
-    """Words with their most certain translations."""
-    both = any(one.back is not None for one in entries)
-    heads = ["word", "times", "p", *["p back"] * both, "translation"]
-    rows = (
-        [
-            word_html(one.word),
-            f"{one.times:,}",
-            f"{one.p:.3f}",
-            *([] if one.back is None else [f"{one.back:.3f}"]),
-            word_html(one.translation),
-        ]
-        for one in entries
-    )
-    return table(caption, heads, rows)
-
-
-def unlinked_table(words: Sequence[Unlinked], caption: str) -> str:
-    """Words without a link."""
-    rows = (
-        [word_html(one.word), f"{one.times:,}", f"{100 * one.without / one.times:.0f} %"]
-        for one in words
-    )
-    return table(caption, ["word", "times", "without a link"], rows)
-
-
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is its rows' name; cells are HTML already. No rows: nothing."""
-    body = "".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'
-        for first, *rest in rows
-    )
-    if not body:
-        return ""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
-    return (
-        f'<div class="wide"><table class="facts"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
 
 
 # One sentence pair in the terminal: its alignment as a matrix of block shades, or as a list.
 
 
 SHADES = ((0.9, "█"), (0.6, "▓"), (0.3, "▒"), (0.05, "░"), (0.0, " "))
-"""From which probability on which shade."""
+"""Shades, each with the smallest probability it stands for."""
 
-LONGEST_WORD_IN_TEXT = 20
+LONGEST_TEXT_WORD = 20
 ROUNDING = 1e-6
-NOTHING_IN_TEXT = "–"
+NO_LINK = "–"
 LEGEND = "[ ] link   " + "   ".join(f"{shade} {100 * p:.0f} %" for p, shade in SHADES[-2::-1])
 
 
@@ -543,21 +338,21 @@ def alignment_view(
     [ ] link   ░ 5 %   ▒ 30 %   ▓ 60 %   █ 90 %
     """
     rows, columns = (
-        [_printable(word) for word in (side.split() if isinstance(side, str) else side)]
+        [_fit_word(word) for word in (side.split() if isinstance(side, str) else side)]
         for side in (source, target)
     )
     chosen = FlatLinks.of([list(links)])
     chosen.demand_inside(np.array([len(rows)]), np.array([len(columns)]), lambda _: "the pair")
-    p = _checked(posterior, (len(rows), len(columns)))
+    p = _check_posterior(posterior, (len(rows), len(columns)))
     pairs = set(chosen.lists()[0])
     room = shutil.get_terminal_size().columns if width is None else width
-    drawn = [*_matrix(rows, columns, p, pairs), "", LEGEND] if rows and columns else []
+    drawn = [*_write_matrix(rows, columns, p, pairs), "", LEGEND] if rows and columns else []
     if not drawn or max(cell_len(line) for line in drawn[:-1]) > room:
-        drawn = _list(rows, columns, p, pairs)
+        drawn = _write_list(rows, columns, p, pairs)
     return "\n".join(line.rstrip() for line in drawn)
 
 
-def _checked(posterior: ArrayLike, shape: tuple[int, int]) -> Array:
+def _check_posterior(posterior: ArrayLike, shape: tuple[int, int]) -> FloatArray:
     p = np.asarray(posterior, dtype=float)
     if p.shape != shape and not p.size == 0 == shape[0] * shape[1]:
         raise DataError(
@@ -566,83 +361,183 @@ def _checked(posterior: ArrayLike, shape: tuple[int, int]) -> Array:
         )
     if not ((p >= -ROUNDING) & (p <= 1.0 + ROUNDING)).all():
         raise DataError("a posterior is no probability", "give numbers from 0 to 1")
-    clipped: Array = np.clip(p, 0.0, 1.0)
+    clipped: FloatArray = np.clip(p, 0.0, 1.0)
     return clipped
 
 
-def _printable(word: str) -> str:
+def _fit_word(word: str) -> str:
     """A word without control characters, cut if it is long.
 
     One that is read from the right is kept apart, so that it turns nothing else around.
     """
-    flat = on_one_line(word)
-    if cell_len(flat) > LONGEST_WORD_IN_TEXT:
-        flat = set_cell_size(flat, LONGEST_WORD_IN_TEXT - 1).rstrip() + "…"
-    turns = any(unicodedata.bidirectional(character) in ("R", "AL") for character in flat)
-    return f"\u2068{flat}\u2069" if turns else flat
+    flat = flatten(word)
+    if cell_len(flat) > LONGEST_TEXT_WORD:
+        flat = set_cell_size(flat, LONGEST_TEXT_WORD - 1).rstrip() + "…"
+    return isolate(flat)
 
 
-def _matrix(rows: Sequence[str], columns: Sequence[str], p: Array, links: set[Link]) -> list[str]:
+def _write_matrix(
+    rows: Sequence[str], columns: Sequence[str], p: FloatArray, links: set[Link]
+) -> list[str]:
     """Every word of the head stands above its column, the next a line further down."""
     edge = max(map(cell_len, rows))
     head = [f"{'':{edge}} {' │ ' * j} {word}" for j, word in enumerate(columns)]
     head.append(f"{'':{edge}} {' │ ' * len(columns)}")
     lines = [
-        f"{_padded(word, edge)} "
-        + "".join(_text_cell(p[i, j], (i, j) in links) for j in range(len(columns)))
+        f"{_pad(word, edge)} "
+        + "".join(_write_cell(p[i, j], (i, j) in links) for j in range(len(columns)))
         for i, word in enumerate(rows)
     ]
     return [*head, *lines]
 
 
-def _list(rows: Sequence[str], columns: Sequence[str], p: Array, links: set[Link]) -> list[str]:
+def _write_list(
+    rows: Sequence[str], columns: Sequence[str], p: FloatArray, links: set[Link]
+) -> list[str]:
     """A line for each source word, and one for target words that none is linked to."""
     edge = max(map(cell_len, rows), default=0)
     lines = []
     for i, word in enumerate(rows):
         linked = sorted(j for k, j in links if k == i)
-        told = "  ".join(f"{columns[j]} {shade(p[i, j])} {p[i, j]:.2f}" for j in linked)
-        lines.append(f"{_padded(word, edge)}  {told or NOTHING_IN_TEXT}")
+        linked_to = "  ".join(f"{columns[j]} {choose_shade(p[i, j])} {p[i, j]:.2f}" for j in linked)
+        lines.append(f"{_pad(word, edge)}  {linked_to or NO_LINK}")
     left = [word for j, word in enumerate(columns) if j not in {j for _, j in links}]
     if left:
-        lines.append(f"{NOTHING_IN_TEXT:>{max(edge, 1)}}  {'  '.join(left)}")
+        lines.append(f"{NO_LINK:>{max(edge, 1)}}  {'  '.join(left)}")
     return lines
 
 
-def _padded(word: str, edge: int) -> str:
+def _pad(word: str, edge: int) -> str:
     return " " * (edge - cell_len(word)) + word
 
 
-def _text_cell(p: float, linked: bool) -> str:
-    return f"[{shade(p)}]" if linked else f" {shade(p)} "
+def _write_cell(p: float, linked: bool) -> str:
+    return f"[{choose_shade(p)}]" if linked else f" {choose_shade(p)} "
 
 
-def shade(p: float) -> str:
+def choose_shade(p: float) -> str:
     """A block as dark as a link is probable.
 
-    >>> shade(1.0), shade(0.5), shade(0.01)
+    >>> choose_shade(1.0), choose_shade(0.5), choose_shade(0.01)
     ('█', '▒', ' ')
     """
     return next(block for least, block in SHADES if p >= least)
 
 
-# A page about an aligner: matrices of sentence pairs, words, how it learned; no script.
+# The page: matrices of sentence pairs, words, how it learned; no script.
 
 
-__all__ = ["alignment_report", "alignment_view"]
-
+LONGEST = 80
+"""Number of words of a side that are shown; longer sentences are cut."""
+PALE, DEEP = 1, 60
+"""Cells below PALE per cent stay white; from DEEP per cent on, their figures are light."""
 WORDS = 20
-"""So many rows has a table of words."""
+"""Number of rows in a table of words."""
 
-MEASURE = (
-    "Bits a word: the entropy of all links of a pair by its words; 0 if each link is certain to be "
-    "there, or certain not to be."
-)
-UNCERTAIN = "The links of these are the least certain; worst first."
-TYPICAL = "These have about as much doubt, and as many words, as most."
-OPEN = "Ordered by bits × times: how much is left open by all uses of a word."
-CLOSED = "Ordered by probability; words that occur often count more."
-FREE = "Ordered by the share of a word's uses that have no link; frequent words count more."
+
+class Cell(NamedTuple):
+    """A cell of a matrix: its shade in per cent (None: white), and what stands in it."""
+
+    shade: int | None
+    figure: str
+    css: str = ""
+    title: str = ""
+    linked: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedPair:
+    """What there is to show of a sentence pair.
+
+    ``name``       what the pair is called
+    ``posterior``  (source words, target words): how probable each link is
+    ``doubt``      in bits per word
+    ``nothing``    how probable it is that each target word comes from no word; None: not known
+    ``gold``       the right links, if they are known
+    """
+
+    name: str
+    source: Sequence[str]
+    target: Sequence[str]
+    posterior: FloatArray
+    links: Sequence[Link]
+    doubt: float
+    nothing: FloatArray | None = None
+    gold: Links | None = None
+
+    @property
+    def caption(self) -> str:
+        """How uncertain the links are, and how they compare with the right ones."""
+        said = [f"{self.doubt:.2f} bits per word", plural(len(self.links), "link")]
+        if self.gold is not None:
+            links, sure = set(self.links), self.gold.sure
+            said.append(f"{len(links & sure)} of {plural(len(sure), 'sure gold link')} found")
+            said.append(f"{len(links - self.gold.possible)} wrong")
+        return " · ".join(said)
+
+    @property
+    def direction(self) -> str:
+        """Whether the target is read from the right."""
+        return find_direction(self.target)
+
+    def list_rows(self) -> Iterator[tuple[str, list[Cell]]]:
+        """The words of the source, each with its cells."""
+        links = set(self.links)
+        right = set() if self.gold is None else self.gold.possible
+        for i, shades in enumerate(round_percent(self.posterior[:LONGEST, :LONGEST]).tolist()):
+            cells = [
+                self._make_cell((i, j), shade, (i, j) in links)
+                if (i, j) in links or (i, j) in right
+                else PLAIN_CELLS[shade]
+                for j, shade in enumerate(shades)
+            ]
+            yield self.source[i], cells
+
+    def list_nothing(self) -> list[Cell]:
+        """The cells of the empty word."""
+        if self.nothing is None:
+            return []
+        return [PLAIN_CELLS[shade] for shade in round_percent(self.nothing[:LONGEST]).tolist()]
+
+    def _make_cell(self, link: Link, shade: int, linked: bool) -> Cell:
+        """A cell that is linked, or has a ring."""
+        plain, ring = PLAIN_CELLS[shade], ""
+        if self.gold is not None and link in self.gold.possible:
+            ring = "sure" if link in self.gold.sure else "possible"
+        css = " ".join(filter(None, ["link" * linked, ring, plain.css]))
+        title = " and ".join(filter(None, ["link" * linked, ring and f"{ring} gold link"]))
+        return Cell(shade, str(shade) if linked else plain.figure, css, title, linked)
+
+
+PLAIN_CELLS = [
+    Cell(None, "") if shade < PALE else Cell(shade, str(shade), "deep" * (shade >= DEEP))
+    for shade in range(101)
+]
+"""Cells without a link, by their shades."""
+
+
+def round_percent(p: FloatArray) -> IntArray:
+    """Probabilities as whole numbers from 0 to 100.
+
+    >>> round_percent(np.array([0.996, 1e-9])).tolist()
+    [100, 0]
+    """
+    percent: IntArray = np.rint(100.0 * np.clip(np.nan_to_num(p), 0.0, 1.0)).astype(np.int64)
+    return percent
+
+
+def find_direction(words: Sequence[str]) -> str:
+    """Whether a sentence is read from the right ("rtl"): its first letter tells.
+
+    >>> find_direction(["3", "שלום"]), find_direction(["peace"])
+    ('rtl', 'ltr')
+    """
+    for word in words:
+        for character in word:
+            kind = unicodedata.bidirectional(character)
+            if kind in ("L", "R", "AL"):
+                return "ltr" if kind == "L" else "rtl"
+    return "ltr"
 
 
 def alignment_report(
@@ -668,29 +563,38 @@ def alignment_report(
     '<!doctype html>'
     """
     if n < 0:
-        raise DataError(f"n={shown(n)} matrices cannot be shown", "give a number from 0 on")
-    text, _ = aligner.shards(pairs)
-    right = {} if gold is None else _by_number(gold, text)
-    looked = look(aligner, text, right)
-    body = (
-        f"{_summary(text, looked)}{_learning(aligner)}"
-        f"{_matrices(aligner, looked, n, None if gold is None else right)}{_words(aligner, text)}"
-        f"{_unlinked_part(looked)}"
+        raise DataError(f"n={brief(n)} matrices cannot be shown", "give a number from 0 on")
+    text, _ = aligner._shards(pairs)
+    right = None if gold is None else _number_gold(gold, text)
+    sample = align_sample(aligner, text, right or {})
+    forward, backward = getattr(aligner, "forward_", aligner), getattr(aligner, "backward_", None)
+    directions = [("Source words", forward, text.source)]
+    if backward is not None:
+        directions.append(("Target words", backward, text.target))
+    counts = count_occurrences(forward, text.source)
+    unlinked = find_unlinked_words(sample, WORDS)
+    return render_page(
+        "align/report.html",
+        clean(title),
+        f"{plural(len(text), 'sentence pair')}, aligned by {type(aligner).__name__}.",
+        summary=_summarise(text, sample),
+        charts=_draw_charts(aligner),
+        fit=getattr(aligner, "fit_", None),
+        signature=aligner.signature_,
+        with_gold=right is not None,
+        longest=LONGEST,
+        groups=_choose_shown(aligner, sample, n, right),
+        uncertain=[
+            (name, find_uncertain_words(model, count_occurrences(model, side), WORDS))
+            for name, model, side in directions
+        ],
+        certain=find_certain_entries(forward, backward, counts, WORDS),
+        both=backward is not None,
+        unlinked=list(zip(("Source words", "Target words"), unlinked, strict=True)),
     )
-    lead = f"{_counted(len(text), 'sentence pair')}, aligned by {type(aligner).__name__}."
-    return document(clean(title), lead, body, _style())
 
 
-@cache
-def _style() -> str:
-    return resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _by_number(gold: Sequence[Any], text: Bitext) -> dict[int, Links]:
+def _number_gold(gold: Sequence[Any], text: Bitext) -> dict[int, Links]:
     """What is known of right links, by the pairs' numbers."""
     if len(gold) > len(text):
         raise DataError(
@@ -708,113 +612,65 @@ def _by_number(gold: Sequence[Any], text: Bitext) -> dict[int, Links]:
     }
 
 
-# parts of the page
-def _summary(text: Bitext, looked: Looked) -> str:
-    source, target = len(text.source.tokens), len(text.target.tokens)
+def _summarise(text: Bitext, sample: AlignedSample) -> str:
+    """How many words and links there are, in a line."""
     empty = int(np.count_nonzero(text.source.lengths * text.target.lengths == 0))
-    part = len(looked.places) < len(text) - empty
-    told = [
-        f"{source:,} source words ({_different(text.source.tokens)} different)",
-        f"{target:,} target words ({_different(text.target.tokens)} different)",
-        f"{_counted(looked.n_links, 'link')} in {_counted(len(looked.places), 'pair')}"
-        f"{', evenly spread, that this page looks at' * part}",
+    part = len(sample.places) < len(text) - empty
+    said = [
+        f"{len(side.tokens):,} {name} words ({len(np.unique(side.tokens)):,} different)"
+        for name, side in (("source", text.source), ("target", text.target))
     ]
-    if empty:
-        told.append(f"{_counted(empty, 'pair')} with an empty side")
-    return f'<p class="scale">{escape(" · ".join(told))}.</p>'
-
-
-def _different(tokens: Array) -> str:
-    return f"{len(np.unique(tokens)):,}"
-
-
-def _learning(aligner: Any) -> str:
-    signature = signed(aligner.signature_)
-    fit = getattr(aligner, "fit_", None)
-    if fit is None:  # a model from a file has no steps to show
-        return signature
-    css = "verdict" if fit.verdict.good else "poor verdict"
-    return f'{_charts(fit.trace)}<p class="{css}">{escape(fit.verdict)}</p>{signature}'
-
-
-def _charts(trace: Trace) -> str:
-    each = (
-        ("perplexity", trace.perplexity, "perplexity"),
-        ("entropy of translations", trace.entropy, "entropy (bits)"),
+    said.append(
+        f"{plural(sample.n_links, 'link')} in {plural(len(sample.places), 'pair')}"
+        f"{', evenly spread, that this page looks at' * part}"
     )
-    drawn = [
-        f"<figure>{line_chart([Series(name, values.tolist())], name, 'step', axis)}"
-        f"<figcaption>{name.capitalize()}, step by step: {values[-1]:,.3g} in the end.</figcaption>"
-        "</figure>"
+    if empty:
+        said.append(f"{plural(empty, 'pair')} with an empty side")
+    return " · ".join(said)
+
+
+def _draw_charts(aligner: Any) -> list[tuple[str, str]]:
+    """Curves with their captions; a model from a file has none."""
+    fit = getattr(aligner, "fit_", None)
+    if fit is None:
+        return []
+    each = (
+        ("perplexity", fit.trace.perplexity, "perplexity"),
+        ("entropy of translations", fit.trace.entropy, "entropy (bits)"),
+    )
+    return [
+        (
+            draw_lines([Series(name, values.tolist())], name, "step", axis),
+            f"{name.capitalize()}, step by step: {values[-1]:,.3g} in the end.",
+        )
         for name, values, axis in each
         if np.isfinite(values).any()
     ]
-    return f'<div class="charts">{"".join(drawn)}</div>'
 
 
-def _matrices(aligner: Any, looked: Looked, n: int, right: dict[int, Links] | None) -> str:
-    """The pairs worth looking at; ``right`` are gold links, if any are given."""
-    chosen = np.arange(len(looked.places))
+def _choose_shown(
+    aligner: Any, sample: AlignedSample, n: int, right: dict[int, Links] | None
+) -> list[tuple[str, list[AlignedPair]]]:
+    """The most uncertain pairs, and typical ones; ``right`` are gold links, if any are given."""
+    chosen = np.arange(len(sample.places))
     if right is not None:
-        chosen = chosen[np.isin(looked.numbers, list(right))]
-    texts = [looked.words(k) for k in chosen.tolist()]
+        chosen = chosen[np.isin(sample.numbers, list(right))]
+    texts = [sample.words(k) for k in chosen.tolist()]
     lengths = np.array([len(source) + len(target) for source, target in texts])
-    uncertain, typical = choose(looked.doubts(chosen), lengths, texts, n)
+    uncertain, typical = choose_pairs(sample.doubts(chosen), lengths, texts, n)
     null = getattr(aligner, "null", False)
-    groups = (
-        ("The most uncertain pairs", UNCERTAIN, uncertain),
-        ("Typical pairs", TYPICAL, typical),
-    )
-    drawn = "".join(
-        f'<h3>{name}</h3><p>{told}</p><div class="pairs">'
-        f"{''.join(pair_figure(_pair(looked, int(chosen[k]), null, right)) for k in some)}</div>"
-        for name, told, some in groups
-        if some
-    )
-    if not drawn:
-        return "<h2>Sentence pairs</h2><p>There are none to show.</p>"
-    gold = "" if right is None else " Only pairs with gold links are shown."
-    told = f'<p class="scale">{MEASURE}{gold}</p>'
-    return f"<h2>Sentence pairs</h2>{legend(right is not None)}{told}{drawn}"
 
+    def make_pair(k: int) -> AlignedPair:
+        posterior = sample.posterior(k)
+        return AlignedPair(
+            sample.text.name(int(sample.places[k])),
+            *sample.words(k),
+            posterior,
+            sample.links_of(k),
+            measure_doubt(posterior),
+            1.0 - posterior.sum(axis=0) if null else None,
+            None if right is None else right[int(sample.numbers[k])],
+        )
 
-def _pair(looked: Looked, k: int, null: bool, right: dict[int, Links] | None) -> PairShown:
-    posterior = looked.posterior(k)
-    return PairShown(
-        looked.text.name(int(looked.places[k])),
-        *looked.words(k),
-        posterior,
-        looked.links_of(k),
-        doubt(posterior),
-        1.0 - posterior.sum(axis=0) if null else None,
-        None if right is None else right[int(looked.numbers[k])],
-    )
-
-
-def _words(aligner: Any, text: Bitext) -> str:
-    """What is certain and what is not; both directions have uncertain words, if there are both."""
-    forward = getattr(aligner, "forward_", aligner)
-    backward = getattr(aligner, "backward_", None)
-    ways = [(forward, text.source, "Source words")]
-    if backward is not None:
-        ways.append((backward, text.target, "Target words"))
-    uncertain = [
-        uncertain_table(uncertain_words(model, occurrences(model, side), WORDS), name)
-        for model, side, name in ways
-    ]
-    entries = certain_entries(forward, backward, occurrences(forward, text.source), WORDS)
-    return _tables("The most uncertain words", OPEN, uncertain) + _tables(
-        "The most certain translations", CLOSED, [entry_table(entries, "Source words")]
-    )
-
-
-def _unlinked_part(looked: Looked) -> str:
-    source, target = unlinked_words(looked, WORDS)
-    tables = [unlinked_table(source, "Source words"), unlinked_table(target, "Target words")]
-    return _tables("Words that align to nothing", FREE, tables)
-
-
-def _tables(title: str, told: str, tables: Sequence[str]) -> str:
-    inside = "".join(tables)
-    text = told if inside else "There are none."
-    return f'<h2>{title}</h2><p class="scale">{text}</p><div class="columns">{inside}</div>'
+    groups = (("uncertain", uncertain), ("typical", typical))
+    return [(name, [make_pair(int(chosen[k])) for k in some]) for name, some in groups if some]

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import json as jsons
+import json
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
-from softcount.cli import options
-from softcount.cli.conflicts import refuse_spectral, refuse_two_of_stdin, refuse_with
-from softcount.cli.ending import at, try_all
-from softcount.cli.guard import readable_errors
-from softcount.cli.learner_names import LearnerName, learner_called
+from softcount.cli.answers import name_file
+from softcount.cli.frame import LearningCommand, refuse_two_of_stdin
+from softcount.cli.options import (
+    AnswerOptions,
+    Argument,
+    Input,
+    LearnerOptions,
+    Learning,
+    Model,
+    Output,
+)
+from softcount.cli.records import CONFIDENCE, LABEL, Records, column_names, read_records
 from softcount.cli.targets import PLAIN
-from softcount.errors import DataError, shown
-from softcount.labels.command import CONFIDENCE, LABEL, Records, column_names, read_records
+from softcount.core.errors import DataError, brief
 
 if TYPE_CHECKING:
     from softcount.annotators import Annotators
     from softcount.annotators.report import Survey
-    from softcount.types import Array
-
+    from softcount.cli.frame import Progress
+    from softcount.core.types import FloatArray
 
 ITEM, ANNOTATOR = "item", "annotator"
 
@@ -86,7 +87,7 @@ def read_true_labels(path: str | None, option: str, ballot: Ballot) -> dict[str,
         item = _name(fields, ITEM, where, number)
         if found.setdefault(item, label) != label:
             raise DataError(
-                f"{where}:{number + 1}: {shown(item)} is {label!r} here, and {found[item]!r} "
+                f"{where}:{number + 1}: {brief(item)} is {label!r} here, and {found[item]!r} "
                 "before",
                 "give every item one true label",
             )
@@ -106,7 +107,7 @@ def _name(fields: Mapping[str, Any], column: str, where: str, number: int) -> st
         name = str(value)
     if not name:
         raise DataError(
-            f"{where}:{number + 1}: {shown(value)} is no {column}",
+            f"{where}:{number + 1}: {brief(value)} is no {column}",
             f"give every line an {column}: a text, or a whole number",
         )
     return name
@@ -124,96 +125,33 @@ def _check_ends(records: Records, last: str, where: str) -> None:
             )
 
 
-# ``softcount annotators``.
-
-
-LEARNING_OPTIONS = (
-    *("known", "smoothing", "learner", "init", "max_iter", "tol", "n_init", "seed", "threads"),
-    "save",
-)
+# softcount annotators
 DOUBTFUL = 10
 """How many of the least certain items the page shows."""
 
-VotesFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="One vote a line: item, tab, annotator, tab, label; or JSON objects with these keys. "
-        ".gz too; - is stdin. An empty label, or -1, is no vote.",
-    ),
-]
-Columns = Annotated[
-    str, typer.Option(metavar="NAMES", help="The columns of FILE, in their order."), PLAIN
-]
-KnownFile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="True labels that are known and learned from: item, tab, label; or JSON objects.",
-    ),
-]
-GoldFile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="True labels (as --known has them) to say how often the answers are right; nothing is "
-        "learned from these.",
-    ),
-]
-Smoothing = Annotated[
-    float,
-    typer.Option(min=0.0, help="Add this to every count of what an annotator says of a label."),
-]
-Init = Annotated[
-    str,
-    typer.Option(
-        help="Where to start: majority (shares of votes); known (items of --known labels: where "
-        "most annotators may be wrong); random (for --n-init)."
-    ),
-    PLAIN,
-]
-Proba = Annotated[
-    bool,
-    typer.Option(
-        "--proba", help="Print the probabilities of all labels too, in alphabetical order."
-    ),
-]
+
+class VotesRead(NamedTuple):
+    """Votes, and true labels by item: those that are learned from, and those to compare with."""
+
+    ballot: Ballot
+    known: Mapping[str, str]
+    gold: Mapping[str, str]
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What is said of the items of a ballot."""
+class LabelsFound(NamedTuple):
+    """What is said of the items of a ballot.
+
+    ``names``       the labels
+    ``posteriors``  (items, labels)
+    """
 
     ballot: Ballot
     names: Sequence[str]
-    shares: Array
-
-    @property
-    def chosen(self) -> list[str]:
-        return [self.names[k] for k in self.shares.argmax(axis=1).tolist()]
+    posteriors: FloatArray
+    survey: Survey
 
 
-def annotators(
-    ctx: typer.Context,
-    file: VotesFile,
-    columns: Columns = "item,annotator,label",
-    known: KnownFile = None,
-    gold: GoldFile = None,
-    smoothing: Smoothing = 0.1,
-    learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
-    init: Init = "majority",
-    max_iter: options.MaxIter = None,
-    tol: options.Tol = None,
-    n_init: options.NInit = None,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    proba: Proba = False,
-    json: options.JsonAnswers = False,
-    summary: options.Summary = False,
-    save: options.Save = None,
-    load: options.Load = None,
-    html: options.Html = None,
-) -> None:
+class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     """Find the true labels behind the votes of many annotators, and how good each of them is.
 
     Prints one line for each item, in the order in which items first appear: item, label,
@@ -225,94 +163,133 @@ def annotators(
     softcount annotators votes.jsonl --save model.softcount --summary
     softcount annotators more.tsv --load model.softcount
     """
-    refuse_spectral(learner)
-    refuse_two_of_stdin(file, known, gold)
-    if load is not None:
-        refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
-    with readable_errors():
-        from softcount.cli import models
-        from softcount.engines import Local
 
-        ballot = read_ballot(file, column_names(columns))
-        told = read_true_labels(known, "--known", ballot)
-        true = read_true_labels(gold, "--gold", ballot)
-        if load is not None:
-            model = models.load_annotators(load)
-            answers = _answers(model, ballot)
-        else:
-            from softcount.annotators import Annotators
+    file: Annotated[
+        str,
+        Argument(
+            "One vote a line: item, tab, annotator, tab, label; or JSON objects with these keys. "
+            ".gz too; - is stdin. An empty label, or -1, is no vote.",
+            metavar="FILE",
+        ),
+    ]
+    columns: Annotated[
+        str, Input("The columns of FILE, in their order.", metavar="NAMES", file=PLAIN)
+    ] = "item,annotator,label"
+    known: Annotated[
+        str | None,
+        Input(
+            "True labels that are known and learned from: item, tab, label; or JSON objects.",
+            metavar="FILE",
+            learns=True,
+        ),
+    ] = None
+    smoothing: Annotated[
+        float, Model("Add this to every count of what an annotator says of a label.", least=0.0)
+    ] = 0.1
+    init: Annotated[
+        str,
+        Learning(
+            "Where to start: majority (shares of votes); known (items of --known labels: where "
+            "most annotators may be wrong); random (for --n-init).",
+            file=PLAIN,
+        ),
+    ] = "majority"
+    gold: Annotated[
+        str | None,
+        Output(
+            "True labels (as --known has them) to say how often the answers are right; nothing is "
+            "learned from these.",
+            metavar="FILE",
+        ),
+    ] = None
+    proba: Annotated[
+        bool, Output("Print the probabilities of all labels too, in alphabetical order.")
+    ] = False
 
-            model = Annotators(
-                smoothing=smoothing,
-                init=init,
-                learner=learner_called(learner, max_iter, tol, n_init),
-                engine=Local(threads),
-                random_state=seed,
-            )
-            models.learn(model, ballot.columns, told or None)
-            answers = Answers(ballot, _names(model), model.proba_)
-        found = cache(lambda: _survey(model, answers, file, told, true))
-        try_all(
-            at(save, model.save),
-            lambda: _print_all(answers, found(), proba=proba, as_json=json, summary=summary),
-            at(html, lambda path: _write_page(found(), path)),
+    def check(self) -> None:
+        self.refuse_spectral()
+        refuse_two_of_stdin(self.file, self.known, self.gold)
+
+    def read(self, model: Annotators | None) -> VotesRead:
+        ballot = read_ballot(self.file, column_names(self.columns))
+        known = read_true_labels(self.known, "--known", ballot)
+        return VotesRead(ballot, known, read_true_labels(self.gold, "--gold", ballot))
+
+    def make(self, data: VotesRead) -> Annotators:
+        from softcount.annotators import Annotators
+
+        return Annotators(
+            smoothing=self.smoothing, init=self.init, **self.learning(self.make_learner())
         )
 
+    def size(self, data: VotesRead) -> int:
+        return len(data.ballot.items)
 
-def _write_page(found: Survey, path: Path) -> None:
-    from softcount.annotators import report as shown_as
-    from softcount.show import report
+    def fit(self, model: Annotators, data: VotesRead, progress: Progress) -> None:
+        model.fit(data.ballot.columns, data.known or None, on_step=progress)
 
-    report.write_page(path, shown_as.page(found))
+    def answer(self, model: Annotators, data: VotesRead) -> LabelsFound:
+        """What the model says; votes that one from a file cannot use are warned of."""
+        from softcount.annotators.report import survey_annotators
+
+        ballot = data.ballot
+        learned = self.load is None
+        posteriors = model.proba_ if learned else model.predict_proba(ballot.columns)
+        names = [str(label) for label in model.classes_.tolist()]
+        chosen = [names[k] for k in posteriors.argmax(axis=1).tolist()]
+        items, sure = list(ballot.items), posteriors.max(axis=1)
+        votes = sum(label is not None for label in ballot.columns[2])
+        known = sum(item in ballot.items for item in data.known)
+        some = f", of which {known:,} have a known label" if known else ""
+        survey = survey_annotators(
+            model,
+            f"Annotators of {name_file(self.file)}",
+            f"{votes:,} votes on {len(items):,} items{some}.",
+            doubtful=[
+                (items[i], chosen[i], float(sure[i]))
+                for i in sure.argsort(kind="stable")[:DOUBTFUL].tolist()
+            ],
+            gold=_compare_labels(dict(zip(items, chosen, strict=True)), data),
+        )
+        return LabelsFound(ballot, names, posteriors, survey)
+
+    def overview(self, found: LabelsFound) -> Survey:
+        return found.survey
+
+    def page(self, found: LabelsFound) -> str:
+        from softcount.annotators.report import annotators_page
+
+        return annotators_page(found.survey)
+
+    def print_answers(self, found: LabelsFound) -> None:
+        ballot, write = found.ballot, sys.stdout.write
+        best, rows = found.posteriors.argmax(axis=1).tolist(), found.posteriors.tolist()
+        for item, k, row in zip(ballot.items, best, rows, strict=True):
+            label = found.names[k]
+            if self.json or ballot.is_json:
+                said: dict[str, Any] = {
+                    ITEM: ballot.items[item],
+                    LABEL: ballot.labels.get(label, label),
+                    CONFIDENCE: float(f"{row[k]:.6g}"),
+                }
+                if self.proba:
+                    figures = [float(f"{p:.6g}") for p in row]
+                    said["probabilities"] = dict(zip(found.names, figures, strict=True))
+                write(json.dumps(said, ensure_ascii=False) + "\n")
+            else:
+                figures = [row[k], *(row if self.proba else ())]
+                write("\t".join([item, label, *(f"{p:.6g}" for p in figures)]) + "\n")
+        sys.stdout.flush()  # here, where a closed pipe is no fault
 
 
-# answers
-def _names(model: Annotators) -> list[str]:
-    return [str(label) for label in model.classes_.tolist()]
-
-
-def _answers(model: Annotators, ballot: Ballot) -> Answers:
-    """What a model that was learned before says; votes that it cannot use are told of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        shares = model.predict_proba(ballot.columns)
-    for warning in caught:
-        typer.echo(f"softcount: warning: {warning.message}", err=True)
-    return Answers(ballot, _names(model), shares)
-
-
-def _survey(
-    model: Annotators, answers: Answers, file: str, known: dict[str, str], gold: dict[str, str]
-) -> Survey:
-    from softcount.annotators.report import survey
-    from softcount.cli.answers import called
-
-    ballot, sure = answers.ballot, answers.shares.max(axis=1)
-    items, chosen = list(ballot.items), answers.chosen
-    votes = sum(label is not None for label in ballot.columns[2])
-    told = sum(item in ballot.items for item in known)
-    some = f", of which {told:,} have a known label" if told else ""
-    return survey(
-        model,
-        f"Annotators of {called(file)}",
-        f"{votes:,} votes on {len(items):,} items{some}.",
-        doubtful=[
-            (items[i], chosen[i], float(sure[i]))
-            for i in sure.argsort(kind="stable")[:DOUBTFUL].tolist()
-        ],
-        gold=_agreement(answers, known, gold),
-    )
-
-
-def _agreement(answers: Answers, known: dict[str, str], gold: dict[str, str]) -> dict[str, float]:
+def _compare_labels(said: Mapping[str, str], data: VotesRead) -> dict[str, float]:
     """How often labels are right, beside the majority's, where they were not known before."""
-    if not gold:
+    if not data.gold:
         return {}
     from softcount.annotators import majority_vote
 
-    said = dict(zip(answers.ballot.items, answers.chosen, strict=True))
-    most = majority_vote(answers.ballot.columns)
-    asked = [item for item in gold if item in said and item not in known]
+    gold, most = data.gold, majority_vote(data.ballot.columns)
+    asked = [item for item in gold if item in said and item not in data.known]
     if not asked:
         raise DataError("--gold: all of its items are in --known", "keep some items apart")
     return {
@@ -320,58 +297,3 @@ def _agreement(answers: Answers, known: dict[str, str], gold: dict[str, str]) ->
         "accuracy_of_the_majority": sum(most[item] == gold[item] for item in asked) / len(asked),
         "items_compared": len(asked),
     }
-
-
-def _print_all(
-    answers: Answers, found: Survey, *, proba: bool, as_json: bool, summary: bool
-) -> None:
-    """The answers on stdout and the survey on stderr; or the survey alone, on stdout."""
-    if summary:
-        _print_survey(found, sys.stdout, as_json)
-        return
-    watched = sys.stdout.isatty()  # then the survey comes last, where it stays in sight
-    if not watched:
-        _print_survey(found, sys.stderr)
-    _print_answers(answers, proba, as_json or answers.ballot.is_json)
-    if watched:
-        _print_survey(found, sys.stderr)
-
-
-def _print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
-    ballot, write = answers.ballot, sys.stdout.write
-    sure = answers.shares.max(axis=1).tolist()
-    rows = answers.shares.tolist()
-    for number, (item, label) in enumerate(zip(ballot.items, answers.chosen, strict=True)):
-        if as_json:
-            said: dict[str, Any] = {
-                ITEM: ballot.items[item],
-                LABEL: ballot.labels.get(label, label),
-                CONFIDENCE: _rounded(sure[number]),
-            }
-            if proba:
-                shares = map(_rounded, rows[number])
-                said["probabilities"] = dict(zip(answers.names, shares, strict=True))
-            write(jsons.dumps(said, ensure_ascii=False) + "\n")
-        else:
-            figures = [sure[number], *(rows[number] if proba else ())]
-            write("\t".join([item, label, *(f"{p:.6g}" for p in figures)]) + "\n")
-    sys.stdout.flush()  # here, where a closed pipe is no fault
-
-
-def _rounded(p: float) -> float:
-    return float(f"{p:.6g}")
-
-
-def _print_survey(found: Survey, stream: TextIO, as_json: bool = False) -> None:
-    """A table if someone is watching, else tab-separated values; or JSON."""
-    from rich.console import Console
-
-    from softcount.annotators import report as shown_as
-
-    if as_json:
-        stream.write(jsons.dumps(shown_as.as_json(found), ensure_ascii=False, indent=1) + "\n")
-    elif stream.isatty():
-        shown_as.show(found, Console(file=stream, highlight=False))
-    else:
-        stream.write(shown_as.as_tsv(found, confusions=stream is sys.stdout))
-    stream.flush()

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from softcount.annotators.data import is_missing, places, read_votes, sorted_classes
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError
+from softcount.core.errors import DataError
+from softcount.core.types import Array, Params
 from softcount.families import Categorical
-from softcount.mixture.core import MixtureCore, Words
-from softcount.mixture.data import UNKNOWN, Items, Known, Labels, read_labels
-from softcount.types import Array, Params
+from softcount.mixture.core import BagEmission, MixtureCore
+from softcount.mixture.data import UNKNOWN, ClassConstraints, Items, Labels, read_labels
+from softcount.text.bags import Bags
 
 
 class Confusions(Categorical):
@@ -35,7 +35,7 @@ class Confusions(Categorical):
         return bool(np.all(np.abs(rows - rows[:, :1]) <= self.TOLERANCE))
 
 
-class Voting(Words):
+class Voting(BagEmission):
     """log p(votes | k) = Σ_a Σ_l x_al log θ_akl: a document whose words are (annotator, label).
 
     The chances of all labels of one annotator add up to one, not those of all words.
@@ -148,7 +148,9 @@ def majority(core: MixtureCore, items: Items, rng: np.random.Generator) -> Param
 
     Items whose label is known belong to it; items without votes say nothing.
     """
-    return core.from_shares(items.x, pinned(vote_shares(items.x, core.n_classes), items.known), rng)
+    return core.from_responsibilities(
+        items.x, pinned(vote_shares(items.x, core.n_classes), items.known), rng
+    )
 
 
 HARDLY = 1e-3
@@ -161,14 +163,14 @@ def from_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Par
     Without these an annotator of whom little is known could make an item impossible.
     """
     shares = HARDLY * vote_shares(items.x, core.n_classes)
-    return core.from_shares(items.x, pinned(shares, items.known), rng)
+    return core.from_responsibilities(items.x, pinned(shares, items.known), rng)
 
 
 def disturbed(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """Half the shares of votes and half shares drawn at random, so that labels keep their names."""
     K = core.n_classes
     shares = (vote_shares(items.x, K) + rng.dirichlet(np.ones(K), size=len(items))) / 2.0
-    return core.from_shares(items.x, pinned(shares, items.known), rng)
+    return core.from_responsibilities(items.x, pinned(shares, items.known), rng)
 
 
 def vote_shares(x: Any, n_classes: int) -> Array:
@@ -182,7 +184,7 @@ def vote_shares(x: Any, n_classes: int) -> Array:
     return shares
 
 
-def pinned(shares: Array, known: Known) -> Array:
+def pinned(shares: Array, known: ClassConstraints) -> Array:
     """The shares, where a label is known all of them to it."""
     sure = np.flatnonzero(known.upper - known.lower == 1)
     shares[sure] = 0.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
 from softcount.mixture.data import UNKNOWN, of_one_kind
-from softcount.types import Array
 
 COLUMNS = (("item", "annotator", "label"), ("task", "worker", "label"))
 """What the columns of a data frame may be called."""
@@ -132,7 +132,7 @@ def _three(columns: Sequence[Any]) -> Columns:
 def _column(given: Any) -> Array | list[Any]:
     """An array of whole numbers as it is, all else as a list."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise DataError(f"{shown(given)} is no column of votes", FORMS)
+        raise DataError(f"{brief(given)} is no column of votes", FORMS)
     kind = getattr(getattr(given, "dtype", None), "kind", "")
     if kind in ("i", "u") and hasattr(given, "to_numpy"):
         given = given.to_numpy()
@@ -155,13 +155,13 @@ def _of_items(votes: Mapping[Any, Mapping[Any, Any]]) -> tuple[list[Any], list[A
 
 def _of_triples(votes: Any) -> tuple[list[Any], list[Any], list[Any]]:
     if isinstance(votes, str | bytes) or not isinstance(votes, Iterable):
-        raise DataError(f"{shown(votes)} are no votes", FORMS)
+        raise DataError(f"{brief(votes)} are no votes", FORMS)
     rows = votes if isinstance(votes, list) else list(votes)
     if not all(issubclass(kind, tuple | list) for kind in set(map(type, rows))) or (
         rows and set(map(len, rows)) != {3}
     ):
         wrong = next(n for n, row in enumerate(rows) if not _is_triple(row))
-        raise DataError(f"vote {wrong} is {shown(rows[wrong])}, no triple", FORMS)
+        raise DataError(f"vote {wrong} is {brief(rows[wrong])}, no triple", FORMS)
     items, annotators, labels = ([row[place] for row in rows] for place in range(3))
     return items, annotators, labels
 

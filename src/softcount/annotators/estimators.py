@@ -11,29 +11,28 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from softcount import store
 from softcount.annotators import core as starts
 from softcount.annotators.core import Voting, read_known, renumbered
 from softcount.annotators.data import Votes, as_array, places, read_votes, sorted_classes
-from softcount.bounds import demand_drawable
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError, StoreError, shown
+from softcount.annotators.parameters import AnnotatorsParameters
+from softcount.core import store
+from softcount.core.bounds import demand_drawable
+from softcount.core.errors import DataError, StoreError, brief
+from softcount.core.estimator import FitOptions, all_or_nothing
+from softcount.core.parameters import mixture_priors, no_mode, no_prior
+from softcount.core.store import AGAIN, numbers
+from softcount.core.types import Array
 from softcount.families import Categorical
 from softcount.kernels.posterior import soft
 from softcount.mixture.base import Mixture
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import UNKNOWN, Items, Known
+from softcount.mixture.data import UNKNOWN, ClassConstraints, Items
 from softcount.mixture.naive_bayes import read_classes
 from softcount.mixture.starts import uniform
-from softcount.models import files
-from softcount.models.base import FitOptions, all_or_nothing
-from softcount.models.settings import mixture_priors, no_mode, no_prior
-from softcount.models.stored import AGAIN, numbers
-from softcount.types import Array
+from softcount.text.bags import Bags
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+    pass
 
 KEPT_SIZES = 10_000
 NAMEABLE = (str, int, float, bool)
@@ -51,10 +50,10 @@ class VotedItems(Items):
     names: Array
 
     def name(self, number: int) -> str:
-        return f"item {shown(self.names.tolist()[number])}"
+        return f"item {brief(self.names.tolist()[number])}"
 
 
-class Annotators(Mixture):
+class Annotators(AnnotatorsParameters, Mixture):
     """Labels from many annotators, by the model of Dawid & Skene (1979).
 
     The true label k of an item is hidden, and annotator a says l of it with probability θ_akl:
@@ -66,7 +65,8 @@ class Annotators(Mixture):
     ``init``       'majority' (shares of votes), 'known' (items whose label is known, and hardly
                    any others: where most annotators may be wrong), 'random' (half shares of votes,
                    half drawn at random), 'uniform', or tables {"weights": …, "confusion": …}
-    ``learner``, ``engine``, ``random_state``  how, where, and from which seed
+    ``learner``, ``max_iter``, ``tol``, ``n_init``, ``engine``, ``random_state``  how, where, and
+                   from which seed: see `softcount.core.estimator.Estimator`
 
     Votes are triples (item, annotator, label), a tuple of three columns, a data frame with columns
     item, annotator and label, a mapping {item: {annotator: label}}, or an array items × annotators.
@@ -95,23 +95,6 @@ class Annotators(Mixture):
     n_votes_: Array
     _sizes: Array
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 0.1,
-        prior: float | Mapping[str, float] | None = None,
-        init: Any = "majority",
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.smoothing = smoothing
-        self.prior = prior
-        self.init = init
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self, votes: Any, y: Any = None, *, init: Any = None, **options: Unpack[FitOptions]
@@ -122,16 +105,16 @@ class Annotators(Mixture):
                   a mapping {item: label}, of which items that nobody voted on are left out
         ``init``  start values, instead of what the model was made with
 
-        For the other options see `softcount.models.base.FitOptions`.
+        For the other options see `softcount.core.estimator.FitOptions`.
         """
         with all_or_nothing(self):
-            core, corpus = self.bind(votes, y)
-            self.learn(core, corpus, init, **options)
+            core, corpus = self._bind(votes, y)
+            self._learn(core, corpus, init, **options)
         if y is None:
             self._warn_of_switch(corpus)
         return self
 
-    def bind(self, votes: Any, y: Any = None) -> tuple[MixtureCore, Items]:
+    def _bind(self, votes: Any, y: Any = None) -> tuple[MixtureCore, Items]:
         """The core and the corpus; items whose label is known are kept to it."""
         self._check_settings()
         read = read_votes(votes)
@@ -146,7 +129,7 @@ class Annotators(Mixture):
         core = self.make_core(x)
         weights = np.ones(len(x))
         kept = (
-            Known.nothing(len(x), core.n_classes, weights)
+            ClassConstraints.nothing(len(x), core.n_classes, weights)
             if known is None
             else renumbered(known, self.classes_).restrict(1, weights)
         )
@@ -168,17 +151,19 @@ class Annotators(Mixture):
         cells = (votes.of_item[known], by[known] * K + of[known])
         return Bags.of(sparse.csr_matrix((np.ones(len(cells[0])), cells), shape=shape))
 
-    def lacks_prior(self) -> str:
+    def _lacks_prior(self) -> str:
         return no_prior(self.smoothing, self.prior, "confusion")
 
-    def lacks_mode(self) -> str:
+    def _lacks_mode(self) -> str:
         return no_mode(self.prior)
 
     def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
-        prior = mixture_priors(self.smoothing, self.prior, self.maximises, "confusion")
+        prior = mixture_priors(self.smoothing, self.prior, self._maximises, "confusion")
         common = Categorical((1, self.n_classes), prior["weights"])
         emission = Voting(self.n_features_in_, self.n_classes, prior["confusion"])
-        return MixtureCore("annotators", common, emission, self.usual, not self.maximises)
+        return MixtureCore(
+            "annotators", common, emission, self.default_learner, not self._maximises
+        )
 
     @property
     def n_classes(self) -> int:
@@ -192,7 +177,7 @@ class Annotators(Mixture):
             "uniform": uniform,
         }
 
-    def remember(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: Items) -> None:
         joint = self._joint(corpus.x)
         self.proba_ = np.empty_like(joint)
         soft(joint, corpus.known.lower, corpus.known.upper, 1.0, self.proba_)
@@ -241,7 +226,7 @@ class Annotators(Mixture):
         (place,) = places([annotator], self.annotators_.tolist())
         if place == UNKNOWN:
             raise DataError(
-                f"{shown(annotator)} is no annotator of this model", "annotators_ lists them all"
+                f"{brief(annotator)} is no annotator of this model", "annotators_ lists them all"
             )
         names = self.classes_.tolist()
         return {
@@ -274,7 +259,7 @@ class Annotators(Mixture):
         return float(np.mean(self._log_likelihoods(self._seen(votes))))
 
     # new data
-    def _generated(self, classes: Array, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:
+    def _generate(self, classes: Array, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:
         """Triples: as many votes an item as were learned from, by annotators as often as they did.
 
         Annotators are drawn one by one: some may vote on an item several times.
@@ -296,7 +281,7 @@ class Annotators(Mixture):
         strange = next((name for name in names if not isinstance(name, NAMEABLE)), None)
         if strange is not None:
             raise StoreError(
-                f"annotator {shown(strange)} cannot be named in a file",
+                f"annotator {brief(strange)} cannot be named in a file",
                 "call annotators by strings or numbers",
             )
         arrays = {"n_votes": self.n_votes_, "sizes": self._sizes}
@@ -308,7 +293,7 @@ class Annotators(Mixture):
         self.classes_ = read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
         self._check_settings()
         A, K = self.n_features_in_, self.n_classes
-        numbers(stored, files.TABLE + "confusion", (A * K, K))
+        numbers(stored, store.TABLE + "confusion", (A * K, K))
         names = stored.meta["annotators"]
         fit = isinstance(names, list) and all(isinstance(name, NAMEABLE) for name in names)
         if not fit or len(set(names)) != A or len(names) != A:
@@ -330,7 +315,7 @@ def _warn_of_strangers(votes: Votes, who: Array, what: Array) -> None:
     strangers = [votes.annotators[i] for i in np.flatnonzero(who == UNKNOWN).tolist()]
     labels = [votes.labels[i] for i in np.flatnonzero(what == UNKNOWN).tolist()]
     told = [
-        f"{len(unknown):,} {name}{'s' * (len(unknown) > 1)} ({shown(unknown[0])}"
+        f"{len(unknown):,} {name}{'s' * (len(unknown) > 1)} ({brief(unknown[0])}"
         f"{', …' * (len(unknown) > 1)})"
         for name, unknown in (("annotator", strangers), ("label", labels))
         if unknown

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from softcount.annotators import Annotators
-from softcount.errors import DataError
+from softcount.core.errors import DataError
+from softcount.core.types import Array
 from softcount.kernels.posterior import soft
 from softcount.labels.history import History, gold_numbers
 from softcount.mixture.base import FLOOR
-from softcount.types import Array
 
 
 def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = None) -> History:
@@ -32,7 +32,7 @@ def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = 
     (['yes'], 1.0)
     """
     again = copy(model)  # for to bind votes is to forget others
-    _, corpus = again.bind(votes, y)
+    _, corpus = again._bind(votes, y)
     for name in ("items_", "annotators_", "classes_"):
         if not np.array_equal(getattr(again, name), getattr(model, name)):
             raise DataError(

@@ -16,8 +16,8 @@ def main() -> None:
     its exit code still says that it was interrupted. The second one leaves at once: threads in the
     middle of compiled code are not waited for.
     """
-    from softcount import interrupt
     from softcount.cli.streams import looked_after
+    from softcount.core import interrupt
 
     try:
         with looked_after():

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from softcount.errors import DataError
+import typer
+
+from softcount.core.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.cli.texts import Lines
+    from softcount.cli.reading import Lines
+    from softcount.core.types import Array
     from softcount.mixture.base import Mixture
-    from softcount.show.groups import Group, Grouping
-    from softcount.types import Array
+    from softcount.mixture.report import GoldComparison, Group
 
 NAMED_LINES = 5
 """How many lines a remark names before it only counts the rest."""
@@ -57,15 +59,22 @@ class Answers:
             return ""
         one = len(empty) == 1
         return (
-            f"{few_named(empty)} {'has' if one else 'have'} no word that the model knows, and "
+            f"{list_lines(empty)} {'has' if one else 'have'} no word that the model knows, and "
             f"{'gets' if one else 'get'} the most common {self.kind}"
         )
 
 
-def few_named(lines: Sequence[int]) -> str:
+def is_of_words(model: Mixture) -> bool:
+    """Whether its items are documents, and not points."""
+    from softcount.mixture.documents import WordMixture
+
+    return isinstance(model, WordMixture)
+
+
+def list_lines(lines: Sequence[int]) -> str:
     """How many lines, and which the first few are.
 
-    >>> few_named([4]), few_named([1, 2, 3, 5, 8, 13])
+    >>> list_lines([4]), list_lines([1, 2, 3, 5, 8, 13])
     ('1 line (4)', '6 lines (1, 2, 3, 5, 8 and 1 more)')
     """
     few = ", ".join(map(str, lines[:NAMED_LINES]))
@@ -79,19 +88,17 @@ def answer(
     """What a model says of the lines of a file."""
     import numpy as np
 
-    from softcount.cli.models import is_of_words
-
     x: Any = lines.items
     known = None
     if is_of_words(model):
-        x = counted(model, lines.items)
+        x = count_words(model, lines.items)
         known = np.asarray(x.sum(axis=1)).reshape(-1)
     some = len(lines.where) > 0
     shares = model.predict_proba(x) if some else np.zeros((0, len(names)))
     return Answers(kind, names, shares, lines.where, lines.texts, x, known)
 
 
-def counted(model: Any, texts: Sequence[str]) -> Any:
+def count_words(model: Any, texts: Sequence[str]) -> Any:
     """Counts of the words that a model knows."""
     if model.vectorizer_ is None:
         raise DataError(
@@ -101,25 +108,42 @@ def counted(model: Any, texts: Sequence[str]) -> Any:
     return model.vectorizer_.transform(texts)
 
 
-def grouped(model: Any, answers: Answers, *, examples: bool) -> list[Group]:
+def make_line_groups(model: Any, answers: Answers, *, examples: bool) -> list[Group]:
     """The classes or labels with the lines that are theirs."""
-    from softcount.cli.models import is_of_words
-    from softcount.show import groups
+    from softcount.mixture import report
 
     of_words = is_of_words(model)
-    marks = groups.marks_of(model)
+    marks = report.find_marks(model)
     fitness = None
     if examples and len(answers.where):
-        how = groups.word_fitness if of_words else groups.point_fitness
+        how = report.rate_documents if of_words else report.rate_points
         fitness = how(model, answers.x, answers.shares)
     texts = [answers.lines[i] for i in answers.where]
-    return groups.groups(answers.names, marks, answers.chosen, fitness, texts)
+    return report.make_groups(answers.names, marks, answers.chosen, fitness, texts)
 
 
-def called(file: str) -> str:
+def compare_with_gold(answers: Answers, gold: Sequence[str | None] | None) -> GoldComparison | None:
+    """How well the answers agree with the gold classes; None if there are none."""
+    if gold is None:
+        return None
+    from softcount.metrics import agreement
+    from softcount.mixture.report import GoldComparison
+
+    wanted = [gold[i] for i in answers.where]
+    said = [answers.names[k] for k in answers.chosen.tolist()]
+    known = [(a, b) for a, b in zip(said, wanted, strict=True) if b is not None]
+    if not known:
+        raise DataError(
+            "--gold: every line with a known class is blank", "give a known class for some line"
+        )
+    right = sum(a == b for a, b in known) / len(known)
+    return GoldComparison(agreement(said, wanted), right if answers.kind == "label" else None)
+
+
+def name_file(file: str) -> str:
     """A file as titles name it.
 
-    >>> called("/a/long/way/to/texts.gz"), called("-")
+    >>> name_file("/a/long/way/to/texts.gz"), name_file("-")
     ('texts.gz', 'standard input')
     """
     return "standard input" if file == "-" else Path(file).name
@@ -127,67 +151,30 @@ def called(file: str) -> str:
 
 def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
     """All lines; with probabilities, or as JSON, if that is wanted."""
-    form = _json_lines if as_json else _proba_lines if proba else _name_lines
-    said = dict(zip(answers.where, form(answers, proba), strict=True))
+    said: dict[int, str] = {}
+    for line, row, k in zip(answers.where, answers.shares, answers.chosen.tolist(), strict=True):
+        if as_json:
+            one = {"line": line + 1, answers.kind: answers.names[k], "probability": float(row[k])}
+            if answers.known is not None:
+                one["words"] = int(answers.known[len(said)])
+            if proba:
+                named = zip(answers.names, row.tolist(), strict=True)
+                one["probabilities"] = {str(name): p for name, p in named}
+            said[line] = json.dumps(one, ensure_ascii=False)
+        elif proba:  # labels stand before their probabilities; numbers of classes are columns
+            figures = [f"{p:.6g}" for p in row.tolist()]
+            before = [] if answers.kind == "class" else [str(answers.names[k])]
+            said[line] = "\t".join([*before, *figures])
+        else:
+            said[line] = str(answers.names[k])
     for number in range(len(answers.lines)):
         blank = json.dumps({"line": number + 1, answers.kind: None}) if as_json else ""
         sys.stdout.write(said.get(number, blank) + "\n")
     sys.stdout.flush()  # here, where a closed pipe is no fault
 
 
-def _name_lines(answers: Answers, proba: bool) -> Iterator[str]:
-    for k in answers.chosen.tolist():
-        yield str(answers.names[k])
-
-
-def _proba_lines(answers: Answers, proba: bool) -> Iterator[str]:
-    """Labels stand before their probabilities; numbers of classes are columns already."""
-    labels = _name_lines(answers, proba)
-    for row, label in zip(answers.shares.tolist(), labels, strict=True):
-        figures = [f"{p:.6g}" for p in row]
-        yield "\t".join(figures if answers.kind == "class" else [label, *figures])
-
-
-def _json_lines(answers: Answers, proba: bool) -> Iterator[str]:
-    for row, k in enumerate(answers.chosen.tolist()):
-        shares = answers.shares[row]
-        one: dict[str, Any] = {"line": answers.where[row] + 1, answers.kind: answers.names[k]}
-        one["probability"] = float(shares[k])
-        if answers.known is not None:
-            one["words"] = int(answers.known[row])
-        if proba:
-            named = zip(answers.names, shares.tolist(), strict=True)
-            one["probabilities"] = {str(name): p for name, p in named}
-        yield json.dumps(one, ensure_ascii=False)
-
-
-def print_all(
-    answers: Answers | None, grouping: Grouping, *, proba: bool, as_json: bool, summary: bool
-) -> None:
-    """The answers on stdout and the overview on stderr; or the overview alone, on stdout."""
-    if summary:
-        print_overview(grouping, sys.stdout, as_json)
-    elif answers is None:
-        print_overview(grouping, sys.stderr)
-    elif sys.stdout.isatty():  # the overview last, where it stays in sight
-        print_answers(answers, proba, as_json)
-        print_overview(grouping, sys.stderr)
-    else:  # first, for whoever reads the pipe may not read to the end
-        print_overview(grouping, sys.stderr)
-        print_answers(answers, proba, as_json)
-
-
-def print_overview(grouping: Grouping, stream: TextIO, as_json: bool = False) -> None:
-    """A table if someone is watching, else tab-separated values; or JSON."""
-    from rich.console import Console
-
-    from softcount.mixture import report as documents
-
-    if as_json:
-        whole = documents.as_json(grouping)
-        stream.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
-    elif stream.isatty():
-        documents.show(grouping, Console(file=stream, highlight=False))
-    else:
-        stream.write(documents.as_tsv(grouping))
-    stream.flush()
+def print_text(text: str) -> None:
+    """Text on stdout as it is, whatever the system thinks of lines' ends and letters."""
+    out = typer.get_binary_stream("stdout")
+    out.write(text.encode())
+    out.flush()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from softcount.cli.frame import Command, write_page
+from softcount.cli.options import Output
 from softcount.cli.targets import WRITTEN
 
 LEAD = (
@@ -17,28 +17,36 @@ LEAD = (
 )
 
 
-def demo(
-    html: Annotated[
-        Path, typer.Option(help="Where to write the page, with curves and the stories."), WRITTEN
-    ] = Path("softcount-demo.html"),
-) -> None:
+class Demo(Command):
     """Learn from four small texts, and show what was found.
 
     The texts come with softcount and nothing leaves this machine. It takes a few seconds, the
     first time longer, while the kernels are compiled.
     """
-    from rich.console import Console
 
-    from softcount.cli.demos import coins, tags, themes, translations
-    from softcount.cli.guard import readable_errors
-    from softcount.show import report, terminal
+    html: Annotated[
+        Path, Output("Where to write the page, with curves and the stories.", file=WRITTEN)
+    ] = Path("softcount-demo.html")
 
-    console = Console(highlight=False)
-    with readable_errors():
+    def run(self) -> None:
+        from rich.console import Console
+
+        from softcount.cli import demo_stories as stories
+        from softcount.report.page import findings_page
+        from softcount.report.tables import show_finding
+
+        console = Console(highlight=False)
         findings = []
-        for part in (coins, themes, translations, tags):
-            findings.append(part.find())
-            terminal.show(findings[-1], console)
-        report.write_page(html, report.page("What softcount found", LEAD, findings))
-    console.print(f"The same with curves and the stories themselves: {html}", soft_wrap=True)
-    console.print("Your own story: softcount story --help", soft_wrap=True)
+        for find in (
+            stories.find_coins,
+            stories.find_themes,
+            stories.find_translations,
+            stories.find_tags,
+        ):
+            findings.append(find())
+            show_finding(findings[-1], console)
+        write_page(self.html, findings_page("What softcount found", LEAD, findings))
+        console.print(
+            f"The same with curves and the stories themselves: {self.html}", soft_wrap=True
+        )
+        console.print("Your own story: softcount story --help", soft_wrap=True)

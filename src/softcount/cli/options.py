@@ -1,265 +1,311 @@
-"""Options of the commands, with their help."""
+"""Options of the commands: how one is declared, and the groups that several commands have.
+
+An option is an annotated attribute of a command's class, or of a group that the class inherits:
+
+    n_components: Annotated[int | None, Model("How many classes.", "-k", "--n-components", least=1)]
+
+Its name on the command line is the attribute's with hyphens, unless flags are given. `Argument`,
+`Input`, `Model`, `Learning` and `Output` say under which head ``--help`` lists it; what belongs to
+the model or to learning (`learns`) does not go together with ``--load``. What an option shares with
+a parameter of an estimator is not declared here at all: see `of_parameter`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softcount.cli.choices import one_of
-from softcount.cli.learner_names import LearnerName
-from softcount.cli.targets import PLAIN, WRITTEN, WRITTEN_OR_PRINTED
+from softcount.cli.targets import PLAIN, WRITTEN, Plain, Written
+from softcount.core.parameters import (
+    Boolean,
+    Integer,
+    Number,
+    OneOf,
+    Parameter,
+    Probability,
+    Smoothing,
+)
+from softcount.learners.names import SHORT, LearnerName, make_learner
 
-ModelFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL.py",
-        help="A Python file with a @story in it. It is RUN as a program: use your own, or read it "
-        "first.",
-    ),
+if TYPE_CHECKING:
+    from softcount.learners import Learner
+
+PANELS = ("Arguments", "Input", "Model", "Learning", "Output", "As fast_align", "Options")
+"""The heads under which options are listed, in their order."""
+
+
+class Option:
+    """An option, or an argument, as a command declares it.
+
+    ``help``           what it does, in a sentence or two
+    ``flags``          what is typed, if that is not ``--its-name``
+    ``panel``          the head under which it is listed
+    ``least, most``    bounds of a number
+    ``choices``        the words that it may be
+    ``parser``         makes a value of what is typed
+    ``file``           what a text or path names, if not a file that is read: see `targets`
+    ``learns``         whether it is of no use with a model that is learned already; None: if it is
+                       listed under Model or Learning
+    """
+
+    def __init__(
+        self,
+        help: str,
+        *flags: str,
+        panel: str = "Model",
+        least: float | None = None,
+        most: float | None = None,
+        choices: Sequence[str] = (),
+        parser: Callable[[Any], Any] | None = None,
+        metavar: str | None = None,
+        file: Written | Plain | None = None,
+        learns: bool | None = None,
+        hidden: bool = False,
+    ) -> None:
+        self.help, self.flags, self.panel, self.hidden = help, flags, panel, hidden
+        self.least, self.most, self.file = least, most, file
+        self.parser = choose_from(choices) if choices else parser
+        self.metavar = metavar or ("NAME" if choices else None)
+        self.learns = panel in ("Model", "Learning") if learns is None else learns
+
+    def annotation(self, name: str, kind: Any) -> Any:
+        """What typer is told of it; ``kind`` is the type of its values."""
+        given: dict[str, Any] = {"help": self.help, "rich_help_panel": self.panel}
+        given |= {"metavar": self.metavar, "hidden": self.hidden}
+        marks = [] if self.file is None else [self.file]
+        if self.parser is not None:
+            kind, given["parser"], marks = str | None, self.parser, marks or [PLAIN]
+        for bound, value in (("min", self.least), ("max", self.most)):
+            if value is not None:
+                given[bound] = value
+        if self.panel == "Arguments":
+            return Annotated[kind, typer.Argument(**given), *marks]
+        flags = self.flags or ((f"--{name.replace('_', '-')}",) if kind is bool else ())
+        return Annotated[kind, typer.Option(*flags, **given), *marks]
+
+
+Argument = partial(Option, panel="Arguments")
+Input = partial(Option, panel="Input")
+Model = partial(Option, panel="Model")
+Learning = partial(Option, panel="Learning")
+Output = partial(Option, panel="Output")
+
+
+def choose_from(choices: Sequence[str]) -> Callable[[str], str]:
+    """What reads the value of an option that is one of a few words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise typer.BadParameter(f"{text}: choose one of {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def read_learner_name(text: str) -> str:
+    """The name of a learner, its long one if it has two."""
+    return choose_from(tuple(map(str, LearnerName)))(SHORT.get(text, text))
+
+
+def read_smoothing(text: Any) -> Any:
+    """A number for all tables, or numbers by tables.
+
+    >>> read_smoothing("0.1"), read_smoothing("emissions=0.1,transitions=1")
+    (0.1, {'emissions': 0.1, 'transitions': 1.0})
+    """
+    if not isinstance(text, str):  # a default
+        return text
+    parts = dict(part.split("=", 1) for part in text.split(",")) if "=" in text else {"": text}
+    try:
+        found = {table.strip(): float(number) for table, number in parts.items()}
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text}: write a number, or one for each table: emissions=0.1,transitions=1"
+        ) from None
+    for number in found.values():
+        if not number >= 0.0:
+            raise typer.BadParameter(f"{number:g} is not in the range x>=0.")
+    return found if "=" in text else found[""]
+
+
+def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tuple[Any, Any]:
+    """The annotation and the default of the option that a declared parameter of an estimator is."""
+    bounds: dict[str, Any] = {}
+    kind: Any = parameter.type
+    match parameter.constraint:
+        case Integer(least=least):
+            bounds = {"least": least}
+        case Number() | Probability():
+            bounds = {"least": 0.0}
+        case OneOf(choices=choices):
+            bounds = {"choices": [choice for choice in choices if choice is not None]}
+        case Smoothing():
+            bounds = {"parser": read_smoothing, "metavar": "NUMBER"}
+        case Boolean() if not flags:
+            name = parameter.name.replace("_", "-")
+            flags = (f"--{name}/--no-{name}",) if parameter.default else (f"--{name}",)
+    one = Option(parameter.doc, *flags, panel=panel, **bounds)
+    default = ... if parameter.default is MISSING else parameter.default
+    return one.annotation(parameter.name, kind | None if default is None else kind), default
+
+
+# groups of options that several commands have
+SeedOption = Annotated[int, Learning("Same seed, same result, to the last bit.", least=0)]
+ThreadsOption = Annotated[
+    int | None, Learning("If not given, one for each processor; the result is the same.", least=1)
 ]
-Data = Annotated[
-    str,
-    typer.Argument(metavar="DATA", help="A text file, one item a line; .gz too; - is stdin."),
-]
-LEARNER = one_of(LearnerName)
+
+
+class LearnerOptions:
+    """How models are learned."""
+
+    learner: Annotated[
+        str | None,
+        Learning(
+            "em: exact, climbs at every step; begin here. hard-em: single best guesses. online-em: "
+            "mini-batches, for much data. incremental-em: shard by shard. variational-bayes, "
+            "stochastic-vb: a posterior over the tables. monte-carlo-em: EM with draws. gibbs: "
+            "draws from the posterior, in several chains. Some models of documents also: "
+            "collapsed-gibbs, spectral.",
+            parser=read_learner_name,
+            metavar="NAME",
+        ),
+    ] = None
+    max_iter: Annotated[int | None, Learning("At most so many steps (else 100; gibbs 1000).")] = (
+        None
+    )
+    tol: Annotated[
+        float | None,
+        Learning(
+            "Stop when a step changes the objective by less than this part of it (else 1e-6); 0 "
+            "takes all steps."
+        ),
+    ] = None
+    n_init: Annotated[int | None, Learning("How many starts (else 1; gibbs: chains, 4).")] = None
+    seed: SeedOption = 0
+    threads: ThreadsOption = None
+
+    def make_learner(self, usual: str = "em", **more: Any) -> Learner:
+        """The learner that was asked for, or the ``usual`` one, with what was said of it."""
+        given = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init, **more}
+        return make_learner(self.learner or usual, **given)
+
+    def make_learner_if_asked(self, **more: Any) -> Learner | None:
+        """The same; None if nothing was said of it: then models do what suits them."""
+        asked = (self.learner, self.max_iter, self.tol, self.n_init)
+        return None if all(one is None for one in asked) else self.make_learner(**more)
+
+    def learning(self, learner: Learner | None) -> dict[str, Any]:
+        """What estimators are told of learning, by the names that they have for it."""
+        from softcount.engines import Local
+
+        return {"learner": learner, "engine": Local(self.threads), "random_state": self.seed}
+
+    def choose_smoothing(self, smoothing: float | None, prior: float) -> float:
+        """What was given; if nothing was, a ``prior`` for learners that need one, else nothing."""
+        if smoothing is None:
+            return prior if self.learner in WITH_PRIOR else 0.0
+        return smoothing
+
+    def refuse_spectral(self, *, unless: bool = False) -> None:
+        """A usage error where no classes of bags of words are looked for: these it solves for."""
+        if self.learner == "spectral" and not unless:
+            raise typer.BadParameter(
+                "--learner spectral is for documents without labels and --model multinomial"
+            )
+
+
 OTHER_LEARNERS = (
     "hard-em: Viterbi training. online-em (online): mini-batches. incremental-em. "
     "variational-bayes (vb), stochastic-vb (svb), gibbs, collapsed-gibbs: with a prior. "
     "monte-carlo-em (mcem): EM with draws."
 )
 """What learners of sequences and trees do, beside the usual one."""
-HOW_TO_LEARN = typer.Option(
-    metavar="NAME",
-    parser=LEARNER,
-    help="em: exact, climbs at every step; begin here. hard-em: single best guesses. online-em: "
-    "mini-batches, for much data. incremental-em: shard by shard. variational-bayes, "
-    "stochastic-vb: a posterior over the tables. monte-carlo-em: EM with draws. gibbs: draws from "
-    "the posterior, in several chains. Some models of documents also: collapsed-gibbs, spectral.",
-)
-Name = Annotated[str | None, typer.Option(help="Which story of the file, if not the last."), PLAIN]
-Tokens = Annotated[
-    bool, typer.Option("--tokens", help="A line is words, split at spaces (the default).")
-]
-Chars = Annotated[bool, typer.Option("--chars", help="A line is its characters.")]
-JsonLines = Annotated[bool, typer.Option("--json-lines", help="A line is a JSON value.")]
-Init = Annotated[str, typer.Option(help="Where to start: random or uniform."), PLAIN]
-Smoothing = Annotated[
-    float | None, typer.Option(help="Add this to every count (instead of --prior).")
-]
-Prior = Annotated[float, typer.Option(help="Dirichlet prior of all tables; 1 is flat.")]
-MaxIter = Annotated[int | None, typer.Option(help="At most so many steps (else 100; gibbs 1000).")]
-Tol = Annotated[
-    float | None,
-    typer.Option(
-        help="Stop when a step changes the objective by less than this part of it (else 1e-6); "
-        "0 takes all steps."
-    ),
-]
-NInit = Annotated[int | None, typer.Option(help="How many starts (else 1; gibbs: chains, 4).")]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result, to the last bit.")]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, help="If not given, one for each processor; the result is the same."),
-]
-Best = Annotated[
-    bool,
-    typer.Option(
-        "--best", help="Print each line's likeliest derivation: one line out for each line in."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Save = Annotated[
-    Path | None,
-    typer.Option(help="Keep the fitted model in this file, for softcount.load."),
-    WRITTEN,
-]
-Html = Annotated[
-    Path | None, typer.Option(help="Write a page with tables and curves to this file."), WRITTEN
+
+WITH_PRIOR = ("variational-bayes", "stochastic-vb", "gibbs", "collapsed-gibbs")
+"""Learners of a posterior, which need a prior."""
+
+
+TokensOption = Annotated[
+    bool, Input("Words stand between spaces; else they are found and put in lower case.")
 ]
 
-# documents
-Texts = Annotated[
-    str,
-    typer.Argument(metavar="FILE", help="A text file, one document a line; .gz too; - is stdin."),
-]
-Classes = Annotated[
-    int | None,
-    typer.Option(
-        "-k",
-        "--classes",
-        min=1,
-        help="How many classes. [default: 8; for process and process-gaussian, where it is the "
-        "most there can be, 50]",
+
+class WordOptions:
+    """Which words of documents count."""
+
+    tokens: Annotated[
+        bool,
+        Input(
+            "Words stand between spaces; else they are found and put in lower case.", learns=True
+        ),
+    ] = False
+    stop_words: Annotated[
+        str | None,
+        Input(
+            "Leave out the words in this file; english: scikit-learn's list.",
+            metavar="FILE",
+            learns=True,
+        ),
+    ] = None
+    min_count: Annotated[
+        int, Input("Leave out words that fewer lines than this have.", least=1, learns=True)
+    ] = 1
+    max_share: Annotated[
+        float,
+        Input(
+            "Leave out words that more than this part of lines has.",
+            least=0.0,
+            most=1.0,
+            learns=True,
+        ),
+    ] = 1.0
+
+    def make_vectorizer(self, texts: Sequence[str]) -> Any:
+        """What counts the words of these texts."""
+        from softcount.cli.reading import WordFilter, make_counter
+
+        wanted = WordFilter(self.min_count, self.max_share, self.stop_words)
+        return make_counter(texts, self.tokens, wanted)
+
+
+class AnswerOptions:
+    """How answers are printed."""
+
+    proba: Annotated[bool, Output("Print the probabilities of all classes, tab-separated.")] = False
+    json: Annotated[bool, Output("Print one JSON object a line.")] = False
+    summary: Annotated[bool, Output("Print what was learned to stdout, instead of the lines.")] = (
+        False
+    )
+
+
+GoldFile = Annotated[
+    str | None,
+    Output(
+        "Say how well the answers agree with these: the known class of each line; -1 or a blank "
+        "line if it is unknown.",
+        metavar="FILE",
     ),
 ]
-HOW_TO_LEARN_CLASSES = typer.Option(
-    metavar="NAME",
-    parser=LEARNER,
-    help="If not given, what suits the model: em; hard-em for kmeans; variational-bayes for "
-    "process and process-gaussian. Also online-em, incremental-em, stochastic-vb, monte-carlo-em, "
-    "gibbs; collapsed-gibbs (multinomial and process); spectral (multinomial: solved from moments, "
-    "with --max-iter steps of EM after that, else none).",
-)
-SplitAtSpaces = Annotated[
-    bool,
-    typer.Option(
-        "--tokens", help="Words stand between spaces; else they are found and put in lower case."
-    ),
+HtmlFile = Annotated[
+    Path | None, Output("Write a page with tables and curves to this file.", file=WRITTEN)
+]
+TextFile = Annotated[
+    str, Argument("A text file, one document a line; .gz too; - is stdin.", metavar="FILE")
 ]
 ClassInit = Annotated[
     str | None,
-    typer.Option(
-        help="Where to start: kmeans, random, spectral or anchor; for numbers kmeans, k-means++ "
-        "or random."
-    ),
-    PLAIN,
-]
-WordSmoothing = Annotated[
-    float, typer.Option(min=0.0, help="Add this to every count of a word in a class.")
-]
-StopWords = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Leave out the words in this file; english: scikit-learn's list."
+    Learning(
+        "Where to start: kmeans, random, spectral or anchor; for numbers kmeans, k-means++ or "
+        "random.",
+        file=PLAIN,
     ),
 ]
-Gold = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Say how well the answers agree with these: the known class of each line; -1 or a "
-        "blank line if it is unknown.",
-    ),
-]
-MinCount = Annotated[
-    int, typer.Option(min=1, help="Leave out words that fewer lines than this have.")
-]
-MaxShare = Annotated[
-    float,
-    typer.Option(min=0.0, max=1.0, help="Leave out words that more than this part of lines has."),
-]
-Scouts = Annotated[
-    int, typer.Option(min=0, help="Try so many starts by two quick passes; go on from the best.")
-]
-Proba = Annotated[
-    bool, typer.Option("--proba", help="Print the probabilities of all classes, tab-separated.")
-]
-JsonAnswers = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-Summary = Annotated[
-    bool,
-    typer.Option("--summary", help="Print what was learned to stdout, instead of the lines."),
-]
-Load = Annotated[
-    Path | None, typer.Option(help="Take the model from this file, and learn nothing.")
-]
-
-# topics
-Documents = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE",
-        help="Text files, one document a line; .gz too; - is stdin. Or one archive, a folder that "
-        "softcount corpus build has made.",
-    ),
-]
-Topics = Annotated[int, typer.Option("-k", "--topics", min=1, help="How many topics.")]
-HOW_TO_LEARN_TOPICS = typer.Option(
-    metavar="NAME",
-    parser=LEARNER,
-    help="If not given, em with --tol 5e-5. online-em (or online): mini-batches, for much data. "
-    "tempered-em: EM that does not learn documents by heart, for plsa with many topics. For "
-    "lda also variational-bayes (vb), stochastic-vb (svb), gibbs, and collapsed-gibbs, which finds "
-    "good topics in a hundred sweeps. Also hard-em, incremental-em, monte-carlo-em.",
-)
-TopicInit = Annotated[
-    str | None,
-    typer.Option(
-        help="Where to start: anchors (words that one topic alone has) or random. If not given, "
-        "anchors for em; random for others, and with --n-init, --scouts, --seeds, --labels or "
-        "--freeze."
-    ),
-    PLAIN,
-]
-TopicScouts = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Try so many random starts by two quick passes; go on from the best (of random starts "
-        "else 3; for more than 2000 documents 1, which warms up).",
-    ),
-]
-DocPrior = Annotated[
-    float | None,
-    typer.Option(min=0.0, help="lda: add this to every count of a topic in a document (else 0.1)."),
-]
-WordPrior = Annotated[
-    float | None,
-    typer.Option(min=0.0, help="lda: add this to every count of a word in a topic (else 0.01)."),
-]
-TopicSmoothing = Annotated[
-    float | None,
-    typer.Option(min=0.0, help="plsa: add this to every count of a word in a topic (else 0)."),
-]
-Optimise = Annotated[
-    int | None,
-    typer.Option(min=1, help="collapsed-gibbs: fit the priors after every so many sweeps."),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Words that belong to topics: those of topic 0 on the first line, and so on; or a "
-        "line says which: '3: oil price'. A blank line is a topic without any.",
-    ),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="The topics that each document may have: one or more numbers; -1 or a blank line if "
-        "nothing is known.",
-    ),
-]
-Freeze = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="MODEL", help="The first topics are those of this model, and stay as they are."
-    ),
-]
-Float32 = Annotated[
-    bool, typer.Option("--float32", help="Seven digits: less memory, and less time.")
-]
-TopWords = Annotated[
-    int | None, typer.Option(min=1, help="Show so many words a topic (else 8, as JSON 10).")
-]
-TopicProba = Annotated[
-    bool, typer.Option("--proba", help="Print the shares of all topics, tab-separated.")
-]
-Dates = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="When each document is from: 1994, 1994-03, 1994-03-07, or a number; a blank line if "
-        "it is unknown. The page then shows topics over time.",
-    ),
-]
-OverTime = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write each topic's share in every period of the --dates to this file, "
-        "tab-separated; - prints it instead of the lines.",
-    ),
-    WRITTEN_OR_PRINTED,
-]
-PyLDAvis = Annotated[
-    Path | None,
-    typer.Option(
-        "--pyldavis",
-        metavar="FILE.json",
-        help="Write what pyLDAvis.prepare(**…) takes to this file.",
-    ),
-    WRITTEN,
+ShortRunsOption = Annotated[
+    int, Learning("Try so many starts by two quick passes; go on from the best.", least=0)
 ]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from softcount.errors import SoftcountError
+from softcount.core.errors import SoftcountError
 
 CLOSED = "it is closed"
 AT_ONCE = 1 << 16
@@ -116,51 +116,35 @@ class _NoInput(io.RawIOBase):
 @contextmanager
 def looked_after() -> Iterator[None]:
     """Run the command line: streams are as said above, and the exit code, too."""
-    remarks = _take_over()
-    code: Any = 0
-    try:
-        yield
-    except SystemExit as end:
-        code = end.code
-    except StreamError as error:  # of what is printed outside of any command, such as --help
-        code = _told(error)
-    finally:  # an error of ours goes on to its traceback, and has what was printed before it
-        late = _flushed()
-    if late is not None:
-        code = _told(late) or code
-    if remarks.is_missed and not code:
-        code = 1
-    sys.exit(code)
-
-
-def _told(error: StreamError) -> int:
-    print(f"softcount: {error}", file=sys.stderr)
-    return 1
-
-
-def _flushed() -> StreamError | None:
-    """Bring out what is left; what is wrong with standard output, if it shows now."""
-    try:
-        sys.stdout.flush()
-    except ReaderGone:
-        pass
-    except StreamError as error:
-        return error
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.flush()
-    return None
-
-
-def _take_over() -> _Remarks:
-    """Put streams in place that know what to do; for ones that are not there, too."""
     answers = _Answers(_number(sys.stdout, 1), "<stdout>")
     remarks = _Remarks(_number(sys.stderr, 2), "<stderr>")
     if _number(sys.stdin, 0) is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_NoInput()), encoding="utf-8")
     sys.stdout = _text(answers, sys.stdout)
     sys.stderr = _text(remarks, sys.stderr, errors="backslashreplace")
-    return remarks
+    code: Any = 0
+    faults: list[StreamError] = []
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code
+    except StreamError as error:  # of what is printed outside of any command, such as --help
+        faults.append(error)
+    finally:  # an error of ours goes on to its traceback, and has what was printed before it
+        try:
+            sys.stdout.flush()
+        except ReaderGone:
+            pass
+        except StreamError as error:
+            faults.append(error)
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+    for fault in faults:
+        print(f"softcount: {fault}", file=sys.stderr)
+        code = 1
+    if remarks.is_missed and not code:
+        code = 1
+    sys.exit(code)
 
 
 def _number(stream: TextIO | None, number: int) -> int | None:
@@ -182,17 +166,16 @@ def _number(stream: TextIO | None, number: int) -> int | None:
 
 
 def _text(sink: _Sink, like: Any, errors: str = "strict") -> TextIO:
+    """Text on its way to a sink, as it was written to the stream ``like``.
+
+    Characters that the encoding lacks are spelled out (``\\xe9``), rather than that an answer is
+    lost to an error.
+    """
+    errors = getattr(like, "errors", None) or errors
     return io.TextIOWrapper(
         io.BufferedWriter(sink, AT_ONCE),
         encoding=getattr(like, "encoding", None) or "utf-8",
-        errors=_errors(like, errors),
+        errors="backslashreplace" if errors == "strict" else errors,
         line_buffering=getattr(like, "line_buffering", False),
         write_through=getattr(like, "write_through", False),
     )
-
-
-def _errors(like: Any, otherwise: str) -> str:
-    """What becomes of characters that the encoding lacks: they are spelled out (``\\xe9``), rather
-    than that an answer is lost to an error."""
-    found = getattr(like, "errors", None) or otherwise
-    return "backslashreplace" if found == "strict" else str(found)

@@ -20,8 +20,8 @@ from typing import Any, get_type_hints
 
 import typer
 
-from softcount.drafts import own_descriptor
-from softcount.errors import SoftcountError
+from softcount.core.drafts import own_descriptor
+from softcount.core.errors import SoftcountError
 
 STREAMS = ("standard input", "standard output", "standard error")
 HINT = "choose another place"
@@ -149,15 +149,14 @@ class Files:
             for one in _inside(name):
                 self.read.setdefault(one, f"{label} {name}")
 
-    def add_stdin(self) -> None:
-        found = _stream(0)
-        if found is not None:
-            self.read.setdefault(_identity(found), STREAMS[0])
-
     def check(self) -> None:
         """Complain of what cannot be written, or would spoil what is read, or what else is
         written."""
-        self._check_stderr()
+        out, err = _stream(1), _stream(2)
+        if err is not None and err in self.read:  # to say so there would change what is read
+            if out is None or out not in self.read:
+                typer.echo(f"softcount: {_into_read(STREAMS[2], self.read[err])}")
+            raise typer.Exit(1)
         for target in self.targets:
             if fault := target.fault():
                 raise SoftcountError(f"{target.option} {target.name}: {fault}", HINT)
@@ -194,26 +193,16 @@ class Files:
             if not target.is_stream and (found := _status(target.name)) is not None
         }
         for number in sorted(numbers):
-            found = _stream(number)
-            if found is None:
+            stream = _stream(number)
+            if stream is None:
                 continue
-            label, target = self.read.get(_identity(found)), named.get(_identity(found))
+            label, target = self.read.get(stream), named.get(stream)
             if label is None and target is None:
                 continue
             where = STREAMS[number] if number < len(STREAMS) else f"the open file {number}"
             if target is not None:
                 raise _same(target, where)
             raise _into_read(where, str(label))
-
-    def _check_stderr(self) -> None:
-        """Errors that go to a file which is read: to say so there would change it."""
-        out, err = _stream(1), _stream(2)
-        label = None if err is None else self.read.get(_identity(err))
-        if label is None:
-            return
-        if out is None or _identity(out) not in self.read:
-            typer.echo(f"softcount: {_into_read(STREAMS[2], label)}")
-        raise typer.Exit(1)
 
 
 def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> None:
@@ -223,7 +212,9 @@ def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: 
     ``values``      what they were given
     """
     files = files_of(parameters, values, callback)
-    files.add_stdin()
+    stdin = _stream(0)
+    if stdin is not None:
+        files.read.setdefault(stdin, STREAMS[0])
     files.check()
 
 
@@ -291,13 +282,13 @@ def _status(name: str) -> os.stat_result | None:
         return None
 
 
-def _stream(number: int) -> os.stat_result | None:
+def _stream(number: int) -> Identity | None:
     """The file that is open under a number, if it is one with a place on the disk."""
     try:
         found = os.fstat(number)
     except OSError:
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return _identity(found) if stat.S_ISREG(found.st_mode) else None
 
 
 def _identity(found: os.stat_result) -> Identity:

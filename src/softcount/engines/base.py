@@ -10,16 +10,14 @@ with the sum. Two promises make results the same on one thread, on many, and on 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from types import TracebackType
 from typing import Any, Protocol, Self
 
-from softcount.types import How, Params, Stats
+from softcount.core.types import EStep, Params, Stats
 
 Shard = Any
 """A part of the data; only the model that made it knows what is inside."""
 
-Expect = Callable[[Params, Shard, How, Any], Stats]
+Expect = Callable[[Params, Shard, EStep, Any], Stats]
 """An E-step: (params, shard, how, local) → Stats."""
 
 
@@ -34,12 +32,12 @@ class Session(Protocol):
         """The shards themselves, for work that needs all of them at once."""
 
     def expect(
-        self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
+        self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> Stats:
         """Sum of ``function`` over the shards in ``which`` (all, if None)."""
 
     def each(
-        self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
+        self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> list[Stats]:
         """What ``function`` finds in each shard of ``which``, in that order."""
 
@@ -57,12 +55,7 @@ class Session(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Engine(Protocol):
@@ -74,11 +67,6 @@ class Engine(Protocol):
         ``threads_inside``: the function wants the threads for itself, one shard after the other;
         otherwise every shard gets one thread.
         """
-
-
-def without_local(stats: Stats) -> Stats:
-    """Stats as they travel: the shard's own state stays behind."""
-    return stats if stats.local is None else replace(stats, local=None)
 
 
 def tree_sum(parts: Iterable[Stats]) -> Stats:

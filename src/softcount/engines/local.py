@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from types import TracebackType
+from itertools import repeat
 from typing import Any, Self
 
-from softcount import interrupt
-from softcount.engines.base import Expect, Shard, tree_sum, without_local
-from softcount.errors import SoftcountError, shown
-from softcount.kernels.blas import single_threaded
-from softcount.kernels.pool import Threads, usable_cpus
-from softcount.types import How, Params, Stats
+from softcount.core import interrupt
+from softcount.core.errors import SoftcountError, brief
+from softcount.core.types import EStep, Params, Stats
+from softcount.engines.base import Expect, Shard, tree_sum
+from softcount.kernels.threads import Threads, single_threaded, usable_cpus
 
 MOST_THREADS = 4096
 """More than any machine has processors; operating systems refuse to start many more."""
@@ -30,7 +29,7 @@ class Local:
     >>> with Local(threads=2).open(["ab", "c"]) as session:
     ...     def length(params, shard, how, local):
     ...         return Stats({}, items=len(shard))
-    ...     session.expect(length, {}, How()).items
+    ...     session.expect(length, {}, EStep()).items
     3
     """
 
@@ -39,7 +38,7 @@ class Local:
     def __post_init__(self) -> None:
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
             raise SoftcountError(
-                f"Local(threads={shown(self.threads)}): there must be at least one thread, and "
+                f"Local(threads={brief(self.threads)}): there must be at least one thread, and "
                 f"no more than {MOST_THREADS}",
                 "leave threads out to use all processors",
             )
@@ -65,12 +64,12 @@ class LocalSession:
         return len(self.shards)
 
     def expect(
-        self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
+        self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> Stats:
         return tree_sum(self._map(function, params, how, which))
 
     def each(
-        self, function: Expect, params: Params, how: How, which: Sequence[int] | None = None
+        self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> list[Stats]:
         return list(self._map(function, params, how, which))
 
@@ -91,33 +90,32 @@ class LocalSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _map(
-        self, function: Expect, params: Params, how: How, which: Sequence[int] | None
+        self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None
     ) -> Iterator[Stats]:
+        """Results in the order of ``which``, without the shards' own state, which stays here."""
         how = replace(how, threads=self._threads_inside)
-        which = range(len(self)) if which is None else which
+        which = range(len(self.shards)) if which is None else which
 
         def work(shard: int) -> Stats:
             return function(params, self.shards[shard], how, self._local.get(shard))
 
-        for shard, stats in zip(which, self._in_order(work, which), strict=True):
-            if stats.local is not None and not how.score_only:
+        in_turn = self._pool is None or len(which) == 1
+        found = map(self._responsive, repeat(work), which) if in_turn else self._ahead(work, which)
+        for shard, stats in zip(which, found, strict=True):
+            if stats.local is None:
+                yield stats
+                continue
+            if not how.score_only:
                 self._local[shard] = stats.local
-            yield without_local(stats)
+            yield replace(stats, local=None)
 
-    def _in_order(self, work: Any, which: Sequence[int]) -> Iterator[Stats]:
-        """Results in the order of ``which``; only a few are ever ahead of what was asked for."""
-        if self._pool is None or len(which) == 1:
-            yield from (self._responsive(work, shard) for shard in which)
-            return
+    def _ahead(self, work: Callable[[int], Stats], which: Sequence[int]) -> Iterator[Stats]:
+        """By the pool; only a few results are ever ahead of what was asked for."""
+        assert self._pool is not None
         ahead: deque[Future[Stats]] = deque()
         try:
             with interrupt.awaited() as heard:

@@ -8,11 +8,14 @@ entries mean is the family's own affair, and that of the models that use it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from softcount.types import Array, Counts, SparseCounts
+from softcount.core.errors import StartError
+from softcount.core.parameters import shaped
+from softcount.core.types import Array, BoolArray, Counts, Params, SparseCounts, Update
 
 
 class Family(ABC):
@@ -33,7 +36,15 @@ class Family(ABC):
     def random(self, rng: np.random.Generator) -> Array:
         """Random start parameters."""
 
-    # how counts become parameters: one method for each word a learner may say
+    # how counts become parameters: one method for each `Update` of a learner
+    def update(self, how: Update, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """New parameters from counts, as the learner asks."""
+        if how == "maximise":
+            return self.maximise(counts, old, rng)
+        if how == "mean_field":
+            return self.mean_field(counts, old, rng)
+        return self.draw(counts, old, rng)
+
     @abstractmethod
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         """The parameters' mode given the counts (maximum likelihood under a flat prior)."""
@@ -126,12 +137,12 @@ class Family(ABC):
             total += params
         return total / len(draws)
 
-    def running(self) -> Running:
+    def running(self) -> CountAverage:
         """An average of counts for stepwise learning, to which batches can be blended."""
-        return Running(self)
+        return CountAverage(self)
 
 
-class Running:
+class CountAverage:
     """s ← (1 − η) s + η s_batch, dense. Families with large sparse tables scale lazily instead."""
 
     def __init__(self, family: Family) -> None:
@@ -149,7 +160,65 @@ class Running:
         """The average itself."""
         return self.sum
 
-    def params(self, word: str, old: Array, rng: np.random.Generator) -> Array:
-        """Parameters from the average, by the learner's word (maximise, mean_field, draw)."""
-        updated: Array = getattr(self.family, word)(self.sum, old, rng)
-        return updated
+    def params(self, update: Update, old: Array, rng: np.random.Generator) -> Array:
+        """Parameters from the average, by the learner's update."""
+        return self.family.update(update, self.sum, old, rng)
+
+
+# Start values.
+
+
+def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> dict[str, Array]:
+    """Start values of all tables, as arrays of the families' shapes."""
+    if set(given) != set(families):
+        raise StartError(f"start values are given for {sorted(given)}", f"give {sorted(families)}")
+    return {
+        name: shaped(name, given[name], family.uniform().shape) for name, family in families.items()
+    }
+
+
+def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Array]:
+    """The start parameters as arrays; complains of what no family could begin with.
+
+    Weights are welcome: rows that sum to more than one are made proper, for otherwise the first
+    step might seem to fall. Rows that sum to less leave room for what never occurs, and stay.
+    """
+    if set(start) != set(families):
+        raise StartError(
+            f"the start has tables for {sorted(start)}, the model for {sorted(families)}",
+            "give one table for each of the model's families",
+        )
+    checked = {}
+    for name, family in families.items():
+        values = np.asarray(start[name])
+        if values.dtype.kind != "f":
+            values = values.astype(float)
+        fault = ""
+        if values.shape != family.param_shape:
+            fault = f"has the shape {values.shape}, not {family.param_shape}"
+        elif not np.isfinite(values).all():
+            what = "NaN" if np.isnan(values).any() else "an infinite value"
+            wrong = np.isnan(values) if what == "NaN" else np.isinf(values)
+            fault = f"has {what} at index {_first(wrong)}"
+        else:
+            try:
+                with np.errstate(all="ignore"):  # the log of what should not be negative
+                    sound = family.sound(values)
+                if not sound:
+                    negative = values < 0
+                    fault = (
+                        f"has a negative value at index {_first(negative)}"
+                        if negative.any()
+                        else "is improper"
+                    )
+            except np.linalg.LinAlgError:
+                fault = "has a covariance that is not positive definite"
+        if fault:
+            raise StartError(f"the start of {name!r} {fault}", "correct it, or start at random")
+        checked[name] = family.proper(values)
+    return checked
+
+
+def _first(fault: BoolArray) -> tuple[int, ...]:
+    """Where the first fault is."""
+    return tuple(int(i) for i in np.argwhere(fault)[0])

@@ -1,19 +1,517 @@
-"""A dense table of categorical distributions, one a row."""
+"""Rows of categorical distributions under Dirichlet priors: the mathematics, written once.
+
+`Categorical` (a dense table) and `SparseCategorical` (rows of unequal length) are thin shapes
+around `DirichletRows`, which sees nothing but flat arrays and row borders. With counts c, prior
+concentration α and θ one row (Bishop, *Pattern Recognition and Machine Learning*, §2.2 and §10.2):
+
+    posterior    θ | c ~ Dir(α + c)
+    mode         θ_i = (c_i + α_i − 1) / Σ_j (c_j + α_j − 1)         for α ≥ 1
+    mean field   exp E[log θ_i] = exp(ψ(α_i + c_i) − ψ(Σ_j α_j + c_j))
+    mean         θ_i = (α_i + c_i) / Σ_j (α_j + c_j)
+
+Add-a smoothing is α = 1 + a; α = 1 is flat.
+
+Draws from Dir(α) with a small α have entries that are too small for a number. They are drawn as
+logarithms, none below that of `SMALLEST`; and the density takes no entry for smaller than that. So
+no draw has a density of infinity, and no start a density of zero.
+
+Tied rows are handled by working on a compact table (one row per group) and spreading the result.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, cast
 
-from softcount.errors import LearnerError
-from softcount.families.dirichlet import DirichletRows
-from softcount.types import Array
+import numpy as np
+from scipy.special import digamma, gammaln, xlogy
+
+from softcount.core.errors import LearnerError
+from softcount.core.types import (
+    Array,
+    BoolArray,
+    Counts,
+    FloatArray,
+    IntArray,
+    SparseCounts,
+    Update,
+)
+from softcount.families.base import CountAverage, Family
+from softcount.families.rows import (
+    Ties,
+    check_indptr,
+    largest_change,
+    log_softmax,
+    normalise,
+    normalise_counts,
+    row_sums,
+    rows_alike,
+    sum_logs,
+)
+
+# Gamma variables of tiny shapes: what is too small for a number is kept as its logarithm.
+#
+# A Gamma(a) variable is below e⁻ˣ with a probability of about e⁻ᵃˣ. With a = 0.001 every second one
+# is therefore below the smallest number there is, and rows of a Dirichlet made from such numbers
+# would be empty, or have a density of infinity.
+
+
+SMALLEST = 1e-300
+"""No probability that is drawn is smaller: its logarithm stays finite, and its products with others
+stay above what is too small for a number. Densities take none for smaller."""
+
+SMALLEST_SINGLE = 1e-30
+"""The same for numbers of 32 bits."""
+
+SMALLEST_SHAPE = 1e-300  # keeps log U / shape finite for the smallest of Gamma shapes
+
+
+def draw_log_gammas(shapes: Array, rng: np.random.Generator) -> Array:
+    """log G of G ~ Gamma(shape).
+
+    If G ~ Gamma(a + 1) and U ~ U(0, 1), then G·U^(1/a) ~ Gamma(a) (Marsaglia and Tsang 2000).
+    """
+    shapes = np.maximum(shapes, SMALLEST_SHAPE)
+    logs: Array = np.log(rng.standard_gamma(shapes + 1.0))
+    logs -= rng.standard_exponential(len(shapes)) / shapes
+    return logs
+
+
+def log_gammas(drawn: Array, shapes: Array, rng: np.random.Generator) -> Array:
+    """log G of variables that were drawn, those below `SMALLEST` drawn again as logarithms.
+
+    Near zero the density of Gamma(a) is that of gᵃ⁻¹, so that given G < ε, (G/ε)ᵃ ~ U(0, 1).
+    """
+    small = drawn < SMALLEST
+    logs: Array = np.log(np.maximum(drawn, SMALLEST))
+    logs[small] -= rng.standard_exponential(int(small.sum())) / np.maximum(
+        np.broadcast_to(shapes, drawn.shape)[small], SMALLEST_SHAPE
+    )
+    return logs
+
+
+class DirichletRows(Family):
+    """Categorical rows laid end to end; arrays of ``shape`` outside, flat inside.
+
+    ``prior``     Dirichlet concentration α > 0: a number, one per row, or one per entry
+    ``mask``      False: the entry is fixed at zero and no part of its row's support
+    ``frozen``    True: the row keeps its old values and has no prior
+    ``tied``      rows with the same number share one distribution
+    ``outcomes``  which outcome each entry stands for, if position in the row does not tell
+    """
+
+    smallest: float = SMALLEST
+    """No entry that is drawn is smaller."""
+
+    def __init__(
+        self,
+        indptr: Array,
+        shape: tuple[int, ...],
+        prior: float | Array = 1.0,
+        mask: Array | None = None,
+        frozen: Array | None = None,
+        tied: Array | None = None,
+        outcomes: Array | None = None,
+    ) -> None:
+        whole = check_indptr(indptr)
+        self.shape = shape
+        self.n_rows = len(whole) - 1
+        self.n_entries = int(whole[-1])
+        self._lengths = np.diff(whole)
+        self.ties = None if tied is None else Ties(whole, np.asarray(tied))
+        self.indptr = whole if self.ties is None else self.ties.indptr
+        alpha = np.asarray(prior, dtype=np.float64)
+        if not np.all(alpha > 0.0) or not np.all(np.isfinite(alpha)):
+            raise LearnerError(
+                "the Dirichlet prior must be positive and finite",
+                hint="prior=1 is flat; prior=1 + a is add-a smoothing",
+            )
+        if alpha.shape != shape and alpha.shape == (self.n_rows,):
+            alpha = np.repeat(alpha, self._lengths)
+        self.alpha: float | FloatArray = (
+            self._one_for_each_entry(alpha, "prior") if alpha.ndim else float(alpha)
+        )
+        self.mask: BoolArray | None = None
+        if mask is not None:
+            self.mask = self._one_for_each_entry(np.asarray(mask, np.bool_), "mask")
+        self._outcomes: IntArray | None = None
+        if outcomes is not None:
+            self._outcomes = self._one_for_each_entry(np.asarray(outcomes, np.int64), "outcomes")
+        rows = np.zeros(self.n_rows, np.bool_) if frozen is None else np.asarray(frozen, np.bool_)
+        if rows.shape != (self.n_rows,):
+            raise LearnerError(
+                f"frozen has shape {rows.shape}, but there are {self.n_rows} rows",
+                hint="give one truth value for each row",
+            )
+        if self.ties is not None:
+            self.ties.take_agreed(np.repeat(rows, self._lengths), "frozen")
+            rows = rows[self.ties.first]
+        lengths = np.diff(self.indptr)
+        self.support = lengths if self.mask is None else row_sums(self.mask, self.indptr)
+        self.held_rows = rows | (self.support == 0)
+        self.held = np.repeat(self.held_rows, lengths) if np.any(self.held_rows) else None
+        self.n_free = int(np.sum(self.support[~self.held_rows] - 1))
+        active = self._where_active(self.alpha, 1.0)
+        self.is_flat = bool(np.all(active == 1.0))
+        self.has_mode = bool(np.all(active >= 1.0))
+
+    def _one_for_each_entry(self, given: Array, what: str) -> Array:
+        """A setting as a flat array, one value for each entry; of tied rows once."""
+        if given.shape not in (self.shape, (self.n_entries,)):
+            raise LearnerError(
+                f"{what} has shape {given.shape}, but the parameters have shape {self.shape}",
+                hint=f"give {what} one value for each entry",
+            )
+        flat = given.reshape(-1)
+        return flat if self.ties is None else self.ties.take_agreed(flat, what)
+
+    def _where_active(self, values: float | Array, otherwise: float) -> float | Array:
+        """``values`` at the supported entries of rows that may move, ``otherwise`` elsewhere."""
+        if self.mask is not None:
+            values = np.where(self.mask, values, otherwise)
+        if self.held is not None:
+            values = np.where(self.held, otherwise, values)
+        return values
+
+    @cached_property
+    def alpha_totals(self) -> Array:
+        """Σ α over each row's support."""
+        return self._support_totals(self.alpha)
+
+    @cached_property
+    def excess_totals(self) -> Array:
+        """Σ (α − 1) over each row's support."""
+        return self._support_totals(self.alpha - 1.0)
+
+    def _support_totals(self, values: float | Array) -> Array:
+        if isinstance(values, float):
+            return values * self.support
+        return row_sums(self.supported(values), self.indptr)
+
+    # between the shape outside and the compact flat arrays inside
+    def supported(self, values: Array) -> Array:
+        """``values`` with masked entries at zero."""
+        return values if self.mask is None else np.where(self.mask, values, 0.0)
+
+    def _pooled(self, counts: Counts) -> Array:
+        flat = np.asarray(counts, dtype=np.float64).reshape(-1)
+        pooled = flat if self.ties is None else self.ties.pool(flat)
+        return np.maximum(pooled, 0.0)  # subtracting a shard's old counts can leave −1e-17
+
+    def _inside(self, params: Array) -> Array:
+        flat = np.asarray(params, dtype=np.float64).reshape(-1)
+        return flat if self.ties is None else self.ties.take(flat)
+
+    def _outside(self, compact: Array) -> Array:
+        return (compact if self.ties is None else self.ties.spread(compact)).reshape(self.shape)
+
+    def _settle(self, mass: Array, old: Array) -> Array:
+        """Rows proportional to ``mass``; rows that are held, or without mass, keep ``old``."""
+        before = self._inside(old)
+        new = normalise(self.supported(mass), self.indptr, before)
+        return self._outside(new if self.held is None else np.where(self.held, before, new))
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
+    def prior_size(self) -> float:
+        if isinstance(self.alpha, float):
+            return self.alpha * self.n_entries
+        return float(np.sum(self.alpha))
+
+    # starts
+    def zeros(self) -> Array:
+        return np.zeros(self.shape)
+
+    def uniform(self) -> Array:
+        mass = self.supported(np.ones(self.indptr[-1]))
+        return self._outside(normalise(mass, self.indptr, mass))
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Rows proportional to draws from U(½, 1½).
+
+        That is unequal enough to tell hidden values apart, while no outcome starts out so rare
+        that EM would need many steps to bring it back. Frozen rows start uniform.
+        """
+        mass = self.supported(rng.uniform(0.5, 1.5, size=self.indptr[-1]))
+        return self._settle(mass, self.uniform())
+
+    # how counts become parameters
+    def require_mode(self) -> None:
+        """Raise unless every posterior has a mode whatever the counts."""
+        if not self.has_mode:
+            raise LearnerError(
+                "a Dirichlet prior below 1 has no mode, so there is nothing to maximise",
+                hint="use VariationalBayes, or prior ≥ 1 (add-a smoothing is prior=1 + a)",
+            )
+
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        self.require_mode()
+        has_exceptions = not (self.ties is None and self.mask is None and self.held is None)
+        if isinstance(self.alpha, float) and not has_exceptions:
+            flat = np.asarray(counts, dtype=np.float64).reshape(-1)
+            made = normalise_counts(flat, self.alpha - 1.0, self.indptr, self._inside(old))
+            return made.reshape(self.shape)
+        return self._settle(self._pooled(counts) + (self.alpha - 1.0), old)
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        mass = self._pooled(counts) + self.alpha
+        totals = row_sums(self.supported(mass), self.indptr)
+        totals[self.held_rows] = 1.0  # any value that digamma takes: these rows keep old
+        log_mean = digamma(mass) - np.repeat(digamma(totals), np.diff(self.indptr))
+        new = self.supported(np.exp(log_mean))
+        return self._outside(
+            new if self.held is None else np.where(self.held, self._inside(old), new)
+        )
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """A draw by normalised Gammas, in log space so that tiny shapes leave no empty row.
+
+        Entries below `smallest` are raised to it, which changes no sum: hidden values are drawn
+        from the same posteriors, but for what happens once in 10^300 draws.
+        """
+        logs = draw_log_gammas(self._pooled(counts) + self.alpha, rng)
+        return self._softmax(logs, old, self.smallest)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        return self._settle(self._pooled(counts) + self.alpha, old)
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        mean = super().average(draws)
+        if self.held is None:
+            return mean
+        first = self._inside(draws[0])  # the mean of equal numbers may differ in the last bit
+        return self._outside(np.where(self.held, first, self._inside(mean)))
+
+    def _softmax(self, logs: Array, old: Array, least: float = 0.0) -> Array:
+        if self.mask is not None:
+            logs = np.where(self.mask, logs, -np.inf)
+        mass = np.exp(log_softmax(logs, self.indptr))
+        return self._settle(np.maximum(mass, least) if least else mass, old)
+
+    # terms of the objective
+    def log_prior(self, params: Array) -> float:
+        """Σ (α − 1) log θ over what is free to move, once for tied rows; no constant.
+
+        Always finite: an entry below `SMALLEST` counts as that.
+        """
+        if self.is_flat:
+            return 0.0
+        if isinstance(self.alpha, float) and self.mask is None and self.held is None:
+            return (self.alpha - 1.0) * sum_logs(self._inside(params), SMALLEST)
+        weights = self._where_active(np.subtract(self.alpha, 1.0), 0.0)
+        return float(np.sum(xlogy(weights, np.maximum(self._inside(params), SMALLEST))))
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        """KL(Dir(α + c) ‖ Dir(α)), summed over rows. With A = Σ α and C = Σ c, a row costs
+
+        ln Γ(A + C) − ln Γ(A) − Σ [ln Γ(α + c) − ln Γ(α)] + Σ c (ψ(α + c) − ψ(A + C)).
+        """
+        given = np.asarray(self._where_active(self._pooled(counts), 0.0))
+        touched = np.flatnonzero(given)  # the rest costs nothing
+        c = given[touched]
+        alpha = np.broadcast_to(self.alpha, given.shape)[touched]
+        entries = gammaln(alpha) - gammaln(alpha + c) + c * digamma(alpha + c)
+        row_counts = row_sums(given, self.indptr)
+        rows = np.flatnonzero(row_counts)
+        before, extra = self.alpha_totals[rows], row_counts[rows]
+        after = before + extra
+        of_rows = gammaln(after) - gammaln(before) - extra * digamma(after)
+        return float(np.sum(entries) + np.sum(of_rows))
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        if isinstance(counts, SparseCounts):
+            flat = params if params.ndim == 1 else params.reshape(-1)  # a lazy table is 1-d
+            return float(np.sum(xlogy(counts.value, flat[counts.index])))
+        return float(np.sum(xlogy(counts, np.asarray(params))))
+
+    # geometry
+    def proper(self, values: Array) -> Array:
+        """The values, with rows scaled down that sum to more than one; masked entries are zero.
+
+        Rows that sum to less leave room for what never occurs, and stay.
+        """
+        inside = self.supported(self._inside(values))
+        sums = row_sums(inside, self.indptr)
+        sums[~(sums > 1.0 + 1e-9) | self.held_rows] = 1.0
+        if (sums == 1.0).all() and (
+            self.mask is None or not self._inside(values)[~self.mask].any()
+        ):
+            return values
+        scaled = inside / np.repeat(sums, np.diff(self.indptr))
+        return self._outside(scaled).astype(values.dtype)
+
+    def free(self, params: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(np.asarray(params, dtype=np.float64)).reshape(-1)
+        return logs
+
+    def bound(self, free: Array, like: Array) -> Array:
+        logs = self._inside(free)
+        return self._softmax(np.where(np.isfinite(logs), logs, -np.inf), like)
+
+    def change(self, old: Array, new: Array) -> float:
+        return largest_change(*(np.ascontiguousarray(one).reshape(-1) for one in (old, new)))
+
+    def alike(self, params: Array) -> bool | None:
+        rows = np.flatnonzero(~self.held_rows & (self.support >= 2))
+        return rows_alike(self._inside(params), self._outcomes, self.indptr, rows)
+
+
+# Stepwise averages of large sparse tables, scaled lazily.
+#
+# s ← (1 − η) s + η b would touch every entry of the table for every mini-batch b. Kept as s = κ·u,
+# a blend is κ ← (1 − η) κ, then u ← u + (η / κ) b on the entries of b alone; so are the row totals.
+# (Bottou 2012, *Stochastic Gradient Descent Tricks*, does so for weight decay.)
+
+
+SMALLEST_SCALE = 1e-100
+
+
+class LazyAverage(CountAverage):
+    """The running average of a `DirichletRows` family, with parameters evaluated on demand.
+
+    >>> import numpy as np
+    >>> from softcount.families import SparseCategorical
+    >>> table = SparseCategorical(np.array([0, 2, 4]))
+    >>> average, rng = table.running(), np.random.default_rng(0)
+    >>> average.blend(SparseCounts(np.array([0, 1]), np.array([1.0, 3.0]), 4), eta=0.5)
+    >>> params = average.params("maximise", table.uniform(), rng)
+    >>> params[np.array([1, 3])]
+    array([0.75, 0.5 ])
+    """
+
+    family: DirichletRows
+
+    def __init__(self, family: DirichletRows) -> None:
+        super().__init__(family)
+        self.scale = 1.0
+        self.totals = np.zeros(family.n_rows)
+        self.kept = family.uniform()
+        self.version = 0
+        self._last_update: Update | None = None
+
+    def blend(self, batch: Counts, eta: float) -> None:
+        if (1.0 - eta) * self.scale < SMALLEST_SCALE:
+            self._rescale()
+        if eta == 1.0:
+            self.sum[:] = 0.0
+            self.totals[:] = 0.0
+        else:
+            self.scale *= 1.0 - eta
+        self._add(batch, eta / self.scale)
+        self.version += 1
+
+    def _rescale(self) -> None:
+        """Put the scale back to one; rows that vanish on the way keep their last estimate."""
+        if self._last_update:
+            self.kept = np.asarray(LazyTable(self, self._last_update))
+        self.sum *= self.scale
+        self.totals *= self.scale
+        self.scale = 1.0
+
+    def _add(self, batch: Counts, factor: float) -> None:
+        if isinstance(batch, SparseCounts):
+            index, value = batch.index, factor * batch.value
+            self.sum[index] += value
+            if self.family.mask is not None:
+                value = np.where(self.family.mask[index], value, 0.0)
+            np.add.at(self.totals, self.rows_of(index), value)
+        else:
+            self.sum += factor * batch
+            self.totals += factor * row_sums(self.family.supported(batch), self.family.indptr)
+
+    def rows_of(self, index: Array) -> Array:
+        """The row of each entry in ``index``."""
+        return np.searchsorted(self.family.indptr, index, side="right") - 1
+
+    def counts(self) -> Array:
+        return self.sum * self.scale
+
+    def params(self, update: Update, old: Array, rng: np.random.Generator) -> Array:
+        """As `Running.params`; all but draws come as a `LazyTable`, valid until the next blend."""
+        if update == "draw":
+            return self.family.draw(self.counts(), np.asarray(old), rng)
+        if update == "maximise":
+            self.family.require_mode()
+        if not isinstance(old, LazyTable):
+            self.kept = np.asarray(old)
+        self._last_update = update
+        # an array in all but its type: it can be indexed, asked for its shape, and made an array
+        return cast(Array, LazyTable(self, update))
+
+
+class LazyTable:
+    """Parameters that are worked out when they are looked at: ``table[index]``, or all of them
+    by ``np.asarray(table)``. Made by `LazyRunning.params`.
+    """
+
+    ndim = 1
+
+    def __init__(self, average: LazyAverage, update: Update) -> None:
+        self._average = average
+        self._version = average.version
+        self._evaluate = self._mode if update == "maximise" else self._mean_field
+        self.shape = average.family.shape
+        self.size = average.family.n_entries
+        self.dtype = np.dtype(getattr(average.family, "dtype", np.float64))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __getitem__(self, index: Any) -> Array:
+        average, family = self._average, self._average.family
+        if self._version != average.version:
+            raise LearnerError(
+                "this lazy table is out of date: counts were blended in since it was made",
+                hint="read what you need of it, or copy it with np.asarray, before the next blend",
+            )
+        entries = self._entries(index)
+        rows = average.rows_of(entries)
+        alpha = family.alpha if isinstance(family.alpha, float) else family.alpha[entries]
+        new = self._evaluate(average.sum[entries] * average.scale, alpha, rows)
+        if family.mask is not None:
+            new = np.where(family.mask[entries], new, 0.0)
+        held = family.held_rows[rows] | np.isnan(new)
+        return np.where(held, average.kept[entries], new).astype(self.dtype, copy=False)
+
+    def _entries(self, index: Any) -> Array:
+        if isinstance(index, slice):
+            return np.arange(*index.indices(self.size))
+        chosen = np.asarray(index)
+        if chosen.dtype == np.bool_:
+            return np.flatnonzero(chosen)
+        return np.where(chosen < 0, chosen + self.size, chosen)
+
+    def _mode(self, counts: Array, alpha: float | Array, rows: Array) -> Array:
+        """NaN in rows without mass."""
+        average, family = self._average, self._average.family
+        totals = average.totals[rows] * average.scale + family.excess_totals[rows]
+        mode = np.full(counts.shape, np.nan)
+        np.divide(counts + (alpha - 1.0), totals, out=mode, where=totals > 0.0)
+        return mode
+
+    def _mean_field(self, counts: Array, alpha: float | Array, rows: Array) -> Array:
+        average, family = self._average, self._average.family
+        totals = average.totals[rows] * average.scale + family.alpha_totals[rows]
+        expected: Array = np.exp(digamma(counts + alpha) - digamma(totals))
+        return expected
+
+
+# The two shapes: dense tables, and rows of unequal length.
 
 
 class Categorical(DirichletRows):
     """Rows of categorical distributions over the same outcomes, each with a Dirichlet prior.
 
     Counts and parameters are (rows, outcomes) arrays. ``prior`` is the concentration α (a number,
-    one a row, or one an entry; add-a smoothing is 1 + a); ``mask`` is False where an entry is fixed
+    one per row or per entry; add-a smoothing is 1 + a); ``mask`` is False where an entry is fixed
     at zero; ``frozen`` rows keep what they have; ``tied`` rows with the same number are one.
 
     >>> import numpy as np
@@ -41,3 +539,35 @@ class Categorical(DirichletRows):
         super().__init__(
             np.arange(rows + 1) * outcomes, (rows, outcomes), prior, mask, frozen, tied
         )
+
+
+class SparseCategorical(DirichletRows):
+    """Rows of categorical distributions, each over its own outcomes, in the manner of CSR.
+
+    Counts and parameters are flat: row r is ``[indptr[r]:indptr[r + 1]]``. The settings are those
+    of `Categorical`; where ``prior`` could be one per row or one per entry, it is the latter.
+    ``outcomes`` says which outcome each entry stands for; without it, `alike` compares entries by
+    their place in the row.
+
+    >>> import numpy as np
+    >>> table = SparseCategorical(np.array([0, 2, 5]))
+    >>> rng = np.random.default_rng(0)
+    >>> table.maximise(np.array([1., 3., 2., 0., 2.]), table.uniform(), rng)
+    array([0.25, 0.75, 0.5 , 0.  , 0.5 ])
+    """
+
+    def __init__(
+        self,
+        indptr: Array,
+        prior: float | Array = 1.0,
+        mask: Array | None = None,
+        frozen: Array | None = None,
+        tied: Array | None = None,
+        outcomes: Array | None = None,
+    ) -> None:
+        n_entries = int(indptr[-1]) if len(indptr) else 0
+        super().__init__(indptr, (n_entries,), prior, mask, frozen, tied, outcomes)
+
+    def running(self) -> CountAverage:
+        """An average whose blends cost what the batch touches (with ties: the whole table)."""
+        return LazyAverage(self) if self.ties is None else CountAverage(self)

@@ -2,7 +2,7 @@
 
 s ← (1 − η) s + η b would touch the whole table for every mini-batch b. Kept as s = κ·u, column by
 column, a blend is κ ← (1 − η) κ and u ← u + (η / κ) b in the columns of b alone; parameters are
-worked out for the columns that are asked for. (`softcount.families.lazy` does so entry by entry.)
+worked out for the columns that are asked for. (`LazyAverage` does so entry by entry.)
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import digamma
 
-from softcount.errors import LearnerError
-from softcount.families.base import Running
+from softcount.core.errors import LearnerError
+from softcount.core.types import Array, Update
+from softcount.families.base import CountAverage
 from softcount.families.categorical import Categorical
-from softcount.kernels import columns as kernels
-from softcount.types import Array
+from softcount.kernels.jit import njit
 
 SMALLEST_SCALE = 1e-100
 
@@ -45,10 +45,10 @@ class Columns(Categorical):
            [0.6]])
     """
 
-    def running(self) -> Running:
+    def running(self) -> CountAverage:
         """A running average that touches the columns of a mini-batch alone."""
         plain = self.mask is None and self.ties is None
-        return ColumnRunning(self) if plain else super().running()
+        return ColumnAverage(self) if plain else super().running()
 
 
 def columns_of(table: Any, columns: Array) -> Array:
@@ -58,7 +58,7 @@ def columns_of(table: Any, columns: Array) -> Array:
     return np.take(np.asarray(table), columns, axis=1).T
 
 
-class ColumnRunning(Running):
+class ColumnAverage(CountAverage):
     """The running average of a table of columns."""
 
     family: Columns
@@ -71,19 +71,19 @@ class ColumnRunning(Running):
         self.scale = 1.0
         self.kept = family.uniform()
         self.version = 0
-        self._last_word = ""
+        self._last_update: Update | None = None
 
     def blend(self, batch: Any, eta: float) -> None:
         if (1.0 - eta) * self.scale < SMALLEST_SCALE:
-            if self._last_word:  # rows that may now lose all counts keep what they have
-                self.kept = np.asarray(LazyColumns(self, self._last_word))
+            if self._last_update:  # rows that may now lose all counts keep what they have
+                self.kept = np.asarray(LazyColumns(self, self._last_update))
             self.sum *= self.scale * (1.0 - eta)
             self.scale = 1.0
         else:
             self.scale *= 1.0 - eta
         if isinstance(batch, ColumnCounts):
             value = batch.value
-            kernels.add(self.sum, batch.columns, eta / self.scale, value)
+            _add_columns(self.sum, batch.columns, eta / self.scale, value)
         else:
             value = np.asarray(batch).T
             self.sum += (eta / self.scale) * value
@@ -93,17 +93,17 @@ class ColumnRunning(Running):
     def counts(self) -> Array:
         return np.ascontiguousarray(self.sum.T) * self.scale
 
-    def params(self, word: str, old: Array, rng: np.random.Generator) -> Array:
+    def params(self, update: Update, old: Array, rng: np.random.Generator) -> Array:
         """As `Running.params`; all but draws come as `LazyColumns`, valid until the next blend."""
-        if word == "draw":
+        if update == "draw":
             return self.family.draw(self.counts(), np.asarray(old), rng)
-        if word == "maximise":
+        if update == "maximise":
             self.family.require_mode()
         if not isinstance(old, LazyColumns):
             self.kept = np.asarray(old)
-        self._last_word = word
+        self._last_update = update
         # an array in all but its type: it can be made one, and asked for columns
-        return cast(Array, LazyColumns(self, word))
+        return cast(Array, LazyColumns(self, update))
 
 
 class LazyColumns:
@@ -114,8 +114,8 @@ class LazyColumns:
     ndim = 2
     dtype = np.dtype(np.float64)
 
-    def __init__(self, average: ColumnRunning, word: str) -> None:
-        self._average, self._version, self._word = average, average.version, word
+    def __init__(self, average: ColumnAverage, update: Update) -> None:
+        self._average, self._version, self._update = average, average.version, update
         self.shape = average.family.shape
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -130,9 +130,9 @@ class LazyColumns:
                 "this lazy table is out of date: counts were blended in since it was made",
                 hint="read what you need of it, or copy it with np.asarray, before the next blend",
             )
-        new = self._mode(columns) if self._word == "maximise" else self._mean_field(columns)
+        new = self._mode(columns) if self._update == "maximise" else self._mean_field(columns)
         kept = family.held_rows
-        if self._word == "maximise":
+        if self._update == "maximise":
             kept = kept | (average.totals + family.excess_totals <= 0.0)
         if kept.any():
             new[:, kept] = average.kept[kept][:, columns].T
@@ -146,7 +146,7 @@ class LazyColumns:
         if not isinstance(alpha, float):
             return (average.sum[columns] * average.scale + (alpha - 1.0)) * factors
         new = np.empty((len(columns), len(totals)))
-        kernels.modes(average.sum, columns, average.scale, alpha - 1.0, factors, new)
+        _column_modes(average.sum, columns, average.scale, alpha - 1.0, factors, new)
         return new
 
     def _mean_field(self, columns: Array) -> Array:
@@ -158,3 +158,21 @@ class LazyColumns:
     def _alpha(self, columns: Array) -> float | Array:
         alpha = self._average.family.alpha
         return alpha if isinstance(alpha, float) else alpha.reshape(self.shape)[:, columns].T
+
+
+@njit
+def _add_columns(table: Array, columns: Array, factor: float, value: Array) -> None:
+    """``table[columns] += factor * value``, for columns that differ."""
+    for i in range(len(columns)):
+        for k in range(table.shape[1]):
+            table[columns[i], k] += factor * value[i, k]
+
+
+@njit
+def _column_modes(
+    table: Array, columns: Array, scale: float, more: float, factors: Array, out: Array
+) -> None:
+    """``out = (table[columns] * scale + more) * factors``."""
+    for i in range(len(columns)):
+        for k in range(table.shape[1]):
+            out[i, k] = (table[columns[i], k] * scale + more) * factors[k]

@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.errors import LearnerError
-from softcount.families.base import Running
-from softcount.families.dirichlet import DirichletRows
-from softcount.families.gammas import SMALLEST, SMALLEST_SINGLE
-from softcount.families.lazy import LazyRunning
+from softcount.core.errors import LearnerError
+from softcount.core.types import Array, Counts, SparseCounts
+from softcount.families.base import CountAverage
+from softcount.families.categorical import (
+    SMALLEST,
+    SMALLEST_SINGLE,
+    DirichletRows,
+    LazyAverage,
+    SparseCategorical,
+)
 from softcount.families.rows import rows_match
-from softcount.families.sparse import SparseCategorical
 from softcount.kernels.jit import njit
-from softcount.types import Array, Counts, SparseCounts
 
 BLOCK = 1 << 17
 """Entries that are worked on at a time, and at least one row."""
-
-
-class LateCounts:
-    """Counts that are worked out when rows are asked for, so that they are never all in memory.
-
-    ``make(first, last)`` gives the counts of these rows, end to end.
-    """
-
-    __array_ufunc__ = None  # let array + late come to __radd__
-
-    def __init__(self, make: Callable[[int, int], Array], n_rows: int) -> None:
-        self.make, self.n_rows = make, n_rows
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.make(0, self.n_rows).astype(dtype or np.float64, copy=False)
-
-    def __add__(self, other: Counts) -> Counts:
-        return np.asarray(self) + other
-
-    __radd__ = __add__
-
-    def __mul__(self, factor: float) -> Array:
-        return np.asarray(self) * factor
-
-    __rmul__ = __mul__
 
 
 class _Block(NamedTuple):
@@ -108,17 +86,17 @@ class LargeTable(SparseCategorical):
             first = last
 
     # block by block
-    def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
+    def _each(self, method: str, counts: Counts, old: Array, *more: Any) -> Array:
         new = np.empty(self.shape, self.dtype)
         for block in self.blocks:
             own = _counts_of(counts, block)
             before = np.ascontiguousarray(old[block.entries])
-            new[block.entries] = getattr(block.family, word)(own, before, *more)
+            new[block.entries] = getattr(block.family, method)(own, before, *more)
         return new
 
-    def _sum(self, word: str, counts: Counts, params: Array) -> float:
+    def _sum(self, method: str, counts: Counts, params: Array) -> float:
         each = [
-            getattr(block.family, word)(_counts_of(counts, block), params[block.entries])
+            getattr(block.family, method)(_counts_of(counts, block), params[block.entries])
             for block in self.blocks
         ]
         return float(sum(each))
@@ -199,13 +177,11 @@ class LargeTable(SparseCategorical):
         n_outcomes = 0 if weights else self.n_outcomes
         return float(mean_entropy(np.ascontiguousarray(params), self.indptr, n_outcomes))
 
-    def running(self) -> Running:
-        return LazyRunning(self)
+    def running(self) -> CountAverage:
+        return LazyAverage(self)
 
 
 def _counts_of(counts: Counts, block: _Block) -> Counts:
-    if isinstance(counts, LateCounts):
-        return counts.make(block.first, block.last)
     if isinstance(counts, SparseCounts):
         begin, end = np.searchsorted(counts.index, (block.entries.start, block.entries.stop))
         size = block.entries.stop - block.entries.start

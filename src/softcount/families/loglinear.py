@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import xlogy
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import Array, Counts, SparseCounts
 from softcount.families.base import Family
-from softcount.families.rows import checked_indptr, log_softmax, row_sums, rows_alike
-from softcount.types import Array, Counts, SparseCounts
+from softcount.families.rows import check_indptr, log_softmax, row_sums, rows_alike
 
 START_SPREAD = 0.5
 
@@ -20,7 +20,7 @@ class LogLinear(Family):
     """Rows θ_e ∝ exp(w · f(e)), normalised within each row, with w ~ N(0, I / l2).
 
     ``indptr`` borders the rows as in `SparseCategorical`; ``features`` is a sparse (entries,
-    features) matrix. Counts have one number an entry. Parameters are [θ, w] end to end, so that
+    features) matrix. Counts have one number per entry. Parameters are [θ, w] end to end, so that
     whoever reads ``params[:n_entries]`` need not know where the table came from.
 
     The M-step climbs Σ c log θ(w) − l2/2 ‖w‖² by at most ``max_steps`` steps of L-BFGS from the old
@@ -37,7 +37,7 @@ class LogLinear(Family):
     def __init__(
         self, indptr: Array, features: csr_matrix, l2: float = 1.0, max_steps: int = 10
     ) -> None:
-        self.indptr = checked_indptr(indptr)
+        self.indptr = check_indptr(indptr)
         self.features = csr_matrix(features, dtype=np.float64)
         self.n_entries, self.n_features = self.features.shape
         if self.n_entries != self.indptr[-1]:
@@ -53,7 +53,7 @@ class LogLinear(Family):
         self._transposed = self.features.T.tocsr()
 
     def table(self, params: Array) -> Array:
-        """θ, one an entry."""
+        """θ, one number per entry."""
         theta: Array = params[: self.n_entries]
         return theta
 

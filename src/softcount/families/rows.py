@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from softcount.errors import LearnerError
+from softcount.core.errors import LearnerError
+from softcount.core.types import Array
 from softcount.kernels.jit import njit
-from softcount.types import Array
 
 LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
 """Factors and products from here on cannot underflow when multiplied."""
@@ -44,7 +44,7 @@ def normalise(mass: Array, indptr: Array, old: Array) -> Array:
 
 
 @njit
-def shares(counts: Array, more: float, indptr: Array, old: Array) -> Array:
+def normalise_counts(counts: Array, more: float, indptr: Array, old: Array) -> Array:
     """`normalise` of counts, none below 0, with ``more`` added to each, at one go."""
     out = np.empty(len(counts))
     for row in range(len(indptr) - 1):
@@ -59,7 +59,7 @@ def shares(counts: Array, more: float, indptr: Array, old: Array) -> Array:
 
 
 @njit
-def sum_of_logs(values: Array, least: float = 0.0) -> float:
+def sum_logs(values: Array, least: float = 0.0) -> float:
     """Σ log v, by the logs of products: a multiplication takes less time than a logarithm.
 
     What is below ``least`` counts as that.
@@ -158,7 +158,7 @@ def rows_alike(
     return bool(_same_entries(values, labels, indptr[rows], lengths[rows[0]], tolerance))
 
 
-def checked_indptr(indptr: Array) -> Array:
+def check_indptr(indptr: Array) -> Array:
     """``indptr`` as int64, once it is known to describe rows."""
     checked = np.ascontiguousarray(indptr, dtype=np.int64)
     if checked.ndim != 1 or not len(checked) or checked[0] != 0 or np.any(np.diff(checked) < 0):

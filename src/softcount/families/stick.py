@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from softcount.errors import LearnerError
-from softcount.families.categorical import Categorical
-from softcount.families.gammas import SMALLEST
-from softcount.types import Array, Counts
+from softcount.core.errors import LearnerError
+from softcount.core.types import Array, Counts
+from softcount.families.categorical import SMALLEST, Categorical
 
 
 class StickBreaking(Categorical):

@@ -1,18 +1,5 @@
 """Probabilistic context-free grammars."""
 
-from __future__ import annotations
+from softcount.core.lazy import attach
 
-from typing import TYPE_CHECKING
-
-from softcount.lazy import attach
-
-if TYPE_CHECKING:
-    from softcount.grammar.estimators import PCFG
-
-__all__ = ["PCFG"]
-__getattr__, __dir__ = attach(
-    __name__,
-    {
-        "softcount.grammar.estimators": ("PCFG",),
-    },
-)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

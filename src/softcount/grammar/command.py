@@ -6,304 +6,50 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from softcount.align.command import DTYPES, Precision
-from softcount.cli import options
-from softcount.cli.answers import few_named
-from softcount.cli.choices import one_of
-from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
-from softcount.cli.ending import Deed, at, try_all
-from softcount.cli.guard import readable_errors
-from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.lines import numbered
-from softcount.cli.options import LEARNER, OTHER_LEARNERS
-from softcount.cli.progress import Progress
+from softcount.cli.answers import list_lines, name_file, print_text
+from softcount.cli.frame import Command, Deed, LearningCommand, at, load_model, refuse_two_of_stdin
+from softcount.cli.options import (
+    OTHER_LEARNERS,
+    Argument,
+    Input,
+    LearnerOptions,
+    Learning,
+    Model,
+    Output,
+    ThreadsOption,
+    read_learner_name,
+)
+from softcount.cli.reading import name_source, read_lines, read_pieces, read_text, stream_text
 from softcount.cli.targets import WRITTEN, WRITTEN_OR_PRINTED
-from softcount.errors import DataError, shown
-from softcount.hmm import command as tag_options
-from softcount.hmm.command import called_texts, pieces_of
+from softcount.core.errors import DataError, LearnerError, brief
 
 if TYPE_CHECKING:
-    from softcount.corpus.sequences import Sequences
-    from softcount.corpus.treebank import Change, Trees
-    from softcount.corpus.trees import Tree
+    from softcount.cli.frame import Progress
+    from softcount.core.store import Stored
     from softcount.grammar import PCFG
     from softcount.grammar.data import Bracket
-    from softcount.grammar.report import GrammarShown
-    from softcount.grammar.rules import Rules
-    from softcount.learners import Learner
+    from softcount.grammar.report import GrammarOverview
+    from softcount.grammar.rules import GrammarRules
+    from softcount.text.sequences import Sequences
+    from softcount.text.treebank import Change, Trees
+    from softcount.text.trees import Tree
 
-
-class Start(StrEnum):
-    """What ``--init`` may say."""
-
-    RANDOM = "random"
-    UNIFORM = "uniform"
-
-
-class Method(StrEnum):
-    """What ``--method`` may say."""
-
-    VITERBI = "viterbi"
-    BRACKETS = "brackets"
-    LABELLED = "labelled"
-
-
-# sentences
-File = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE",
-        help="One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
-        "sentences. If not given: stdin, or with --treebank or --trees nothing.",
-    ),
-]
-Lowercase = tag_options.Lowercase
-MaxLength = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Learn from no sentence of more words; they are parsed all the same.",
-    ),
-]
-
-# the grammar
-Nonterminals = Annotated[
-    int | None,
-    typer.Option(
-        "-n",
-        "--nonterminals",
-        min=1,
-        help="How many symbols constituents may have: a grammar with every rule A -> B C.",
-    ),
-]
-Preterminals = Annotated[
-    int | None,
-    typer.Option(
-        "-p",
-        "--preterminals",
-        min=1,
-        help="How many symbols words may have. [else half as many again as -n; with --trees, as "
-        "many as these have]",
-    ),
-]
-RulesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Learn the probabilities of these rules: S -> NP VP [0.9] | VP [0.1], words in "
-        "quotes; without probabilities all begin alike.",
-    ),
-]
-Treebank = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Take all rules of these trees (Penn brackets), as often as they are there. Nothing "
-        "is learned from FILE: its sentences are parsed.",
-    ),
-]
-
-# what is known
-Brackets = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="What is known of the trees, a line for each line of FILE: nothing; or a tree, whose "
-        "brackets no other constituent crosses; or the sentence with brackets in it, she (sees (a "
-        "dog)); or spans, 0-2 NP:3-5, from the first word, which is 0, to the first one behind.",
-    ),
-]
-Labels = Annotated[
+BracketLabels = Annotated[
     bool,
-    typer.Option(
-        "--labels", help="The labels of trees in --brackets are right, too; else only the brackets."
-    ),
-]
-KnownTrees = Annotated[
-    str | None,
-    typer.Option(
-        "--trees",
-        metavar="FILE",
-        help="The whole trees of sentences, a line for each line of FILE, blank if it is unknown; "
-        "without FILE, what is learned from.",
-    ),
-]
-KeepFunctions = Annotated[
-    bool,
-    typer.Option(
-        "--keep-functions",
-        help="Labels of trees stay as they are; else NP-SBJ-1 is NP. Traces are left out anyway.",
-    ),
-]
-
-Horizontal = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="With --treebank: a long rule is taken apart, its parts knowing N neighbours to the "
-        "left. Not given: rules as they are.",
-    ),
-]
-Vertical = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="With --treebank: symbols know N - 1 of those above them, so that NP below S is not "
-        "NP below VP. Trees have plain labels.",
-    ),
-]
-
-# how to learn
-Init = Annotated[
-    Start | None,
-    typer.Option(
-        metavar="NAME",
-        parser=one_of(Start),
-        help="Where to start: random, or with --rules also uniform. [else the probabilities of "
-        "--rules, what labels say, or random]",
-    ),
-]
-Smoothing = tag_options.Smoothing
-LearnerOption = Annotated[
-    LearnerName | None,
-    typer.Option(
-        metavar="NAME",
-        parser=LEARNER,
-        help=f"If not given, em (inside-outside). {OTHER_LEARNERS}",
-    ),
-]
-Precision_ = Annotated[
-    Precision,
-    typer.Option(
-        metavar="NAME",
-        parser=one_of(Precision),
-        help="double; or single: less exact, in less time (not with --rules and --treebank).",
-    ),
-]
-
-# what is printed
-Gold = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Say how well the brackets agree with those of these trees, which are of the same "
-        "sentences, beside trees that branch to the right and to the left. Of what is known "
-        "of the trees nothing is used for this.",
-    ),
-]
-Show = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="Draw the trees of so many sentences, evenly spread."),
-]
-Save = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        "--save",
-        metavar="MODEL",
-        help="Keep the grammar in this file, for softcount parse and softcount.load.",
-    ),
-    WRITTEN,
-]
-GrammarText = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the rules to this file, as --rules reads them; of learned ones those with a "
-        "probability of 0.0001 and more. - prints them instead of the trees.",
-    ),
-    WRITTEN_OR_PRINTED,
-]
-Html = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        "--html",
-        metavar="PAGE.html",
-        help="Write a page to this file: symbols with their rules and words, trees, the course of "
-        "learning.",
-    ),
-    WRITTEN,
-]
-
-# softcount parse
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A grammar, as softcount grammar has saved it.")
-]
-ToParse = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
-        "sentences.",
-    ),
-]
-Method_ = Annotated[
-    Method,
-    typer.Option(
-        metavar="NAME",
-        parser=one_of(Method),
-        help="viterbi: the most probable tree. brackets: that of the most expected brackets. "
-        "labelled: of the most expected brackets with labels.",
-    ),
-]
-Prune = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        max=0.5,
-        metavar="P",
-        help="Grammars of rules: leave out what is less probable than P by a coarse grammar; 1e-5 "
-        "is twice as fast. What the first sentences lose by it is told.",
-    ),
-]
-KBest = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Print the N most probable trees of each sentence, the best first: line ||| log p ||| "
-        "tree. A blank line has none.",
-    ),
-]
-Draw = Annotated[
-    bool, typer.Option("--draw", help="Draw the trees, for eyes, instead of printing brackets.")
-]
-ParseBrackets = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="What is known of the trees: see softcount grammar. Labels of spans (NP:3-5) count, "
-        "those of trees with --labels.",
-    ),
-]
-ParseGold = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Say how well the trees agree with these, which are of the same sentences: brackets, "
-        "labelled ones if labels are the same, and how many sentences have a tree at all.",
-    ),
+    Input("The labels of trees in --brackets are right, too; else only the brackets."),
 ]
 
 
-# What files say of a grammar and of the trees of sentences: rules, treebanks, brackets.
-
-
+# what files say of a grammar and of the trees of sentences: rules, treebanks, brackets
 SPANS = (
     "write nothing, a tree, brackets around the sentence's words, or spans: 0-2 NP:3-5, the end "
     "being the first word behind"
@@ -320,21 +66,21 @@ UNLABELLED = "X"
 
 
 # rules
-def read_rules(path: str) -> Rules:
+def read_rules(path: str) -> GrammarRules:
     """Rules from a file; messages name it and the line."""
-    from softcount.corpus.lines import decoded, unmarked
-    from softcount.grammar.rules import from_text
+    from softcount.grammar.rules import parse_rules
+    from softcount.text.lines import decode_text, strip_mark
 
-    raw = b"".join(unmarked(pieces_of(path)))
-    text = decoded(raw, lambda line: f"{called_texts(path)}:{line + 1}")
+    raw = b"".join(strip_mark(read_pieces(path)))
+    text = decode_text(raw, lambda line: f"{name_source(path)}:{line + 1}")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            rules = from_text(text.replace("\r\n", "\n"))
+            rules = parse_rules(text.replace("\r\n", "\n"))
     except DataError as error:
-        raise DataError(_placed(error.message, called_texts(path)), error.hint) from None
+        raise DataError(_placed(error.message, name_source(path)), error.hint) from None
     for warning in caught:
-        typer.echo(f"softcount: warning: {called_texts(path)}: {warning.message}", err=True)
+        typer.echo(f"softcount: warning: {name_source(path)}: {warning.message}", err=True)
     return rules
 
 
@@ -353,25 +99,27 @@ def _placed(message: str, path: str) -> str:
 # trees
 def cleaning(keep_functions: bool) -> list[Change]:
     """What is done to trees of files: traces are left out, and functions, unless they are kept."""
-    from softcount.corpus.treebank import without_functions, without_traces
+    from softcount.text.treebank import remove_functions, remove_traces
 
-    return [without_traces] if keep_functions else [without_traces, without_functions]
+    return [remove_traces] if keep_functions else [remove_traces, remove_functions]
 
 
 def cleaning_for(labels: Collection[str]) -> list[Change]:
     """The same for a grammar with these labels: functions are kept if it has some."""
-    from softcount.corpus.treebank import without_functions
-    from softcount.corpus.trees import Tree
+    from softcount.text.treebank import remove_functions
+    from softcount.text.trees import Tree
 
-    plain = all(without_functions(Tree(label, ("a",))).label == label for label in labels)
+    plain = all(remove_functions(Tree(label, ("a",))).label == label for label in labels)
     return cleaning(not plain)
 
 
 def read_trees(path: str, changes: Sequence[Change]) -> Trees:
     """The trees of a file, with these changes; constituents without a label have one."""
-    from softcount.corpus.treebank import from_pieces
+    from softcount.text.treebank import from_pieces
 
-    return from_pieces(pieces_of(path), called_texts(path), unlabelled=UNLABELLED).changed(*changes)
+    return from_pieces(read_pieces(path), name_source(path), unlabelled=UNLABELLED).changed(
+        *changes
+    )
 
 
 def demand_as_many(option: str, path: str, n: int, n_sentences: int, what: str) -> None:
@@ -386,19 +134,15 @@ def demand_as_many(option: str, path: str, n: int, n_sentences: int, what: str) 
 # sentences
 def read_sentences(path: str) -> Sequences:
     """All sentences of a file."""
-    from softcount.hmm.command import Form, read_text
-
-    return _of_trees(path) if _has_trees(path) else read_text(path, Form.LINES).sequences
+    return _of_trees(path) if _has_trees(path) else read_text(path, "lines").sequences
 
 
 def stream_sentences(path: str) -> Iterator[Sequences]:
     """Sentences as they come, those that are there together."""
-    from softcount.hmm.command import Form, stream
-
     if _has_trees(path):
         yield _of_trees(path)
         return
-    yield from (piece.sequences for piece in stream(path, Form.LINES))
+    yield from (piece.sequences for piece in stream_text(path, "lines"))
 
 
 def _has_trees(path: str) -> bool:
@@ -406,7 +150,7 @@ def _has_trees(path: str) -> bool:
 
 
 def _of_trees(path: str) -> Sequences:
-    from softcount.corpus.sequences import sequences
+    from softcount.text.sequences import sequences
 
     return sequences(read_trees(path, cleaning(keep_functions=True)).words())
 
@@ -434,7 +178,7 @@ def read_brackets(
     known: Collection[str] | None = None,
 ) -> list[list[Bracket]]:
     """What is known of each sentence of a text."""
-    lines = list(numbered(path))
+    lines = list(read_lines(path))
     demand_as_many("--brackets", path, len(lines), len(text), "lines")
     reader = BracketReader(iter(lines), path, changes, labels, known)
     return reader.take(text)
@@ -471,7 +215,7 @@ class BracketReader:
                     f"--brackets {self.path} has no line for {text.name(n)}",
                     "give a line for each sentence, a blank one where nothing is known",
                 )
-            found.append(self._of(line, f"{called_texts(self.path)}:{number}", text.sentence(n)))
+            found.append(self._of(line, f"{name_source(self.path)}:{number}", text.sentence(n)))
         return found
 
     def demand_end(self) -> None:
@@ -479,7 +223,7 @@ class BracketReader:
         number, _ = next(self.lines, (None, ""))
         if number is not None:
             raise DataError(
-                f"--brackets {called_texts(self.path)}:{number} has no sentence",
+                f"--brackets {name_source(self.path)}:{number} has no sentence",
                 "give a line for each sentence, in the same order",
             )
 
@@ -494,17 +238,17 @@ class BracketReader:
         return found
 
     def _of_tree(self, line: str, where: str, words: Sequence[str]) -> list[Bracket]:
-        from softcount.corpus.treebank import composed
-        from softcount.corpus.trees import whole, written
-        from softcount.grammar.data import other_word
+        from softcount.grammar.data import find_other_word
+        from softcount.text.treebank import compose
+        from softcount.text.trees import escape_brackets, parse_whole
 
-        tree = composed(*self.changes)(
-            whole(line, lambda place: f"{where}, character {place + 1}", unlabelled="X")
+        tree = compose(*self.changes)(
+            parse_whole(line, lambda place: f"{where}, character {place + 1}", unlabelled="X")
         )
         if tree is None:
             return []
-        lower = [[written(word).lower() for word in some] for some in (tree.words(), words)]
-        if difference := other_word(*lower):
+        lower = [[escape_brackets(word).lower() for word in some] for some in (tree.words(), words)]
+        if difference := find_other_word(*lower):
             raise DataError(
                 f"{where} has other words than its sentence: {difference}",
                 "give the trees of the same sentences in the same order",
@@ -519,7 +263,7 @@ class BracketReader:
         for label, _, _ in some:
             if label is not None and self.known is not None and label not in self.known:
                 raise DataError(
-                    f"{where} has the label {shown(label)}, which the grammar has not",
+                    f"{where} has the label {brief(label)}, which the grammar has not",
                     "leave it out: 3-5 says that there is a constituent, whatever it is",
                 )
 
@@ -560,37 +304,35 @@ def _span(part: str, where: str, n: int) -> Bracket:
     """
     found = _SPAN.fullmatch(part)
     if found is None:
-        raise DataError(f"{where} has {shown(part)}, which is no span", SPANS)
+        raise DataError(f"{where} has {brief(part)}, which is no span", SPANS)
     digits = found["start"], found["end"]
     start, end = (int(some) if len(some) <= LONGEST_NUMBER else sys.maxsize for some in digits)
     if not start < end <= n:
         raise DataError(
-            f"{where} has the span {shown(part)}, but its sentence has {n} words",
+            f"{where} has the span {brief(part)}, but its sentence has {n} words",
             "start is the first word, from 0, end the first one behind",
         )
     return found["label"], start, end
 
 
 def _demand_nested(some: Sequence[Bracket], where: str) -> None:
-    from softcount.corpus.trees import crossing
+    from softcount.text.trees import find_crossing
 
     for n, (_, start, end) in enumerate(some):
-        for _, first, last in crossing(some[:n], start, end):
+        for _, first, last in find_crossing(some[:n], start, end):
             raise DataError(
                 f"{where} has the spans {first}-{last} and {start}-{end}, which cross",
                 "leave one of them out",
             )
 
 
-# Grammars made as the command line says, and learned from sentences.
-
-
+# what is learned from
 MORE_TAGS = 1.5
 """Words have so many times the symbols that constituents have, if nothing is said of them."""
 
 
 @dataclass(frozen=True)
-class Known:
+class TreeFiles:
     """Files that say what is known already.
 
     ``treebank``  whose rules are the grammar
@@ -656,7 +398,7 @@ class Lessons:
 
 def _apart(text: Sequences, chosen: Sequence[int]) -> Sequences:
     """Some sentences, with no other words than theirs."""
-    from softcount.corpus.sequences import sequences
+    from softcount.text.sequences import sequences
 
     some = [text.sentence(n) for n in chosen]
     import numpy as np
@@ -665,7 +407,9 @@ def _apart(text: Sequences, chosen: Sequence[int]) -> Sequences:
     return replace(sequences(some), origin=text.origin, numbers=numbers)
 
 
-def lessons(text: Sequences | None, files: Known, symbols: Sequence[str] | None) -> Lessons:
+def read_lessons(
+    text: Sequences | None, files: TreeFiles, symbols: Sequence[str] | None
+) -> Lessons:
     """Sentences and what files say of them; ``symbols``: labels that may be, None: any."""
     trees = brackets = None
     if files.trees is not None:
@@ -678,10 +422,10 @@ def lessons(text: Sequences | None, files: Known, symbols: Sequence[str] | None)
     return Lessons(text, trees, brackets)
 
 
-def n_preterminals(n: int | None, p: int | None, files: Known) -> int | None:
+def choose_preterminals(n: int | None, p: int | None, files: TreeFiles) -> int | None:
     """How many symbols words have; None: as many as trees say.
 
-    >>> n_preterminals(5, None, Known()), n_preterminals(5, 3, Known())
+    >>> choose_preterminals(5, None, TreeFiles()), choose_preterminals(5, 3, TreeFiles())
     (8, 3)
     """
     if p is not None or n is None or files.trees is not None:
@@ -689,37 +433,7 @@ def n_preterminals(n: int | None, p: int | None, files: Known) -> int | None:
     return math.ceil(MORE_TAGS * n)
 
 
-def learner_for(
-    name: LearnerName | None, max_iter: int | None, tol: float | None, n_init: int | None
-) -> Learner | None:
-    """The learner with the dials that were given; None: as the model does if nothing is said."""
-    if name is None and max_iter is None and tol is None and n_init is None:
-        return None
-    return learner_called(name or LearnerName.EM, max_iter, tol, n_init)
-
-
-def counted(files: Known, settings: dict[str, Any]) -> PCFG:
-    """The grammar of a treebank."""
-    from softcount.corpus.treebank import lowercase
-    from softcount.grammar import PCFG
-
-    assert files.treebank is not None
-    changes = [*files.changes, lowercase] if settings["lowercase"] else files.changes
-    return PCFG.from_treebank(read_trees(files.treebank, changes), **settings)
-
-
-def learn(model: PCFG, some: Lessons) -> None:
-    """Fit a model, with a line of progress."""
-    progress = Progress(len(some))
-    try:
-        model.fit(some.text, some.trees, some.brackets, on_step=progress)
-    finally:
-        progress.end()
-
-
-# Trees of sentences as ``softcount grammar`` and ``softcount parse`` print and score them.
-
-
+# trees of sentences as both commands print and score them
 FAILED, TAG = "FAILED", "XX"
 """The mark of a sentence without a tree, and what stands for the tags of its words."""
 SEPARATOR = " ||| "
@@ -739,7 +453,7 @@ def failed(words: Sequence[str]) -> Tree:
     >>> print(failed(["no", "(", "way"]))
     (FAILED (XX no) (XX -LRB-) (XX way))
     """
-    from softcount.corpus.trees import Tree
+    from softcount.text.trees import Tree
 
     return Tree(FAILED, tuple(Tree(TAG, (word,)) for word in words))
 
@@ -762,13 +476,13 @@ class Parsed:
 
     def drawings(self) -> list[str]:
         """The trees for eyes, with an empty line below each."""
-        from softcount.grammar.report import drawn
+        from softcount.grammar.report import draw_tree
 
         found = []
         for n, tree in enumerate(self.trees):
             words = self.text.sentence(n)
             if words:
-                found.append(f"{drawn(failed(words) if tree is None else tree)}\n")
+                found.append(f"{draw_tree(failed(words) if tree is None else tree)}\n")
         return found
 
     @property
@@ -785,13 +499,13 @@ class Parsed:
 @contextmanager
 def in_silence() -> Iterator[None]:
     """Nothing is said of sentences without a tree: lines and remarks name them."""
-    from softcount.models.possible import ImpossibleWarning
+    from softcount.core.warnings import ImpossibleWarning
 
     with warnings.catch_warnings(action="ignore", category=ImpossibleWarning):
         yield
 
 
-def parsed(
+def parse_text(
     model: PCFG, text: Sequences, *, method: str = "viterbi", brackets: Any = None
 ) -> Parsed:
     """The tree of each sentence, with words as they are written there."""
@@ -800,9 +514,9 @@ def parsed(
     return Parsed(text, [_spelt(model, tree, text, n) for n, tree in enumerate(found)])
 
 
-def parsed_as_told(model: PCFG, text: Sequences, told: Lessons) -> Parsed:
+def parse_as_told(model: PCFG, text: Sequences, told: Lessons) -> Parsed:
     """The tree of each sentence that agrees with its brackets; those that are known stay."""
-    from softcount.corpus.trees import from_spans
+    from softcount.text.trees import from_spans
 
     brackets = None
     if told.brackets is not None:  # of sentences that were too long, labels may be new
@@ -811,7 +525,7 @@ def parsed_as_told(model: PCFG, text: Sequences, told: Lessons) -> Parsed:
             [(label if label in labels else None, start, end) for label, start, end in some]
             for some in told.brackets
         ]
-    found = list(parsed(model, text, brackets=brackets).trees)
+    found = list(parse_text(model, text, brackets=brackets).trees)
     for n, tree in enumerate(told.trees or ()):
         if tree is not None:
             found[n] = from_spans(text.sentence(n), tree.spans())
@@ -820,7 +534,7 @@ def parsed_as_told(model: PCFG, text: Sequences, told: Lessons) -> Parsed:
 
 def _spelt(model: PCFG, tree: Tree | None, text: Sequences, n: int) -> Tree | None:
     """A tree with the words of its sentence, which the model may have in lower case."""
-    from softcount.corpus.trees import from_spans
+    from softcount.text.trees import from_spans
 
     if tree is None or not model.lowercase:
         return tree
@@ -855,7 +569,7 @@ def remark_on(failures: Sequence[int], total: int) -> str:
         return ""
     are = "has" if len(failures) == 1 else "have"
     return (
-        f"{few_named(failures)} of {total:,} {are} no tree by this grammar, and "
+        f"{list_lines(failures)} of {total:,} {are} no tree by this grammar, and "
         f"{'is' if len(failures) == 1 else 'are'} marked ({FAILED} …)"
     )
 
@@ -867,18 +581,18 @@ def remark_on_pruning(model: PCFG, text: Sequences) -> str:
     first = [text.sentence(n) for n in range(min(len(text), TOLD))]
     lost = model.pruning_loss(first)
     return (
-        f"--prune: of {lost.sentences} sentences, {lost.trees} have a less probable tree; log p is "
-        f"{lost.mean:.2g} lower on average, {lost.worst:.2g} at worst; {lost.again} were parsed "
-        "again with nothing left out"
+        f"--prune: of {lost.sentences} sentences, {lost.worse_trees} have a less probable tree; "
+        f"log p is {lost.mean:.2g} lower on average, {lost.worst:.2g} at worst; "
+        f"{lost.parsed_again} were parsed again with nothing left out"
     )
 
 
 # beside gold trees
 def bare(gold: Tree) -> list[str]:
     """The words of a gold tree that count."""
-    from softcount.corpus.treebank import without_punctuation
+    from softcount.text.treebank import remove_punctuation
 
-    left = without_punctuation(gold)
+    left = remove_punctuation(gold)
     return [] if left is None else left.words()
 
 
@@ -925,264 +639,378 @@ def batches(text: Sequences, size: int) -> Iterable[Sequences]:
     return (text.select(slice(first, last)) for first, last in pairwise(borders))
 
 
-# ``softcount grammar``.
-
-
+# softcount grammar
 NOT_COUNTED = (
-    *("n", "p", "rules", "brackets", "labels", "trees", "max_length", "init", "smoothing"),
-    *("learner", "max_iter", "tol", "n_init", "precision", "seed"),
+    *("n_components", "n_preterminals", "rules", "brackets", "labels", "trees", "max_length"),
+    *("init", "smoothing", "learner", "max_iter", "tol", "n_init", "dtype", "seed"),
 )
-NOT_WITH_RULES = ("n", "p", "precision")
 MOST_SYMBOLS = 60
 """So many are told of on stderr; treebanks have thousands, if symbols know what is around them."""
 ALONE = "scores are of trees that were found without --brackets and --trees"
 
 
-def grammar(
-    ctx: typer.Context,
-    file: File = None,
-    n: Nonterminals = None,
-    p: Preterminals = None,
-    rules: RulesOption = None,
-    treebank: Treebank = None,
-    brackets: Brackets = None,
-    labels: Labels = False,
-    trees: KnownTrees = None,
-    keep_functions: KeepFunctions = False,
-    horizontal: Horizontal = None,
-    vertical: Vertical = 1,
-    lowercase: Lowercase = False,
-    max_length: MaxLength = None,
-    init: Init = None,
-    smoothing: Smoothing = None,
-    learner: LearnerOption = None,
-    max_iter: options.MaxIter = None,
-    tol: options.Tol = None,
-    n_init: options.NInit = None,
-    precision: Precision_ = Precision.DOUBLE,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    summary: options.Summary = False,
-    show: Show = 0,
-    gold: Gold = None,
-    grammar_text: GrammarText = None,
-    save: Save = None,
-    html: Html = None,
-) -> None:
+class GrammarText(NamedTuple):
+    """Sentences to be parsed, and their gold trees; None where there are none."""
+
+    text: Sequences | None
+    gold: Trees | None
+
+
+class GrammarFound(NamedTuple):
+    """A grammar, and the trees of the sentences by it, if there are any."""
+
+    model: PCFG
+    parsed: Parsed | None
+    overview: GrammarOverview
+
+
+class LearnGrammar(LearnerOptions, LearningCommand):
     """Learn how sentences are made: a probabilistic context-free grammar, and their trees.
 
     Prints the best tree of every sentence in Penn brackets: exactly one line for each line of the
     file, a blank one for a blank one. A sentence without a tree is a flat one, (FAILED (XX word)
-    …), and stderr names its line. Nothing need be known (then say -n); or the rules, or some
+    …), and stderr names its line. Nothing need be known (then say -k); or the rules, or some
     brackets, which the trees agree with, or some trees, which stay as they are; or there is a
     treebank, whose rules are counted. What was learned goes to stderr.
 
     \b
-    softcount grammar sentences.txt -n 20 -o grammar.softcount --report grammar.html > trees.txt
+    softcount grammar sentences.txt -k 20 --save my.softcount --html grammar.html > trees.txt
     softcount grammar sentences.txt --rules rules.txt --grammar-text learned.txt
-    softcount grammar sentences.txt -n 15 --brackets known.txt --gold gold.mrg
-    softcount grammar --treebank wsj.mrg --horizontal 1 --vertical 2 -o wsj.softcount
+    softcount grammar sentences.txt -k 15 --brackets known.txt --gold gold.mrg
+    softcount grammar --treebank wsj.mrg --horizontal 1 --vertical 2 --save wsj.softcount
     softcount parse wsj.softcount new.txt
     """
-    _refuse(ctx, n, rules, treebank, trees, learner)
-    if labels and brackets is None:
-        raise typer.BadParameter("--labels needs --brackets")
-    alone = treebank is not None or trees is not None
-    file = _source(file, alone, bool(save or html or summary or grammar_text))
-    if file is None and (brackets is not None or gold is not None or show):
-        raise typer.BadParameter("--brackets, --gold and --show need FILE, the sentences")
-    refuse_two_of_stdin(file, rules, treebank, brackets, trees, gold)
-    with readable_errors():
-        from softcount.engines import Local
-        from softcount.hmm.command import prior_for
 
-        known = Known(rules, treebank, brackets, trees, labels, keep_functions)
-        settings: dict[str, Any] = {"lowercase": lowercase, "engine": Local(threads)}
-        if treebank is not None:
-            settings |= {"horizontal": horizontal, "vertical": vertical}
+    without = ("load",)
+
+    file: Annotated[
+        str | None,
+        Argument(
+            "One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
+            "sentences. If not given: stdin, or with --treebank or --trees nothing.",
+            metavar="FILE",
+        ),
+    ] = None
+    rules: Annotated[
+        str | None,
+        Input(
+            "Learn the probabilities of these rules: S -> NP VP [0.9] | VP [0.1], words in quotes; "
+            "without probabilities all begin alike.",
+            metavar="FILE",
+        ),
+    ] = None
+    treebank: Annotated[
+        str | None,
+        Input(
+            "Take all rules of these trees (Penn brackets), as often as they are there. Nothing is "
+            "learned from FILE: its sentences are parsed.",
+            metavar="FILE",
+        ),
+    ] = None
+    brackets: Annotated[
+        str | None,
+        Input(
+            "What is known of the trees, a line for each line of FILE: nothing; or a tree, whose "
+            "brackets no other constituent crosses; or the sentence with brackets in it, she (sees "
+            "(a dog)); or spans, 0-2 NP:3-5, from the first word, which is 0, to the first one "
+            "behind.",
+            metavar="FILE",
+        ),
+    ] = None
+    labels: BracketLabels = False
+    trees: Annotated[
+        str | None,
+        Input(
+            "The whole trees of sentences, a line for each line of FILE, blank if it is unknown; "
+            "without FILE, what is learned from.",
+            metavar="FILE",
+        ),
+    ] = None
+    keep_functions: Annotated[
+        bool,
+        Input("Labels of trees stay as they are; else NP-SBJ-1 is NP. Traces are left out anyway."),
+    ] = False
+    lowercase: Annotated[bool, Input("Learn from words in lower case; a saved model does too.")] = (
+        False
+    )
+    max_length: Annotated[
+        int | None,
+        Input(
+            "Learn from no sentence of more words; they are parsed all the same.",
+            metavar="N",
+            least=1,
+        ),
+    ] = None
+    n_components: Annotated[
+        int | None,
+        Model(
+            "How many symbols constituents may have: a grammar with every rule A -> B C.",
+            "-k",
+            "--n-components",
+            least=1,
+        ),
+    ] = None
+    n_preterminals: Annotated[
+        int | None,
+        Model(
+            "How many symbols words may have. [else half as many again as -k; with --trees, as "
+            "many as these have]",
+            least=1,
+        ),
+    ] = None
+    horizontal: Annotated[
+        int | None,
+        Model(
+            "With --treebank: a long rule is taken apart, its parts knowing N neighbours to the "
+            "left. Not given: rules as they are.",
+            metavar="N",
+            least=0,
+        ),
+    ] = None
+    vertical: Annotated[
+        int,
+        Model(
+            "With --treebank: symbols know N - 1 of those above them, so that NP below S is not NP "
+            "below VP. Trees have plain labels.",
+            metavar="N",
+            least=1,
+        ),
+    ] = 1
+    smoothing: Annotated[
+        float | None,
+        Model(
+            "Add this to every count; for vb, svb, gibbs and collapsed-gibbs, their prior. [else "
+            "0.1 for those, 0 for others]",
+            least=0.0,
+        ),
+    ] = None
+    dtype: Annotated[
+        str,
+        Model(
+            "float64; or float32: less exact, in less time (not with --rules and --treebank).",
+            choices=("float64", "float32"),
+        ),
+    ] = "float64"
+    learner: Annotated[
+        str | None,
+        Learning(
+            f"If not given, em (inside-outside). {OTHER_LEARNERS}",
+            parser=read_learner_name,
+            metavar="NAME",
+        ),
+    ] = None
+    init: Annotated[
+        str | None,
+        Learning(
+            "Where to start: random, or with --rules also uniform. [else the probabilities of "
+            "--rules, what labels say, or random]",
+            choices=("random", "uniform"),
+        ),
+    ] = None
+    summary: Annotated[bool, Output("Print what was learned to stdout, instead of the lines.")] = (
+        False
+    )
+    show: Annotated[
+        int, Output("Draw the trees of so many sentences, evenly spread.", metavar="N", least=0)
+    ] = 0
+    gold: Annotated[
+        str | None,
+        Output(
+            "Say how well the brackets agree with those of these trees, which are of the same "
+            "sentences, beside trees that branch to the right and to the left. Of what is known of "
+            "the trees nothing is used for this.",
+            metavar="FILE",
+        ),
+    ] = None
+    grammar_text: Annotated[
+        str | None,
+        Output(
+            "Write the rules to this file, as --rules reads them; of learned ones those with a "
+            "probability of 0.0001 and more. - prints them instead of the trees.",
+            metavar="FILE",
+            file=WRITTEN_OR_PRINTED,
+        ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        Output(
+            "Keep the grammar in this file, for softcount parse and softcount.load.",
+            metavar="MODEL",
+            file=WRITTEN,
+        ),
+    ] = None
+    html: Annotated[
+        Path | None,
+        Output(
+            "Write a page to this file: symbols with their rules and words, trees, the course of "
+            "learning.",
+            metavar="PAGE.html",
+            file=WRITTEN,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        if self.learner == "spectral":
+            raise typer.BadParameter("--learner spectral is for documents, and for softcount tag")
+        if self.treebank is not None:
+            self.refuse("--treebank", NOT_COUNTED, "its rules are counted, and nothing learned")
         else:
-            settings |= {
-                "smoothing": prior_for(learner, smoothing),
-                "learner": learner_for(learner, max_iter, tol, n_init),
-                "init": None if init is None else init.value,
-                "random_state": seed,
-            }
-        if treebank is None and rules is None:
-            settings |= {"n_nonterminals": n, "n_preterminals": n_preterminals(n, p, known)}
-            settings["dtype"] = DTYPES[precision]
-        job = _Job(file, known, max_length, summary, show, gold, grammar_text, save, html)
-        job.run(settings)
+            needs = ("horizontal", "vertical")
+            self.refuse("a grammar without --treebank", needs, "they are about its rules")
+            if self.rules is not None:
+                names = ("n_components", "n_preterminals", "dtype")
+                self.refuse("--rules", names, "they say which symbols there are")
+            elif self.n_components is None and self.trees is None:
+                raise typer.BadParameter(
+                    "which symbols? give -k, or --rules, --treebank or --trees"
+                )
+        if self.labels and self.brackets is None:
+            raise typer.BadParameter("--labels needs --brackets")
+        if self.file is None and (self.treebank is not None or self.trees is not None):
+            if not (self.save or self.html or self.summary or self.grammar_text):
+                raise typer.BadParameter("nothing to parse: give FILE, or --save")
+            if self.brackets is not None or self.gold is not None or self.show:
+                raise typer.BadParameter("--brackets, --gold and --show need FILE, the sentences")
+        elif self.file is None:
+            if sys.stdin is not None and sys.stdin.isatty():
+                raise typer.BadParameter("no sentences: give a file, or - to type them")
+            self.file = "-"
+        refuse_two_of_stdin(
+            self.file, self.rules, self.treebank, self.brackets, self.trees, self.gold
+        )
 
-
-def _refuse(
-    ctx: typer.Context,
-    n: int | None,
-    rules: str | None,
-    treebank: str | None,
-    trees: str | None,
-    learner: LearnerName | None,
-) -> None:
-    """Usage errors of options that do not go together."""
-    if learner is LearnerName.SPECTRAL:
-        raise typer.BadParameter("--learner spectral is for documents, and for softcount tag")
-    if treebank is None:
-        needs = ("horizontal", "vertical")
-        refuse_with(ctx, "a grammar without --treebank", needs, "they are about its rules")
-    if treebank is not None:
-        refuse_with(ctx, "--treebank", NOT_COUNTED, "its rules are counted, and nothing learned")
-    elif rules is not None:
-        refuse_with(ctx, "--rules", NOT_WITH_RULES, "they say which symbols there are")
-    elif n is None and trees is None:
-        raise typer.BadParameter("which symbols? give -n, or --rules, --treebank or --trees")
-
-
-def _source(file: str | None, alone: bool, wanted: bool) -> str | None:
-    """Where sentences are; None: there are those of trees alone."""
-    if file is not None:
-        return file
-    if alone:
-        if not wanted:
-            raise typer.BadParameter("nothing to parse: give FILE, or --output")
-        return None
-    if sys.stdin is not None and sys.stdin.isatty():
-        raise typer.BadParameter("no sentences: give a file, or - to type them")
-    return "-"
-
-
-@dataclass(frozen=True)
-class _Job:
-    """Where sentences are, and what is wanted of them."""
-
-    file: str | None
-    known: Known
-    max_length: int | None
-    summary: bool
-    show: int
-    gold: str | None
-    grammar_text: str | None
-    save: Path | None
-    html: Path | None
-
-    def run(self, settings: dict[str, Any]) -> None:
-        """Learn, and print and write all that is wanted."""
+    def read(self, model: None) -> GrammarText:
+        self.known = TreeFiles(
+            self.rules, self.treebank, self.brackets, self.trees, self.labels, self.keep_functions
+        )
         text = None if self.file is None else read_sentences(self.file)
+        gold = None
         if text is not None:
             say(remark_on_brackets(text))
-        gold = None
-        if self.gold is not None and text is not None:
-            gold = read_trees(self.gold, self.known.changes)
-            demand_as_many("--gold", self.gold, len(gold), len(text), "trees")
-        model, told, notes = self._learned(settings, text)
-        try_all(at(self.save, model.save), lambda: self._finish(model, told, gold, notes))
+            if self.gold is not None:
+                gold = read_trees(self.gold, self.known.changes)
+                demand_as_many("--gold", self.gold, len(gold), len(text), "trees")
+        return GrammarText(text, gold)
 
-    def _learned(
-        self, settings: dict[str, Any], text: Sequences | None
-    ) -> tuple[PCFG, Lessons, list[str]]:
-        """The grammar, the sentences and what is known of them, and what is to be said."""
+    def make(self, data: GrammarText) -> PCFG:
+        """The grammar; what files say of the sentences is read as well, for it may have labels
+        that the rules do not have."""
         from softcount.grammar import PCFG
 
-        if self.known.treebank is not None:
-            model = counted(self.known, settings)
-            return model, Lessons(text), []
-        if self.known.rules is None:
-            model, symbols = PCFG(**settings), None
-        else:
-            model = PCFG.from_rules(read_rules(self.known.rules), **settings)
+        settings = self.learning(self.make_learner_if_asked())
+        settings["lowercase"] = self.lowercase
+        self.lessons = self.short_lessons = Lessons(data.text)
+        self.remarks: list[str] = []
+        if self.treebank is not None:
+            settings |= {"horizontal": self.horizontal, "vertical": self.vertical}
+            return self._count_rules(settings)
+        settings["smoothing"] = self.choose_smoothing(self.smoothing, 0.1)
+        settings["init"] = self.init
+        symbols = None
+        if self.rules is not None:
+            model = PCFG.from_rules(read_rules(self.rules), **settings)
             symbols = model.labels_
-        every = lessons(text, self.known, symbols)
-        some, remark = every.up_to(self.max_length)
-        learn(model, some)
-        return model, every, [remark] if remark else []
+        else:
+            words = choose_preterminals(self.n_components, self.n_preterminals, self.known)
+            settings |= {"n_components": self.n_components, "n_preterminals": words}
+            model = PCFG(dtype=self.dtype, **settings)
+        self.lessons = read_lessons(data.text, self.known, symbols)
+        self.short_lessons, remark = self.lessons.up_to(self.max_length)
+        self.remarks = [remark] if remark else []
+        return model
 
-    def _finish(self, model: PCFG, told: Lessons, gold: Trees | None, notes: list[str]) -> None:
-        from softcount.grammar.report import grammar_shown
-        from softcount.hmm.command import print_overview, print_text
+    def _count_rules(self, settings: dict[str, Any]) -> PCFG:
+        """The grammar of a treebank."""
+        from softcount.grammar import PCFG
+        from softcount.text.treebank import lowercase
 
-        text = told.text
-        found = None if text is None else parsed_as_told(model, text, told)
+        for name in ("learner", "random_state"):
+            del settings[name]
+        changes = [*self.known.changes, *([lowercase] if self.lowercase else [])]
+        return PCFG.from_treebank(read_trees(self.treebank or "", changes), **settings)
+
+    def size(self, data: GrammarText) -> int:
+        return len(self.short_lessons)
+
+    def fit(self, model: PCFG, data: GrammarText, progress: Progress) -> None:
+        some = self.short_lessons
+        if self.treebank is None:
+            model.fit(some.text, some.trees, some.brackets, on_step=progress)
+
+    def answer(self, model: PCFG, data: GrammarText) -> GrammarFound:
+        from softcount.grammar.report import summarise_grammar
+
+        told, notes, found = self.lessons, list(self.remarks), None
         scores: list[str] = []
-        if text is not None and found is not None:
+        if data.text is not None:
+            found = parse_as_told(model, data.text, told)
             remark = remark_on(found.failures, len(found.trees))
-            notes = [*notes, *([remark] if remark else [])]
-            if gold is not None:
-                alone = parsed(model, text) if told.tells_trees else found
-                scores = beside_branching(alone.trees, gold, model.labels_)
+            notes += [remark] if remark else []
+            if data.gold is not None:
+                alone = parse_text(model, data.text) if told.tells_trees else found
+                scores = beside_branching(alone.trees, data.gold, model.labels_)
                 notes += [ALONE] if told.tells_trees else []
-        shown = grammar_shown(model, None if found is None else found.trees, notes, scores)
-        brief = shown if self.summary else shown.first(MOST_SYMBOLS)
+        overview = summarise_grammar(model, None if found is None else found.trees, notes, scores)
+        overview = overview if self.summary else overview.first(MOST_SYMBOLS)
+        return GrammarFound(model, found, overview)
 
-        def tell() -> None:
-            watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-            if self.summary or not watched:
-                self._draw(found, to_stderr=not self.summary)
-                print_overview(brief, summary=self.summary, as_json=False)
-            if self.grammar_text == "-":
-                print_text(self._rules(model))
-            elif found is not None and not self.summary:
-                print_text(joined(found.lines()))
-            if watched and not self.summary:
-                self._draw(found, to_stderr=True)
-                print_overview(brief, summary=False, as_json=False)
+    # what is printed
+    def tell(self, found: GrammarFound) -> None:
+        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+        if self.summary or not watched:
+            self._draw(found)
+            found.overview.print(sys.stdout if self.summary else sys.stderr)
+        if self.grammar_text == "-":
+            print_text(_write_rules(found.model))
+        elif found.parsed is not None and not self.summary:
+            print_text(joined(found.parsed.lines()))
+        if watched and not self.summary:
+            self._draw(found)
+            found.overview.print(sys.stderr)
 
-        try_all(tell, *self._files(model, shown, found))
-
-    def _draw(self, found: Parsed | None, *, to_stderr: bool) -> None:
+    def _draw(self, found: GrammarFound) -> None:
         """Some trees, for eyes."""
-        from softcount.hmm.report import chosen
+        from softcount.hmm.report import choose_sentences
 
-        if found is None or not self.show:
+        if found.parsed is None or not self.show:
             return
-        lengths = [0 if tree is None else len(tree.words()) for tree in found.trees]
-        numbers = chosen(lengths, self.show)
-        some = Parsed(found.text.select(numbers), [found.trees[i] for i in numbers])
+        trees = found.parsed.trees
+        lengths = [0 if tree is None else len(tree.words()) for tree in trees]
+        numbers = choose_sentences(lengths, self.show)
+        some = Parsed(found.parsed.text.select(numbers), [trees[i] for i in numbers])
         for drawing in some.drawings():
-            typer.echo(drawing, err=to_stderr)
+            typer.echo(drawing, err=not self.summary)
 
-    def _rules(self, model: PCFG) -> str:
-        """The grammar as a text."""
-        dense = "words" in model.params_
-        return joined([str(model.grammar() if dense else model.grammar(0.0))])
+    def page(self, found: GrammarFound) -> str:
+        from softcount.grammar.report import grammar_page
 
-    def _files(self, model: PCFG, shown: GrammarShown, found: Parsed | None) -> Iterator[Deed]:
-        """The files beside the model."""
-        from softcount.cli.answers import called
-        from softcount.grammar.report import page_of
-        from softcount.show.report import write_whole
+        where = self.file or self.treebank or self.trees or ""
+        parsed = found.parsed
+        text, trees = (None, ()) if parsed is None else (parsed.text, parsed.trees)
+        title = f"A grammar of {name_file(where)}"
+        return grammar_page(found.model, found.overview, text, trees, title=title)
+
+    def files(self, found: Callable[[], GrammarFound]) -> Iterator[Deed]:
+        from softcount.report.page import write_whole
 
         def write_rules(name: str) -> None:
-            write_whole(Path(name), self._rules(model), "the rules", "--grammar-text")
-
-        def write_page(path: Path) -> None:
-            where = self.file or self.known.treebank or self.known.trees or ""
-            title = f"A grammar of {called(where)}"
-            text, trees = (None, ()) if found is None else (found.text, found.trees)
-            page = page_of(model, shown, text, trees, title=title)
-            write_whole(path, page, "the page", "--report")
+            write_whole(Path(name), _write_rules(found().model), "the rules", "--grammar-text")
 
         yield at(None if self.grammar_text == "-" else self.grammar_text, write_rules)
-        yield at(self.html, write_page)
 
 
-# ``softcount parse``.
+def _write_rules(model: PCFG) -> str:
+    """The grammar as a text."""
+    dense = "words" in model.params_
+    return joined([str(model.grammar() if dense else model.grammar(0.0))])
 
 
+# softcount parse
 BATCH = 256
 """So many sentences are parsed at a time: what is printed comes soon, and memory stays small."""
 
 
-def parse(
-    ctx: typer.Context,
-    model: Model,
-    file: ToParse = "-",
-    method: Method_ = Method.VITERBI,
-    k_best: KBest = None,
-    draw: Draw = False,
-    brackets: ParseBrackets = None,
-    labels: Labels = False,
-    gold: ParseGold = None,
-    prune: Prune = 0.0,
-    threads: options.Threads = None,
-) -> None:
+class Parse(Command):
     """Find the trees of sentences by a grammar.
 
     Prints the tree of every sentence in Penn brackets: exactly one line for each line of the file,
@@ -1196,78 +1024,120 @@ def parse(
     softcount parse grammar.softcount new.txt --k-best 5
     echo 'the dog barks' | softcount parse grammar.softcount --draw
     """
-    if k_best is not None:
-        refuse_with(ctx, "--k-best", ("method", "draw"), "it prints the most probable trees")
-    if labels and brackets is None:
-        raise typer.BadParameter("--labels needs --brackets")
-    refuse_two_of_stdin(file, brackets, gold)
-    with readable_errors():
-        from softcount.cli.models import load_grammar
 
-        grammar = load_grammar(model, threads, prune)
-        _ParseJob(grammar, file, method, k_best, draw, brackets, labels, gold).run()
+    model: Annotated[
+        Path, Argument("A grammar, as softcount grammar has saved it.", metavar="MODEL")
+    ]
+    file: Annotated[
+        str,
+        Argument(
+            "One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
+            "sentences.",
+            metavar="FILE",
+        ),
+    ] = "-"
+    brackets: Annotated[
+        str | None,
+        Input(
+            "What is known of the trees: see softcount grammar. Labels of spans (NP:3-5) count, "
+            "those of trees with --labels.",
+            metavar="FILE",
+        ),
+    ] = None
+    labels: BracketLabels = False
+    method: Annotated[
+        str,
+        Model(
+            "viterbi: the most probable tree. brackets: that of the most expected brackets. "
+            "labelled: of the most expected brackets with labels.",
+            choices=("viterbi", "brackets", "labelled"),
+        ),
+    ] = "viterbi"
+    prune: Annotated[
+        float,
+        Model(
+            "Grammars of rules: leave out what is less probable than P by a coarse grammar; 1e-5 "
+            "is twice as fast. What the first sentences lose by it is told.",
+            metavar="P",
+            least=0.0,
+            most=0.5,
+        ),
+    ] = 0.0
+    threads: ThreadsOption = None
+    k_best: Annotated[
+        int | None,
+        Output(
+            "Print the N most probable trees of each sentence, the best first: line ||| log p ||| "
+            "tree. A blank line has none.",
+            metavar="N",
+            least=1,
+        ),
+    ] = None
+    draw: Annotated[bool, Output("Draw the trees, for eyes, instead of printing brackets.")] = False
+    gold: Annotated[
+        str | None,
+        Output(
+            "Say how well the trees agree with these, which are of the same sentences: brackets, "
+            "labelled ones if labels are the same, and how many sentences have a tree at all.",
+            metavar="FILE",
+        ),
+    ] = None
 
-
-@dataclass(frozen=True)
-class _ParseJob:
-    """What is to be parsed, and what is wanted of it."""
-
-    model: PCFG
-    file: str
-    method: Method
-    k_best: int | None
-    draw: bool
-    brackets: str | None
-    labels: bool
-    gold: str | None
-    failures: list[int] = field(default_factory=list)
+    def check(self) -> None:
+        if self.k_best is not None:
+            self.refuse("--k-best", ("method", "draw"), "it prints the most probable trees")
+        if self.labels and self.brackets is None:
+            raise typer.BadParameter("--labels needs --brackets")
+        refuse_two_of_stdin(self.file, self.brackets, self.gold)
 
     def run(self) -> None:
         """Print trees as sentences come; then say what there is to be said of all of them."""
-        from softcount.hmm.command import print_text
-
-        gold, reader = self._gold(), self._reader()
+        model = load_model(self.model, self.name, self._restore)
+        changes = cleaning_for(model.labels_)
+        gold = None if self.gold is None else read_trees(self.gold, changes)
+        reader = None
+        if self.brackets is not None:
+            lines = read_lines(self.brackets)
+            reader = BracketReader(lines, self.brackets, changes, self.labels, model.labels_)
         kept: list[Tree | None] = []
+        failures: list[int] = []
         total = 0
-        for text in self._batches():
-            found, printed = self._parsed(text, None if reader is None else reader.take(text))
-            print_text(printed)
-            if total == 0:
-                say(remark_on_brackets(text))
-                say(remark_on_pruning(self.model, text))
-            self.failures.extend(found.failures)
-            total += len(text)
-            if gold is not None:
-                kept += found.trees
+        for piece in stream_sentences(self.file):
+            for text in batches(piece, BATCH):
+                known = None if reader is None else reader.take(text)
+                found, printed = self._parse(model, text, known)
+                print_text(printed)
+                if total == 0:
+                    say(remark_on_brackets(text))
+                    say(remark_on_pruning(model, text))
+                failures.extend(found.failures)
+                total += len(text)
+                if gold is not None:
+                    kept += found.trees
         if reader is not None:
             reader.demand_end()
-        say(remark_on(self.failures, total))
+        say(remark_on(failures, total))
         if gold is not None:
             demand_as_many("--gold", gold.origin, len(gold), total, "trees")
-            for line in beside_gold(kept, gold, self.model.labels_):
+            for line in beside_gold(kept, gold, model.labels_):
                 typer.echo(line, err=True)
 
-    def _batches(self) -> Iterator[Sequences]:
-        for piece in stream_sentences(self.file):
-            yield from batches(piece, BATCH)
+    def _restore(self, kind: type[PCFG], stored: Stored) -> PCFG:
+        from softcount.engines import Local
 
-    def _gold(self) -> Trees | None:
-        if self.gold is None:
-            return None
-        return read_trees(self.gold, cleaning_for(self.model.labels_))
+        given = {"prune": self.prune} if self.prune else {}  # if not, it is as the model has it
+        model = kind.restore(stored, engine=Local(self.threads), **given)
+        if self.prune and model.rules is None:
+            raise LearnerError(
+                f"--prune {self.prune:g}: nothing is left out of a dense grammar, as {self.model} "
+                "has one",
+                "leave out --prune",
+            )
+        return model
 
-    def _reader(self) -> BracketReader | None:
-        if self.brackets is None:
-            return None
-        from softcount.cli.lines import numbered
-
-        symbols = self.model.labels_
-        lines = numbered(self.brackets)
-        return BracketReader(lines, self.brackets, cleaning_for(symbols), self.labels, symbols)
-
-    def _parsed(self, text: Sequences, known: object) -> tuple[Parsed, str]:
+    def _parse(self, model: PCFG, text: Sequences, known: object) -> tuple[Parsed, str]:
         """Trees, and what is printed of them."""
         if self.k_best is not None:
-            return best_lines(self.model, text, self.k_best, known)
-        found = parsed(self.model, text, method=self.method.value, brackets=known)
+            return best_lines(model, text, self.k_best, known)
+        found = parse_text(model, text, method=self.method, brackets=known)
         return found, joined(found.drawings() if self.draw else found.lines())

@@ -1,439 +1,273 @@
-"""The E-steps of grammars, dense and of rules, and what pruning loses."""
+"""What a grammar is to the rest: one interface, of which there are two implementations.
+
+`softcount.grammar.dense` has grammars with every rule A → B C, `softcount.grammar.rule_based` those
+of given rules, or of a treebank. Both are models for the loop (families and an E-step), and both
+answer the same questions about sentences: `Grammar` says which.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.sparse import csr_matrix
 
-from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
-from softcount.families.base import Family
-from softcount.grammar import gibbs as cells
-from softcount.grammar import inside_outside as passes
-from softcount.grammar import inside_outside as rule_passes
-from softcount.grammar.binarised import KNOWN, Binarised, UnknownWords, Used
-from softcount.grammar.data import Sentences, Shard
-from softcount.grammar.gibbs import CollapsedTrees, Derivations, demand_collapsible
-from softcount.grammar.inside_outside import ROOT, RULES, WORDS, Shape, derived, expected
-from softcount.grammar.kernels.dense import Nodes, Tally, count_trees
-from softcount.grammar.kernels.rules import RuleCounts, RuleTables, RuleText, Words
-from softcount.hmm.core import Emitting, uncounted
-from softcount.hmm.data import Sentences as Texts
-from softcount.kernels.pool import usable_cpus
-from softcount.models.possible import demand_possible
-from softcount.models.settings import start_tables
-from softcount.types import NOTHING_UNCOUNTED, Array, Counts, How, Params, Stats, Uncounted
+from softcount.core import interrupt
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.model import Model, demand_possible
+from softcount.core.types import (
+    NOTHING_UNCOUNTED,
+    Array,
+    BoolArray,
+    Counts,
+    EStep,
+    FloatArray,
+    IntArray,
+    Params,
+    Stats,
+    Uncounted,
+)
+from softcount.grammar.data import SpanConstraints, SupervisedSentences, TreeCorpus, TreeShard
+from softcount.grammar.gibbs import CollapsedTrees, DerivationCells, demand_collapsible
+from softcount.grammar.rules import GrammarRule, GrammarRules
+from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSets
+from softcount.text.sequences import Sequences
+from softcount.text.trees import Tree
+from softcount.text.vocabulary import Vocabulary
 
-SLACK = 1e-9
-"""Logs that differ by less are the same."""
-
-
-class Lost(NamedTuple):
-    """What some sentences lost.
-
-    ``sentences``  that have a derivation
-    ``share``      of symbols of cells that were left out, of those made of what had stayed
-    ``again``      sentences that had to be gone through again with nothing left out
-    ``mean``       log p(sentence) that was lost, in the mean
-    ``worst``      the most that one sentence lost
-    ``trees``      best trees that are less probable than those found with nothing left out
-    """
-
-    sentences: int
-    share: float
-    again: int
-    mean: float
-    worst: float
-    trees: int
-
-
-def lost(
-    own: Binarised,
-    chances: Array,
-    root: Array,
-    words: Words,
-    some: RuleText,
-    prune: float,
-    threads: int = 1,
-) -> Lost:
-    """What sentences lose by ``prune``: goes through all of them with it and without it.
-
-    >>> from softcount.grammar.inside_outside import rule_text
-    >>> from softcount.grammar.rules import from_text
-    >>> rules = from_text("S -> S S [0.4] | 'a'")
-    >>> own = Binarised(rules)
-    >>> words = own.words(rules.chances, own.rows("aaaa"))
-    >>> lost(own, rules.chances, own.root, words, rule_text(np.array([4])), 1e-4).trees
-    0
-    """
-    n = len(some.indptr) - 1
-    grammar = own.grammar(chances, root)
-    full, less = (
-        expected(own, grammar, words, some, np.ones(n), threads, False, p) for p in (0.0, prune)
-    )
-    grammar = own.grammar(chances, root, best=True)
-    best, found = (
-        derived(grammar, words, some, np.arange(n), threads=threads, prune=p) for p in (0.0, prune)
-    )
-    has = np.isfinite(full.logs) & (np.diff(some.indptr) > 0)
-    gap = full.logs[has] - less.logs[has]
-    made, left_out, again = less.left_out
-    return Lost(
-        len(gap),
-        float(left_out / max(made, 1.0)),
-        int(again),
-        float(gap.mean()) if len(gap) else 0.0,
-        float(gap.max(initial=0.0)),
-        int(np.count_nonzero(best.logs[has] - found.logs[has] > SLACK)),
-    )
-
-
-# What the cores of both kinds of grammars have in common.
-
-
+ROOT, RULES, WORDS = "root", "rules", "words"
+"""Names of families."""
+MAX_NODES, MAX_TRIES = 10_000, 1000
+"""Generated trees have at most so many nodes; larger ones are drawn again, so many times."""
+BATCH = 16
+"""So many sentences go into a kernel together."""
 IMPOSSIBLE = "cannot come about: no tree could have produced it"
 
 
-class TreeCore:
-    """Sentences, each with a hidden tree."""
+def iterate_batches(first: int, last: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
+    """Of some sentences, those that go into a kernel together; ends if the user has interrupted."""
+    for n in range(first, last, size):
+        interrupt.check()
+        yield n, min(n + size, last)
 
-    name: str
-    families: dict[str, Family]
+
+class GrammarOptions(NamedTuple):
+    """How the tables of a grammar are learned, and its charts filled.
+
+    ``rules``, ``words``  Dirichlet priors of the probabilities of rules, and of words
+    ``frozen``            names of tables, and of symbols, whose probabilities are not learned
+    ``dtype``             of the charts of dense grammars
+    ``prune``             see `PCFG`
+    """
+
+    rules: float = 1.0
+    words: float = 1.0
+    frozen: Collection[str] = ()
+    dtype: str = "float64"
+    prune: float = 0.0
+
+    def frozen_rows(self, table: str, symbols: Sequence[str]) -> BoolArray | None:
+        """Which rows of a table are frozen; None: none of them."""
+        frozen = np.array([table in self.frozen or symbol in self.frozen for symbol in symbols])
+        return frozen if frozen.any() else None
+
+    def demand_known(self, tables: Collection[str], labels: Collection[str]) -> None:
+        """Complain of what cannot be frozen, as there is no such table or symbol."""
+        for name in self.frozen:
+            if name not in tables and name not in labels:
+                raise LearnerError(
+                    f"there is neither a table nor a symbol {name!r} to be frozen",
+                    f"tables are {', '.join(tables)}",
+                )
+
+
+class SpanPosteriors(NamedTuple):
+    """How often each symbol is expected over each span of one sentence.
+
+    ``starts``      int (entries,): the first word
+    ``ends``        int (entries,): the first word after the span
+    ``symbols``     int (entries,)
+    ``posteriors``  float (entries,): p(symbol spans start to end | sentence); where unary rules go
+                    round, an expected number that may be above one
+    """
+
+    starts: IntArray
+    ends: IntArray
+    symbols: IntArray
+    posteriors: FloatArray
+
+
+class Query(NamedTuple):
+    """Sentences, and the parameters that an answer about them is wanted for."""
+
+    params: Params
+    shard: TreeShard
+    text: Sequences
+    threads: int
+
+
+class Grammar(Model):
+    """p(tree, words) = p(root) Π p(right side | left side), over all rules of the tree.
+
+    To the loop it is a model: families of parameters, by name, and `expect`, the E-step. To `PCFG`
+    it is what says something about sentences.
+    """
+
+    name = "PCFG"
     threads_inside = True
-    remedy = "look at its words and brackets"
-    """What to do about a sentence that cannot be."""
+    remedy: ClassVar[str] = "look at its words and brackets"
+    """What to do about a sentence that is impossible."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Names of symbols, by their numbers, as users see them."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """Words that have numbers."""
+
+    # learning
+    @abstractmethod
+    def expect(self, params: Params, shard: TreeShard, how: EStep, local: Any = None) -> Stats:
+        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+
+    def make_corpus(self, given: SupervisedSentences, weights: FloatArray) -> TreeCorpus:
+        """Sentences as a corpus, with what is known of their trees as constraints."""
+        text = given.text
+        new = text.words[len(self.vocabulary.words) :]
+        known = (*self._allowed_preterminals(given), weights, new)
+        shard = SentenceShard(np.arange(len(text)), text.tokens, text.indptr, *known)
+        constraints, trees = self._constrain_spans(given), self._count_known_entries(given)
+        return TreeCorpus(SentenceCorpus(shard, text.name), constraints, trees)
+
+    def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
+        """For each token the set of preterminals that it may have; by default any."""
+        return np.zeros(len(given.text.tokens), np.int32), StateSets.all_of(1)
+
+    def _count_known_entries(self, given: SupervisedSentences) -> csr_matrix | None:
+        """How often known trees use each entry of the tables; None: they are constraints alone."""
+        return None
 
     @abstractmethod
-    def derivations(
-        self, params: Params, shard: Shard, stream: int, threads: int = 1
-    ) -> Derivations:
-        """One tree of each sentence, drawn from their posterior, as a list of cells."""
+    def _constrain_spans(self, given: SupervisedSentences) -> SpanConstraints:
+        """Which symbols spans may have, by what is known of the trees."""
 
-    def stats(
-        self, shard: Shard, counts: dict[str, Counts], logs: Array, attained: Array, how: How
-    ) -> Stats:
-        """What an E-step finds: log p of sentences, and of what filled in the trees."""
-        text = shard.text
-        counted = text.weights > 0.0
-        sampled = how.fill == "sample"
-        attained = logs if sampled else attained / how.temper
-        demand_possible(text.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, self.remedy)
-        weights = text.weights[counted]
-        return Stats(
-            counts,
-            float(weights @ logs[counted]),
-            float(weights @ attained[counted]),
-            float(weights.sum()),
-            float(weights @ np.diff(text.indptr)[counted]),
+    @abstractmethod
+    def sample_derivations(
+        self, params: Params, shard: TreeShard, stream: int, threads: int = 1
+    ) -> DerivationCells:
+        """One derivation of each sentence, drawn from the posterior, as a list of cells.
+
+        Draws depend on the stream and on the sentences' numbers alone.
+        """
+
+    # what it says of sentences
+    @abstractmethod
+    def log_probabilities(self, query: Query) -> FloatArray:
+        """log p of each sentence."""
+
+    @abstractmethod
+    def viterbi_parses(self, query: Query) -> list[Tree | None]:
+        """The most probable tree of each sentence; None if there is none."""
+
+    @abstractmethod
+    def sample_parses(self, query: Query, stream: int, samples: int) -> list[list[Tree]]:
+        """Trees drawn from the posterior of each sentence."""
+
+    @abstractmethod
+    def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
+        """The k best trees of each sentence, each with log p(tree, sentence)."""
+
+    @abstractmethod
+    def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
+        """Those of each sentence."""
+
+    @abstractmethod
+    def minimum_risk_parse(
+        self, spans: SpanPosteriors, sentence: Sequence[str], labelled: bool
+    ) -> Tree | None:
+        """The minimum Bayes risk tree: that of the most expected brackets (Goodman 1996)."""
+
+    @abstractmethod
+    def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
+        """How often all sentences together are expected to use each rule."""
+
+    # what was learned
+    @abstractmethod
+    def list_rules(self, params: Params, threshold: float) -> GrammarRules:
+        """Rules whose probability is at least ``threshold``."""
+
+    @abstractmethod
+    def generate_once(self, params: Params, rng: np.random.Generator) -> Tree | None:
+        """A new tree; None if it grew beyond `MAX_NODES`."""
+
+    def generate(self, params: Params, rng: np.random.Generator) -> Tree:
+        """A new tree of at most `MAX_NODES` nodes."""
+        for _ in range(MAX_TRIES):
+            tree = self.generate_once(params, rng)
+            if tree is not None:
+                return tree
+        raise DataError(
+            f"{MAX_TRIES} new trees had more than {MAX_NODES:,} nodes each: "
+            "the grammar comes to no end",
+            "give rules that lead to words a higher probability",
         )
 
-    # trees with the tables integrated out
-    def blocks(self, shard: Shard, size: int) -> list[Shard]:
-        """The sentences in their order, so many at a time."""
-        whole, n = Sentences(Texts(shard.text), shard.limits, shard.trees), len(shard)
-        return [whole.select(np.arange(i, min(i + size, n))) for i in range(0, n, size)]
+    @abstractmethod
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and facts that a file must hold beside the tables."""
 
-    def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> CollapsedTrees:
-        """The sampler with all tables integrated out, trees drawn at ``params`` to begin with."""
-        (shard,) = shards
-        demand_collapsible(self.families, shard.text.weights)
-        first = self.derivations(params, shard, stream)
-        demand_possible(shard.text.numbers, first.logs, IMPOSSIBLE, self.remedy)
-        return CollapsedTrees(self, shard, params, first)
-
-    def totals(self, shard: Shard) -> dict[str, float]:
+    # what both kinds share
+    def totals(self, shard: TreeShard) -> dict[str, float]:
         """Every sentence that is not empty has a root."""
         text = shard.text
         return {ROOT: float(text.weights[np.diff(text.indptr) > 0].sum())}
 
-    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Start values as arrays of the families' shapes."""
-        return start_tables(given, self.families)
-
-
-# The E-step of dense grammars.
-
-
-class PCFGCore(TreeCore):
-    """p(tree, words) = p(root) Π p(A → B C) Π p(preterminal → word).
-
-    Families: "root" (1, K + T), "rules" (K, (K + T)²) and "words"; symbols are K nonterminals,
-    then T preterminals.
-    """
-
-    remedy = "add smoothing, or look at its brackets"
-
-    def __init__(
-        self,
-        name: str,
-        root: Family,
-        rules: Family,
-        emission: Emitting,
-        shape: Shape,
-        dtype: str = "float64",
-    ) -> None:
-        self.name, self.emission, self.shape = name, emission, shape
-        self.dtype = np.dtype(dtype)
-        self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
-
-    def estimate(self, corpus: Sentences) -> Estimate:
-        """n² / 2 cells of charts, inside and outside, for sentences that are gone through together;
-        n³ / 6 ways to cut spans, and a product with all rules for each of n² / 2 spans."""
-        k, n_symbols = self.shape.k, self.shape.n_symbols
-        lengths = np.sort(np.diff(corpus.everything.text.indptr).astype(np.float64))[::-1]
-        rules = n_entries(self.families[RULES])
-        entries = sum(map(n_entries, self.families.values()))
-        spans, cuts = float(np.sum(lengths**2) / 2.0), float(np.sum(lengths**3) / 6.0)
-        # the longest are gone through first, some by each thread, side by side
-        together = float(np.sum(lengths[: passes.TOGETHER * usable_cpus()] ** 2) / 2.0)
-        itemsize = self.dtype.itemsize
-        return needing(
-            len(corpus),
-            float(lengths.sum()),
-            cuts * n_symbols**2 + 0.5 * spans * rules + 8.0 * entries,
-            data=held(corpus),
-            tables=(COPIES + 2 * passes.PIECES) * NUMBER * entries,
-            charts=together * itemsize * (2.5 * n_symbols + 2.0 * k),
+    def blocks(self, shard: TreeShard, size: int) -> list[TreeShard]:
+        """The sentences in their order, ``size`` at a time."""
+        whole, n = (
+            TreeCorpus(SentenceCorpus(shard.text), shard.constraints, shard.trees),
+            len(shard),
         )
+        return [whole.select(np.arange(i, min(i + size, n))) for i in range(0, n, size)]
 
-    def passing(
-        self, params: Params, shard: Shard, threads: int, temper: float = 1.0
-    ) -> passes.Pass:
-        """What a pass over a shard needs."""
-        table, _ = self.emission.likelihoods(np.asarray(params[WORDS]), shard.text)
-        return passes.Pass(self.shape, params, table, self.dtype, temper, threads)
+    def collapse(self, shards: Sequence[TreeShard], params: Params, stream: int) -> CollapsedTrees:
+        """The sampler with all tables integrated out, beginning with trees drawn at ``params``."""
+        (shard,) = shards
+        demand_collapsible(self.families, shard.text.weights)
+        first = self.sample_derivations(params, shard, stream)
+        demand_possible(shard.text.numbers, first.log_p, IMPOSSIBLE, self.remedy)
+        return CollapsedTrees(self, shard, params, first)
 
-    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
-        this = self.passing(params, shard, how.threads, how.temper)
-        counts: dict[str, Counts] = {}
-        beside = NOTHING_UNCOUNTED
-        if how.fill == "soft" or how.score_only:
-            tally = passes.posteriors(shard, this, counting=not how.score_only)
-            attained = tally.logs
-            if not how.score_only:
-                counts = self._expected(shard, tally, this)
-                if how.theory:
-                    beside = self._uncounted(params, shard, tally, how)
-        else:
-            best = how.fill == "hard"
-            nodes, attained = passes.trace_trees(shard, this, best, how.stream, how.samples)
-            counts = self._counted(shard, nodes, np.isfinite(attained), len(this.table))
-        logs = attained
-        if how.fill == "hard" or how.temper != 1.0:
-            logs = passes.posteriors(shard, this._replace(temper=1.0), counting=False).logs
-        return replace(self.stats(shard, counts, logs, attained, how), uncounted=beside)
-
-    def _uncounted(self, params: Params, shard: Shard, tally: Tally, how: How) -> Uncounted:
-        """What new words add to E[log p]."""
-        against = None if how.against is None else np.asarray(how.against[WORDS])
-        words = tally.words[:, : self.shape.t]
-        return uncounted(self.emission, np.asarray(params[WORDS]), against, shard.text, words)
-
-    def _expected(self, shard: Shard, tally: Tally, this: passes.Pass) -> dict[str, Counts]:
-        heated = {RULES: np.asarray(this.params[RULES]) ** this.temper}
-        root, rules, words = self.shape.counts(tally, heated)
-        return {ROOT: root, RULES: rules, WORDS: self.emission.counts(shard.text, words)}
-
-    def _counted(
-        self, shard: Shard, nodes: Nodes, possible: Array, n_rows: int
-    ) -> dict[str, Counts]:
-        """What trees add up to."""
-        text, n = shard.text, self.shape.n_symbols
-        root, rules = np.zeros(n), np.zeros((self.shape.k, n, n))
-        words = np.zeros((n_rows, self.shape.t))
-        known = (text.indptr, text.weights, possible, text.rows)
-        count_trees(nodes.symbols, nodes.ends, *known, root, rules, words)
-        return {
-            ROOT: root[None],
-            RULES: rules.reshape(self.shape.k, -1),
-            WORDS: self.emission.counts(text, words),
-        }
-
-    # trees with the tables integrated out
-    def derivations(
-        self, params: Params, shard: Shard, stream: int, threads: int = 1
-    ) -> cells.Derivations:
-        """One tree of each sentence, drawn from their posterior, as a list of cells."""
-        nodes, logs = passes.trace_trees(shard, self.passing(params, shard, threads), False, stream)
-        return cells.of_trees(self.shape, np.shape(params[WORDS])[1], shard, nodes, logs)
-
-
-# The E-step of grammars of rules.
-
-
-class Ready(NamedTuple):
-    """Sentences of a shard whose trees are not known, as kernels want them."""
-
-    numbers: Array
-    text: RuleText
-    words: Words
-    weights: Array
-
-
-class RuleCore(TreeCore):
-    """p(tree, words) = p(root) Π p(rule | its left side).
-
-    Families: "root" (1, N) and "rules", one number a rule.
-
-    ``unknown``  what words may be that are in no rule; None: nothing
-    ``prune``    what a coarse grammar thinks less probable is left out: see `coarse`
-    """
-
-    remedy = "look at its words and brackets, or give the grammar more rules"
-
-    def __init__(
+    def _make_stats(
         self,
-        name: str,
-        root: Family,
-        rules: Family,
-        own: Binarised,
-        unknown: UnknownWords | None = None,
-        prune: float = 0.0,
-    ) -> None:
-        self.name, self.own, self.unknown, self.prune = name, own, unknown, prune
-        self.families: dict[str, Family] = {ROOT: root, RULES: rules}
+        shard: TreeShard,
+        counts: dict[str, Counts],
+        log_p: FloatArray,
+        attained: FloatArray,
+        how: EStep,
+        uncounted: Uncounted = NOTHING_UNCOUNTED,
+    ) -> Stats:
+        """What an E-step found.
 
-    def estimate(self, corpus: Sentences) -> Estimate:
-        """Charts of the longest sentences, one a thread; at the worst, all rules for each of n³ / 6
-        cuts of spans."""
-        lengths = np.diff(corpus.everything.text.indptr).astype(np.float64)
-        entries, n_symbols = (n_entries(self.families[name]) for name in (RULES, ROOT))
-        cuts, longest = float(np.sum(lengths**3) / 6.0), float(lengths.max(initial=0.0))
-        return needing(
-            len(corpus),
-            float(lengths.sum()),
-            2.0 * cuts * entries + 8.0 * entries,
-            data=held(corpus),
-            tables=(COPIES + rule_passes.RULE_PIECES) * NUMBER * (entries + n_symbols),
-            charts=2.0 * NUMBER * usable_cpus() * longest**2 / 2.0 * n_symbols,
+        ``log_p``     (sentences,): log p of each
+        ``attained``  (sentences,): what filling in the trees attained: log p of the best tree, or
+                      of all trees, tempered
+        """
+        text = shard.text
+        counted = text.weights > 0.0
+        attained = log_p if how.fill == "sample" else attained / how.temper
+        demand_possible(text.numbers[counted], (log_p + attained)[counted], IMPOSSIBLE, self.remedy)
+        weights = text.weights[counted]
+        return Stats(
+            counts,
+            float(weights @ log_p[counted]),
+            float(weights @ attained[counted]),
+            float(weights.sum()),
+            float(weights @ np.diff(text.indptr)[counted]),
+            uncounted=uncounted,
         )
-
-    # sentences and tables as kernels want them
-    def grammar(
-        self, params: Params, shard: Shard, best: bool = False, temper: float = 1.0
-    ) -> RuleTables:
-        """Rules with their chances."""
-        chances, root = (np.asarray(params[name]) ** temper for name in (RULES, ROOT))
-        return self.own.grammar(chances, root[0], shard.limits.allowed, best)
-
-    def ready(self, params: Params, shard: Shard, temper: float = 1.0, known: float = 0.0) -> Ready:
-        """Sentences whose trees are not known, and chances of their words.
-
-        ``known``  how often known words were seen elsewhere, as it were: see `UnknownWords`
-        """
-        free = np.ones(len(shard), np.bool_)
-        if shard.trees is not None:
-            free = np.diff(shard.trees.indptr) == 0
-        lengths = np.diff(shard.text.indptr)
-        sets, begins = shard.limits.sets, None
-        if sets is not None:
-            sizes = np.diff(shard.first_spans)
-            begins = np.where(sizes > 0, shard.first_spans[:-1], -1)[free]
-        tokens = shard.text.observed[np.repeat(free, lengths)]
-        words = self._words(params, tokens, shard.text.new_words, temper, known)
-        text = rule_passes.rule_text(lengths[free], begins, sets)
-        return Ready(np.flatnonzero(free), text, words, shard.text.weights[free])
-
-    def _words(
-        self, params: Params, tokens: Array, new: Sequence[str], temper: float, known: float
-    ) -> Words:
-        chances, n_rows = np.asarray(params[RULES]), len(self.own.word_rows)
-        if self.unknown is None:  # the row after those of known words has nothing
-            return self.own.words(chances**temper, np.minimum(tokens, n_rows).astype(np.int64))
-        kinds, at = np.unique(tokens, return_inverse=True)
-        texts = [*self.own.word_rows, *new]
-        words = [texts[kind] for kind in kinds.tolist()]
-        rows, more = self.unknown.placed(self.own, chances, words, known)
-        return self.own.words(chances**temper, rows[at], more**temper)
-
-    # learning
-    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
-        counts, attained, logs, beside = self._filled(params, shard, how)
-        if shard.trees is not None:
-            known, own_logs = self._given(params, shard)
-            logs, attained = logs + own_logs, attained + own_logs * how.temper
-            if counts:
-                counts = {name: np.asarray(counts[name]) + known[name] for name in counts}
-        return replace(self.stats(shard, counts, logs, attained, how), uncounted=beside)
-
-    def _filled(
-        self, params: Params, shard: Shard, how: How
-    ) -> tuple[dict[str, Counts], Array, Array, Uncounted]:
-        """Counts, what trees attain, log p, and what is beside the counts.
-
-        Of sentences whose trees are not known.
-        """
-        ready, best = self.ready(params, shard, how.temper), how.fill == "hard"
-        grammar = self.grammar(params, shard, best, how.temper)
-        words, text, logs = ready.words, ready.text, np.zeros((2, len(shard)))
-        if how.fill == "soft" or how.score_only:
-            given = (ready.weights, how.threads, not how.score_only, self.prune)
-            tally = rule_passes.expected(self.own, grammar, words, text, *given)
-        else:
-            numbers = shard.text.numbers[ready.numbers]
-            drawn = (how.samples, how.stream, how.threads, self.prune)
-            found = rule_passes.derived(grammar, words, text, numbers, *drawn)
-            tally = rule_passes.counted(self.own, words, found, ready.weights)
-        logs[:, ready.numbers] = tally.logs
-        if best or how.temper != 1.0:
-            logs[1] = self.logs(params, shard, how.threads)
-        used = self.own.used(tally, ready.words)
-        counts: dict[str, Counts] = {ROOT: used.root[None], RULES: used.rules}
-        beside = NOTHING_UNCOUNTED
-        if how.theory and not how.score_only:  # words in no rule: their chances do not move
-            new = self.own.n_of_rules
-            unknown = xlogy(tally.words[new:], words.chances[new:]).sum() / how.temper
-            beside = Uncounted(float(unknown), float(unknown))
-        return {} if how.score_only else counts, logs[0], logs[1], beside
-
-    def logs(self, params: Params, shard: Shard, threads: int) -> Array:
-        """log p of each sentence whose tree is not known; 0 of others."""
-        ready, tally = self._gone_through(params, shard, threads, counting=False)
-        logs = np.zeros(len(shard))
-        logs[ready.numbers] = tally.logs
-        return logs
-
-    def used(self, params: Params, shard: Shard, threads: int) -> Used:
-        """What sentences are expected to use; those that cannot be use nothing."""
-        ready, tally = self._gone_through(params, shard, threads, counting=True)
-        return self.own.used(tally, ready.words)
-
-    def _gone_through(
-        self, params: Params, shard: Shard, threads: int, counting: bool
-    ) -> tuple[Ready, RuleCounts]:
-        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
-        some = (ready.words, ready.text, ready.weights, threads, counting, self.prune)
-        return ready, rule_passes.expected(self.own, grammar, *some)
-
-    def lost(self, params: Params, shard: Shard, threads: int) -> Lost:
-        """What sentences lose by what is left out."""
-        ready = self.ready(params, shard, known=KNOWN)
-        tables = (np.asarray(params[RULES]), np.asarray(params[ROOT])[0])
-        return lost(self.own, *tables, ready.words, ready.text, self.prune, threads)
-
-    def _given(self, params: Params, shard: Shard) -> tuple[dict[str, Array], Array]:
-        """What trees that are known count, and log p of them."""
-        assert shard.trees is not None
-        n = self.own.n_known
-        sums = shard.trees.T @ shard.text.weights
-        every = np.concatenate([np.asarray(params[ROOT])[0], np.asarray(params[RULES])])
-        with np.errstate(divide="ignore"):
-            logs = np.where(every > 0.0, np.log(every), -1e300)  # 0 · log 0 is none of these
-        found = shard.trees @ logs
-        return {ROOT: sums[None, :n], RULES: sums[n:]}, np.where(found > -1e290, found, -np.inf)
-
-    def derivations(
-        self, params: Params, shard: Shard, stream: int, threads: int = 1
-    ) -> cells.Derivations:
-        """One tree of each sentence, drawn from their posterior, as a list of cells."""
-        ready, grammar = self.ready(params, shard), self.grammar(params, shard)
-        drawn = (shard.text.numbers[ready.numbers], 1, stream, threads)
-        found = rule_passes.derived(grammar, ready.words, ready.text, *drawn)
-        own = cells.of_rules(self.own, ready.words, found)
-        return own if shard.trees is None else cells.with_known(own, ready.numbers, shard.trees)

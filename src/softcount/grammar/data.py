@@ -1,4 +1,4 @@
-"""Sentences for grammars, and what is known of their trees."""
+"""Sentences for grammars, and what is known of their trees: constraints on spans, whole trees."""
 
 from __future__ import annotations
 
@@ -11,67 +11,66 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from softcount.corpus.cut import parts
-from softcount.corpus.sequences import Like, Sequences, sequences
-from softcount.corpus.treebank import Trees, lowercase, trees
-from softcount.corpus.trees import Tree, crossing, from_spans, written
-from softcount.errors import DataError, shown
-from softcount.hmm.data import Sentences as Texts
-from softcount.hmm.data import Sets
-from softcount.hmm.data import Shard as TextShard
-from softcount.types import Array
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array, BoolArray, IntArray
+from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSetBuilder
+from softcount.text.sequences import Like, Sequences, sequences
+from softcount.text.shards import split_items
+from softcount.text.treebank import Trees, lowercase, trees
+from softcount.text.trees import Tree, escape_brackets, find_crossing, from_spans
 
 
-def n_spans(lengths: Array) -> Array:
-    """How many spans of two words or more sentences have."""
+def count_spans(lengths: Array) -> Array:
+    """How many spans of two words or more sentences of some lengths have."""
     spans: Array = lengths * (lengths - 1) // 2
     return spans
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
-    """What spans may be: each has a set of symbols, set 0 being all of them.
+class SpanConstraints:
+    """Which symbols spans may have: each has the number of a set, set 0 being all symbols.
 
-    ``sets``     those of all spans, one sentence after the other; None: set 0 everywhere.
+    ``sets``     int64: the set of each span, one sentence after the other; None: set 0 everywhere.
                  Dense grammars: of spans of two words or more, the short ones first, and of
-                 nonterminals. Grammars of rules: of all spans, those that begin first first
-    ``allowed``  (sets, symbols): whether a symbol is in a set
-    ``sizes``    how many spans of each sentence have a set; None: all of two words or more
+                 nonterminals. Rule-based grammars: of all spans, by start, then by end
+    ``allowed``  bool (sets, symbols): whether a symbol is in a set
+    ``sizes``    int64 (sentences,): how many spans of each sentence have a set; None: all of two
+                 words or more
     """
 
-    sets: Array | None
-    allowed: Array
-    sizes: Array | None = None
+    sets: IntArray | None
+    allowed: BoolArray
+    sizes: IntArray | None = None
 
     @classmethod
-    def none(cls, n_symbols: int) -> Limits:
-        """Any span may be anything."""
+    def unconstrained(cls, n_symbols: int) -> SpanConstraints:
+        """Any span may have any symbol."""
         return cls(None, np.ones((1, n_symbols), np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
-    """Some sentences, their words, and what is known of their spans.
+class TreeShard:
+    """Some sentences, their words, and constraints on their spans.
 
-    ``trees``  how often the tree of each sentence has each entry of the tables, if there are trees
-               that are known (sentences, entries); rows of others are empty
+    ``trees``  (sentences, entries): how often the known tree of each sentence uses each entry of
+               the tables; rows of sentences whose tree is unknown are empty. None: no tree is known
     """
 
-    text: TextShard
-    limits: Limits
+    text: SentenceShard
+    constraints: SpanConstraints
     trees: csr_matrix | None = None
 
     def __len__(self) -> int:
         return len(self.text)
 
     @cached_property
-    def first_spans(self) -> Array:
+    def first_sets(self) -> Array:
         """Where the sets of each sentence begin; empty if there are none."""
-        if self.limits.sets is None:
+        if self.constraints.sets is None:
             return np.zeros(0, np.int64)
-        sizes = self.limits.sizes
+        sizes = self.constraints.sizes
         if sizes is None:
-            sizes = n_spans(np.diff(self.text.indptr))
+            sizes = count_spans(np.diff(self.text.indptr))
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
     @cached_property
@@ -82,61 +81,60 @@ class Shard:
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class TreeCorpus:
     """The corpus of a grammar: one shard of all sentences, or mini-batches."""
 
-    texts: Texts
-    limits: Limits
+    texts: SentenceCorpus
+    constraints: SpanConstraints
     trees: csr_matrix | None = None
 
     @cached_property
-    def everything(self) -> Shard:
+    def everything(self) -> TreeShard:
         """All sentences."""
-        return Shard(self.texts.everything, self.limits, self.trees)
+        return TreeShard(self.texts.everything, self.constraints, self.trees)
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TreeShard]:
         if batch_size is None:
             return [self.everything]
-        return [self.select(some) for some in parts(len(self), len(self), batch_size, seed)]
+        return [self.select(some) for some in split_items(len(self), len(self), batch_size, seed)]
 
-    def select(self, numbers: Array) -> Shard:
-        """Some of the sentences."""
-        text, limits = self.texts.select(numbers), self.limits
-        if limits.sets is not None:
-            first = self.everything.first_spans
-            chosen: list[Any] = [limits.sets[first[n] : first[n + 1]] for n in numbers.tolist()]
-            sizes = None if limits.sizes is None else limits.sizes[numbers]
+    def select(self, numbers: Array) -> TreeShard:
+        """A shard of some of the sentences."""
+        text, constraints = self.texts.select(numbers), self.constraints
+        if constraints.sets is not None:
+            first = self.everything.first_sets
+            chosen: list[Any] = [
+                constraints.sets[first[n] : first[n + 1]] for n in numbers.tolist()
+            ]
+            sizes = None if constraints.sizes is None else constraints.sizes[numbers]
             sets = np.concatenate([np.zeros(0, np.int64), *chosen])
-            limits = replace(limits, sets=sets, sizes=sizes)
-        return Shard(text, limits, None if self.trees is None else self.trees[numbers])
+            constraints = replace(constraints, sets=sets, sizes=sizes)
+        return TreeShard(text, constraints, None if self.trees is None else self.trees[numbers])
 
     @property
-    def tells_labels(self) -> bool:
-        """Whether something is known of symbols, not of brackets alone."""
-        sizes = self.limits.allowed[1:].sum(axis=1)
+    def has_labels(self) -> bool:
+        """Whether labels are known, not brackets alone."""
+        sizes = self.constraints.allowed[1:].sum(axis=1)
         return bool((sizes > 0).any() or self.texts.everything.sets.any())
 
     def name(self, number: int) -> str:
         return self.texts.name(number)
 
 
-# What is known of the trees of sentences, as users say it: brackets, labels, whole trees.
-
-
 Bracket = tuple[str | None, int, int]
-"""A label (None: any), the first word, and the first one behind."""
+"""A label (None: any), the first word, and the first one after it."""
 FORMS = "give for each sentence None, a tree, or a list of (start, end) and (label, start, end)"
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """Sentences and what is known of them.
+class SupervisedSentences:
+    """Sentences and what is known of their trees.
 
-    ``brackets``  constituents of each sentence that are not crossed by others
-    ``trees``     the whole tree of each sentence, if it is known
+    ``brackets``  for each sentence the constituents that no other may cross
+    ``trees``     for each sentence its whole tree, or None
     """
 
     text: Sequences
@@ -144,26 +142,26 @@ class Told:
     trees: Sequence[Tree | None]
 
     @classmethod
-    def of(
+    def read(
         cls,
         sentences: Any,
-        known: Any = None,
+        known_trees: Any = None,
         brackets: Any = None,
         like: Like | None = None,
         lower: bool = False,
-    ) -> Told:
+    ) -> SupervisedSentences:
         """Sentences (None: those of the trees) with whole trees and brackets."""
-        if sentences is None and known is None:
+        if sentences is None and known_trees is None:
             raise DataError("there are no sentences and no trees", "give sentences, or trees")
-        whole = None if known is None else trees(known)
-        if _are_trees(sentences):  # right answers are not for whoever is asked
+        whole = None if known_trees is None else trees(known_trees)
+        if _are_trees(sentences):  # to be parsed: the right answers are not looked at
             sentences = trees(sentences).words()
         if sentences is None and whole is not None:
             sentences = whole.words()
         text = sequences(sentences, like=like, lowercase=lower)
         n = len(text)
-        found = [None] * n if whole is None else _beside(text, whole, lower)
-        given = [[] for _ in range(n)] if brackets is None else _read(brackets, text)
+        found = [None] * n if whole is None else _match_trees(text, whole, lower)
+        given = [[] for _ in range(n)] if brackets is None else _read_brackets(brackets, text)
         return cls(text, given, found)
 
     def demand_words(self) -> None:
@@ -178,43 +176,43 @@ class Told:
             first = int(np.flatnonzero(self.text.tokens == len(known))[0])
             number = int(np.searchsorted(self.text.indptr, first, side="right")) - 1
             raise DataError(
-                f"{len(new):,} word(s) are in no rule, the first of them {shown(new[0])} "
+                f"{len(new):,} word(s) are in no rule, the first of them {brief(new[0])} "
                 f"({self.text.name(number)})",
                 "give rules for them, or leave these sentences out",
             )
 
 
-def _beside(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
-    """The trees, if they have the sentences' words."""
+def _match_trees(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
+    """The trees, which must have the sentences' words."""
     _demand_as_many(len(whole), len(text), "trees")
     found = list(whole.changed(lowercase) if lower else whole)
     for n, tree in enumerate(found):
         if tree is None or (words := tree.words()) == (own := text.sentence(n)):
             continue
-        if difference := other_word(words, own):
+        if difference := find_other_word(words, own):
             raise DataError(
                 f"{whole.name(n)} has other words than {text.name(n)}: {difference}",
-                "trees have the sentences' words, one tree (or None) a sentence",
+                "trees have the sentences' words, one tree (or None) for each sentence",
             )
         found[n] = from_spans(own, tree.spans())
     return found
 
 
-def other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
+def find_other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
     """Where the words of a tree are not those of its sentence; empty if they are.
 
     Brackets may be written as trees have them.
 
-    >>> other_word(["the", "dog"], ["the", "cat", "sat"])
+    >>> find_other_word(["the", "dog"], ["the", "cat", "sat"])
     "word 1 is 'dog' in the tree, and 'cat' in the sentence"
-    >>> other_word(["-LRB-", "x"], ["(", "x"])
+    >>> find_other_word(["-LRB-", "x"], ["(", "x"])
     ''
     """
     for n, (one, other) in enumerate(zip_longest(tree, sentence)):
         if one is None or other is None:
             return f"{len(tree)} words in the tree, and {len(sentence)} in the sentence"
-        if written(one) != written(other):
-            return f"word {n} is {shown(one)} in the tree, and {shown(other)} in the sentence"
+        if escape_brackets(one) != escape_brackets(other):
+            return f"word {n} is {brief(one)} in the tree, and {brief(other)} in the sentence"
     return ""
 
 
@@ -228,25 +226,26 @@ def _are_trees(sentences: Any) -> bool:
 def _demand_as_many(n: int, n_sentences: int, what: str) -> None:
     if n != n_sentences:
         raise DataError(
-            f"there are {n:,} {what} for {n_sentences:,} sentences", "give one a sentence, or None"
+            f"there are {n:,} {what} for {n_sentences:,} sentences",
+            "give one for each sentence, or None",
         )
 
 
-def _read(given: Any, text: Sequences) -> list[list[Bracket]]:
+def _read_brackets(given: Any, text: Sequences) -> list[list[Bracket]]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise DataError(f"brackets={shown(given)}", FORMS)
+        raise DataError(f"brackets={brief(given)}", FORMS)
     each = list(given)
     _demand_as_many(len(each), len(text), "lists of brackets")
     lengths = text.lengths.tolist()
     found = []
     for n, (some, length) in enumerate(zip(each, lengths, strict=True)):
-        own = _brackets(some, length, text.name(n))
+        own = _read_sentence_brackets(some, length, text.name(n))
         _demand_nested(own, text.name(n))
         found.append(own)
     return found
 
 
-def _brackets(some: Any, length: int, where: str) -> list[Bracket]:
+def _read_sentence_brackets(some: Any, length: int, where: str) -> list[Bracket]:
     """The brackets of a sentence."""
     if some is None:
         return []
@@ -256,21 +255,21 @@ def _brackets(some: Any, length: int, where: str) -> list[Bracket]:
             raise DataError(f"{where} has {length} words, its tree {spans[0][2]}", FORMS)
         return list(spans)
     if isinstance(some, str) or not isinstance(some, Iterable):
-        raise DataError(f"{where} has the brackets {shown(some)}", FORMS)
-    return [_bracket(one, length, where) for one in some]
+        raise DataError(f"{where} has the brackets {brief(some)}", FORMS)
+    return [_read_bracket(one, length, where) for one in some]
 
 
-def _bracket(one: Any, length: int, where: str) -> Bracket:
+def _read_bracket(one: Any, length: int, where: str) -> Bracket:
     parts = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else ()
     label, *ends = parts if len(parts) == 3 else (None, *parts)
     sound = len(ends) == 2 and all(isinstance(end, int | np.integer) for end in ends)
     if not sound or not (label is None or (isinstance(label, str) and label)):
-        raise DataError(f"{where} has the bracket {shown(one)}", FORMS)
+        raise DataError(f"{where} has the bracket {brief(one)}", FORMS)
     start, end = map(int, ends)
     if not 0 <= start < end <= length:
         raise DataError(
-            f"{where} has the bracket {shown(one)}, but {length} words",
-            "start is the first word, from 0, end the first one behind",
+            f"{where} has the bracket {brief(one)}, but {length} words",
+            "start is the first word, from 0, end the first one after it",
         )
     return label, start, end
 
@@ -278,18 +277,17 @@ def _bracket(one: Any, length: int, where: str) -> Bracket:
 def _demand_nested(some: Sequence[Bracket], where: str) -> None:
     """Brackets must not cross each other."""
     for n, (_, start, end) in enumerate(some):
-        for _, first, last in crossing(some[:n], start, end):
+        for _, first, last in find_crossing(some[:n], start, end):
             raise DataError(
                 f"{where} has the brackets {(first, last)} and {(start, end)}, which cross",
                 "leave one of them out",
             )
 
 
-# what follows of it for all spans of a sentence
-def labelled(
+def label_sets(
     some: Iterable[Bracket], symbols: Callable[[str], Iterable[int]]
 ) -> dict[tuple[int, int], set[int]]:
-    """What each bracket that has labels may be; ``symbols`` are those of a label."""
+    """The symbols that each labelled bracket may have; ``symbols`` gives those of a label."""
     found: dict[tuple[int, int], set[int]] = {}
     for label, start, end in some:
         if label is not None:
@@ -302,12 +300,13 @@ def span_sets(
     ends: Array,
     some: Sequence[Bracket],
     own: Mapping[tuple[int, int], Iterable[int]],
-    sets: Sets,
+    sets: StateSetBuilder,
 ) -> Array:
-    """The number of the set of symbols that each span (first, end) may be: none, if it crosses a
-    bracket; its own, if it has some; else any.
+    """The number of the set of symbols that each span (first, end) may have.
 
-    >>> sets, ends = Sets(3), np.array([2, 3, 4])
+    None, if it crosses a bracket; its own, if it has labels; else any (Pereira & Schabes 1992).
+
+    >>> sets, ends = StateSetBuilder(3), np.array([2, 3, 4])
     >>> span_sets(np.array([0, 1, 2]), ends, [("NP", 1, 3)], {(1, 3): [0]}, sets).tolist()
     [1, 2, 1]
     """

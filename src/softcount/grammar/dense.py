@@ -1,122 +1,142 @@
-"""Grammars that have every rule A → B C."""
+"""Dense grammars: every rule A → B C, and every preterminal may be every word.
+
+They are in Chomsky normal form, with K nonterminals and T preterminals, numbered in this order, and
+are for finding structure that nobody wrote down (Lari & Young 1990).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount import store
-from softcount.corpus.numbering import Vocabulary
-from softcount.corpus.sequences import Sequences
-from softcount.corpus.trees import Span, Tree
-from softcount.errors import DataError, LearnerError, StoreError
+from softcount.core import store
+from softcount.core.errors import DataError, LearnerError, StoreError
+from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.core.store import AGAIN, TABLE, numbers, strings
+from softcount.core.types import (
+    NOTHING_UNCOUNTED,
+    Array,
+    BoolArray,
+    Counts,
+    EStep,
+    FloatArray,
+    IntArray,
+    Params,
+    Stats,
+)
 from softcount.families import Categorical
-from softcount.grammar import inside_outside as passes
-from softcount.grammar import parsing as dense_spans
-from softcount.grammar.core import PCFGCore
-from softcount.grammar.data import Bracket, Limits, Sentences, Told, labelled, n_spans, span_sets
-from softcount.grammar.form import MOST_NODES, Asked, Choices, Spans, demand_freezable
-from softcount.grammar.inside_outside import ROOT, RULES, WORDS, Shape
-from softcount.grammar.parsing import best_trees, most_expected, tree_of
-from softcount.grammar.rules import Rule, Rules, scaled
-from softcount.hmm.core import Words, unseen_words
-from softcount.hmm.data import Sentences as Texts
-from softcount.hmm.data import Sets, StateSets
-from softcount.hmm.data import Shard as TextShard
-from softcount.models.files import TABLE
-from softcount.models.stored import AGAIN, numbers, strings
-from softcount.types import Array, Params
+from softcount.families.base import Family
+from softcount.grammar.core import (
+    BATCH,
+    MAX_NODES,
+    ROOT,
+    RULES,
+    WORDS,
+    Grammar,
+    GrammarOptions,
+    Query,
+    SpanPosteriors,
+    iterate_batches,
+)
+from softcount.grammar.data import (
+    Bracket,
+    SpanConstraints,
+    SupervisedSentences,
+    TreeCorpus,
+    TreeShard,
+    count_spans,
+    label_sets,
+    span_sets,
+)
+from softcount.grammar.gibbs import DerivationCells
+from softcount.grammar.kernels import dense as kernels
+from softcount.grammar.kernels.dense import (
+    DenseCounts,
+    DenseTables,
+    DenseText,
+    LeafRules,
+    PairRules,
+    ShardSpans,
+    TreeNodes,
+    padded_rows,
+    span_index,
+)
+from softcount.grammar.parsing import (
+    NONE,
+    Hyperedges,
+    ScoredDerivation,
+    SymbolSpan,
+    k_best_derivations,
+    k_largest,
+    make_tree,
+    minimum_risk_brackets,
+    rank_edges,
+)
+from softcount.grammar.rules import GrammarRule, GrammarRules, normalise_rules
+from softcount.hmm.data import StateSetBuilder, StateSets
+from softcount.hmm.emissions import StateEmission, WordEmission, estimate_unseen, expect_uncounted
+from softcount.hmm.kernels.packs import pad
+from softcount.kernels.threads import even_pieces, in_turn, usable_cpus
+from softcount.kernels.vectors import padded_width, panels, table_pitch
+from softcount.text.sequences import Sequences
+from softcount.text.trees import Span, Tree
+from softcount.text.vocabulary import Vocabulary
 
-OFTEN = "often"
-NAMES = ("nonterminals", "preterminals", "words")
+MAX_RULES = 1 << 28
+"""A table of rules has at most so many entries: 2 GB."""
+PIECES = 4
+"""Work is divided into so many pieces, whatever the threads: each has counts of its own, which are
+added up in one order."""
+MIN_POSTERIOR = 1e-12
+"""Posteriors of spans up to this are left out: they are rounding, or might as well be."""
+MIXTURE_STEPS = 30
+"""The shares of preterminals among tokens are found in so many steps of EM."""
 
 
-def is_dense(stored: store.Stored) -> bool:
-    """Whether a file has such a grammar: those of rules have no list of words."""
-    return NAMES[-1] in stored.meta
-
-
-def facts(form: DenseForm) -> dict[str, Any]:
-    """Symbols and words as JSON has them."""
-    lists = (form.nonterminals, form.preterminals, form.vocabulary.words)
-    return {name: list(some) for name, some in zip(NAMES, lists, strict=True)}
-
-
-def arrays(form: DenseForm) -> dict[str, Array]:
-    """What it has beside the tables."""
-    return {OFTEN: form.often}
-
-
-def form(stored: store.Stored) -> DenseForm:
-    """Symbols and words from a file, whose tables fit them."""
-    nonterminals, preterminals, words = (_names(stored, name) for name in NAMES)
-    k, t, v = map(len, (nonterminals, preterminals, words))
-    for table, shape in ((RULES, (k, (k + t) ** 2)), (WORDS, (t, v))):
-        numbers(stored, TABLE + table, shape)
-    often = numbers(stored, OFTEN, (v,))
-    if often.min() < 1 or (often % 1).any():
-        raise StoreError("how often words are there makes no sense", AGAIN)
-    symbols = tuple(nonterminals), tuple(preterminals)
-    return DenseForm(*symbols, Vocabulary(words), often.astype(np.int64))
-
-
-def _names(stored: store.Stored, name: str) -> list[str]:
-    given: list[str] = stored.meta[name]
-    strings(given, len(given), name)
-    if not given or "" in given or len(set(given)) != len(given):
-        raise StoreError(f"the {name} make no sense", AGAIN)
-    return given
-
-
-# Dense grammars as users see them: names of symbols, what is known of spans, trees.
-
-
-MOST_RULES = 1 << 28
-"""A table of rules has so many entries at most: 2 GB."""
-STEPS = 30
-"""Shares of preterminals are found in so many steps."""
-AT_A_TIME = passes.PIECES * passes.TOGETHER
-"""Expected spans of so many sentences are kept: those of all would fill the memory."""
+# Symbols
 
 
 @dataclass(frozen=True, eq=False)
-class DenseForm:
-    """A grammar in Chomsky normal form in which any rule may be.
+class DenseSymbols:
+    """The symbols and words of a dense grammar.
 
-    ``often``  how often each word was seen
+    ``word_counts``  int64 (words,): how often each word was seen
     """
 
     nonterminals: tuple[str, ...]
     preterminals: tuple[str, ...]
     vocabulary: Vocabulary
-    often: Array
+    word_counts: IntArray
 
     @classmethod
-    def of(cls, told: Told, n_nonterminals: int | None, n_preterminals: int | None) -> DenseForm:
-        """The symbols: those that sentences are told to have, then others."""
-        _demand_room(n_nonterminals or 1, n_preterminals or 1)
+    def choose(
+        cls, given: SupervisedSentences, n_components: int | None, n_preterminals: int | None
+    ) -> DenseSymbols:
+        """The labels of known brackets and trees, then others, as many as are wanted."""
+        _demand_memory(n_components or 1, n_preterminals or 1)
         labels = {
             label
-            for some in told.brackets
+            for some in given.brackets
             for label, start, end in some
             if label is not None and end > start + 1  # one word has a preterminal
         }
         tags: set[str] = set()
-        for tree in told.trees:
+        for tree in given.trees:
             if tree is not None:
                 labels.update(label for label, *_ in _phrases(tree))
                 tags.update(node.label for node in tree.nodes() if node.is_preterminal)
-        words, taken = told.text.words, labels | tags
-        nonterminals = _named(labels, taken, n_nonterminals, "N", "n_nonterminals")
-        preterminals = _named(tags, taken, n_preterminals, "P", "n_preterminals")
-        _demand_room(len(nonterminals), len(preterminals))
-        often = np.bincount(told.text.tokens, minlength=len(words))
-        return cls(nonterminals, preterminals, Vocabulary(words), often)
+        words, taken = given.text.words, labels | tags
+        nonterminals = _name_symbols(labels, taken, n_components, "N", "n_components")
+        preterminals = _name_symbols(tags, taken, n_preterminals, "P", "n_preterminals")
+        _demand_memory(len(nonterminals), len(preterminals))
+        word_counts = np.bincount(given.text.tokens, minlength=len(words))
+        return cls(nonterminals, preterminals, Vocabulary(words), word_counts)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -124,8 +144,8 @@ class DenseForm:
         return self.nonterminals + self.preterminals
 
     @cached_property
-    def _names(self) -> tuple[str, ...]:
-        """Names in rules: preterminals that are called as nonterminals are have = behind them."""
+    def rule_names(self) -> tuple[str, ...]:
+        """Names in rules: preterminals that are called like a nonterminal get = at the end."""
         taken = set(self.labels)
         found = list(self.nonterminals)
         for name in self.preterminals:
@@ -136,204 +156,55 @@ class DenseForm:
             found.append(apart)
         return tuple(found)
 
-    @property
-    def shape(self) -> Shape:
-        return Shape(len(self.nonterminals), len(self.preterminals))
+    # files
+    def facts(self) -> dict[str, Any]:
+        """Names and words as JSON has them."""
+        lists = (self.nonterminals, self.preterminals, self.vocabulary.words)
+        return {name: list(some) for name, some in zip(_STORED_LISTS, lists, strict=True)}
 
-    def core(self, choices: Choices) -> PCFGCore:
-        """What learns."""
-        demand_freezable(choices.frozen, (ROOT, RULES, WORDS), self.labels)
-        k, t, v = len(self.nonterminals), len(self.preterminals), len(self.vocabulary.words)
-        held = choices.held(ROOT, ["the only row"])
-        root = Categorical((1, k + t), choices.rules, frozen=held)
-        held = choices.held(RULES, self.nonterminals)
-        rules = Categorical((k, (k + t) ** 2), choices.rules, frozen=held)
-        held = choices.held(WORDS, self.preterminals)
-        words = Words(Categorical((t, v), choices.words, frozen=held), (t, v))
-        return PCFGCore("PCFG", root, rules, words, self.shape, choices.dtype)
+    @staticmethod
+    def are_in(stored: store.Stored) -> bool:
+        """Whether a file has a dense grammar: rule-based ones have no list of words."""
+        return _STORED_LISTS[-1] in stored.meta
 
-    def see_rare_words(self, core: PCFGCore, table: Array, unknown: bool) -> None:
-        """Words seen once speak for those never seen, if these may be."""
-        assert isinstance(core.emission, Words)
-        core.emission.unseen = np.zeros(len(table))
-        if unknown:
-            core.emission.unseen = unseen_words(table, self._shares(table), self.often)
-
-    def _shares(self, table: Array) -> Array:
-        """The share of each preterminal among tokens, by what words there are: EM of a mixture."""
-        share = np.full(len(table), 1.0 / len(table))
-        for _ in range(STEPS):
-            joint = table * share[:, None]
-            joint *= self.often / np.maximum(joint.sum(axis=0), 1e-300)
-            share = joint.sum(axis=1) / max(joint.sum(), 1e-300)
-        return share
-
-    # what is known
-    def corpus(self, told: Told, weights: Array) -> Sentences:
-        """What it learns from."""
-        text = told.text
-        sets, states = self._tags(told)
-        new = text.words[len(self.vocabulary.words) :]
-        known = (sets, states, weights, new)
-        shard = TextShard(np.arange(len(text)), text.tokens, text.indptr, *known)
-        return Sentences(Texts(shard, text.name), self._limits(told))
-
-    def _tags(self, told: Told) -> tuple[Array, StateSets]:
-        """What words may be: those of trees have their tag."""
-        sets, number = Sets(len(self.preterminals)), _numbers(self.preterminals)
-        found = np.zeros(len(told.text.tokens), np.int32)
-        for begin, tree in zip(told.text.indptr.tolist(), told.trees, strict=False):
-            if tree is None:
-                continue
-            for node, (label, start, _) in zip(tree.nodes(), tree.spans(), strict=True):
-                if node.is_preterminal:
-                    found[begin + start] = sets.number([_number_of(number, label, "preterminal")])
-        return found, sets.made()
-
-    def _limits(self, told: Told) -> Limits:
-        """What spans may be."""
-        sets, number = Sets(len(self.nonterminals)), _numbers(self.nonterminals)
-        each = zip(told.brackets, told.trees, strict=True)
-        given = [[*some, *(_phrases(tree) if tree is not None else ())] for some, tree in each]
-        if not any(given):
-            return Limits.none(len(self.nonterminals))
-        lengths = told.text.lengths
-        found = [
-            _span_sets(n, some, sets, number)
-            for n, some in zip(lengths.tolist(), given, strict=True)
-        ]
-        return Limits(np.concatenate(found), sets.made().allowed, n_spans(lengths))
-
-    # what it says of sentences
-    def _passing(self, asked: Asked) -> passes.Pass:
-        core: PCFGCore = asked.core
-        return core.passing(asked.params, asked.shard, asked.threads)
-
-    def logs(self, asked: Asked) -> Array:
-        """log p of each sentence."""
-        return passes.posteriors(asked.shard, self._passing(asked), counting=False).logs
-
-    def best(self, asked: Asked) -> tuple[list[Tree | None], Array]:
-        """The best tree of each sentence, and log p of both."""
-        nodes, logs = passes.trace_trees(asked.shard, self._passing(asked), True)
-        trees = self._trees(asked.text, nodes.symbols[0], np.isfinite(logs))
-        return list(trees), logs
-
-    def drawn(self, asked: Asked, stream: int, samples: int) -> list[list[Tree]]:
-        """Trees drawn from the posterior of each sentence."""
-        nodes, logs = passes.trace_trees(asked.shard, self._passing(asked), False, stream, samples)
-        possible = np.isfinite(logs)
-        drawn = [self._trees(asked.text, symbols, possible) for symbols in nodes.symbols]
-        return [[tree for tree in some if tree is not None] for some in zip(*drawn, strict=True)]
-
-    def _trees(self, text: Sequences, symbols: Array, possible: Array) -> Iterator[Tree | None]:
-        """A tree for each sentence, None if there is none."""
-        borders = 2 * text.indptr
-        for n, may in enumerate(possible.tolist()):
-            size = borders[n + 1] - borders[n] - 1
-            own = symbols[borders[n] : borders[n] + size]
-            yield self.tree(own, text.sentence(n)) if may and size > 0 else None
-
-    def tree(self, symbols: Array, words: Sequence[str]) -> Tree:
-        """The tree of symbols from the top down, the left ones first."""
-        done: list[Tree] = []
-        ahead, k = len(words), len(self.nonterminals)
-        for symbol in symbols[::-1].tolist():
-            if symbol >= k:
-                ahead -= 1
-                done.append(Tree(self.labels[symbol], (words[ahead],)))
-            else:
-                done.append(Tree(self.labels[symbol], (done.pop(), done.pop())))
-        return done.pop()
-
-    def some_best(self, asked: Asked, k: int) -> list[list[tuple[float, Tree]]]:
-        """The k best trees of each sentence with log p of each and the sentence."""
-        found = best_trees(asked.shard, self._passing(asked), k)
-        return [
-            [(log_p, self.tree(symbols, asked.text.sentence(n))) for log_p, symbols in some]
-            for n, some in enumerate(found)
-        ]
-
-    def spans(self, asked: Asked) -> Iterator[Spans]:
-        """Expected spans of each sentence."""
-        core: PCFGCore = asked.core
-        for block in core.blocks(asked.shard, AT_A_TIME):
-            every = dense_spans.spans(block, core.passing(asked.params, block, asked.threads))
-            yield from (Spans(*dense_spans.one_sentence(every, n)) for n in range(len(block)))
-
-    def least_risk(self, spans: Spans, sentence: Sequence[str], labelled: bool) -> Tree | None:
-        """The tree of the most expected brackets."""
-        found = most_expected(len(sentence), *spans, labelled=labelled)
-        return tree_of(found, self.labels, sentence)
-
-    def expected_rules(self, asked: Asked) -> dict[Rule, float]:
-        """How often sentences are expected to use which rules."""
-        this = self._passing(asked)
-        tally = passes.posteriors(asked.shard, this)
-        _, rules, words = self.shape.counts(tally, asked.params)
-        seen = [*self.vocabulary.words, *asked.shard.text.new_words]
-        return self._listed(rules, words[: len(seen)].T, seen, 0.0)
-
-    # what was learned
-    def rules(self, params: Params, least: float) -> Rules:
-        """Rules whose probability is at least so much."""
-        rules, words = (np.asarray(params[name]) for name in (RULES, WORDS))
-        root = zip(self._names, np.asarray(params[ROOT])[0].tolist(), strict=True)
-        return scaled(
-            self._listed(rules, words, self.vocabulary.words, least),
-            {label: p for label, p in root if p >= least and p > 0.0},
-        )
-
-    def _listed(
-        self, rules: Array, words: Array, texts: Sequence[str], least: float
-    ) -> dict[Rule, float]:
-        """The rules with a number from ``least`` on, and above zero."""
-        found: dict[Rule, float] = {}
-        labels, n = self._names, len(self._names)
-        for a, column in np.argwhere((rules >= least) & (rules > 0.0)).tolist():
-            pair = labels[column // n], labels[column % n]
-            found[Rule(labels[a], pair, (False, False))] = float(rules[a, column])
-        for t, w in np.argwhere((words >= least) & (words > 0.0)).tolist():
-            tag = labels[len(self.nonterminals) + t]
-            found[Rule(tag, (texts[w],), (True,))] = float(words[t, w])
-        return found
-
-    def made(self, params: Params, rng: np.random.Generator) -> Tree | None:
-        """A new tree; None if it became too large."""
-        n, k = len(self.labels), len(self.nonterminals)
-        rules, words = np.asarray(params[RULES]), np.asarray(params[WORDS])
-        symbols: list[int] = []
-        texts: list[str] = []
-        ahead = [_drawn(np.asarray(params[ROOT])[0], rng)]
-        while ahead:
-            symbol = ahead.pop()
-            symbols.append(symbol)
-            if len(symbols) > MOST_NODES:
-                return None
-            if symbol < k:
-                left, right = divmod(_drawn(rules[symbol], rng), n)
-                ahead += (right, left)
-            else:
-                texts.append(self.vocabulary.words[_drawn(words[symbol - k], rng)])
-        return self.tree(np.array(symbols), texts)
+    @classmethod
+    def from_stored(cls, stored: store.Stored) -> DenseSymbols:
+        """Symbols and words from a file, whose tables must fit them."""
+        nonterminals, preterminals, words = (_read_names(stored, name) for name in _STORED_LISTS)
+        k, t, v = map(len, (nonterminals, preterminals, words))
+        for table, shape in ((RULES, (k, (k + t) ** 2)), (WORDS, (t, v))):
+            numbers(stored, TABLE + table, shape)
+        word_counts = numbers(stored, _STORED_COUNTS, (v,))
+        if word_counts.min() < 1 or (word_counts % 1).any():
+            raise StoreError("how often words are there makes no sense", AGAIN)
+        names = tuple(nonterminals), tuple(preterminals)
+        return cls(*names, Vocabulary(words), word_counts.astype(np.int64))
 
 
-def _demand_room(k: int, t: int) -> None:
-    if k * (k + t) ** 2 > MOST_RULES:
+_STORED_LISTS = ("nonterminals", "preterminals", "words")
+_STORED_COUNTS = "often"
+
+
+def _read_names(stored: store.Stored, name: str) -> list[str]:
+    given: list[str] = stored.meta[name]
+    strings(given, len(given), name)
+    if not given or "" in given or len(set(given)) != len(given):
+        raise StoreError(f"the {name} make no sense", AGAIN)
+    return given
+
+
+def _demand_memory(k: int, t: int) -> None:
+    if k * (k + t) ** 2 > MAX_RULES:
         raise LearnerError(
             f"{k:,} nonterminals and {t:,} preterminals have too many rules",
             "use fewer of them: 100 and 200 are many",
         )
 
 
-def _drawn(chances: Array, rng: np.random.Generator) -> int:
-    return int(rng.choice(len(chances), p=chances / chances.sum()))
-
-
-def _named(
+def _name_symbols(
     given: Iterable[str], taken: Collection[str], n: int | None, letter: str, setting: str
 ) -> tuple[str, ...]:
-    """n names: those that are given, then letters with numbers that are not taken."""
+    """n names: those that are given, then a letter with numbers, as far as these are not taken."""
     names = sorted(given)
     if n is None and not names:
         raise DataError(f"how many symbols? {setting} is missing", f"give {setting}, or trees")
@@ -347,25 +218,592 @@ def _named(
     return (*names, *islice(free, (n or len(names)) - len(names)))
 
 
-def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
-def _number_of(numbers: dict[str, int], label: str, what: str) -> int:
-    if label not in numbers:
-        raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
-    return numbers[label]
-
-
 def _phrases(tree: Tree) -> list[Span]:
     """Constituents of two words or more."""
     return [span for span in tree.spans() if span[2] > span[1] + 1]
 
 
-def _span_sets(n: int, some: Sequence[Bracket], sets: Sets, number: dict[str, int]) -> Array:
-    """What the spans of two words or more may be, the short ones first."""
+# Inference: inside–outside, Viterbi, samples, posteriors of spans, k best
+
+
+class DenseShape:
+    """K nonterminals and T preterminals, and the tables and counts that follow from that.
+
+    ``kinds``  the symbols of the four kinds of pairs: two leaves, a leaf and a span, a span and a
+               leaf, two spans
+    """
+
+    def __init__(self, n_nonterminals: int, n_preterminals: int) -> None:
+        self.k, self.t = n_nonterminals, n_preterminals
+        self.n_symbols = self.k + self.t
+        high, low = slice(0, self.k), slice(self.k, self.k + self.t)
+        self.kinds = ((low, low), (low, high), (high, low), (high, high))
+
+    def make_tables(self, params: Params, dtype: Any, temper: float = 1.0) -> DenseTables:
+        """Parameters as charts want them, raised to the power of ``temper``."""
+        root = np.asarray(params[ROOT])[0] ** temper
+        rules = (np.asarray(params[RULES]) ** temper).reshape(self.k, *[self.n_symbols] * 2)
+        leaves, leaf_first, leaf_last, spans = (rules[:, b, c] for b, c in self.kinds)
+        return DenseTables(
+            pad(root[: self.k], dtype),
+            pad(root[self.k :], dtype),
+            _pair_rules(leaves, dtype),
+            _leaf_rules(leaf_first.transpose(1, 2, 0), dtype),
+            _leaf_rules(leaf_last.T, dtype),
+            _pair_rules(spans, dtype),
+            rules.astype(dtype),
+        )
+
+    def make_counts(self, log_p: FloatArray, n_rows: int, word_rows: IntArray) -> DenseCounts:
+        """Counts that are all zero."""
+        (k, high), (t, low) = ((padded_rows(n), padded_width(n)) for n in (self.k, self.t))
+        ends = (np.zeros(high), np.zeros(low), np.zeros((n_rows, low)))
+        beside = (t, table_pitch(k, high))
+        sizes = ((k, table_pitch(t, low)), beside, beside, (k, table_pitch(k, high)))
+        return DenseCounts(log_p, *ends, word_rows, *(np.zeros(size) for size in sizes))
+
+    def fold_counts(
+        self, counts: DenseCounts, rules: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Expected counts of roots (1, K + T), rules (K, (K + T)²), and words (rows, T).
+
+        ``rules``  (K, (K + T)²): their probabilities
+        """
+        root = np.concatenate([counts.root[: self.k], counts.root_preterminals[: self.t]])[None]
+        found = np.zeros((self.k, self.n_symbols, self.n_symbols))
+        high, low = padded_width(self.k), padded_width(self.t)
+        parts = (
+            _unfold(counts.leaves, low),
+            _unfold(counts.leaf_first, high).transpose(2, 0, 1),
+            _unfold(counts.leaf_last, high).T,
+            _unfold(counts.spans, high),
+        )
+        for (b, c), part in zip(self.kinds, parts, strict=True):
+            found[:, b, c] = part[: self.k, : b.stop - b.start, : c.stop - c.start]
+        return root, found.reshape(self.k, -1) * rules, counts.words[:, : self.t]
+
+
+def _unfold(flat: Array, wide: int) -> Array:
+    """Counts (rows, tables), without the padding after each table."""
+    n = flat.shape[1] // wide * wide
+    return flat[:, :n].reshape(len(flat), -1, wide)
+
+
+def _pair_rules(rules: FloatArray, dtype: Any) -> PairRules:
+    """Rules (K, left, right)."""
+    k, left, right = rules.shape
+    full = np.zeros((padded_width(k), padded_rows(left), padded_width(right)), dtype)
+    full[:k, :left, :right] = rules
+    bottom_up = full[:, :left].reshape(len(full), -1).T
+    return PairRules(panels(bottom_up), panels(full[:k].reshape(k, -1)))
+
+
+def _leaf_rules(rules: FloatArray, dtype: Any) -> LeafRules:
+    """Rules (leaf, span, K)."""
+    t, k, _ = rules.shape
+    full = np.zeros((padded_width(t), padded_rows(k), padded_width(k)), dtype)
+    full[:t, :k, :k] = rules
+    flat = full.reshape(len(full), -1)
+    return LeafRules(panels(flat[:t]), panels(flat.T))
+
+
+class DenseInference(NamedTuple):
+    """Inference over the sentences of a shard.
+
+    ``emissions``  (rows, preterminals), padded: p(word | preterminal)
+    ``temper``     the power that all probabilities are raised to
+    """
+
+    shape: DenseShape
+    params: Params
+    emissions: FloatArray
+    shard: TreeShard
+    dtype: Any = np.float64
+    temper: float = 1.0
+    threads: int = 1
+
+    def inside_outside(self, with_counts: bool = True) -> DenseCounts:
+        """log p of each sentence and, if wanted, expected counts."""
+        shard, text, tables = self.shard, self._text(), self._tables()
+        log_p = np.zeros(len(shard))
+        own: dict[int, DenseCounts] = {}
+
+        def run(piece: int, batches: Iterable[tuple[int, int]]) -> None:
+            n_rows = len(self.emissions) if with_counts else 0
+            own[piece] = self.shape.make_counts(log_p, n_rows, shard.text.rows)
+            for first, last in batches:
+                kernels.inside_outside(first, last, text, tables, own[piece], with_counts)
+
+        n_pieces = self._in_pieces(run)
+        total = own.pop(0)
+        for piece in range(1, n_pieces):  # in one order, whoever was done first
+            for into, more in zip(total, own.pop(piece), strict=True):
+                if into is not log_p and into is not total.word_rows:
+                    np.add(into, more, out=into)
+        sound = all(np.isfinite(some).all() for some in total)
+        if np.dtype(self.dtype).itemsize < 8 and not sound:  # too small, or large, for so few bits
+            return self._replace(dtype=np.float64).inside_outside(with_counts)
+        return total
+
+    def trace(
+        self, viterbi: bool, stream: int = 0, samples: int = 1
+    ) -> tuple[TreeNodes, FloatArray]:
+        """The Viterbi trees and log p(tree, sentence); or samples, and log p(sentence)."""
+        exact, shard = self._replace(dtype=np.float64), self.shard
+        text, tables = exact._text(), exact._tables()
+        log_p, size = np.zeros(len(shard)), (samples, 2 * shard.text.n_tokens)
+        nodes = TreeNodes(np.zeros(size, np.int32), np.zeros(size, np.int32))
+        how = (viterbi, shard.text.numbers, np.uint64(stream), log_p, nodes)
+
+        def run(_: int, batches: Iterable[tuple[int, int]]) -> None:
+            for first, last in batches:
+                kernels.trace_trees(first, last, text, tables, *how)
+
+        self._in_pieces(run)
+        return nodes, log_p
+
+    def span_posteriors(self) -> list[SpanPosteriors]:
+        """p(symbol spans i to j | sentence) of each sentence; none if it is impossible or empty."""
+        exact, shard = self._replace(dtype=np.float64), self.shard
+        text = exact._text()._replace(weights=np.ones(len(shard)))
+        tables, found = exact._tables(), dict[int, ShardSpans]()
+
+        def run(_: int, batches: Iterable[tuple[int, int]]) -> None:
+            log_p, n_rows = np.zeros(len(shard)), len(self.emissions)
+            counts = self.shape.make_counts(log_p, n_rows, shard.text.rows)
+            for first, last in batches:
+                how = (self.shape.k, MIN_POSTERIOR, counts)
+                found[first] = kernels.span_posteriors(first, last, text, tables, *how)
+
+        self._in_pieces(run)
+        nothing = np.zeros(0, np.int64)
+        each = [SpanPosteriors(nothing, nothing, nothing, np.zeros(0))] * len(shard)
+        for first, batch in found.items():
+            for n in range(len(batch.indptr) - 1):
+                own = slice(batch.indptr[n], batch.indptr[n + 1])
+                each[shard.order[first + n]] = SpanPosteriors(
+                    batch.starts[own], batch.ends[own], batch.symbols[own], batch.posteriors[own]
+                )
+        return each
+
+    def k_best(self, k: int) -> list[list[ScoredDerivation]]:
+        """The k best trees of each sentence, or all if there are fewer; codes are symbols."""
+        exact = self._replace(dtype=np.float64)
+        text, tables = exact._text(), exact._tables()
+        with np.errstate(divide="ignore"):
+            root, rules = (self.temper * np.log(np.asarray(self.params[t])) for t in (ROOT, RULES))
+        rules = rules.reshape(self.shape.k, self.shape.n_symbols, self.shape.n_symbols)
+        found: list[list[ScoredDerivation]] = [[] for _ in range(len(self.shard))]
+        for number, s in enumerate(text.order.tolist()):
+            best = self._best_chart(number, text, tables)
+            forest = DenseForest(self.shape, root[0], rules, best, k)
+            found[s] = k_best_derivations(forest, k)
+        return found
+
+    def _best_chart(self, number: int, text: DenseText, tables: DenseTables) -> FloatArray:
+        """The Viterbi chart of a sentence, as logarithms: see `DenseForest`."""
+        log_p = np.zeros(len(text.indptr) - 1)  # of what words were divided by
+        c, _ = kernels.inside(number, number + 1, text, tables, True, log_p)
+        n, k = int(c.lengths[0]), self.shape.k
+        found = np.full((n, n + 1, self.shape.n_symbols), -np.inf)
+        with np.errstate(divide="ignore"):
+            leaves, spans = np.log(c.leaves[:, : self.shape.t]), np.log(c.spans[:, :k])
+        starts = np.arange(n)
+        found[starts, starts + 1, k:] = leaves + log_p[text.order[number]] / n
+        for w in range(2, n + 1):
+            begin, starts = span_index(n, w, 0), np.arange(n - w + 1)
+            these = slice(begin, begin + len(starts))
+            own = spans[these] - c.exponents[these, None] * math.log(2.0)
+            found[starts, starts + w, :k] = own + log_p[text.order[number]] * w / n
+        return found
+
+    def _text(self) -> DenseText:
+        """Sentences as kernels want them; words may be limited to some preterminals."""
+        shard, emissions = self.shard, self.emissions
+        words, constraints, rows = shard.text, shard.constraints, shard.text.rows
+        if self.temper != 1.0:
+            emissions = emissions**self.temper
+        if words.sets.any():
+            kinds = words.kinds
+            emissions, rows = emissions[kinds.rows], kinds.of_tokens
+            emissions[:, : self.shape.t] *= words.states.allowed[kinds.sets]
+        return DenseText(
+            shard.order,
+            words.indptr,
+            rows,
+            emissions.astype(self.dtype, copy=False),
+            words.weights,
+            shard.first_sets,
+            np.zeros(0, np.int64) if constraints.sets is None else constraints.sets,
+            pad(constraints.allowed.astype(self.dtype), self.dtype),
+        )
+
+    def _tables(self) -> DenseTables:
+        return self.shape.make_tables(self.params, self.dtype, self.temper)
+
+    def _in_pieces(self, run: Callable[[int, Iterable[tuple[int, int]]], None]) -> int:
+        """Call ``run`` with the batches of each piece, by all threads; returns how many pieces.
+
+        A chart takes the cube of the words.
+        """
+        lengths = np.diff(self.shard.text.indptr)[self.shard.order].astype(float)
+        bounds = even_pieces(lengths**3, PIECES)
+        in_turn(
+            lambda piece: run(piece, iterate_batches(bounds[piece], bounds[piece + 1])),
+            len(bounds) - 1,
+            self.threads,
+        )
+        return len(bounds) - 1
+
+
+class DenseForest:
+    """All trees of one sentence.
+
+    ``root``   (K + T,): log p(root)
+    ``rules``  (K, K + T, K + T): log p(A → B C)
+    ``best``   (n, n + 1, K + T): log p of the best tree of each symbol over each span
+    """
+
+    def __init__(
+        self, shape: DenseShape, root: FloatArray, rules: FloatArray, best: FloatArray, k: int
+    ) -> None:
+        self.shape, self.root, self.rules, self.best, self.k = shape, root, rules, best, k
+        self.n_words = len(best)
+
+    def roots(self) -> Hyperedges:
+        """Symbols over the sentence."""
+        scores = self.root + self.best[0, -1] if self.n_words else np.zeros(0)
+        kept = k_largest(scores, self.k)
+        nothing = np.full(len(kept), NONE)
+        return Hyperedges(scores[kept], kept, kept, nothing, nothing)
+
+    def edges(self, vertex: SymbolSpan) -> Hyperedges:
+        """The best pairs of symbols, whatever the split."""
+        symbol, i, j = vertex
+        if j == i + 1:
+            nothing = np.full(1, NONE)
+            return Hyperedges(np.zeros(1), np.full(1, symbol), nothing, nothing, nothing)
+        parts = [self._pairs(vertex, *group) for group in self._groups(i, j)]
+        scores, lefts, rights, middles = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return rank_edges(scores, np.full(len(scores), symbol), lefts, rights, middles, self.k)
+
+    def _groups(self, i: int, j: int) -> list[tuple[int, int, slice, slice]]:
+        """Splits (from, up to) whose pairs are of one kind, and the symbols of these."""
+        leaves, leaf_first, leaf_last, spans = self.shape.kinds
+        if j == i + 2:
+            return [(i + 1, j, *leaves)]
+        groups = [(i + 1, i + 2, *leaf_first), (i + 2, j - 1, *spans), (j - 1, j, *leaf_last)]
+        return [group for group in groups if group[0] < group[1]]
+
+    def _pairs(
+        self, vertex: SymbolSpan, first: int, last: int, left: slice, right: slice
+    ) -> tuple[Array, Array, Array, Array]:
+        """The best pairs of one kind: scores, left and right symbols, splits."""
+        symbol, i, j = vertex
+        scores = (
+            self.rules[symbol, left, right]
+            + self.best[i, first:last, left, None]
+            + self.best[first:last, j, None, right]
+        )
+        kept = k_largest(scores.ravel(), self.k)
+        middles, lefts, rights = np.unravel_index(kept, scores.shape)
+        return scores.ravel()[kept], left.start + lefts, right.start + rights, first + middles
+
+
+# The grammar
+
+
+class DenseGrammar(Grammar):
+    """p(tree, words) = p(root) Π p(A → B C) Π p(preterminal → word).
+
+    Families: "root" (1, K + T), "rules" (K, (K + T)²) and "words" (T, words).
+    """
+
+    remedy = "add smoothing, or look at its brackets"
+
+    def __init__(
+        self,
+        symbols: DenseSymbols,
+        root: Family,
+        rules: Family,
+        emission: StateEmission,
+        dtype: str = "float64",
+    ) -> None:
+        self.symbols, self.emission, self.dtype = symbols, emission, np.dtype(dtype)
+        self.shape = DenseShape(len(symbols.nonterminals), len(symbols.preterminals))
+        self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
+
+    @classmethod
+    def create(cls, symbols: DenseSymbols, options: GrammarOptions) -> DenseGrammar:
+        """A grammar whose tables have Dirichlet priors."""
+        options.demand_known((ROOT, RULES, WORDS), symbols.labels)
+        k, t = len(symbols.nonterminals), len(symbols.preterminals)
+        v = len(symbols.vocabulary.words)
+        frozen = options.frozen_rows(ROOT, ["the only row"])
+        root = Categorical((1, k + t), options.rules, frozen=frozen)
+        frozen = options.frozen_rows(RULES, symbols.nonterminals)
+        rules = Categorical((k, (k + t) ** 2), options.rules, frozen=frozen)
+        frozen = options.frozen_rows(WORDS, symbols.preterminals)
+        words = WordEmission(Categorical((t, v), options.words, frozen=frozen), (t, v))
+        return cls(symbols, root, rules, words, options.dtype)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.symbols.labels
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.symbols.vocabulary
+
+    def set_unseen_words(self, table: FloatArray, unknown: bool) -> None:
+        """Words seen once speak for those never seen, if these are allowed.
+
+        ``table``  (T, words): p(word | preterminal)
+        """
+        assert isinstance(self.emission, WordEmission)
+        self.emission.unseen = np.zeros(len(table))
+        if not unknown:
+            return
+        # the share of each preterminal among tokens, by the words alone: EM of a mixture
+        share, counts = np.full(len(table), 1.0 / len(table)), self.symbols.word_counts
+        for _ in range(MIXTURE_STEPS):
+            joint = table * share[:, None]
+            joint *= counts / np.maximum(joint.sum(axis=0), 1e-300)
+            share = joint.sum(axis=1) / max(joint.sum(), 1e-300)
+        self.emission.unseen = estimate_unseen(table, share, counts)
+
+    # learning
+    def estimate(self, corpus: TreeCorpus) -> Estimate:
+        """n² / 2 cells of charts, inside and outside, for sentences that are parsed together.
+
+        n³ / 6 pairs of spans, and a product with all rules for each of n² / 2 spans.
+        """
+        k, n_symbols = self.shape.k, self.shape.n_symbols
+        lengths = np.sort(np.diff(corpus.everything.text.indptr).astype(np.float64))[::-1]
+        rules = n_entries(self.families[RULES])
+        entries = sum(map(n_entries, self.families.values()))
+        spans, pairs = float(np.sum(lengths**2) / 2.0), float(np.sum(lengths**3) / 6.0)
+        # the longest come first, a batch of them in each thread
+        together = float(np.sum(lengths[: BATCH * usable_cpus()] ** 2) / 2.0)
+        itemsize = self.dtype.itemsize
+        return needing(
+            len(corpus),
+            float(lengths.sum()),
+            pairs * n_symbols**2 + 0.5 * spans * rules + 8.0 * entries,
+            data=held(corpus),
+            tables=(COPIES + 2 * PIECES) * NUMBER * entries,
+            charts=together * itemsize * (2.5 * n_symbols + 2.0 * k),
+        )
+
+    def infer(
+        self, params: Params, shard: TreeShard, threads: int = 1, temper: float = 1.0
+    ) -> DenseInference:
+        """Inference over the sentences of a shard."""
+        emissions, _ = self.emission.likelihoods(np.asarray(params[WORDS]), shard.text)
+        return DenseInference(self.shape, params, emissions, shard, self.dtype, temper, threads)
+
+    def expect(self, params: Params, shard: TreeShard, how: EStep, local: Any = None) -> Stats:
+        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+        inference = self.infer(params, shard, how.threads, how.temper)
+        counts: dict[str, Counts] = {}
+        new_words = NOTHING_UNCOUNTED
+        if how.fill == "soft" or how.score_only:
+            found = inference.inside_outside(with_counts=not how.score_only)
+            attained = found.log_p
+            if not how.score_only:
+                tempered = np.asarray(params[RULES]) ** how.temper
+                root, rules, words = self.shape.fold_counts(found, tempered)
+                counts = {ROOT: root, RULES: rules, WORDS: self.emission.counts(shard.text, words)}
+                if how.theory:
+                    against = None if how.against is None else np.asarray(how.against[WORDS])
+                    given = (np.asarray(params[WORDS]), against, shard.text, words)
+                    new_words = expect_uncounted(self.emission, *given)
+        else:
+            nodes, attained = inference.trace(how.fill == "hard", how.stream, how.samples)
+            n_rows = len(inference.emissions)
+            counts = self._count_trees(shard, nodes, np.isfinite(attained), n_rows)
+        log_p = attained
+        if how.fill == "hard" or how.temper != 1.0:
+            log_p = inference._replace(temper=1.0).inside_outside(with_counts=False).log_p
+        return self._make_stats(shard, counts, log_p, attained, how, new_words)
+
+    def _count_trees(
+        self, shard: TreeShard, nodes: TreeNodes, possible: BoolArray, n_rows: int
+    ) -> dict[str, Counts]:
+        text, k, n = shard.text, self.shape.k, self.shape.n_symbols
+        root, rules, words = np.zeros(n), np.zeros((k, n, n)), np.zeros((n_rows, self.shape.t))
+        given = (text.indptr, text.weights, possible, text.rows)
+        kernels.count_trees(nodes.symbols, nodes.ends, *given, root, rules, words)
+        by_preterminal = self.emission.counts(text, words)
+        return {ROOT: root[None], RULES: rules.reshape(k, -1), WORDS: by_preterminal}
+
+    def sample_derivations(
+        self, params: Params, shard: TreeShard, stream: int, threads: int = 1
+    ) -> DerivationCells:
+        nodes, log_p = self.infer(params, shard, threads).trace(False, stream)
+        n_words = np.shape(params[WORDS])[1]
+        return self.list_cells(shard, nodes, log_p, n_words)
+
+    def list_cells(
+        self, shard: TreeShard, nodes: TreeNodes, log_p: FloatArray, n_words: int
+    ) -> DerivationCells:
+        """The cells of the first tree of each sentence; words from ``n_words`` on have none."""
+        given = (shard.text.indptr, shard.text.rows, np.isfinite(log_p))
+        sizes = (self.shape.k, self.shape.n_symbols, n_words)
+        found = kernels.list_cells(nodes.symbols[0], nodes.ends[0], *given, *sizes)
+        return DerivationCells(*found, log_p)
+
+    # what is known
+    def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
+        sets, index = StateSetBuilder(self.shape.t), _index_names(self.symbols.preterminals)
+        found = np.zeros(len(given.text.tokens), np.int32)
+        for begin, tree in zip(given.text.indptr.tolist(), given.trees, strict=False):
+            if tree is None:
+                continue
+            for node, (label, start, _) in zip(tree.nodes(), tree.spans(), strict=True):
+                if node.is_preterminal:
+                    found[begin + start] = sets.number([_look_up(index, label, "preterminal")])
+        return found, sets.build()
+
+    def _constrain_spans(self, given: SupervisedSentences) -> SpanConstraints:
+        each = zip(given.brackets, given.trees, strict=True)
+        brackets = [[*some, *(_phrases(tree) if tree is not None else ())] for some, tree in each]
+        if not any(brackets):
+            return SpanConstraints.unconstrained(self.shape.k)
+        sets, index = StateSetBuilder(self.shape.k), _index_names(self.symbols.nonterminals)
+        lengths = given.text.lengths
+        found = [
+            _sets_by_width(n, some, sets, index)
+            for n, some in zip(lengths.tolist(), brackets, strict=True)
+        ]
+        return SpanConstraints(np.concatenate(found), sets.build().allowed, count_spans(lengths))
+
+    # what it says of sentences
+    def _infer(self, query: Query) -> DenseInference:
+        return self.infer(query.params, query.shard, query.threads)
+
+    def log_probabilities(self, query: Query) -> FloatArray:
+        return self._infer(query).inside_outside(with_counts=False).log_p
+
+    def viterbi_parses(self, query: Query) -> list[Tree | None]:
+        nodes, log_p = self._infer(query).trace(viterbi=True)
+        return list(self._make_trees(query.text, nodes.symbols[0], np.isfinite(log_p)))
+
+    def sample_parses(self, query: Query, stream: int, samples: int) -> list[list[Tree]]:
+        nodes, log_p = self._infer(query).trace(False, stream, samples)
+        possible = np.isfinite(log_p)
+        found = [self._make_trees(query.text, symbols, possible) for symbols in nodes.symbols]
+        return [[tree for tree in some if tree is not None] for some in zip(*found, strict=True)]
+
+    def _make_trees(
+        self, text: Sequences, symbols: IntArray, possible: BoolArray
+    ) -> Iterator[Tree | None]:
+        """A tree for each sentence, None if there is none."""
+        borders = 2 * text.indptr
+        for n, is_possible in enumerate(possible.tolist()):
+            size = borders[n + 1] - borders[n] - 1
+            own = symbols[borders[n] : borders[n] + size]
+            yield self.make_tree(own, text.sentence(n)) if is_possible and size > 0 else None
+
+    def make_tree(self, symbols: IntArray, words: Sequence[str]) -> Tree:
+        """The tree of symbols in preorder."""
+        done: list[Tree] = []
+        ahead = len(words)
+        for symbol in symbols[::-1].tolist():
+            if symbol >= self.shape.k:
+                ahead -= 1
+                done.append(Tree(self.labels[symbol], (words[ahead],)))
+            else:
+                done.append(Tree(self.labels[symbol], (done.pop(), done.pop())))
+        return done.pop()
+
+    def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
+        return [
+            [(log_p, self.make_tree(symbols, query.text.sentence(n))) for log_p, symbols in some]
+            for n, some in enumerate(self._infer(query).k_best(k))
+        ]
+
+    def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
+        # block by block, as those of all sentences would fill the memory
+        for block in self.blocks(query.shard, PIECES * BATCH):
+            yield from self.infer(query.params, block, query.threads).span_posteriors()
+
+    def minimum_risk_parse(
+        self, spans: SpanPosteriors, sentence: Sequence[str], labelled: bool
+    ) -> Tree | None:
+        found = minimum_risk_brackets(len(sentence), spans, labelled=labelled)
+        return make_tree(found, self.labels, sentence)
+
+    def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
+        counts = self._infer(query).inside_outside()
+        _, rules, words = self.shape.fold_counts(counts, np.asarray(query.params[RULES]))
+        seen = [*self.vocabulary.words, *query.shard.text.new_words]
+        return self._name_rules(rules, words[: len(seen)].T, seen, 0.0)
+
+    # what was learned
+    def list_rules(self, params: Params, threshold: float) -> GrammarRules:
+        rules, words = (np.asarray(params[name]) for name in (RULES, WORDS))
+        root = zip(self.symbols.rule_names, np.asarray(params[ROOT])[0].tolist(), strict=True)
+        return normalise_rules(
+            self._name_rules(rules, words, self.vocabulary.words, threshold),
+            {label: p for label, p in root if p >= threshold and p > 0.0},
+        )
+
+    def _name_rules(
+        self, rules: FloatArray, words: FloatArray, texts: Sequence[str], threshold: float
+    ) -> dict[GrammarRule, float]:
+        """The rules whose number is at least ``threshold``, and above zero."""
+        found: dict[GrammarRule, float] = {}
+        labels, n = self.symbols.rule_names, self.shape.n_symbols
+        for a, column in np.argwhere((rules >= threshold) & (rules > 0.0)).tolist():
+            pair = labels[column // n], labels[column % n]
+            found[GrammarRule(labels[a], pair, (False, False))] = float(rules[a, column])
+        for t, w in np.argwhere((words >= threshold) & (words > 0.0)).tolist():
+            rule = GrammarRule(labels[self.shape.k + t], (texts[w],), (True,))
+            found[rule] = float(words[t, w])
+        return found
+
+    def generate_once(self, params: Params, rng: np.random.Generator) -> Tree | None:
+        rules, words = np.asarray(params[RULES]), np.asarray(params[WORDS])
+        symbols: list[int] = []
+        texts: list[str] = []
+        ahead = [_draw(np.asarray(params[ROOT])[0], rng)]
+        while ahead:
+            symbol = ahead.pop()
+            symbols.append(symbol)
+            if len(symbols) > MAX_NODES:
+                return None
+            if symbol < self.shape.k:
+                left, right = divmod(_draw(rules[symbol], rng), self.shape.n_symbols)
+                ahead += (right, left)
+            else:
+                texts.append(self.vocabulary.words[_draw(words[symbol - self.shape.k], rng)])
+        return self.make_tree(np.array(symbols), texts)
+
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        return {_STORED_COUNTS: self.symbols.word_counts}, self.symbols.facts()
+
+
+def _draw(weights: FloatArray, rng: np.random.Generator) -> int:
+    return int(rng.choice(len(weights), p=weights / weights.sum()))
+
+
+def _index_names(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _look_up(index: dict[str, int], label: str, what: str) -> int:
+    if label not in index:
+        raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
+    return index[label]
+
+
+def _sets_by_width(
+    n: int, some: Sequence[Bracket], sets: StateSetBuilder, index: dict[str, int]
+) -> IntArray:
+    """The sets of nonterminals of all spans of two words or more, the short ones first."""
     firsts, lasts = np.triu_indices(n, 1)
     order = np.argsort(lasts - firsts, kind="stable")
     longer = [one for one in some if one[2] > one[1] + 1]
-    own = labelled(longer, lambda label: [_number_of(number, label, "nonterminal")])
+    own = label_sets(longer, lambda label: [_look_up(index, label, "nonterminal")])
     return span_sets(firsts[order], lasts[order] + 1, some, own, sets)

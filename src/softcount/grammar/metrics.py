@@ -1,6 +1,6 @@
-"""Bracket scores, and trees to beat.
+"""Bracket scores, and baselines.
 
-Trees beside gold ones: precision, recall and F1 of their brackets.
+Trees compared with gold ones: precision, recall and F1 of their brackets.
 
 A bracket is (label, start, end) of a constituent; the tags of words are none. What is counted is a
 matter of convention, and figures of different conventions cannot be compared:
@@ -35,9 +35,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from softcount.corpus.treebank import PUNCTUATION, TRACE, trees
-from softcount.corpus.trees import Span, Tree, written
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
+from softcount.text.treebank import PUNCTUATION, TRACE, trees
+from softcount.text.trees import Span, Tree, escape_brackets
 
 EVALB_PUNCTUATION = frozenset({",", ".", ":", "``", "''"})
 ROOTS = frozenset({"TOP", "ROOT", "S1"})
@@ -127,28 +127,28 @@ def bracket_scores(
     unlabelled F1 100.0, precision 100.0, recall 100.0 (2 right of 2 found, 2 gold)
     1 sentences: mean F1 100.0, exact 100.0%, no crossing brackets 100.0%
     """
-    counting = _counting(labelled, trivial, punctuation)
+    convention = _choose_convention(labelled, trivial, punctuation)
     ours, theirs = trees(found), trees(gold)
     if len(ours) != len(theirs):
         raise DataError(
             f"{len(ours)} trees found for {len(theirs)} gold trees",
             "give the trees of the same sentences in the same order; None is a missing one",
         )
-    scored = [
-        _scored(theirs.name(number), one, other, counting)
+    every = [
+        _score_sentence(theirs.name(number), one, other, convention)
         for number, (one, other) in enumerate(zip(ours, theirs, strict=True))
         if other is not None
     ]
-    counted = [sentence for sentence in scored if sentence is not None]
-    if not counted:
+    scores = [score for score in every if score is not None]
+    if not scores:
         raise DataError(
             f"none of the {len(theirs)} gold trees has brackets that count",
             "give trees of sentences of two words or more, punctuation aside",
         )
-    return _summed(counted, labelled, len(theirs) - len(counted))
+    return _sum_scores(scores, labelled, len(theirs) - len(scores))
 
 
-class _Counting(NamedTuple):
+class _Convention(NamedTuple):
     """Which constituents count, and the tags of words that do not."""
 
     labelled: bool
@@ -157,21 +157,21 @@ class _Counting(NamedTuple):
     out: frozenset[str]
 
 
-def _counting(
+def _choose_convention(
     labelled: bool, trivial: Trivial | None, punctuation: Collection[str] | None
-) -> _Counting:
+) -> _Convention:
     trivial = labelled if trivial is None else trivial
     if not (isinstance(trivial, bool) or trivial == "sentence"):
-        raise DataError(f"trivial is {shown(trivial)}", "give True, False or 'sentence'")
+        raise DataError(f"trivial is {brief(trivial)}", "give True, False or 'sentence'")
     if punctuation is None:
         punctuation = EVALB_PUNCTUATION if labelled else PUNCTUATION
     elif isinstance(punctuation, str):
-        raise DataError(f"punctuation is {shown(punctuation)}", "give a set of tags, as {',', '.'}")
+        raise DataError(f"punctuation is {brief(punctuation)}", "give a set of tags, as {',', '.'}")
     shortest = 1 if trivial is True else 2
-    return _Counting(labelled, shortest, bool(trivial), frozenset({TRACE, *punctuation}))
+    return _Convention(labelled, shortest, bool(trivial), frozenset({TRACE, *punctuation}))
 
 
-class _Plain(NamedTuple):
+class _FlatTree(NamedTuple):
     """A tree as lists: words, the tag of each (None if it has none), constituents, the top last."""
 
     words: list[str]
@@ -179,7 +179,7 @@ class _Plain(NamedTuple):
     constituents: list[Span]
 
 
-class _Scored(NamedTuple):
+class _SentenceScore(NamedTuple):
     """The counts of a sentence."""
 
     found: int
@@ -197,32 +197,34 @@ class _Scored(NamedTuple):
         return self.parsed and self.right == self.found == self.gold
 
 
-def _scored(name: str, found: Tree | None, gold: Tree, counting: _Counting) -> _Scored | None:
+def _score_sentence(
+    name: str, found: Tree | None, gold: Tree, convention: _Convention
+) -> _SentenceScore | None:
     """The counts of a sentence; None if it is left out."""
-    theirs = _plain(gold)
-    ours = None if found is None else _like(name, _plain(found), theirs, counting.out)
-    theirs = _without(theirs, counting.out)
-    if len(theirs.words) < counting.shortest:
+    theirs = _flatten(gold)
+    ours = None if found is None else _match_words(name, _flatten(found), theirs, convention.out)
+    theirs = _drop_tags(theirs, convention.out)
+    if len(theirs.words) < convention.shortest:
         return None
-    there = _brackets(theirs, counting)
-    here = Counter[Span]() if ours is None else _brackets(ours, counting)
-    return _Scored(
+    there = _count_brackets(theirs, convention)
+    here = Counter[Span]() if ours is None else _count_brackets(ours, convention)
+    return _SentenceScore(
         found=here.total(),
         gold=there.total(),
         right=(here & there).total(),
-        crossing=_crossing(here, there, len(theirs.words)),
+        crossing=_count_crossing(here, there, len(theirs.words)),
         parsed=ours is not None,
     )
 
 
-def _plain(tree: Tree) -> _Plain:
+def _flatten(tree: Tree) -> _FlatTree:
     """By one walk through the tree: words, nodes and spans would take three."""
-    plain = _Plain([], [], [])
+    plain = _FlatTree([], [], [])
     open_ones: list[tuple[Tree, int]] = []
     for step in tree.steps():
         if isinstance(step, str):
             above = open_ones[-1][0]
-            plain.words.append(written(step))
+            plain.words.append(escape_brackets(step))
             plain.tags.append(above.label if above.is_preterminal else None)
         elif step is not None:
             open_ones.append((step, len(plain.words)))
@@ -233,32 +235,32 @@ def _plain(tree: Tree) -> _Plain:
     return plain
 
 
-def _like(name: str, found: _Plain, gold: _Plain, out: frozenset[str]) -> _Plain:
+def _match_words(name: str, found: _FlatTree, gold: _FlatTree, out: frozenset[str]) -> _FlatTree:
     """Found without the tags ``out``: where gold has them, or else where its own tags say."""
-    bare = _without(gold, out)
-    for version in (gold, _without(gold, frozenset({TRACE})), bare):
+    bare = _drop_tags(gold, out)
+    for version in (gold, _drop_tags(gold, frozenset({TRACE})), bare):
         if found.words == version.words:
-            return _without(found._replace(tags=version.tags), out)
-    left = _without(found, out)
+            return _drop_tags(found._replace(tags=version.tags), out)
+    left = _drop_tags(found, out)
     if left.words != bare.words:
         pairs = enumerate(zip_longest(left.words, bare.words))
         at, (ours, theirs) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         raise DataError(
             f"{name} has other words in found than in gold: beside punctuation, word {at} is "
-            f"{shown(ours)} in found and {shown(theirs)} in gold",
+            f"{brief(ours)} in found and {brief(theirs)} in gold",
             "give trees of the same sentences in the same order; of punctuation, either all may be "
             "missing or none",
         )
     return left
 
 
-def _without(tree: _Plain, tags: frozenset[str]) -> _Plain:
+def _drop_tags(tree: _FlatTree, tags: frozenset[str]) -> _FlatTree:
     """A tree without the words of some tags, and without constituents of nothing else."""
     if tags.isdisjoint(tree.tags):
         return tree
     kept = [tag not in tags for tag in tree.tags]
     place = list(accumulate(kept, initial=0))
-    return _Plain(
+    return _FlatTree(
         [word for word, stays in zip(tree.words, kept, strict=True) if stays],
         [tag for tag, stays in zip(tree.tags, kept, strict=True) if stays],
         [
@@ -269,19 +271,19 @@ def _without(tree: _Plain, tags: frozenset[str]) -> _Plain:
     )
 
 
-def _brackets(tree: _Plain, counting: _Counting) -> Counter[Span]:
+def _count_brackets(tree: _FlatTree, convention: _Convention) -> Counter[Span]:
     """Those constituents that count, and how often."""
     n, spans = len(tree.words), tree.constituents
-    if counting.labelled and spans and spans[-1][0] in ROOTS:
+    if convention.labelled and spans and spans[-1][0] in ROOTS:
         spans = spans[:-1]
-    longest = n if counting.whole else n - 1
-    spans = [span for span in spans if counting.shortest <= span[2] - span[1] <= longest]
-    if not counting.labelled:
+    longest = n if convention.whole else n - 1
+    spans = [span for span in spans if convention.shortest <= span[2] - span[1] <= longest]
+    if not convention.labelled:
         return Counter({("", start, end) for _, start, end in spans})
     return Counter(spans)
 
 
-def _crossing(found: Counter[Span], gold: Counter[Span], n: int) -> int:
+def _count_crossing(found: Counter[Span], gold: Counter[Span], n: int) -> int:
     """How many of the found brackets overlap with a gold one, neither being inside the other.
 
     Of gold brackets that begin at a word, the longest crosses all that the others cross.
@@ -298,24 +300,24 @@ def _crossing(found: Counter[Span], gold: Counter[Span], n: int) -> int:
     )
 
 
-def _summed(counted: list[_Scored], labelled: bool, left_out: int) -> BracketScores:
+def _sum_scores(scores: list[_SentenceScore], labelled: bool, left_out: int) -> BracketScores:
     found, gold, right = (
-        sum(getattr(sentence, name) for sentence in counted) for name in ("found", "gold", "right")
+        sum(getattr(sentence, name) for sentence in scores) for name in ("found", "gold", "right")
     )
-    crossing = [sentence.crossing for sentence in counted if sentence.parsed]
+    crossing = [sentence.crossing for sentence in scores if sentence.parsed]
     return BracketScores(
         labelled=labelled,
-        sentences=len(counted),
+        sentences=len(scores),
         left_out=left_out,
-        unparsed=len(counted) - len(crossing),
+        unparsed=len(scores) - len(crossing),
         found=found,
         gold=gold,
         right=right,
         precision=right / found if found else 1.0,
         recall=right / gold if gold else 1.0,
         f1=_f1(right, found, gold),
-        sentence_f1=float(np.mean([sentence.f1 for sentence in counted])),
-        exact=float(np.mean([sentence.exact for sentence in counted])),
+        sentence_f1=float(np.mean([sentence.f1 for sentence in scores])),
+        exact=float(np.mean([sentence.exact for sentence in scores])),
         crossing=float(np.mean(crossing)) if crossing else None,
         no_crossing=float(np.mean(np.array(crossing) == 0)) if crossing else None,
     )
@@ -325,7 +327,7 @@ def _f1(right: int, found: int, gold: int) -> float:
     return 2 * right / (found + gold) if found + gold else 1.0
 
 
-# Trees that know nothing of a sentence but its length: what a grammar has to beat.
+# Trees that know nothing of a sentence but its length: baselines for grammars.
 #
 # Constituents have the label X and tags the label XX, as what is unknown has in the Penn Treebank.
 
@@ -342,7 +344,7 @@ def right_branching(words: Sequence[str]) -> Tree:
     >>> print(right_branching(["the", "dog", "barks"]))
     (X (XX the) (X (XX dog) (XX barks)))
     """
-    return _branching(words, lambda n: 1)
+    return _make_branching(words, lambda n: 1)
 
 
 def left_branching(words: Sequence[str]) -> Tree:
@@ -351,7 +353,7 @@ def left_branching(words: Sequence[str]) -> Tree:
     >>> print(left_branching(["the", "dog", "barks"]))
     (X (X (XX the) (XX dog)) (XX barks))
     """
-    return _branching(words, lambda n: n - 1)
+    return _make_branching(words, lambda n: n - 1)
 
 
 def balanced(words: Sequence[str]) -> Tree:
@@ -360,7 +362,7 @@ def balanced(words: Sequence[str]) -> Tree:
     >>> print(balanced(["the", "dog", "barks"]))
     (X (X (XX the) (XX dog)) (XX barks))
     """
-    return _branching(words, lambda n: (n + 1) // 2)
+    return _make_branching(words, lambda n: (n + 1) // 2)
 
 
 def random_tree(words: Sequence[str], rng: np.random.Generator) -> Tree:
@@ -368,7 +370,7 @@ def random_tree(words: Sequence[str], rng: np.random.Generator) -> Tree:
 
     There are C(n − 1) binary trees of n words, C(m) = (2m)! / (m! (m + 1)!) being Catalan's
     numbers. So k of n words go to the left with probability C(k − 1) C(n − k − 1) / C(n − 1), which
-    prefers lopsided splits; equal chances for every split would prefer balanced trees.
+    prefers lopsided splits; equal probabilities for every split would prefer balanced trees.
 
     ``rng``  one generator for all sentences: a seed would give the same tree again and again
 
@@ -378,7 +380,7 @@ def random_tree(words: Sequence[str], rng: np.random.Generator) -> Tree:
     """
     if not isinstance(rng, np.random.Generator):
         raise DataError(
-            f"rng is {shown(rng)}",
+            f"rng is {brief(rng)}",
             "make a generator once, rng = numpy.random.default_rng(seed), and give it every time",
         )
     # C(m) / 4^m, which floats can hold for any m: the factors 4 cancel out
@@ -386,16 +388,16 @@ def random_tree(words: Sequence[str], rng: np.random.Generator) -> Tree:
     shapes = np.concatenate([[1.0], np.cumprod((2 * m - 1) / (2 * m + 2))])
 
     def split(n: int) -> int:
-        chances = np.cumsum(shapes[: n - 1] * shapes[n - 2 :: -1])
-        return 1 + int(np.searchsorted(chances, rng.random() * chances[-1], side="right"))
+        weights = np.cumsum(shapes[: n - 1] * shapes[n - 2 :: -1])
+        return 1 + int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
 
-    return _branching(words, split)
+    return _make_branching(words, split)
 
 
-def _branching(words: Sequence[str], split: Split) -> Tree:
+def _make_branching(words: Sequence[str], split: Split) -> Tree:
     """The binary tree of these splits, from the top down and then up again: it may be deep."""
     if isinstance(words, str):
-        raise DataError(f"the words are {shown(words)}", "give a list of words")
+        raise DataError(f"the words are {brief(words)}", "give a list of words")
     if not len(words):
         raise DataError("a sentence without words has no tree", "None stands for a missing tree")
     order, ahead = [], [(0, len(words))]

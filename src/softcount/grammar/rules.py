@@ -1,4 +1,19 @@
-"""Rules of a grammar: read, written, and checked for soundness."""
+"""Rules of a grammar: read from a text, counted in trees, written, and checked.
+
+As a text,
+
+    # a comment, up to the end of the line
+    S  -> NP VP [0.9] | VP [0.1]
+    NP -> 'she' | "John's" N
+    VP -> 'give' NP NP | 'sleep'
+
+A line has a left side, an arrow (-> or →), and right sides with | between them. Words are in
+quotes, of either kind, all else are symbols, without white space, brackets and |. A probability in
+square brackets follows its right side; right sides of the same symbol that have none share what is
+left, all alike. The left side of the first rule is the root, unless a line "%start -> S [0.9] | NP"
+says something else. In words and symbols, a character after \\ stands for itself, and \\n for the
+end of a line.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +30,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.corpus.trees import Tree
-from softcount.errors import DataError, shown
-from softcount.types import Array
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
+from softcount.text.trees import Tree
 
-ROOTS = "%start"
-"""In texts, the left side of what is no rule, but says which symbols are roots."""
-_UNFIT = re.compile(r"[\\|[\]\s→]|-(?=>)")
+START = "%start"
+"""In texts, the left side of a line that says which symbols are roots."""
+_SPECIAL = re.compile(r"[\\|[\]\s→]|-(?=>)")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A symbol and what it may consist of, in which each item is a word or a symbol.
+class GrammarRule:
+    """A left side, which is a symbol, and a right side of words and symbols.
 
-    >>> print(Rule("VP", ("give", "NP"), (True, False)))
+    >>> print(GrammarRule("VP", ("give", "NP"), (True, False)))
     VP -> 'give' NP
     """
 
@@ -37,51 +52,52 @@ class Rule:
     is_word: tuple[bool, ...]
 
     def __str__(self) -> str:
-        """As a text of rules has it: see `rule_text`."""
+        """As a text of rules has it."""
         items = zip(self.rhs, self.is_word, strict=True)
-        right = (_quoted(item) if word else _plain(item) for item, word in items)
-        return f"{_plain(self.lhs)} -> {' '.join(right)}"
+        right = (_quote(item) if word else _escape(item) for item, word in items)
+        return f"{_escape(self.lhs)} -> {' '.join(right)}"
 
     @property
     def is_unary(self) -> bool:
-        """Whether it consists of one symbol."""
+        """Whether its right side is one symbol."""
         return self.is_word == (False,)
 
     @property
     def is_lexical(self) -> bool:
-        """Whether it consists of one word."""
+        """Whether its right side is one word."""
         return self.is_word == (True,)
 
     @property
     def symbols(self) -> list[str]:
-        """The symbols that it consists of."""
+        """The symbols of its right side."""
         return [item for item, word in zip(self.rhs, self.is_word, strict=True) if not word]
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     quote = '"' if "'" in word else "'"
     inside = word.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
     return f"{quote}{inside}{quote}"
 
 
-def _plain(symbol: str) -> str:
+def _escape(symbol: str) -> str:
     """A symbol, with \\ before what would be read as something else."""
-    found = _UNFIT.sub(lambda one: r"\n" if one[0] == "\n" else "\\" + one[0], symbol)
+    found = _SPECIAL.sub(lambda one: r"\n" if one[0] == "\n" else "\\" + one[0], symbol)
     return "\\" + found if found[:1] in ("#", "'", '"') else found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rules:
-    """Rules by their left sides.
+class GrammarRules:
+    """Rules by their left sides, with probabilities.
 
-    ``rules``    those of one left side are together
-    ``chances``  p(right side | left side)
-    ``root``     p(symbol is the root of a tree), of the symbols that may be
-    ``counts``   how often rules were used, if somebody counted: `UnknownWords` goes by it
+    ``rules``          those of one left side are together
+    ``probabilities``  float64 (rules,): p(right side | left side)
+    ``root``           p(symbol is the root of a tree), of the symbols that may be
+    ``counts``         float64 (rules,): how often rules were used, if they come from trees; what
+                       `UnknownWords` goes by
     """
 
-    rules: tuple[Rule, ...]
-    chances: Array
+    rules: tuple[GrammarRule, ...]
+    probabilities: Array
     root: Mapping[str, float]
     counts: Array | None = None
 
@@ -89,14 +105,14 @@ class Rules:
         return len(self.rules)
 
     def __repr__(self) -> str:
-        return f"<Rules: {len(self):,} rules of {len(self.symbols):,} symbols>"
+        return f"<GrammarRules: {len(self):,} rules of {len(self.symbols):,} symbols>"
 
     def __str__(self) -> str:
-        pairs = zip(self.rules, self.chances, strict=True)
-        lines = [f"{rule} [{chance:.6g}]" for rule, chance in pairs]
+        pairs = zip(self.rules, self.probabilities, strict=True)
+        lines = [f"{rule} [{probability:.6g}]" for rule, probability in pairs]
         if list(self.root) != list(self.symbols[:1]):  # what is read has the first symbol
-            roots = (f"{_plain(symbol)} [{p:.6g}]" for symbol, p in self.root.items() if p > 0.0)
-            lines.insert(0, f"{ROOTS} -> {' | '.join(roots)}")
+            roots = (f"{_escape(symbol)} [{p:.6g}]" for symbol, p in self.root.items() if p > 0.0)
+            lines.insert(0, f"{START} -> {' | '.join(roots)}")
         return "\n".join(lines)
 
     @cached_property
@@ -105,34 +121,34 @@ class Rules:
         return tuple(dict.fromkeys(rule.lhs for rule in self.rules))
 
     @cached_property
-    def number(self) -> dict[str, int]:
+    def index(self) -> dict[str, int]:
         """The place of each symbol among ``symbols``."""
         return {symbol: a for a, symbol in enumerate(self.symbols)}
 
     @cached_property
     def indptr(self) -> Array:
         """Symbol a has the rules from ``indptr[a]`` to ``indptr[a + 1]``."""
-        return borders([self.number[rule.lhs] for rule in self.rules], len(self.symbols))
+        return make_indptr([self.index[rule.lhs] for rule in self.rules], len(self.symbols))
 
 
-def borders(rows: ArrayLike, n: int) -> Array:
-    """Where the entries of each of n rows begin, and the end, if entries go by rows.
+def make_indptr(rows: ArrayLike, n: int) -> Array:
+    """Where the entries of each of n rows begin, and the end, if entries are sorted by row.
 
-    >>> borders([0, 0, 2], 3)
+    >>> make_indptr([0, 0, 2], 3)
     array([0, 2, 2, 3])
     """
     return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
 
 
-def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
-    """Rules from how often they and the roots were used: the shares of each left side."""
-    by_left: dict[str, list[tuple[Rule, float]]] = defaultdict(list)
+def estimate_rules(counts: Mapping[GrammarRule, float], root: Mapping[str, float]) -> GrammarRules:
+    """Maximum likelihood: p(rule) is its count over that of its left side."""
+    by_left: dict[str, list[tuple[GrammarRule, float]]] = defaultdict(list)
     for rule, count in counts.items():
         by_left[rule.lhs].append((rule, count))
     total = math.fsum(root.values())
     sums = {left: math.fsum(n for _, n in some) for left, some in by_left.items()}
     every = [pair for some in by_left.values() for pair in some]
-    return Rules(
+    return GrammarRules(
         tuple(rule for rule, _ in every),
         np.array([n / sums[rule.lhs] for rule, n in every]),
         {symbol: n / total for symbol, n in root.items()},
@@ -140,35 +156,37 @@ def from_counts(counts: Mapping[Rule, float], root: Mapping[str, float]) -> Rule
     )
 
 
-def scaled(chances: Mapping[Rule, float], root: Mapping[str, float]) -> Rules:
-    """Rules from numbers that they are in proportion to, and that count nothing.
+def normalise_rules(
+    probabilities: Mapping[GrammarRule, float], root: Mapping[str, float]
+) -> GrammarRules:
+    """Rules whose probabilities are in proportion to some numbers, which are not kept as counts.
 
-    Rules with a symbol that has none are left out.
+    Rules with a symbol that has no rules are left out.
     """
-    kept: Mapping[Rule, float] = chances
+    kept: Mapping[GrammarRule, float] = probabilities
     while True:
         lefts = {rule.lhs for rule in kept}
         left = {rule: n for rule, n in kept.items() if lefts.issuperset(rule.symbols)}
         if len(left) == len(kept):
             break
         kept = left
-    tops = {symbol: chance for symbol, chance in root.items() if symbol in lefts}
+    tops = {symbol: probability for symbol, probability in root.items() if symbol in lefts}
     if not tops:
         raise DataError("no rule of a root is left", "ask for less probable rules as well")
-    return replace(from_counts(kept, tops), counts=None)
+    return replace(estimate_rules(kept, tops), counts=None)
 
 
-def from_trees(
+def count_rules(
     trees: Iterable[Tree | None], weights: Sequence[float] | Array | None = None
-) -> Rules:
-    """The rules of trees of any shape, and how often they are used there: a treebank grammar.
+) -> GrammarRules:
+    """The rules of trees of any shape, as often as used: a treebank grammar (Charniak 1996).
 
-    ``trees``    None is passed over
+    ``trees``    None is skipped
     ``weights``  how often each tree counts; those that count 0 times give no rules. Where all count
                  less than once, the one that counts most counts once: weights may sum to one
 
-    >>> from softcount.corpus.trees import tree
-    >>> print(from_trees([tree("(S (NP it) (VP rains))"), tree("(S (VP (VB go)))")]))
+    >>> from softcount.text.trees import tree
+    >>> print(count_rules([tree("(S (NP it) (VP rains))"), tree("(S (VP (VB go)))")]))
     S -> NP VP [0.5]
     S -> VP [0.5]
     NP -> 'it' [1]
@@ -176,84 +194,72 @@ def from_trees(
     VP -> VB [0.5]
     VB -> 'go' [1]
     """
-    counts: dict[Rule, float] = defaultdict(float)
+    counts: dict[GrammarRule, float] = defaultdict(float)
     root: dict[str, float] = defaultdict(float)
     some, most = list(trees), 0.0
     for n, (tree, weight) in enumerate(zip(some, _weights(weights, len(some)), strict=True)):
         if not (math.isfinite(weight) and weight >= 0.0):
-            raise DataError(f"tree {n} counts {shown(weight)} times", "weights are 0 or more")
+            raise DataError(f"tree {n} counts {brief(weight)} times", "weights are 0 or more")
         if tree is None or weight == 0.0:
             continue
         root[tree.label] += weight
         most = max(most, weight)
         for node in tree.nodes():
-            counts[rule_of(node)] += weight
+            counts[rule_at(node)] += weight
     if not root:
         raise DataError("there are no trees to take rules from", "give one at least")
     if most < 1.0:
         counts = {rule: count / most for rule, count in counts.items()}
-    return from_counts(counts, root)
+    return estimate_rules(counts, root)
 
 
 def _weights(weights: Sequence[float] | Array | None, n: int) -> Iterable[float]:
     if weights is None:
         return repeat(1.0, n)
     if len(weights) != n:
-        raise DataError(f"there are {len(weights)} weights for {n} trees", "give one a tree")
+        raise DataError(f"there are {len(weights)} weights for {n} trees", "give one for each tree")
     return [float(weight) for weight in weights]
 
 
-def rule_of(node: Tree) -> Rule:
-    """The rule that a constituent is made by."""
+def rule_at(node: Tree) -> GrammarRule:
+    """The rule that expands a node of a tree."""
     items = node.children
-    return Rule(
+    return GrammarRule(
         node.label,
         tuple(item if isinstance(item, str) else item.label for item in items),
         tuple(isinstance(item, str) for item in items),
     )
 
 
-# Rules as texts.
-#
-#     # a comment, up to the end of the line
-#     S  -> NP VP [0.9] | VP [0.1]
-#     NP -> 'she' | "John's" N
-#     VP -> 'give' NP NP | 'sleep'
-#
-# A line has a left side, an arrow (-> or →), and right sides with | between them. Words are in
-# quotes, of either kind, all else are symbols, without white space, brackets and |. A probability
-# in square brackets follows its right side; right sides of the same symbol that have none share
-# what is left, all alike. The left side of the first rule is the root, if nothing else is said; a
-# line "%start -> S [0.9] | NP" says it of several. In words and symbols, a character after \ stands
-# for itself, and \n for the end of a line.
+# Reading rules
 
 
 TOLERANCE = 0.01
 """Probabilities of a left side may miss 1 by so much, having been rounded; they are rescaled."""
 FORM = "write a rule as in NP -> DT N [0.7] | 'she' [0.3], with words in quotes"
 _TOKEN = re.compile(
-    r"""\s*(?: (?P<comment>\#.*) | (?P<arrow>->|→) | (?P<bar>\|) | \[(?P<chance>[^]]*)\]
+    r"""\s*(?: (?P<comment>\#.*) | (?P<arrow>->|→) | (?P<bar>\|) | \[(?P<probability>[^]]*)\]
     | '(?P<single>(?:\\.|[^'\\])*)' | "(?P<double>(?:\\.|[^"\\])*)"
     | (?P<symbol>(?!['"])(?:\\.|(?!->|→)[^\s|[\]\\])+) )""",
     re.VERBOSE,
 )
 
 
-class _Read(NamedTuple):
-    """A rule, its probability, if it has one, and its line, from 1."""
+class _RuleLine(NamedTuple):
+    """A rule, its probability, if it has one, and the number of its line, from 1."""
 
-    rule: Rule
-    chance: float | None
+    rule: GrammarRule
+    probability: float | None
     line: int
 
 
-def from_text(text: str, start: str | None = None) -> Rules:
-    """Rules from a text: see this module's description.
+def parse_rules(text: str, start: str | None = None) -> GrammarRules:
+    """Rules from a text: see this module's docstring.
 
     ``start``  the root; None: the left side of the first rule
 
-    >>> rules = from_text("S -> NP VP [0.9] | VP [0.1]\\nNP -> 'she'\\nVP -> 'sleeps' | 'sees' NP")
-    >>> print(rules)
+    >>> text = "S -> NP VP [0.9] | VP [0.1]\\nNP -> 'she'\\nVP -> 'sleeps' | 'sees' NP"
+    >>> print(parse_rules(text))
     S -> NP VP [0.9]
     S -> VP [0.1]
     NP -> 'she' [1]
@@ -261,55 +267,59 @@ def from_text(text: str, start: str | None = None) -> Rules:
     VP -> 'sees' NP [0.5]
     """
     if not isinstance(text, str):
-        raise DataError(f"the rules are {shown(text)}", "give a text: 'S -> NP VP [0.9] …'")
-    read = [rule for n, line in enumerate(text.split("\n"), 1) for rule in _rules(line, n)]
+        raise DataError(f"the rules are {brief(text)}", "give a text: 'S -> NP VP [0.9] …'")
+    read = [rule for n, line in enumerate(text.split("\n"), 1) for rule in _read_line(line, n)]
     if not read:
         raise DataError("there are no rules in the text", FORM)
-    by_left: dict[str, list[_Read]] = defaultdict(list)
+    by_left: dict[str, list[_RuleLine]] = defaultdict(list)
     for one in read:
         by_left[one.rule.lhs].append(one)
-    roots = by_left.pop(ROOTS, [])
+    roots = by_left.pop(START, [])
     _demand_once(read)
     _demand_defined(read, by_left)
     if not by_left:
         raise DataError("there are no rules in the text", FORM)
-    chances = np.concatenate([_shares(some) for some in by_left.values()])
-    root = _root(start, roots, by_left)
-    rules = Rules(tuple(one.rule for some in by_left.values() for one in some), chances, root)
-    check(rules)
+    probabilities = np.concatenate([_fill_probabilities(some) for some in by_left.values()])
+    root = _read_roots(start, roots, by_left)
+    rules = GrammarRules(
+        tuple(one.rule for some in by_left.values() for one in some), probabilities, root
+    )
+    check_rules(rules)
     return rules
 
 
-def _root(start: str | None, roots: list[_Read], known: Collection[str]) -> dict[str, float]:
-    """What trees begin with: as is said, or in a line of the text, or the first symbol."""
+def _read_roots(
+    start: str | None, roots: list[_RuleLine], known: Collection[str]
+) -> dict[str, float]:
+    """p(root): ``start``, or what the text says, or the first symbol."""
     if start is not None and start not in known:
-        raise DataError(f"the start symbol {shown(start)} has no rules", "give a left side of one")
+        raise DataError(f"the start symbol {brief(start)} has no rules", "give a left side of one")
     if start is not None or not roots:
         return {next(iter(known)) if start is None else start: 1.0}
     for one in roots:
         if not one.rule.is_unary:
             raise DataError(f"line {one.line} has a root that is not one symbol", FORM)
-    return {one.rule.rhs[0]: p for one, p in zip(roots, _shares(roots), strict=True)}
+    return {one.rule.rhs[0]: p for one, p in zip(roots, _fill_probabilities(roots), strict=True)}
 
 
-def _rules(line: str, number: int) -> Iterator[_Read]:
+def _read_line(line: str, number: int) -> Iterator[_RuleLine]:
     """The rules of a line."""
     tokens = list(_tokens(line, number))
     if not tokens:
         return
     kinds = [kind for kind, _ in tokens]
     if "arrow" not in kinds:
-        raise DataError(f"line {number} has no arrow: {shown(line.strip())}", FORM)
+        raise DataError(f"line {number} has no arrow: {brief(line.strip())}", FORM)
     if kinds[:2] != ["symbol", "arrow"]:
         raise DataError(f"line {number} does not begin with one symbol and an arrow", FORM)
     right: list[tuple[str, str]] = []
     for kind, value in [*tokens[2:], ("bar", "")]:
         if kind == "arrow":
-            raise DataError(f"line {number} has two arrows", "write one left side a line")
+            raise DataError(f"line {number} has two arrows", "write one left side in each line")
         if kind != "bar":
             right.append((kind, value))
             continue
-        yield _read(tokens[0][1], right, number)
+        yield _read_rule(tokens[0][1], right, number)
         right = []
 
 
@@ -319,48 +329,48 @@ def _tokens(line: str, number: int) -> Iterator[tuple[str, str]]:
         found = _TOKEN.match(line, end)
         if found is None:
             left = line[end:].strip()
-            raise DataError(f"line {number} cannot be read from {shown(left)} on", FORM)
+            raise DataError(f"line {number} cannot be read from {brief(left)} on", FORM)
         end, kind = found.end(), str(found.lastgroup)
         if kind in ("single", "double", "symbol"):
-            yield ("symbol" if kind == "symbol" else "word"), _unescaped(found[kind])
+            yield ("symbol" if kind == "symbol" else "word"), _unescape(found[kind])
         elif kind != "comment":
             yield kind, found[kind]
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
-def _read(left: str, right: list[tuple[str, str]], line: int) -> _Read:
+def _read_rule(left: str, right: list[tuple[str, str]], line: int) -> _RuleLine:
     """A rule from one of its right sides."""
-    chance = None
-    if right and right[-1][0] == "chance":
-        chance = _chance(right.pop()[1], line)
+    probability = None
+    if right and right[-1][0] == "probability":
+        probability = _read_probability(right.pop()[1], line)
     if not right:
         raise DataError(f"line {line} has an empty right side of {left}", "no symbol is empty")
     for kind, value in right:
-        if kind == "chance":
+        if kind == "probability":
             raise DataError(f"line {line} has [{value}] before the end of a right side", FORM)
         if not value:
             raise DataError(f"line {line} has a word that is empty", FORM)
     items, words = tuple(value for _, value in right), tuple(kind == "word" for kind, _ in right)
-    return _Read(Rule(left, items, words), chance, line)
+    return _RuleLine(GrammarRule(left, items, words), probability, line)
 
 
-def _chance(text: str, line: int) -> float:
+def _read_probability(text: str, line: int) -> float:
     try:
-        chance = float(text)
+        probability = float(text)
     except ValueError:
-        chance = math.nan
-    if not 0.0 < chance <= 1.0:
+        probability = math.nan
+    if not 0.0 < probability <= 1.0:
         raise DataError(
             f"line {line} has the probability [{text}]", "one is more than 0 and at most 1"
         )
-    return chance
+    return probability
 
 
-def _demand_once(read: list[_Read]) -> None:
-    lines: dict[Rule, int] = {}
+def _demand_once(read: list[_RuleLine]) -> None:
+    lines: dict[GrammarRule, int] = {}
     for rule, _, line in read:
         if rule in lines:
             raise DataError(
@@ -369,7 +379,7 @@ def _demand_once(read: list[_Read]) -> None:
         lines[rule] = line
 
 
-def _demand_defined(read: list[_Read], known: Container[str]) -> None:
+def _demand_defined(read: list[_RuleLine], known: Container[str]) -> None:
     for rule, _, line in read:
         for symbol in rule.symbols:
             if symbol not in known:
@@ -379,9 +389,9 @@ def _demand_defined(read: list[_Read], known: Container[str]) -> None:
                 )
 
 
-def _shares(some: list[_Read]) -> list[float]:
-    """Probabilities of the rules of one left side."""
-    given = [one.chance for one in some if one.chance is not None]
+def _fill_probabilities(some: list[_RuleLine]) -> list[float]:
+    """Probabilities of the rules of one left side; those without any share what is left."""
+    given = [one.probability for one in some if one.probability is not None]
     total, without = math.fsum(given), len(some) - len(given)
     where = f"the probabilities of {some[0].rule.lhs} (line {some[0].line}) add up to {total:.6g}"
     if total > 1.0 + TOLERANCE:
@@ -390,20 +400,20 @@ def _shares(some: list[_Read]) -> list[float]:
         raise DataError(f"{where}: nothing is left for rules that have none", "give it to all")
     if without:
         share = (1.0 - total) / without
-        return [share if one.chance is None else one.chance for one in some]
+        return [share if one.probability is None else one.probability for one in some]
     if total < 1.0 - TOLERANCE:
         raise DataError(where, "they are 1 together; rules without any share what is left")
-    return [chance / total for chance in given]
+    return [probability / total for probability in given]
 
 
-# Whether rules can derive anything, and what of them is of no use.
+# Checking rules
 
 
 class GrammarWarning(UserWarning):
     """Some rules of a grammar are of no use."""
 
 
-def demand_defined(rules: Rules) -> None:
+def demand_defined(rules: GrammarRules) -> None:
     """Raise an error if a symbol has no rules, as if some were left out."""
     known = set(rules.symbols)
     used = [*rules.root, *(symbol for rule in rules.rules for symbol in rule.symbols)]
@@ -416,33 +426,33 @@ def demand_defined(rules: Rules) -> None:
             )
 
 
-def check(rules: Rules) -> None:
-    """Raise an error if nothing is derived, or if unary rules never end; warn of useless rules."""
-    by_left: dict[str, list[Rule]] = defaultdict(list)
+def check_rules(rules: GrammarRules) -> None:
+    """Raise an error if nothing is derived, or if unary rules never end; warn of useless ones."""
+    by_left: dict[str, list[GrammarRule]] = defaultdict(list)
     for rule in rules.rules:
         by_left[rule.lhs].append(rule)
     _demand_ends(by_left)
-    fruitful = _fruitful(rules.rules)
-    if not any(symbol in fruitful for symbol in rules.root):
+    productive = _productive(rules.rules)
+    if not any(symbol in productive for symbol in rules.root):
         names = ", ".join(rules.root)
         raise DataError(
             f"the grammar derives nothing: {names} never comes to an end in words",
             "give some symbol a rule that has nothing but words in it",
         )
-    _warn("come to no end in words", [s for s in by_left if s not in fruitful])
-    reached = _reached(rules.root, by_left)
-    _warn("cannot be reached from the root", [s for s in by_left if s not in reached])
+    _warn("come to no end in words", [s for s in by_left if s not in productive])
+    reachable = _reachable(rules.root, by_left)
+    _warn("cannot be reached from the root", [s for s in by_left if s not in reachable])
 
 
 def _warn(what: str, symbols: list[str]) -> None:
     if symbols:
         some = ", ".join(symbols[:5]) + (", …" if len(symbols) > 5 else "")
-        told = f"{len(symbols):,} symbol(s) {what}, and their rules are of no use: {some}"
-        warnings.warn(told, GrammarWarning, stacklevel=4)
+        message = f"{len(symbols):,} symbol(s) {what}, and their rules are of no use: {some}"
+        warnings.warn(message, GrammarWarning, stacklevel=4)
 
 
-def _demand_ends(by_left: dict[str, list[Rule]]) -> None:
-    """Symbols that have nothing but unary rules among each other have chains without an end."""
+def _demand_ends(by_left: dict[str, list[GrammarRule]]) -> None:
+    """Complain of symbols that have nothing but unary rules among each other: these never end."""
     closed = {left for left, some in by_left.items() if all(rule.is_unary for rule in some)}
     above: dict[str, list[str]] = defaultdict(list)
     for left in closed:
@@ -466,9 +476,9 @@ def _demand_ends(by_left: dict[str, list[Rule]]) -> None:
     )
 
 
-def _fruitful(rules: Iterable[Rule]) -> set[str]:
-    """Symbols that some words can be derived from."""
-    waiting: dict[str, list[tuple[Rule, list[int]]]] = defaultdict(list)
+def _productive(rules: Iterable[GrammarRule]) -> set[str]:
+    """Symbols that derive some words."""
+    waiting: dict[str, list[tuple[GrammarRule, list[int]]]] = defaultdict(list)
     found: set[str] = set()
     ahead: list[str] = []
     for rule in rules:
@@ -490,7 +500,7 @@ def _fruitful(rules: Iterable[Rule]) -> set[str]:
     return found
 
 
-def _reached(root: Iterable[str], by_left: dict[str, list[Rule]]) -> set[str]:
+def _reachable(root: Iterable[str], by_left: dict[str, list[GrammarRule]]) -> set[str]:
     found = set(root)
     ahead = list(root)
     while ahead:

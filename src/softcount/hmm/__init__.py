@@ -1,18 +1,5 @@
 """Hidden Markov models for sequences."""
 
-from __future__ import annotations
+from softcount.core.lazy import attach
 
-from typing import TYPE_CHECKING
-
-from softcount.lazy import attach
-
-if TYPE_CHECKING:
-    from softcount.hmm.estimators import HMM
-
-__all__ = ["HMM"]
-__getattr__, __dir__ = attach(
-    __name__,
-    {
-        "softcount.hmm.estimators": ("HMM",),
-    },
-)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

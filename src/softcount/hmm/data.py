@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.bounds import MAX_WEIGHT, MIN_WEIGHT, without_dust
-from softcount.corpus.cut import parts
-from softcount.corpus.numbering import is_sound
-from softcount.corpus.sequences import Like, Sequences, sequences
-from softcount.corpus.tag_dictionary import tag_dictionary
-from softcount.corpus.tagged import SENTENCES, UNKNOWN, Tagged, Units, tagged, tags_beside
-from softcount.errors import DataError, shown
-from softcount.hmm.kernels.lists import Lists
-from softcount.hmm.kernels.packs import Packs, packed
-from softcount.types import Array
+from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, without_dust
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.hmm.kernels.packs import Packs, pack_sentences
+from softcount.hmm.kernels.records import StateLists
+from softcount.text.sequences import Like, Sequences, sequences
+from softcount.text.shards import split_items
+from softcount.text.tagged import (
+    SENTENCES,
+    UNKNOWN,
+    Tagged,
+    Units,
+    tag_dictionary,
+    tagged,
+    tags_beside,
+)
+from softcount.text.vocabulary import is_sound
 
 LANES, ROWS = 128, 1 << 13
 """A pack has so many sentences, and so many tokens unless one has more."""
 SPARSE = 4.0
-"""Lists of states are gone through if they have so many times fewer moves than whole matrices."""
+"""Lists of states are gone through if they hold so many times fewer transitions than matrices."""
 
 
 @dataclass(frozen=True, eq=False)
 class StateSets:
     """Sets of states that tokens may be in; set 0 has all of them.
 
-    ``allowed``  (sets, states): whether a state is in a set
+    ``allowed``  whether a state is in a set
     """
 
-    allowed: Array
+    allowed: BoolArray  # (sets, states)
 
     @classmethod
     def all_of(cls, n_states: int) -> StateSets:
@@ -45,79 +52,79 @@ class StateSets:
         return int(self.allowed.shape[1])
 
     @cached_property
-    def sizes(self) -> Array:
+    def sizes(self) -> IntArray:
         """How many states each set has."""
-        sizes: Array = self.allowed.sum(axis=1)
+        sizes: IntArray = self.allowed.sum(axis=1)
         return sizes
 
     @cached_property
-    def lists(self) -> Lists:
+    def lists(self) -> StateLists:
         """The states of each set."""
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
-        return Lists(indptr, np.nonzero(self.allowed)[1])
+        return StateLists(indptr, np.nonzero(self.allowed)[1])
 
 
-class Cells(NamedTuple):
-    """The states of each kind: see `softcount.hmm.kernels.few_states`.
+class KindCells(NamedTuple):
+    """The states of each kind of tokens: see `softcount.hmm.kernels.few_states`.
 
-    ``indptr``           kind g has the cells ``indptr[g]`` to ``indptr[g + 1]``
+    ``indptr``                       kind g has the cells ``indptr[g]`` to ``indptr[g + 1]``
     ``kinds``, ``rows``, ``states``  those of each cell
     """
 
-    indptr: Array
-    kinds: Array
-    rows: Array
-    states: Array
+    indptr: IntArray  # (kinds + 1,)
+    kinds: IntArray  # (cells,)
+    rows: IntArray  # (cells,)
+    states: IntArray  # (cells,)
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class TokenKinds:
     """Tokens of one kind have the same row of emissions, and may be in the same states.
 
-    ``of``              the kind of each token
+    ``of_tokens``       the kind of each token
     ``rows``, ``sets``  the row and the set of each kind
     """
 
-    of: Array
-    rows: Array
-    sets: Array
+    of_tokens: IntArray  # (tokens,)
+    rows: IntArray  # (kinds,)
+    sets: IntArray  # (kinds,)
     states: StateSets
 
     @classmethod
-    def told_apart(cls, rows: Array, sets: Array, states: StateSets) -> Kinds:
+    def from_tokens(cls, rows: IntArray, sets: IntArray, states: StateSets) -> TokenKinds:
         n_sets = len(states.allowed)
-        pairs, of = np.unique(rows * n_sets + sets, return_inverse=True)
-        return cls(of, pairs // n_sets, pairs % n_sets, states)
+        pairs, of_tokens = np.unique(rows * n_sets + sets, return_inverse=True)
+        return cls(of_tokens, pairs // n_sets, pairs % n_sets, states)
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> KindCells:
         """A cell for each state that tokens of a kind may be in."""
         lists, sizes = self.states.lists, self.states.sizes[self.sets]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         kinds = np.repeat(np.arange(len(sizes)), sizes)
         within = np.arange(len(kinds)) - indptr[kinds]
         states = lists.states[lists.indptr[self.sets[kinds]] + within]
-        return Cells(indptr, kinds, self.rows[kinds], states)
+        return KindCells(indptr, kinds, self.rows[kinds], states)
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
+class SentenceShard:
     """Some sentences, and what is known of their states.
 
-    ``numbers``   the sentences' numbers in the corpus
-    ``observed``  numbers of words (tokens,), or vectors (tokens, dimensions)
-    ``indptr``    sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]``
-    ``sets``      which set of states each token may be in
-    ``weights``   how often each sentence counts
-    ``new_words`` words that are new to the model; their numbers come after those that are not
+    ``numbers``    the sentences' numbers in the corpus
+    ``observed``   numbers of words, or vectors
+    ``indptr``     sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]``
+    ``sets``       which set of ``states`` each token may be in
+    ``weights``    how often each sentence counts
+    ``new_words``  words that are new to the model; their numbers come after those that are not
     """
 
-    numbers: Array
-    observed: Array
-    indptr: Array
-    sets: Array
+    numbers: IntArray  # (sentences,)
+    observed: Array  # (tokens,) or (tokens, dimensions)
+    indptr: IntArray  # (sentences + 1,)
+    sets: IntArray  # (tokens,)
     states: StateSets
-    weights: Array
+    weights: FloatArray  # (sentences,)
     new_words: Sequence[str] = ()
 
     def __len__(self) -> int:
@@ -128,67 +135,67 @@ class Shard:
         return int(self.indptr[-1])
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> IntArray:
         """Each token's row of emissions: its word's, or its own."""
         if self.observed.ndim > 1:
             return np.arange(self.n_tokens)
-        words: Array = self.observed.astype(np.int64)
+        words: IntArray = self.observed.astype(np.int64)
         return words
 
     @cached_property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> TokenKinds:
         """What kinds of tokens there are."""
-        return Kinds.told_apart(self.rows, self.sets, self.states)
+        return TokenKinds.from_tokens(self.rows, self.sets, self.states)
 
     @cached_property
     def packs(self) -> Packs:
         """The sentences, packed."""
-        return packed(self.indptr, LANES, ROWS)
+        return pack_sentences(self.indptr, LANES, ROWS)
 
     @cached_property
     def is_sparse(self) -> bool:
         """Whether tokens may be in few states."""
         sizes = self.states.sizes[self.sets].astype(float)
-        moves = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
-        return SPARSE * moves < self.n_tokens * self.states.n_states**2
+        transitions = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
+        return SPARSE * transitions < self.n_tokens * self.states.n_states**2
 
     @cached_property
-    def token_weights(self) -> Array:
+    def token_weights(self) -> FloatArray:
         """The weight of each token's sentence."""
         return np.repeat(self.weights, np.diff(self.indptr))
 
     @cached_property
-    def squares(self) -> Array:
-        """Σ w x² of vectors, one a dimension."""
-        found: Array = self.token_weights @ self.observed**2
+    def squares(self) -> FloatArray:
+        """Σ w x² of vectors, for each dimension."""
+        found: FloatArray = self.token_weights @ self.observed**2
         return found
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class SentenceCorpus:
     """The corpus of a hidden Markov model: one shard of all sentences, or mini-batches.
 
     ``name_of``  what messages call a sentence
     """
 
-    everything: Shard
-    name_of: Any = None
+    everything: SentenceShard
+    name_of: Callable[[int], object] | None = None
 
     def __len__(self) -> int:
         return len(self.everything)
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[SentenceShard]:
         if batch_size is None:
             return [self.everything]
-        return [self.select(some) for some in parts(len(self), len(self), batch_size, seed)]
+        return [self.select(some) for some in split_items(len(self), len(self), batch_size, seed)]
 
-    def select(self, numbers: Array) -> Shard:
+    def select(self, numbers: IntArray) -> SentenceShard:
         """Some of the sentences."""
         whole = self.everything
         lengths = np.diff(whole.indptr)[numbers]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         tokens = np.arange(indptr[-1]) + np.repeat(whole.indptr[numbers] - indptr[:-1], lengths)
-        return Shard(
+        return SentenceShard(
             whole.numbers[numbers],
             whole.observed[tokens],
             indptr,
@@ -204,7 +211,7 @@ class Sentences:
 
 def sentence_weights(
     given: Any, n: int, most: float = MAX_WEIGHT, least: float = MIN_WEIGHT
-) -> Array:
+) -> FloatArray:
     """How often each of n sentences counts; None: once."""
     if given is None:
         return np.ones(n)
@@ -220,13 +227,12 @@ def sentence_weights(
 
 # What is known of states beforehand: tags of some words, sets of tags, a dictionary of tags.
 
-
 VECTORS = Units("sequence", "vector")
 CHOICES = (set, frozenset, list, tuple)
 """What a set of tags may be given as."""
 
 
-class Sets:
+class StateSetBuilder:
     """Different sets of states, each with a number; number 0 has all states."""
 
     def __init__(self, n_states: int) -> None:
@@ -237,7 +243,7 @@ class Sets:
         """The number of a set."""
         return self._numbers.setdefault(tuple(sorted(set(states))), len(self._numbers))
 
-    def made(self) -> StateSets:
+    def build(self) -> StateSets:
         """All of them."""
         allowed = np.zeros((len(self._numbers), self.n_states), np.bool_)
         for states, number in self._numbers.items():
@@ -246,7 +252,7 @@ class Sets:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class TagSupervision:
     """Tags as users give them: those that are sure, and sets of those that are possible.
 
     ``choices``  token → names of the tags that it may have
@@ -256,31 +262,31 @@ class Told:
     choices: Mapping[int, Collection[str]]
 
     @classmethod
-    def of(cls, data: Any, tags: Any, like: Like | None, lowercase: bool) -> Told:
+    def read(cls, data: Any, tags: Any, like: Like | None, lowercase: bool) -> TagSupervision:
         """Sentences with what is known of their tags."""
         if isinstance(data, Tagged) and tags is None:
             return cls(tagged(data, like=like, lowercase=lowercase), {})
         if tags is None:
             text = sequences(data, like=like, lowercase=lowercase)
             return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
-        plain, choices = _parted(tags, SENTENCES)
+        plain, choices = _split_choices(tags, SENTENCES)
         known = tagged(data, plain, like=like, lowercase=lowercase)
-        return cls(known, _placed(choices, known.sequences.indptr))
+        return cls(known, _by_token(choices, known.sequences.indptr))
 
     @classmethod
-    def of_vectors(cls, lengths: Array, tags: Any) -> Told:
+    def read_for_vectors(cls, lengths: IntArray, tags: Any) -> TagSupervision:
         """What is known of the tags of sequences that have vectors, not words."""
         text = sequences([["·"] * n for n in lengths.tolist()])
         if tags is None:
             return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
-        plain, choices = _parted(tags, VECTORS)
+        plain, choices = _split_choices(tags, VECTORS)
         name = f"{VECTORS.sequence} {{}}".format
         known = Tagged(text, *tags_beside(plain, lengths, name, units=VECTORS))
-        return cls(known, _placed(choices, text.indptr))
+        return cls(known, _by_token(choices, text.indptr))
 
     @property
     def names(self) -> set[str]:
-        """All tags that are spoken of."""
+        """All tags that are mentioned."""
         return set(self.text.names).union(*self.choices.values())
 
 
@@ -288,18 +294,18 @@ Choices = dict[tuple[int, int], Collection[str]]
 """Sets of tags by sentence and word."""
 
 
-def _placed(choices: Choices, indptr: Array) -> dict[int, Collection[str]]:
+def _by_token(choices: Choices, indptr: IntArray) -> dict[int, Collection[str]]:
     """The sets by token."""
     return {int(indptr[n]) + i: some for (n, i), some in choices.items()}
 
 
-def _parted(tags: Any, units: Units) -> tuple[list[Any], Choices]:
+def _split_choices(tags: Any, units: Units) -> tuple[list[Any], Choices]:
     """Tags with None in place of sets, and the sets."""
     plain: list[Any] = []
     choices: Choices = {}
     hint = f"give for each {units.token} a tag, a set of tags that it may have, or None: any"
     if not isinstance(tags, Iterable):
-        raise DataError(f"tags={shown(tags)}", hint)
+        raise DataError(f"tags={brief(tags)}", hint)
     for n, sentence in enumerate(tags):
         if sentence is None or not isinstance(sentence, Iterable) or isinstance(sentence, str):
             plain.append(sentence)  # nothing, or what `tagged` complains of
@@ -308,23 +314,23 @@ def _parted(tags: Any, units: Units) -> tuple[list[Any], Choices]:
         for i, tag in enumerate(own):
             if isinstance(tag, CHOICES):
                 where = f"{units.token} {i} of {units.sequence} {n}"
-                choices[n, i], own[i] = _choice(tag, where, hint), None
+                choices[n, i], own[i] = _check_choice(tag, where, hint), None
         plain.append(own)
     return plain, choices
 
 
-def _choice(tags: Collection[Any], where: str, hint: str) -> frozenset[str]:
+def _check_choice(tags: Collection[Any], where: str, hint: str) -> frozenset[str]:
     """The names of a set of tags."""
     if not tags:
         raise DataError(f"{where} may have no tag at all", hint)
     for tag in tags:
         if not isinstance(tag, str | int | np.integer) or str(tag) in ("", "-1"):
-            raise DataError(f"{where} may have the tag {shown(tag)}", hint)
+            raise DataError(f"{where} may have the tag {brief(tag)}", hint)
     return frozenset(map(str, tags))
 
 
 @dataclass(frozen=True, eq=False)
-class TagKnowledge:
+class TagConstraints:
     """Names of states, and which of them words may have.
 
     ``names``       names of the first states; the others have none
@@ -338,49 +344,51 @@ class TagKnowledge:
     open_tags: Sequence[str] | None = None
 
     @classmethod
-    def of(
+    def make(
         cls,
-        told: Iterable[str],
+        mentioned: Iterable[str],
         n_states: int | None,
         dictionary: Any = None,
         open_tags: Any = None,
         lowercase: bool = False,
-    ) -> TagKnowledge:
-        """From the tags that are spoken of, in order of their names."""
+    ) -> TagConstraints:
+        """From the tags that are mentioned anywhere, in order of their names."""
         given = None if dictionary is None else tag_dictionary(dictionary)
         if given is not None and lowercase:
-            given = _lowered(given)
-        others = _open(open_tags)
-        spoken = {*told, *others}
+            given = _lower_words(given)
+        others = _check_open_tags(open_tags)
+        every = {*mentioned, *others}
         if given is not None:
-            spoken.update(*given.values())
-        names = sorted(spoken)
+            every.update(*given.values())
+        names = sorted(every)
         needed = len(names)
         if names and all(map(_is_number, names)):  # states are called by their numbers
             names, needed = [], max(map(int, names)) + 1
         if n_states is None and not needed:
-            raise DataError("how many states?", "give n_states, or tags, or a dictionary of tags")
+            raise DataError(
+                "how many states?", "give n_components, or tags, or a dictionary of tags"
+            )
         if n_states is not None and n_states < needed:
             raise DataError(
-                f"there are {needed} tags, but n_states={n_states}",
-                "leave n_states out, or give at least as many",
+                f"there are {needed} tags, but n_components={n_states}",
+                "leave n_components out, or give at least as many",
             )
         return cls(names, n_states or needed, given, others or None)
 
-    def sets(self, told: Told) -> tuple[Array, StateSets]:
-        """The set of each token, and all sets."""
-        sets, text = Sets(self.n_states), told.text
-        found = self._by_words(text.sequences, sets)
+    def allow(self, supervision: TagSupervision) -> tuple[IntArray, StateSets]:
+        """The set of states that each token may be in, and all sets."""
+        sets, text = StateSetBuilder(self.n_states), supervision.text
+        found = self._allow_words(text.sequences, sets)
         if text.names:
             single = np.zeros(len(text.names), np.int32)
             for tag in np.unique(text.tags[text.tags >= 0]).tolist():
                 single[tag] = sets.number([self.number(text.names[tag])])
             found = np.where(text.tags >= 0, single[np.maximum(text.tags, 0)], found)
-        for token, some in told.choices.items():
+        for token, some in supervision.choices.items():
             found[token] = sets.number(self.number(name) for name in some)
-        return found.astype(np.int32), sets.made()
+        return found.astype(np.int32), sets.build()
 
-    def _by_words(self, text: Sequences, sets: Sets) -> Array:
+    def _allow_words(self, text: Sequences, sets: StateSetBuilder) -> IntArray:
         if self.dictionary is None:
             return np.zeros(len(text.tokens), np.int32)
         others = 0 if self.open_tags is None else sets.number(map(self.number, self.open_tags))
@@ -389,15 +397,15 @@ class TagKnowledge:
             tags = self.dictionary.get(word)
             if tags is not None:
                 of_word[w] = sets.number(map(self.number, tags))
-        chosen: Array = of_word[text.tokens]
-        return chosen
+        of_token: IntArray = of_word[text.tokens]
+        return of_token
 
     @property
     def states(self) -> list[Any]:
         """All states: names, as far as they have one, then numbers."""
         return [*self.names, *range(len(self.names), self.n_states)]
 
-    def called(self, states: Array) -> list[Any]:
+    def name_states(self, states: IntArray) -> list[Any]:
         """States by name, as far as they have one."""
         numbers, names = states.tolist(), self.names
         return [names[k] if k < len(names) else k for k in numbers] if names else numbers
@@ -407,7 +415,7 @@ class TagKnowledge:
         if not self.names and _is_number(name) and int(name) < self.n_states:
             return int(name)
         if name not in self._numbers:
-            raise DataError(f"there is no tag {shown(name)}", f"tags are {shown(list(self.names))}")
+            raise DataError(f"there is no tag {brief(name)}", f"tags are {brief(list(self.names))}")
         return self._numbers[name]
 
     def state(self, given: Any) -> int:
@@ -415,7 +423,7 @@ class TagKnowledge:
         if isinstance(given, int | np.integer) and 0 <= given < self.n_states:
             return int(given)
         if not isinstance(given, str):
-            raise DataError(f"there is no state {shown(given)}", f"states are {shown(self.states)}")
+            raise DataError(f"there is no state {brief(given)}", f"states are {brief(self.states)}")
         return self.number(given)
 
     @cached_property
@@ -429,17 +437,17 @@ def _is_number(name: str) -> bool:
     return plain and str(int(name)) == name
 
 
-def _open(tags: Any) -> list[str]:
+def _check_open_tags(tags: Any) -> list[str]:
     """What words may have that are not in the dictionary, checked."""
     given = [tags] if isinstance(tags, str) else tags
     every = list(given) if isinstance(given, Iterable) else [] if given is None else [given]
     for tag in every:
         if not is_sound(tag):
-            raise DataError(f"open_tags has {shown(tag)}", "give names of tags, or None: any")
+            raise DataError(f"open_tags has {brief(tag)}", "give names of tags, or None: any")
     return every
 
 
-def _lowered(dictionary: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _lower_words(dictionary: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """The tags of words in lower case, whatever case they came in."""
     tags: dict[str, dict[str, None]] = {}
     for word, some in dictionary.items():

@@ -1,6 +1,4 @@
-"""Hidden Markov models sampled with their parameters integrated out.
-
-Collapsed Gibbs sampling of the state of every token, all parameters integrated out.
+"""Collapsed Gibbs sampling: the state of every token is drawn, all parameters integrated out.
 
 A state z_i is drawn given all other states z_−i (Goldwater & Griffiths 2007). It takes part in
 the event that it follows the states before it, that it emits its word, and that the next states
@@ -34,65 +32,65 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.errors import DataError, LearnerError
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.kernels.collapsed import log_rising
 from softcount.kernels.jit import lean, merged
 from softcount.kernels.random import item_stream, uniform
-from softcount.types import Array
 
 NOTHING = -1
 """What follows a sentence's last state if ends have no probability."""
 
 
-class Text(NamedTuple):
+class HMMSamplerText(NamedTuple):
     """Sentences as flat arrays; token i may be in the states of set ``sets[i]``.
 
     The states of set s are ``choices[choices_from[s] : choices_from[s + 1]]``.
     """
 
-    tokens: Array
-    indptr: Array
-    sets: Array
-    choices_from: Array
-    choices: Array
+    tokens: IntArray  # (tokens,): words
+    indptr: IntArray  # (sentences + 1,)
+    sets: IntArray  # (tokens,)
+    choices_from: IntArray  # (sets + 1,)
+    choices: IntArray
     order: int
     stop: bool
 
 
-class Prior(NamedTuple):
+class HMMSamplerPrior(NamedTuple):
     """Dirichlet priors, with their totals.
 
     ``words`` is (1, 1) if it is the same number throughout.
     """
 
-    following: Array  # [t, u, v]
-    words: Array  # (V, K)
-    word_totals: Array  # (K,)
+    following: FloatArray  # [t, u, v]
+    words: FloatArray  # (V, K)
+    word_totals: FloatArray  # (K,)
 
 
-class Chain(NamedTuple):
+class HMMSamplerCounts(NamedTuple):
     """The states of all tokens, and what they add up to, in whole numbers."""
 
-    states: Array
-    following: Array  # [t, u, v]
-    words: Array  # [w, k]
+    states: IntArray  # (tokens,)
+    following: IntArray  # [t, u, v]
+    words: IntArray  # [w, k]
 
 
-class Masses(NamedTuple):
+class HMMSamplerMasses(NamedTuple):
     """Counts with their priors, laid out for the loop over candidates k; one over the totals."""
 
-    by_outcome: Array  # [t, u, k]
-    by_second: Array  # [t, v, k] for context (t, k) and outcome v
-    by_first: Array  # [u, v, k] for context (k, u) and outcome v
-    words: Array  # [w, k]
+    by_outcome: FloatArray  # [t, u, k]
+    by_second: FloatArray  # [t, v, k] for context (t, k) and outcome v
+    by_first: FloatArray  # [u, v, k] for context (k, u) and outcome v
+    words: FloatArray  # [w, k]
 
 
 @lean
-def count_all(text: Text, chain: Chain) -> None:
+def count_all(text: HMMSamplerText, counts: HMMSamplerCounts) -> None:
     """Count every event; all counts must be zero."""
-    z, following, words = chain.states, chain.following, chain.words
+    z, following, words = counts.states, counts.following, counts.words
     V, K = len(words) - 1, words.shape[1]
     for s in range(len(text.indptr) - 1):
         first, end = text.indptr[s], text.indptr[s + 1]
@@ -109,7 +107,9 @@ def count_all(text: Text, chain: Chain) -> None:
 
 
 @merged
-def _around(z: Array, i: int, first: int, end: int, K: int, order: int, stop: bool) -> Any:
+def _find_neighbours(
+    z: IntArray, i: int, first: int, end: int, K: int, order: int, stop: bool
+) -> Any:
     """The states p, a before token i and b, c after it, and t = a, in a chain of order 2.
 
     In one of order 1 p = t = 0. The sentence has the tokens from ``first`` to ``end``.
@@ -132,11 +132,11 @@ def _count(
     u: int,
     v: int,
     by: int,
-    alpha: Array,
-    following: Array,
-    by_outcome: Array,
-    by_second: Array,
-    by_first: Array,
+    alpha: FloatArray,
+    following: IntArray,
+    by_outcome: FloatArray,
+    by_second: FloatArray,
+    by_first: FloatArray,
 ) -> None:
     """Count outcome v of context (t, u) ``by`` times more, but not in the total."""
     following[t, u, v] += by
@@ -148,7 +148,13 @@ def _count(
 
 @merged
 def _count_total(
-    t: int, u: int, by: int, alpha: Array, following: Array, by_second: Array, by_first: Array
+    t: int,
+    u: int,
+    by: int,
+    alpha: FloatArray,
+    following: IntArray,
+    by_second: FloatArray,
+    by_first: FloatArray,
 ) -> None:
     """Count an outcome of context (t, u) in the total."""
     v = following.shape[2] - 1
@@ -160,7 +166,13 @@ def _count_total(
 
 @merged
 def _count_word(
-    k: int, w: int, by: int, beta: Array, beta_totals: Array, words: Array, word_masses: Array
+    k: int,
+    w: int,
+    by: int,
+    beta: FloatArray,
+    beta_totals: FloatArray,
+    words: IntArray,
+    word_masses: FloatArray,
 ) -> None:
     """Count word w of state k ``by`` times more."""
     V = len(words) - 1
@@ -172,21 +184,21 @@ def _count_word(
 
 
 @merged
-def _move(
+def _count_token(
     k: int,
-    around: Any,
+    neighbours: Any,
     by: int,
-    alpha: Array,
-    following: Array,
-    by_outcome: Array,
-    by_second: Array,
-    by_first: Array,
+    alpha: FloatArray,
+    following: IntArray,
+    by_outcome: FloatArray,
+    by_second: FloatArray,
+    by_first: FloatArray,
 ) -> None:
     """Count the events of a token in state k (by 1), or take them away (−1); its word apart.
 
     Something follows the states before it whatever k is: that row's total always has it.
     """
-    p, a, b, c, t = around
+    p, a, b, c, t = neighbours
     _count(p, a, k, by, alpha, following, by_outcome, by_second, by_first)
     if b != NOTHING:
         _count(t, k, b, by, alpha, following, by_outcome, by_second, by_first)
@@ -199,21 +211,21 @@ def _move(
 @merged
 def _weigh(
     w: int,
-    around: Any,
-    choices: Array,
+    neighbours: Any,
+    choices: IntArray,
     begin: int,
     close: int,
-    by_outcome: Array,
-    by_second: Array,
-    by_first: Array,
-    word_masses: Array,
-    out: Array,
+    by_outcome: FloatArray,
+    by_second: FloatArray,
+    by_first: FloatArray,
+    word_masses: FloatArray,
+    out: FloatArray,
 ) -> None:
     """out_k ← p(z_i = k | z_−i, w) up to a factor, for each choice k.
 
     The events of token i must have been taken away.
     """
-    p, a, b, c, t = around
+    p, a, b, c, t = neighbours
     V, K = len(word_masses) - 1, len(out)
     full = close - begin == K
     if full:
@@ -228,14 +240,14 @@ def _weigh(
     if c != NOTHING:
         _follow(b, c, choices, begin, close, by_first, out)
     if a < K:
-        _repair(a, around, by_second, by_first, out)
+        _repair(a, neighbours, by_second, by_first, out)
     if c != NOTHING and p < K and p != a:
-        _repair(p, around, by_second, by_first, out)
+        _repair(p, neighbours, by_second, by_first, out)
 
 
 @merged
 def _follow(
-    x: int, v: int, choices: Array, begin: int, close: int, masses: Array, out: Array
+    x: int, v: int, choices: IntArray, begin: int, close: int, masses: FloatArray, out: FloatArray
 ) -> None:
     """Multiply by the probability that v follows the context of x and k."""
     K = len(out)
@@ -249,9 +261,11 @@ def _follow(
 
 
 @merged
-def _repair(k: int, around: Any, by_second: Array, by_first: Array, out: Array) -> None:
+def _repair(
+    k: int, neighbours: Any, by_second: FloatArray, by_first: FloatArray, out: FloatArray
+) -> None:
     """Mend out_k where several events of one token fall upon the same entry or row."""
-    p, a, b, c, t = around
+    p, a, b, c, t = neighbours
     if t == p and k == a and b == k:  # (p, a) → k and (t, k) → b
         out[k] *= 1.0 + 1.0 / by_second[t, b, k]
     if c == NOTHING:
@@ -266,7 +280,7 @@ def _repair(k: int, around: Any, by_second: Array, by_first: Array, out: Array) 
 
 
 @merged
-def _temper(choices: Array, begin: int, close: int, power: float, weights: Array) -> None:
+def _temper(choices: IntArray, begin: int, close: int, power: float, weights: FloatArray) -> None:
     """Raise the weights to a power; the largest becomes 1."""
     top = 0.0
     for j in range(begin, close):
@@ -278,15 +292,17 @@ def _temper(choices: Array, begin: int, close: int, power: float, weights: Array
 
 
 @merged
-def _drawn(old: int, choices: Array, begin: int, close: int, weights: Array, chance: float) -> int:
+def _draw_state(
+    old: int, choices: IntArray, begin: int, close: int, weights: FloatArray, number: float
+) -> int:
     """A state drawn in proportion to its weight; the old one is looked at first.
 
-    ``chance`` is from 0 to 1.
+    ``number`` is from 0 to 1.
     """
     total = 0.0
     for j in range(begin, close):
         total += weights[choices[j]]
-    rest = chance * total - weights[old]
+    rest = number * total - weights[old]
     new = old
     if rest >= 0.0:
         for j in range(begin, close):
@@ -301,33 +317,48 @@ def _drawn(old: int, choices: Array, begin: int, close: int, weights: Array, cha
 
 @lean
 def conditional(
-    text: Text, prior: Prior, chain: Chain, masses: Masses, i: int, sentence: int, out: Array
+    text: HMMSamplerText,
+    prior: HMMSamplerPrior,
+    counts: HMMSamplerCounts,
+    masses: HMMSamplerMasses,
+    i: int,
+    sentence: int,
+    out: FloatArray,
 ) -> None:
     """out_k ← p(z_i = k | z_−i, w) up to a factor, 0 where k is not allowed; counts stay."""
     tokens, indptr, sets, choices_from, choices, order, stop = text
     alpha, beta, beta_totals = prior
-    z, following, words = chain
+    z, following, words = counts
     by_outcome, by_second, by_first, word_masses = masses
     w, k = tokens[i], z[i]
     begin, close = choices_from[sets[i]], choices_from[sets[i] + 1]
-    around = _around(z, i, indptr[sentence], indptr[sentence + 1], len(out), order, stop)
+    neighbours = _find_neighbours(
+        z, i, indptr[sentence], indptr[sentence + 1], len(out), order, stop
+    )
     _count_word(k, w, -1, beta, beta_totals, words, word_masses)
-    _move(k, around, -1, alpha, following, by_outcome, by_second, by_first)
+    _count_token(k, neighbours, -1, alpha, following, by_outcome, by_second, by_first)
     out[:] = 0.0
-    _weigh(w, around, choices, begin, close, by_outcome, by_second, by_first, word_masses, out)
+    _weigh(w, neighbours, choices, begin, close, by_outcome, by_second, by_first, word_masses, out)
     _count_word(k, w, 1, beta, beta_totals, words, word_masses)
-    _move(k, around, 1, alpha, following, by_outcome, by_second, by_first)
+    _count_token(k, neighbours, 1, alpha, following, by_outcome, by_second, by_first)
 
 
 @lean
-def sweep(text: Text, prior: Prior, chain: Chain, masses: Masses, seed: Any, temper: float) -> None:
+def sweep(
+    text: HMMSamplerText,
+    prior: HMMSamplerPrior,
+    counts: HMMSamplerCounts,
+    masses: HMMSamplerMasses,
+    seed: Any,
+    temper: float,
+) -> None:
     """Draw the state of every token anew, in the order of the text.
 
     Tokens with a single choice stay put.
     """
     tokens, indptr, sets, choices_from, choices, order, stop = text
     alpha, beta, beta_totals = prior
-    z, following, words = chain
+    z, following, words = counts
     by_outcome, by_second, by_first, word_masses = masses
     K = words.shape[1]
     weights = np.empty(K)
@@ -340,12 +371,12 @@ def sweep(text: Text, prior: Prior, chain: Chain, masses: Masses, seed: Any, tem
             if close - begin == 1:
                 continue
             w, k = tokens[i], z[i]
-            around = _around(z, i, first, end, K, order, stop)
+            neighbours = _find_neighbours(z, i, first, end, K, order, stop)
             _count_word(k, w, -1, beta, beta_totals, words, word_masses)
-            _move(k, around, -1, alpha, following, by_outcome, by_second, by_first)
+            _count_token(k, neighbours, -1, alpha, following, by_outcome, by_second, by_first)
             _weigh(
                 w,
-                around,
+                neighbours,
                 choices,
                 begin,
                 close,
@@ -357,16 +388,16 @@ def sweep(text: Text, prior: Prior, chain: Chain, masses: Masses, seed: Any, tem
             )
             if temper != 1.0:
                 _temper(choices, begin, close, temper, weights)
-            z[i] = k = _drawn(k, choices, begin, close, weights, uniform(stream, 0))
+            z[i] = k = _draw_state(k, choices, begin, close, weights, uniform(stream, 0))
             _count_word(k, w, 1, beta, beta_totals, words, word_masses)
-            _move(k, around, 1, alpha, following, by_outcome, by_second, by_first)
+            _count_token(k, neighbours, 1, alpha, following, by_outcome, by_second, by_first)
 
 
 @lean
-def log_joint(prior: Prior, chain: Chain) -> float:
+def log_joint(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> float:
     """log p(w, z) = Σ_rows [Σ_v log α_v^(n_v) − log (Σα)^(n)], x^(n) a rising factorial."""
     alpha, beta, beta_totals = prior
-    _, following, words = chain
+    _, following, words = counts
     V, K = len(words) - 1, words.shape[1]
     total = 0.0
     for t in range(following.shape[0]):
@@ -408,8 +439,8 @@ class CollapsedChain:
     ``states``            the state of every token, to begin with
     ``sets, allowed``     token i may be in the states k where ``allowed[sets[i], k]`` is true
 
-    Priors are one number, or one an entry. A start or emission prior of 0 says that the entry is
-    impossible; transitions must all be possible, as a sampler that changes one state at a time
+    Priors are one number, or one for each entry. A start or emission prior of 0 says that the entry
+    is impossible; transitions must all be possible, as a sampler that changes one state at a time
     might not find its way around those that are not.
 
     >>> chain = CollapsedChain([0, 1] * 10, [0, 4, 10, 20], 2, 2, states=[0, 0, 0, 1] * 5,
@@ -442,20 +473,20 @@ class CollapsedChain:
     ) -> None:
         _check_size(n_states, n_words, order, second_prior)
         _check_weights(weights)
-        words, borders = _sentences(tokens, indptr, n_words)
-        which, free = _choices(sets, allowed, len(words), n_states)
+        words, borders = _check_sentences(tokens, indptr, n_words)
+        which, free = _check_choices(sets, allowed, len(words), n_states)
         choices_from = np.append(0, np.cumsum(free.sum(axis=1)))
         choices = np.ascontiguousarray(np.nonzero(free)[1])
-        self._text = Text(words, borders, which, choices_from, choices, order, bool(stop))
+        self._text = HMMSamplerText(words, borders, which, choices_from, choices, order, bool(stop))
         given = {"start": start_prior, "transitions": transition_prior}
         if second_prior is not None:
             given["second"] = second_prior
-        following = _following(given, n_states, order, n_states + bool(stop))
-        self._prior = _with_totals(following, emission_prior, n_states, n_words)
-        self._chain = _nothing_counted(self._prior, _states(states, which, free), n_words)
-        _check_possible(self._text, self._prior, self._chain)
-        count_all(self._text, self._chain)
-        self._masses = _masses(self._prior, self._chain)
+        following = _arrange_priors(given, n_states, order, n_states + bool(stop))
+        self._prior = _add_totals(following, emission_prior, n_states, n_words)
+        self._counts = _make_zero_counts(self._prior, _check_states(states, which, free), n_words)
+        _check_possible(self._text, self._prior, self._counts)
+        count_all(self._text, self._counts)
+        self._masses = _make_masses(self._prior, self._counts)
 
     @classmethod
     def from_families(
@@ -470,7 +501,7 @@ class CollapsedChain:
         weights: ArrayLike | None = None,
     ) -> CollapsedChain:
         """The sampler of a model with these families: order, stop and priors are theirs."""
-        priors = {name: _prior_of(name, family) for name, family in families.items()}
+        priors = {name: _get_prior(name, family) for name, family in families.items()}
         n_states, n_words = priors["emissions"].shape
         return cls(
             tokens,
@@ -492,14 +523,14 @@ class CollapsedChain:
     @property
     def states(self) -> Array:
         """The state of every token."""
-        return self._chain.states
+        return self._counts.states
 
     def sweep(self, stream: int, temper: float = 1.0) -> None:
         """Draw every token's state anew, given all others; ``temper`` is a power of p.
 
         What is drawn depends on the states and the stream alone.
         """
-        sweep(self._text, self._prior, self._chain, self._masses, np.uint64(stream), float(temper))
+        sweep(self._text, self._prior, self._counts, self._masses, np.uint64(stream), float(temper))
 
     def conditional(self, position: int) -> Array:
         """log p(z_i = k | z_−i, w) for every k, up to a constant; −inf where k cannot be.
@@ -507,28 +538,28 @@ class CollapsedChain:
         ``position`` i is a token's place in ``tokens``.
         """
         sentence = int(np.searchsorted(self._text.indptr, position, side="right")) - 1
-        out = np.empty(self._chain.words.shape[1])
-        conditional(self._text, self._prior, self._chain, self._masses, position, sentence, out)
+        out = np.empty(self._counts.words.shape[1])
+        conditional(self._text, self._prior, self._counts, self._masses, position, sentence, out)
         with np.errstate(divide="ignore"):
-            logs: Array = np.log(out)
+            logs: FloatArray = np.log(out)
         return logs
 
     def log_joint(self) -> float:
         """log p(w, z), the parameters integrated out."""
-        return float(log_joint(self._prior, self._chain))
+        return float(log_joint(self._prior, self._counts))
 
     def counts(self) -> dict[str, Array]:
-        """What the words and states add up to, one table a family."""
-        order, outcomes = self._text.order, self._chain.words.shape[1] + self._text.stop
+        """What the words and states add up to, one table for each family."""
+        order, outcomes = self._text.order, self._counts.words.shape[1] + self._text.stop
         found = {
             name: table.reshape(-1, table.shape[-1]).astype(np.float64)
-            for name, table in _tables(self._chain.following, order, outcomes).items()
+            for name, table in _view_tables(self._counts.following, order, outcomes).items()
         }
-        found["emissions"] = np.ascontiguousarray(self._chain.words[:-1].T, np.float64)
+        found["emissions"] = np.ascontiguousarray(self._counts.words[:-1].T, np.float64)
         return found
 
 
-def _tables(following: Array, order: int, outcomes: int) -> dict[str, Array]:
+def _view_tables(following: Array, order: int, outcomes: int) -> dict[str, Array]:
     """Views of the families' tables in what follows each context: K stands for no state."""
     K = following.shape[1] - 1  # no state
     if order == 1:
@@ -540,45 +571,47 @@ def _tables(following: Array, order: int, outcomes: int) -> dict[str, Array]:
     }
 
 
-def _following(given: dict[str, ArrayLike], n_states: int, order: int, outcomes: int) -> Array:
+def _arrange_priors(given: dict[str, ArrayLike], n_states: int, order: int, outcomes: int) -> Array:
     """The priors of what follows each context, in one array."""
     contexts = (1 if order == 1 else n_states + 1, n_states + 1)
     following = np.zeros((*contexts, n_states + 2))
-    for name, table in _tables(following, order, outcomes).items():
+    for name, table in _view_tables(following, order, outcomes).items():
         shape = (table.size // table.shape[-1], table.shape[-1])
         argument = f"{name.removesuffix('s')}_prior"
-        prior = _prior(argument, given[name], shape, zeros=name == "start")
+        prior = _check_prior(argument, given[name], shape, zeros=name == "start")
         table[:] = prior.reshape(table.shape)
     return following
 
 
-def _with_totals(following: Array, emissions: ArrayLike, n_states: int, n_words: int) -> Prior:
+def _add_totals(
+    following: FloatArray, emissions: ArrayLike, n_states: int, n_words: int
+) -> HMMSamplerPrior:
     """The priors as the kernel wants them; ``following`` gets its totals."""
-    following[..., -1] = _row_totals(following)
+    following[..., -1] = _sum_rows(following)
     given = np.asarray(emissions, np.float64)
-    table = _prior("emission_prior", given, (n_states, n_words), zeros=True)
+    table = _check_prior("emission_prior", given, (n_states, n_words), zeros=True)
     words = np.array(table.T if given.ndim else given.reshape(1, 1), order="C")
-    return Prior(following, words, _row_totals(table))
+    return HMMSamplerPrior(following, words, _sum_rows(table))
 
 
-def _row_totals(table: Array) -> Array:
+def _sum_rows(table: FloatArray) -> Array:
     """Σα of each row; 1 where the row has no entry, so that it can be divided by."""
     totals = table.sum(axis=-1)
     return np.where(totals > 0.0, totals, 1.0)
 
 
-def _nothing_counted(prior: Prior, states: Array, n_words: int) -> Chain:
+def _make_zero_counts(prior: HMMSamplerPrior, states: IntArray, n_words: int) -> HMMSamplerCounts:
     words = np.zeros((n_words + 1, len(prior.word_totals)), np.int32)
-    return Chain(states, np.zeros(prior.following.shape, np.int64), words)
+    return HMMSamplerCounts(states, np.zeros(prior.following.shape, np.int64), words)
 
 
-def _masses(prior: Prior, chain: Chain) -> Masses:
-    following = prior.following + chain.following
+def _make_masses(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> HMMSamplerMasses:
+    following = prior.following + counts.following
     following[..., -1] = 1.0 / following[..., -1]
-    words = np.empty(chain.words.shape)
-    words[:-1] = prior.words + chain.words[:-1]
-    words[-1] = 1.0 / (prior.word_totals + chain.words[-1])
-    return Masses(
+    words = np.empty(counts.words.shape)
+    words[:-1] = prior.words + counts.words[:-1]
+    words[-1] = 1.0 / (prior.word_totals + counts.words[-1])
+    return HMMSamplerMasses(
         by_outcome=following,
         by_second=np.ascontiguousarray(following.transpose(0, 2, 1)),
         by_first=np.ascontiguousarray(following.transpose(1, 2, 0)),
@@ -586,13 +619,13 @@ def _masses(prior: Prior, chain: Chain) -> Masses:
     )
 
 
-def _prior(name: str, given: ArrayLike, shape: tuple[int, int], zeros: bool = False) -> Array:
+def _check_prior(name: str, given: ArrayLike, shape: tuple[int, int], zeros: bool = False) -> Array:
     """A prior as a table, checked; zeros only where an entry may be impossible."""
     values = np.asarray(given, np.float64)
     if values.shape not in ((), shape):
         raise LearnerError(
             f"{name} has shape {values.shape}, but the table has shape {shape}",
-            "give one number, or one an entry",
+            "give one number, or one for each entry",
         )
     least, most = PRIORS
     good = (values >= least) & (values <= most)
@@ -612,7 +645,7 @@ def _prior(name: str, given: ArrayLike, shape: tuple[int, int], zeros: bool = Fa
     return np.broadcast_to(values, shape)
 
 
-def _prior_of(name: str, family: Family) -> Array:
+def _get_prior(name: str, family: Family) -> Array:
     """The prior of a family's entries, 0 where they are impossible."""
     if not isinstance(family, Categorical):
         raise LearnerError(
@@ -648,7 +681,7 @@ def _check_weights(weights: ArrayLike | None) -> None:
         )
 
 
-def _sentences(tokens: ArrayLike, indptr: ArrayLike, n_words: int) -> tuple[Array, Array]:
+def _check_sentences(tokens: ArrayLike, indptr: ArrayLike, n_words: int) -> tuple[Array, Array]:
     """The sentences, checked: a kernel believes whatever it is told."""
     words, borders = np.asarray(tokens, np.int32), np.asarray(indptr, np.int64)
     cut = borders.ndim == words.ndim == 1 and len(borders) and borders[0] == 0
@@ -662,10 +695,10 @@ def _sentences(tokens: ArrayLike, indptr: ArrayLike, n_words: int) -> tuple[Arra
     return np.ascontiguousarray(words), np.ascontiguousarray(borders)
 
 
-def _choices(
+def _check_choices(
     sets: ArrayLike | None, allowed: ArrayLike | None, n_tokens: int, n_states: int
 ) -> tuple[Array, Array]:
-    """Which set each token has, and the states of each set (one row of truth values a set)."""
+    """Which set each token has, and the states of each set, (sets, states)."""
     if (sets is None) != (allowed is None):
         raise DataError("sets and allowed belong together", "give both, or neither")
     if sets is None or allowed is None:
@@ -674,17 +707,17 @@ def _choices(
     if free.ndim != 2 or free.shape[1] != n_states:
         raise DataError(
             f"allowed has shape {free.shape}, but there are {n_states} states",
-            "give one row a set, with one truth value a state",
+            "give one row for each set, with a truth value for each state",
         )
     if which.shape != (n_tokens,) or ((which < 0) | (which >= len(free))).any():
         raise DataError(
             f"sets must be {n_tokens} numbers of rows of allowed, which has {len(free)}",
-            "give one a token",
+            "give one for each token",
         )
     return which, free
 
 
-def _states(states: ArrayLike, which: Array, free: Array) -> Array:
+def _check_states(states: ArrayLike, which: IntArray, free: BoolArray) -> Array:
     """A copy of the states, checked."""
     own = np.array(states, np.int64)
     if own.shape != which.shape:
@@ -696,9 +729,9 @@ def _states(states: ArrayLike, which: Array, free: Array) -> Array:
     return own
 
 
-def _check_possible(text: Text, prior: Prior, chain: Chain) -> None:
+def _check_possible(text: HMMSamplerText, prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> None:
     """No token may begin in a state where it has probability zero."""
-    z, beta = chain.states, np.broadcast_to(prior.words, chain.words[:-1].shape)
+    z, beta = counts.states, np.broadcast_to(prior.words, counts.words[:-1].shape)
     _refuse(beta[text.tokens, z] == 0.0, z, "cannot emit its word")
     firsts = text.indptr[:-1][np.diff(text.indptr) > 0]
     wrong = np.zeros(len(z), np.bool_)
@@ -706,7 +739,7 @@ def _check_possible(text: Text, prior: Prior, chain: Chain) -> None:
     _refuse(wrong, z, "cannot start a sentence")
 
 
-def _refuse(wrong: Array, states: Array, why: str) -> None:
+def _refuse(wrong: BoolArray, states: IntArray, why: str) -> None:
     places = np.flatnonzero(wrong)
     if len(places):
         raise DataError(

@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
 from softcount.metrics.clustering import (
     agreement,
     is_unknown,
@@ -19,14 +20,13 @@ from softcount.metrics.clustering import (
     matching,
     numbered,
 )
-from softcount.show.snippets import clean
-from softcount.types import Array
+from softcount.report.text import clean
 
 Tags = Iterable[Any]
 """A list of tags for every sentence, or one flat list of tags."""
 
 
-class Read(NamedTuple):
+class TagLists(NamedTuple):
     """What there is for every token, by sentence; a flat list is one sentence.
 
     ``what`` is its name in messages.
@@ -37,7 +37,7 @@ class Read(NamedTuple):
     what: str
 
 
-class Tokens(NamedTuple):
+class ComparedTokens(NamedTuple):
     """The tokens with a known gold tag, one after another.
 
     ``sentence`` is each one's sentence, or, of flat lists, its own number; ``place`` is its number
@@ -48,7 +48,7 @@ class Tokens(NamedTuple):
     gold: list[Hashable]
     sentence: Array
     place: Array
-    source: Read
+    source: TagLists
 
     @property
     def left_out(self) -> int:
@@ -56,14 +56,14 @@ class Tokens(NamedTuple):
         return sum(map(len, self.source.sentences)) - len(self.place)
 
 
-def tokens_of(found: Tags, gold: Tags, *, gaps: bool = False) -> Tokens:
+def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTokens:
     """The tokens of two taggings, after a look at whether they are of the same sentences.
 
     ``gaps``  whether found tags may be None for a whole sentence: then each of its tokens has None
     """
     theirs = read_tokens(gold, "gold tags")
-    ours = read_tokens(_without_gaps(found, theirs) if gaps else found, "found tags")
-    demand_alike(ours, theirs)
+    ours = read_tokens(_fill_gaps(found, theirs) if gaps else found, "found tags")
+    check_alike(ours, theirs)
     our_tags, their_tags = (list(chain.from_iterable(side.sentences)) for side in (ours, theirs))
     if not their_tags:
         raise DataError("there are no tokens to compare", "give one found and one gold tag each")
@@ -78,7 +78,7 @@ def tokens_of(found: Tags, gold: Tags, *, gaps: bool = False) -> Tokens:
         )
     lengths = [len(tags) for tags in theirs.sentences]
     where = np.repeat(np.arange(len(lengths)), lengths) if theirs.nested else np.arange(lengths[0])
-    return Tokens(
+    return ComparedTokens(
         found=[our_tags[i] for i in place],
         gold=[their_tags[i] for i in place],
         sentence=where[place],
@@ -87,16 +87,16 @@ def tokens_of(found: Tags, gold: Tags, *, gaps: bool = False) -> Tokens:
     )
 
 
-def _without_gaps(found: Any, gold: Read) -> Any:
+def _fill_gaps(found: Any, gold: TagLists) -> Any:
     """Found tags with a list of None in place of None, as long as the gold tags."""
     if not gold.nested or not isinstance(found, Iterable) or getattr(found, "ndim", 1) != 1:
         return found
     gaps = [[None] * len(tags) for tags in gold.sentences]
-    each = enumerate(listed(found))
+    each = enumerate(as_list(found))
     return [gaps[n] if tags is None and n < len(gaps) else tags for n, tags in each]
 
 
-def read_tokens(data: Any, what: str) -> Read:
+def read_tokens(data: Any, what: str) -> TagLists:
     """A list for every sentence, or a flat list of tags or words."""
     if getattr(data, "ndim", 1) != 1:
         raise DataError(
@@ -104,21 +104,21 @@ def read_tokens(data: Any, what: str) -> Read:
             "give a list of them for every sentence; of posteriors, take argmax(axis=1)",
         )
     if not isinstance(data, Iterable):
-        raise DataError(f"the {what} are {shown(data)}", "give a list of them for every sentence")
-    items = listed(data)
+        raise DataError(f"the {what} are {brief(data)}", "give a list of them for every sentence")
+    items = as_list(data)
     nested = [is_list(item) for item in items]
     if all(nested):
-        return Read([listed(item) for item in items], True, what)
+        return TagLists([as_list(item) for item in items], True, what)
     if any(nested):
         number = nested.index(False)
         raise DataError(
-            f"sentence {number} of the {what} is {shown(items[number])}, not a list",
+            f"sentence {number} of the {what} is {brief(items[number])}, not a list",
             "give a list of them for every sentence, or one flat list for everything",
         )
-    return Read([items], False, what)
+    return TagLists([items], False, what)
 
 
-def listed(data: Iterable[Any]) -> list[Any]:
+def as_list(data: Iterable[Any]) -> list[Any]:
     """As a list of what Python itself calls numbers and strings."""
     return data.tolist() if isinstance(data, np.ndarray) else list(data)
 
@@ -128,7 +128,7 @@ def is_list(item: Any) -> bool:
     return isinstance(item, Iterable) and not isinstance(item, str | bytes)
 
 
-def demand_alike(one: Read, other: Read) -> None:
+def check_alike(one: TagLists, other: TagLists) -> None:
     """The same number of sentences, and of tokens in each; otherwise say where not."""
     hint = f"give as many {one.what} as {other.what}, in the same order"
     if one.nested != other.nested:
@@ -177,7 +177,7 @@ class Confusion:
         >>> confusion(["N", "N", "V", "N"], ["N", "V", "N", "V"]).most_confused()
         [('V', 'N', 2), ('N', 'V', 1)]
         """
-        _demand_some(n)
+        _check_some(n)
         differ = np.array([[g != f for f in self.found] for g in self.gold])
         rows, columns = np.nonzero(self.counts * differ)
         order = np.argsort(-self.counts[rows, columns], kind="stable")[:n]
@@ -188,12 +188,12 @@ class Confusion:
 
     def table(self, n: int = 10) -> str:
         """The n most frequent tags of either side; all others are added up as the rest."""
-        _demand_some(n)
-        rows = _largest(self.counts.sum(axis=1), n)
-        columns = _largest(self.counts.sum(axis=0), n)
-        counts = _cropped(_cropped(self.counts, rows).T, columns).T
+        _check_some(n)
+        rows = _find_largest(self.counts.sum(axis=1), n)
+        columns = _find_largest(self.counts.sum(axis=0), n)
+        counts = _crop(_crop(self.counts, rows).T, columns).T
         body = [[str(count) if count else "·" for count in row] for row in counts.tolist()]
-        return _aligned(_heads(self.gold, rows), _heads(self.found, columns), body)
+        return _align_columns(_cut_heads(self.gold, rows), _cut_heads(self.found, columns), body)
 
     def __str__(self) -> str:
         return self.table()
@@ -211,7 +211,7 @@ def confusion(found: Tags, gold: Tags) -> Confusion:
     V             1  1  ·
     D             ·  ·  1
     """
-    tokens = tokens_of(found, gold, gaps=True)
+    tokens = compare_tokens(found, gold, gaps=True)
     ours, our_names = numbered(tokens.found, "found")
     theirs, their_names = numbered(tokens.gold, "gold")
     shape = len(their_names), len(our_names)
@@ -226,17 +226,17 @@ def confusion(found: Tags, gold: Tags) -> Confusion:
     return Confusion(gold_names, [our_names[c] for c in columns], counts[rows][:, columns])
 
 
-def _demand_some(n: int) -> None:
+def _check_some(n: int) -> None:
     if n < 1:
         raise DataError(f"there cannot be {n} of them", "give n of 1 or more")
 
 
-def _largest(totals: Array, n: int) -> Array:
+def _find_largest(totals: Array, n: int) -> Array:
     """The places of the n largest, in their own order."""
     return np.sort(np.argsort(-totals, kind="stable")[:n])
 
 
-def _cropped(counts: Array, rows: Array) -> Array:
+def _crop(counts: Array, rows: Array) -> Array:
     """Some rows, and the sum of all others below them."""
     kept = counts[rows]
     if len(rows) == len(counts):
@@ -244,7 +244,7 @@ def _cropped(counts: Array, rows: Array) -> Array:
     return np.vstack([kept, counts.sum(axis=0) - kept.sum(axis=0)])
 
 
-def _heads(names: list[Any], places: Array) -> list[str]:
+def _cut_heads(names: list[Any], places: Array) -> list[str]:
     called = [NONE if names[i] is None else names[i] for i in places]
     heads = [" ".join(clean(name).split()) for name in called]
     cut = [
@@ -253,7 +253,7 @@ def _heads(names: list[Any], places: Array) -> list[str]:
     return cut if len(cut) == len(names) else [*cut, REST]
 
 
-def _aligned(rows: list[str], columns: list[str], body: list[list[str]]) -> str:
+def _align_columns(rows: list[str], columns: list[str], body: list[list[str]]) -> str:
     edge = max(map(cell_len, [CORNER, *rows]))
     widths = [
         max(map(cell_len, [head, *(line[j] for line in body)])) for j, head in enumerate(columns)
@@ -306,16 +306,18 @@ class TagScores:
     unknown_accuracy: float | None
 
     def __str__(self) -> str:
-        line = f"accuracy {_share(self.accuracy, self.tokens)} tokens"
+        line = f"accuracy {_format_share(self.accuracy, self.tokens)} tokens"
         if self.sentences:
-            line += f", all right in {_share(self.sentence_accuracy, self.sentences)} sentences"
+            line += (
+                f", all right in {_format_share(self.sentence_accuracy, self.sentences)} sentences"
+            )
         if self.left_out:
             line += f" (left out, their gold tag being unknown: {self.left_out})"
         if self.known is None or self.unknown is None:
             return line
         return (
-            f"{line}\nknown words {_share(self.known_accuracy, self.known)}"
-            f", unknown words {_share(self.unknown_accuracy, self.unknown)}"
+            f"{line}\nknown words {_format_share(self.known_accuracy, self.known)}"
+            f", unknown words {_format_share(self.unknown_accuracy, self.unknown)}"
         )
 
 
@@ -336,12 +338,12 @@ def tag_scores(
     accuracy 66.7% of 3 tokens, all right in 50.0% of 2 sentences (left out, ...: 1)
     known words 100.0% of 2, unknown words 0.0% of 1
     """
-    tokens = tokens_of(found, gold, gaps=True)
-    _demand_comparable(tokens)
+    tokens = compare_tokens(found, gold, gaps=True)
+    _check_comparable(tokens)
     right = np.array([f == g for f, g in zip(tokens.found, tokens.gold, strict=True)], dtype=bool)
     wrong_in = np.bincount(tokens.sentence, ~right)[np.unique(tokens.sentence)]
     sentences = len(wrong_in) if tokens.source.nested else 0
-    known = _known(tokens, known_words, words)
+    known = _find_known(tokens, known_words, words)
     return TagScores(
         tokens=len(right),
         left_out=tokens.left_out,
@@ -418,16 +420,16 @@ def induction_scores(found: Tags, gold: Tags) -> InductionScores:
     >>> scores.many_to_one, scores.one_to_one, round(scores.vi, 3), round(scores.nvi, 3)
     (0.8, 0.8, 0.551, 0.362)
     """
-    tokens = tokens_of(found, gold)
+    tokens = compare_tokens(found, gold)
     figures = agreement(tokens.found, tokens.gold)
-    vi, gold_entropy = _information(confusion(tokens.found, tokens.gold).counts)
+    vi, gold_entropy = _measure_information(confusion(tokens.found, tokens.gold).counts)
     return InductionScores(
         tokens=figures.n,
         left_out=tokens.left_out,
         states=figures.found_classes,
         tags=figures.gold_classes,
         many_to_one=figures.many_to_one,
-        cross_validated=_cross_validated(tokens),
+        cross_validated=_cross_validate(tokens),
         one_to_one=figures.one_to_one,
         homogeneity=figures.homogeneity,
         completeness=figures.completeness,
@@ -451,24 +453,24 @@ def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any
     """
     methods = {"many-to-one": many_to_one_map, "one-to-one": matching}
     if method not in methods:
-        raise DataError(f"there is no mapping {shown(method)}", f"choose from {', '.join(methods)}")
-    tokens = tokens_of(found, gold)
+        raise DataError(f"there is no mapping {brief(method)}", f"choose from {', '.join(methods)}")
+    tokens = compare_tokens(found, gold)
     return methods[method](tokens.found, tokens.gold)
 
 
-def _demand_comparable(tokens: Tokens) -> None:
+def _check_comparable(tokens: ComparedTokens) -> None:
     """Numbers never equal names: an accuracy of 0 would hide the mistake."""
     given = [tag for tag in tokens.found if tag is not None]
     found, gold = ({isinstance(tag, str) for tag in tags} for tags in (given, tokens.gold))
     if {*found, *gold} == {True, False} and len(found) == len(gold) == 1:
         raise DataError(
-            f"found tags such as {shown(given[0])} never equal gold tags such as "
-            f"{shown(tokens.gold[0])}: one side has names, the other has not",
+            f"found tags such as {brief(given[0])} never equal gold tags such as "
+            f"{brief(tokens.gold[0])}: one side has names, the other has not",
             "induction_scores scores states that have no names; mapping gives them names",
         )
 
 
-def _known(tokens: Tokens, known_words: Any, words: Any) -> Array | None:
+def _find_known(tokens: ComparedTokens, known_words: Any, words: Any) -> Array | None:
     """Whether the word of each token is a known one."""
     if known_words is None and words is None:
         return None
@@ -476,27 +478,27 @@ def _known(tokens: Tokens, known_words: Any, words: Any) -> Array | None:
         missing = "words" if words is None else "known_words"
         raise DataError(f"{missing} is missing", "give both known_words and words, or neither")
     if isinstance(known_words, str) or not isinstance(known_words, Iterable):
-        raise DataError(f"known_words is {shown(known_words)}", "give a set or a list of words")
+        raise DataError(f"known_words is {brief(known_words)}", "give a set or a list of words")
     read = read_tokens(words, "words")
-    demand_alike(read, tokens.source)
+    check_alike(read, tokens.source)
     every = list(chain.from_iterable(read.sentences))
-    known = _vocabulary(known_words)
+    known = _collect_words(known_words)
     return np.array([every[i] in known for i in tokens.place], dtype=bool)
 
 
-def _vocabulary(known_words: Iterable[Any]) -> set[Hashable]:
+def _collect_words(known_words: Iterable[Any]) -> set[Hashable]:
     """The words of a list of words, or of sentences."""
-    parts = (listed(item) if is_list(item) else [item] for item in known_words)
+    parts = (as_list(item) if is_list(item) else [item] for item in known_words)
     words = list(chain.from_iterable(parts))
     for word in words:
         if is_list(word):
             raise DataError(
-                f"{shown(word)} in known_words is no word", "give words only, without their tags"
+                f"{brief(word)} in known_words is no word", "give words only, without their tags"
             )
     return set(words)
 
 
-def _information(counts: Array) -> tuple[float, float]:
+def _measure_information(counts: Array) -> tuple[float, float]:
     """VI of rows and columns, and the entropy of the rows, in bits.
 
     Σ p_rc log2(p_r p_c / p_rc²): every addend is ≥ 0, and exactly 0 where a row is a column.
@@ -509,20 +511,20 @@ def _information(counts: Array) -> tuple[float, float]:
     return float(vi), float(rows @ np.log2(n / rows) / n)
 
 
-def _cross_validated(tokens: Tokens) -> float | None:
+def _cross_validate(tokens: ComparedTokens) -> float | None:
     """Many-to-one with names from the other half, both ways; halves are every second sentence."""
     half = np.unique(tokens.sentence, return_inverse=True)[1] % 2
     if not half.any():
         return None
     right = 0.0
     for learnt, scored in ((0, 1), (1, 0)):
-        names = many_to_one_map(*_part(tokens, half == learnt))
-        found, gold = _part(tokens, half == scored)
+        names = many_to_one_map(*_select(tokens, half == learnt))
+        found, gold = _select(tokens, half == scored)
         right += many_to_one(found, gold, names) * len(gold)
     return right / len(tokens.gold)
 
 
-def _part(tokens: Tokens, here: Array) -> tuple[list[Hashable], list[Hashable]]:
+def _select(tokens: ComparedTokens, here: Array) -> tuple[list[Hashable], list[Hashable]]:
     at = np.flatnonzero(here)
     return [tokens.found[i] for i in at], [tokens.gold[i] for i in at]
 
@@ -531,5 +533,5 @@ def _mean(right: Array) -> float | None:
     return float(right.mean()) if len(right) else None
 
 
-def _share(figure: float | None, n: int) -> str:
+def _format_share(figure: float | None, n: int) -> str:
     return "none" if figure is None else f"{100 * figure:.1f}% of {n}"

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from softcount.corpus.numbering import Vocabulary
-from softcount.errors import DataError, StartError, shown
+from softcount.core.errors import DataError, StartError, brief
+from softcount.core.parameters import shaped
+from softcount.core.types import Array, BoolArray, EStep, FloatArray, IntArray
 from softcount.families import Categorical, Gaussian, LogLinear
-from softcount.hmm.core import MOVES, SECOND, START, TABLE, HMMCore, Rows
-from softcount.hmm.data import Sentences, Shard, TagKnowledge
-from softcount.hmm.kernels.lists import count_paths
-from softcount.hmm.kernels.packs import Tally
+from softcount.hmm.core import SECOND, START, TRANSITIONS, HMMCore, TableConstraints
+from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
+from softcount.hmm.emissions import EMISSIONS
+from softcount.hmm.forward_backward import Trellis
+from softcount.hmm.kernels.records import MarkovChain, TokenEmissions
 from softcount.mixture.data import Points
 from softcount.mixture.starts import cluster
-from softcount.models.settings import shaped
-from softcount.types import Array, How
+from softcount.text.vocabulary import Vocabulary
 
 MANY = 1e6
 """Counts of a row of a table that is taken for what it is."""
@@ -25,44 +26,50 @@ LOOSE, JITTER = 0.1, 0.1
 """So much of a row is left to what was not seen; and rows differ by so much at random."""
 
 
-def informed(
-    core: HMMCore, corpus: Sentences, often: Array, rng: np.random.Generator
+def count_supervision(
+    core: HMMCore, corpus: SentenceCorpus, frequencies: IntArray, rng: np.random.Generator
 ) -> dict[str, Array]:
     """What tags and dictionaries say: counts of sentences of which something is known.
 
     All that is possible in them is taken to be equally likely. Words that are not among them begin
-    by their frequency (``often``), alike in all states.
+    by their ``frequencies``, alike in all states.
     """
     shard = corpus.everything
     of_sentence = np.repeat(np.arange(len(shard)), np.diff(shard.indptr))
-    told = corpus.select(np.unique(of_sentence[shard.sets > 0]))
+    supervised = corpus.select(np.unique(of_sentence[shard.sets > 0]))
     even = {name: family.uniform() for name, family in core.families.items()}
-    counts = core.expect(even, told, How()).counts
+    counts = core.expect(even, supervised, EStep()).counts
     tables = {}
     for name, given in counts.items():
         seen = np.asarray(given, dtype=float)
-        seen = seen.reshape(core.n_states, -1) if name == TABLE else seen
-        usual = often if name == TABLE else np.ones(seen.shape[1])
+        seen = seen.reshape(core.n_states, -1) if name == EMISSIONS else seen
+        usual = frequencies if name == EMISSIONS else np.ones(seen.shape[1])
         loose = (LOOSE * seen.sum(axis=1, keepdims=True) + 1.0) * (usual / usual.sum())
         tables[name] = (seen + loose) * rng.uniform(1.0 - JITTER, 1.0 + JITTER, seen.shape)
-    return _proper(core, tables)
+    return _fit_families(core, tables)
 
 
-def spectral(
-    core: HMMCore, shard: Shard, often: Array, rng: np.random.Generator
+def solve_moments(
+    core: HMMCore, shard: SentenceShard, frequencies: IntArray, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Tables from moments; what families rule out is left out."""
+    """Tables from moments of three words in a row; what families rule out is left out."""
     from softcount.hmm.spectral import spectral_start
 
-    size = (len(often), core.n_states)
-    found = spectral_start(shard.observed, shard.indptr, *size, rng, shard.weights)
-    moves = found["transitions"]
+    found = spectral_start(
+        shard.observed, shard.indptr, len(frequencies), core.n_states, rng, shard.weights
+    )
+    transitions, stop = found["transitions"], found["stop"]
     if core.stop:
-        moves = np.hstack([moves * (1.0 - found["stop"])[:, None], found["stop"][:, None]])
-    return _proper(core, {START: found["start"][None], MOVES: moves, TABLE: found["emissions"]})
+        transitions = np.hstack([transitions * (1.0 - stop)[:, None], stop[:, None]])
+    tables = {
+        START: found["start"][None],
+        TRANSITIONS: transitions,
+        EMISSIONS: found["emissions"],
+    }
+    return _fit_families(core, tables)
 
 
-def _proper(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
+def _fit_families(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
     """Rows in proportion to tables, as families allow them."""
     proper = {}
     for name, family in core.families.items():
@@ -79,42 +86,44 @@ def _proper(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
 
 SUM_ERROR = 1e-6
 """A row that sums to more than one by so much was not meant to sum to one."""
-CHANCES = "probabilities are numbers from 0"
 Start = dict[str, Array] | Callable[[np.random.Generator], dict[str, Array]]
 
 
-def own_tables(core: HMMCore, init: Mapping[str, Any], rows: Rows) -> dict[str, Array]:
+def read_tables(
+    core: HMMCore, init: Mapping[str, Any], constraints: TableConstraints
+) -> dict[str, Array]:
     """The tables that are given, as arrays of the families' shapes."""
     strange = [name for name in init if name not in core.families]
     if strange or not init:
-        what = shown(strange[0]) if strange else "no table"
+        what = brief(strange[0]) if strange else "no table"
         raise StartError(f"the start has {what}", f"tables are {', '.join(core.families)}")
-    tables = {name: _table(core, name, given) for name, given in init.items()}
+    tables = {name: _read_table(core, name, given) for name, given in init.items()}
     for name, table in tables.items():
         family = core.families[name]
         if isinstance(family, Categorical):
-            _demand_fixed(name, table, family.uniform() > 0.0, rows.held(name, len(table)))
+            frozen = constraints.find_frozen(name, len(table))
+            _check_frozen(name, table, family.uniform() > 0.0, frozen)
     return tables
 
 
-def completed(core: HMMCore, tables: dict[str, Array], usual: Any) -> Start:
+def complete(core: HMMCore, tables: dict[str, Array], usual: Any) -> Start:
     """Tables that are given, and the others as they usually begin."""
     if set(tables) == set(core.families):
         return tables
     return lambda rng: {**usual(rng), **tables}
 
 
-def _table(core: HMMCore, name: str, given: Any) -> Array:
+def _read_table(core: HMMCore, name: str, given: Any) -> Array:
     """A table, after a look at its end column: that is what is most often forgotten."""
     shape = core.families[name].uniform().shape
     try:
         values = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise StartError(
-            f"the start of {name!r} is {shown(given)}", f"give an array of shape {shape}"
+            f"the start of {name!r} is {brief(given)}", f"give an array of shape {shape}"
         ) from None
     columns = values.shape[-1:]
-    if name in (MOVES, SECOND) and columns != shape[-1:]:
+    if name in (TRANSITIONS, SECOND) and columns != shape[-1:]:
         which = f"the start of {name!r} has the shape {values.shape}, not {shape}"
         if core.stop and columns == (core.n_states,):
             raise StartError(which, "add a column for the end, or stop=False")
@@ -123,9 +132,9 @@ def _table(core: HMMCore, name: str, given: Any) -> Array:
     return shaped(name, values, shape)
 
 
-def _demand_fixed(name: str, table: Array, possible: Array, held: Array) -> None:
+def _check_frozen(name: str, table: FloatArray, possible: BoolArray, frozen: BoolArray) -> None:
     """Complain of rows that would stay what no distribution is."""
-    for row in np.flatnonzero(held).tolist():
+    for row in np.flatnonzero(frozen).tolist():
         ruled_out = np.flatnonzero(~possible[row] & (table[row] != 0.0))
         if len(ruled_out):
             raise StartError(
@@ -140,13 +149,13 @@ def _demand_fixed(name: str, table: Array, possible: Array, held: Array) -> None
             )
 
 
-def emissions_by_words(
+def read_emissions(
     given: Mapping[Any, Any],
-    possible: Array,
-    known: TagKnowledge,
+    possible: BoolArray,
+    tags: TagConstraints,
     vocabulary: Vocabulary,
     lowercase: bool,
-) -> Array:
+) -> FloatArray:
     """p(word | state), (states, words), from some of its entries.
 
     ``given``     state → {word: p}, or word → p for each state
@@ -160,54 +169,48 @@ def emissions_by_words(
     inside = all(isinstance(inner, Mapping) for inner in given.values())
     for outer, inner in given.items():
         if inside:
-            k = _state(outer, known)
-            for word, chance in inner.items():
-                w = _word(word, vocabulary, lowercase)
-                table[k, w] += _chances(word, [chance], 1)[0]
+            k = _find_state(outer, tags)
+            for word, probability in inner.items():
+                w = _find_word(word, vocabulary, lowercase)
+                table[k, w] += _read_probabilities(word, [probability], 1)[0]
                 named[k, w] = True
         else:
-            w = _word(outer, vocabulary, lowercase)
-            table[:, w] += _chances(outer, inner, len(table))
+            w = _find_word(outer, vocabulary, lowercase)
+            table[:, w] += _read_probabilities(outer, inner, len(table))
             named[:, w] = True
-    made = _shared_out(table, possible & ~named)
-    nowhere = np.flatnonzero((made == 0.0).all(axis=0))
+    others = possible & ~named
+    rest = np.maximum(1.0 - table.sum(axis=1), 0.0)  # shared evenly by the others
+    table += others * (rest / np.maximum(others.sum(axis=1), 1))[:, None]
+    nowhere = np.flatnonzero((table == 0.0).all(axis=0))
     if len(nowhere):
         raise StartError(
-            f"the start of 'emissions' leaves nothing for {shown(vocabulary.words[nowhere[0]])}",
+            f"the start of 'emissions' leaves nothing for {brief(vocabulary.words[nowhere[0]])}",
             "let the words of some state sum to less than 1: the rest is for the others",
         )
-    return made
+    return table
 
 
-def _word(given: Any, vocabulary: Vocabulary, lowercase: bool) -> int:
+def _find_word(given: Any, vocabulary: Vocabulary, lowercase: bool) -> int:
     text = given.lower() if lowercase and isinstance(given, str) else given
     if not isinstance(text, str) or text not in vocabulary.numbers:
         raise StartError(
-            f"the start of 'emissions' has the word {shown(given)}, which no sentence has",
+            f"the start of 'emissions' has the word {brief(given)}, which no sentence has",
             "leave it out; give {state: {word: p}}, or {word: p of each state}",
         )
     return int(vocabulary.numbers[text])
 
 
-def _shared_out(table: Array, others: Array) -> Array:
-    """What rows leave, evenly among other entries."""
-    rest = np.maximum(1.0 - table.sum(axis=1), 0.0)
-    share = rest / np.maximum(others.sum(axis=1), 1)
-    made: Array = table + others * share[:, None]
-    return made
-
-
-def _state(given: Any, known: TagKnowledge) -> int:
+def _find_state(given: Any, tags: TagConstraints) -> int:
     try:
-        return known.state(given)
+        return tags.state(given)
     except DataError as error:
         raise StartError(
-            f"the start of 'emissions' has the state {shown(given)}: {error.message}",
-            f"states are {shown(known.states)}",
+            f"the start of 'emissions' has the state {brief(given)}: {error.message}",
+            f"states are {brief(tags.states)}",
         ) from None
 
 
-def _chances(word: Any, given: Any, n: int) -> Array:
+def _read_probabilities(word: Any, given: Any, n: int) -> FloatArray:
     """p(word | state) of each state."""
     try:
         values = np.asarray(list(given) if isinstance(given, Iterable) else given, dtype=float)
@@ -216,8 +219,8 @@ def _chances(word: Any, given: Any, n: int) -> Array:
     if values.shape != (n,) or not np.isfinite(values).all() or (values < 0.0).any():
         wanted = f"give {word!r} one for each of {n} states" if n > 1 else "give one"
         raise StartError(
-            f"the start of 'emissions' has {shown(given)} for {shown(word)}",
-            f"{CHANCES}; {wanted}",
+            f"the start of 'emissions' has {brief(given)} for {brief(word)}",
+            f"probabilities are numbers from 0; {wanted}",
         )
     return values
 
@@ -225,79 +228,84 @@ def _chances(word: Any, given: Any, n: int) -> Array:
 # Where hidden Markov models of vectors begin: each vector is given a state, and all is counted.
 
 
-MEANS, SPREADS = "means", "covariances"
+CENTRES = MEANS, COVARIANCES = "means", "covariances"
 
 
-def clustered(core: HMMCore, shard: Shard, rng: np.random.Generator) -> dict[str, Array]:
+def cluster_vectors(
+    core: HMMCore, shard: SentenceShard, rng: np.random.Generator
+) -> dict[str, Array]:
     """Tables of states that are clusters of vectors, as far as these may have them."""
     labels = cluster(shard.observed, core.n_states, shard.token_weights, rng)
     allowed = shard.states.allowed[shard.sets]
     first = allowed.argmax(axis=1)
-    return counted(core, shard, np.where(allowed[np.arange(len(labels)), labels], labels, first))
+    return count_labels(
+        core, shard, np.where(allowed[np.arange(len(labels)), labels], labels, first)
+    )
 
 
-def likeliest(core: HMMCore, shard: Shard, gaussians: Array) -> Array:
+def choose_likeliest(core: HMMCore, shard: SentenceShard, gaussians: FloatArray) -> IntArray:
     """The state of each vector that has it most likely, among those that it may have."""
-    family, points = _family(core), Points(shard.observed)
-    return _best(shard, family.log_density(gaussians, points.x, points.outer(family.form)))
+    family, points = _get_family(core), Points(shard.observed)
+    return _choose_best(shard, family.log_density(gaussians, points.x, points.outer(family.form)))
 
 
-def about(
-    core: HMMCore, shard: Shard, offset: Array, means: Any, covariances: Any = None
-) -> tuple[Array, Array]:
+def read_centres(
+    core: HMMCore, shard: SentenceShard, offset: FloatArray, means: Any, covariances: Any = None
+) -> tuple[IntArray, FloatArray]:
     """The state of each vector whose centre is nearest; and Gaussians about these centres.
 
     Without covariances all are as wide as vectors are about the nearest centre.
     """
-    family = _family(core)
+    family = _get_family(core)
     usual = family.uniform()
-    centres = _numbers(MEANS, means, family.means(usual).shape) - offset
+    centres = _read_numbers(MEANS, means, family.means(usual).shape) - offset
     away = shard.observed @ centres.T - 0.5 * (centres**2).sum(axis=1)
-    labels = _best(shard, away)
+    labels = _choose_best(shard, away)
     if covariances is None:
         every = np.repeat(shard.token_weights[:, None], core.n_states, axis=1)
         whole = family.statistics(shard.observed - centres[labels], every)
         rng = np.random.default_rng(0)  # not drawn from
-        return labels, family.moved(family.maximise(whole, usual, rng), centres)
-    wide = _numbers(SPREADS, covariances, family.covariances(usual).shape)
+        return labels, family.move_means(family.maximise(whole, usual, rng), centres)
+    wide = _read_numbers(COVARIANCES, covariances, family.covariances(usual).shape)
     try:
-        return labels, family.made(centres, wide)
+        return labels, family.make_params(centres, wide)
     except np.linalg.LinAlgError:
         raise StartError(
-            f"the start of {SPREADS!r} has one that is not positive definite", "correct it"
+            f"the start of {COVARIANCES!r} has one that is not positive definite", "correct it"
         ) from None
 
 
-def counted(core: HMMCore, shard: Shard, labels: Array) -> dict[str, Array]:
+def count_labels(core: HMMCore, shard: SentenceShard, labels: IntArray) -> dict[str, Array]:
     """Tables that fit vectors of these states."""
     k = core.n_states
     rows = k**core.order + (k if core.order == 2 else 0)
-    into = np.arange(len(labels))
-    sums = (np.zeros(k), np.zeros((rows, k)), np.zeros(rows))
-    tally = Tally(np.zeros((len(labels), k)), into, np.zeros(len(shard)), *sums)
-    count_paths(labels[None].astype(np.int32), shard.indptr, shard.weights, k, core.order, tally)
-    counts = core.counts(shard, tally)
+    chain = MarkovChain(np.zeros(k), np.zeros((rows, k)), np.zeros(rows), core.order)
+    emissions = TokenEmissions(np.zeros((len(labels), k)), shard.rows, shard.sets)
+    nothing = np.zeros(len(shard))
+    trellis = Trellis(shard, chain, emissions, nothing)
+    found = trellis.count_paths(labels[None].astype(np.int32), nothing)
+    counts = core.arrange_counts(shard, found)
     families = dict(core.families)
-    emissions = families.pop(TABLE)
+    gaussians = families.pop(EMISSIONS)
     start = {n: f.mean(counts[n], f.uniform()) for n, f in families.items()}  # all is possible
     rng = np.random.default_rng(0)  # not drawn from
-    return {**start, TABLE: emissions.maximise(counts[TABLE], emissions.uniform(), rng)}
+    return {**start, EMISSIONS: gaussians.maximise(counts[EMISSIONS], gaussians.uniform(), rng)}
 
 
-def _family(core: HMMCore) -> Gaussian:
+def _get_family(core: HMMCore) -> Gaussian:
     family = core.emission.family
     assert isinstance(family, Gaussian)
     return family
 
 
-def _best(shard: Shard, scores: Array) -> Array:
+def _choose_best(shard: SentenceShard, scores: FloatArray) -> IntArray:
     """The state of the highest score, among those that a vector may have."""
     possible = np.where(shard.states.allowed[shard.sets], scores, -np.inf)
-    best: Array = possible.argmax(axis=1)
+    best: IntArray = possible.argmax(axis=1)
     return best
 
 
-def _numbers(name: str, given: Any, shape: tuple[int, ...]) -> Array:
+def _read_numbers(name: str, given: Any, shape: tuple[int, ...]) -> FloatArray:
     """Start values of a shape."""
     try:
         values = np.asarray(given, dtype=float)
@@ -305,6 +313,6 @@ def _numbers(name: str, given: Any, shape: tuple[int, ...]) -> Array:
         values = np.empty(0)
     if values.shape != shape or not np.isfinite(values).all():
         raise StartError(
-            f"the start of {name!r} is {shown(given)}", f"give finite numbers of the shape {shape}"
+            f"the start of {name!r} is {brief(given)}", f"give finite numbers of the shape {shape}"
         )
     return values

@@ -19,13 +19,13 @@ import numpy as np
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
-from softcount.kernels import forks
+from softcount.kernels.threads import hold_across
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = "softcount."
 
 # a child that is forked while another thread compiles would wait for it at its own first kernel
-forks.hold_across(global_compiler_lock)
+hold_across(global_compiler_lock)
 
 
 def njit(function: F, **options: Any) -> F:
@@ -157,7 +157,7 @@ def _parts(function: Any) -> set[str]:
         elif isinstance(one, type):
             found.add(f"{one.__qualname__} {getattr(one, '_fields', '')}")
         elif hasattr(one, "_defn"):  # an intrinsic: what writes LLVM may use all of its module
-            found.update(_module_texts(one._defn.__module__))
+            found.add(f"{one._name} {_module_text(one._defn.__module__)}")
         elif isinstance(one, np.ndarray):  # frozen into the code
             found.add(repr((one.dtype, one.shape, one.tobytes())))
         elif isinstance(one, bool | int | float | complex | str | bytes | tuple | np.generic):
@@ -205,20 +205,10 @@ def _constant(value: Any) -> str:
 
 
 @cache
-def _module_texts(name: str) -> frozenset[str]:
-    """The texts of a module, and of others of this package that write LLVM and lend it names."""
-    module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
-    if file is None:
-        return frozenset()
-    found = {Path(file).read_text(encoding="utf-8")}
-    for value in vars(module).values():
-        other = getattr(value, "__module__", None) or ""
-        if other != name and other.startswith(PACKAGE):
-            texts = _module_texts(other)
-            if any("builder" in text for text in texts):  # as LLVM's writers call it
-                found |= texts
-    return frozenset(found)
+def _module_text(name: str) -> str:
+    """The text of a module that writes LLVM (`softcount.kernels.vectors`, and those of users)."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return "" if file is None else Path(file).read_text(encoding="utf-8")
 
 
 def inline(function: F) -> F:

@@ -1,9 +1,9 @@
 """From joint log-probabilities to posteriors over classes: soft, hard, or drawn.
 
 ``joint`` is (items, classes); an item may be restricted to the classes lower_d ≤ k < upper_d.
-Each kernel fills its rows of ``out`` with shares that add up to 1, and gives the log of the sum
-over the classes allowed, or what was attained. An item that no class explains gets no shares, and
-−inf.
+Each kernel fills its rows of ``out`` (items, classes) with posteriors that add up to 1, and gives
+the log of the sum over the allowed classes, or of the largest. An item that no class explains gets
+zeros, and −inf.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.types import Array
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import item_stream, uniform
-from softcount.types import Array
 
 UNDERFLOW = -745.0
 """exp of anything below is zero, and slow to find out."""
@@ -44,9 +44,9 @@ def soft(joint: Array, lower: Array, upper: Array, temper: float, out: Array) ->
         total = 0.0
         for k in range(lower[d], upper[d]):
             below = temper * (joint[d, k] - peak)
-            share = math.exp(below) if below > UNDERFLOW else 0.0
-            out[d, k] = share
-            total += share
+            weight = math.exp(below) if below > UNDERFLOW else 0.0
+            out[d, k] = weight
+            total += weight
         for k in range(lower[d], upper[d]):
             out[d, k] /= total
         totals[d] = temper * peak + math.log(total)
@@ -54,7 +54,7 @@ def soft(joint: Array, lower: Array, upper: Array, temper: float, out: Array) ->
 
 
 NOTHING = -45.0
-"""The log of a share that is lost in rounding beside 1, even if there are a thousand of them."""
+"""The log of a probability that is lost in rounding beside 1, even if a thousand are added."""
 
 
 @inline
@@ -79,7 +79,7 @@ def totals(joint: Array, lower: Array, upper: Array) -> Array:
 
 @njit
 def hard(joint: Array, lower: Array, upper: Array, out: Array) -> tuple[Array, Array]:
-    """All of the share to the best class; gives its log-probability, and log Σ_k p_k."""
+    """1 for the best class, the first of equals; gives its log-probability, and log Σ_k p_k."""
     best, logs = np.empty(len(joint)), np.empty(len(joint))
     for d in range(len(joint)):
         out[d] = 0.0
@@ -92,7 +92,7 @@ def hard(joint: Array, lower: Array, upper: Array, out: Array) -> tuple[Array, A
 
 @njit
 def draw(posterior: Array, numbers: Array, stream: Any, samples: int, out: Array) -> None:
-    """Shares of ``samples`` draws from each row of ``posterior``.
+    """Relative frequencies of classes in ``samples`` draws from each row of ``posterior``.
 
     A draw depends on the stream and on the item's number alone.
     """

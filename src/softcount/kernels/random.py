@@ -1,7 +1,7 @@
 """Random numbers for kernels: splitmix64 streams (Steele, Lea & Flood 2014).
 
-A stream is one uint64 in an array, so that a kernel can hold many, one a lane. What it yields
-depends on what it was started with alone: never on threads, nor on who asked before.
+A stream is one uint64 in an array, so that a kernel can hold many, one for each lane. What it
+yields depends on what it was started with alone: never on threads, nor on who asked before.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
-from softcount.types import Array
 
 
 @inline
@@ -37,8 +37,8 @@ def item_stream(seed: Any, item: Any) -> Any:
 
 
 @njit
-def chosen(weights: Array, stream: Array) -> int:
-    """A number drawn in proportion to its weight, by stream 0."""
+def draw_weighted(weights: FloatArray, stream: IntArray) -> int:
+    """Draw k in proportion to weights_k, by stream 0."""
     left, drawn = uniform(stream, 0) * weights.sum(), 0
     for k in range(len(weights)):
         if weights[k] > 0.0:

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from softcount.cli import options
-from softcount.cli.choices import one_of
-from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
-from softcount.cli.ending import at, try_all
-from softcount.cli.gold import UNKNOWN, read_gold
-from softcount.cli.guard import readable_errors
-from softcount.cli.lines import numbered
+from softcount.cli.answers import list_lines, name_file
+from softcount.cli.frame import Command, LearningCommand, at, refuse_two_of_stdin, try_all
+from softcount.cli.options import (
+    Argument,
+    GoldFile,
+    HtmlFile,
+    Input,
+    Learning,
+    Model,
+    Output,
+    SeedOption,
+    ThreadsOption,
+    TokensOption,
+    WordOptions,
+)
+from softcount.cli.reading import WordFilter, make_counter, read_gold, read_lines, read_stop_words
+from softcount.cli.records import LABEL, Records, column_names, print_records, read_records
 from softcount.cli.targets import PLAIN, WRITTEN
-from softcount.cli.texts import WordFilter, stop_words_in, word_counter
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
 
 if TYPE_CHECKING:
+    from softcount.core.store import Stored
+    from softcount.core.types import Array
     from softcount.labels.cotraining import CoTraining
     from softcount.labels.history import History
     from softcount.labels.propagation import LabelPropagation
     from softcount.labels.report import Labelling
     from softcount.labels.yarowsky import Yarowsky
-    from softcount.types import Array
 
 
 def finish(
@@ -60,12 +66,12 @@ def finish(
     ``rules``    a rule as it is to be read, its label, its strength; the strongest first
     ``notes``    remarks, each a sentence without its full stop
     """
-    from softcount.labels.report import Labelling, figures, page
-    from softcount.show.report import write_page
+    from softcount.labels.report import Labelling, compute_figures, labelling_page
+    from softcount.report.page import write_page
 
     said = _standing(records, labels, history)
     known = None if gold is None else _gold_numbers(gold, records, history)
-    found = figures(history, texts, said, confidence, known)
+    found = compute_figures(history, texts, said, confidence, known)
     one = Labelling(title, found, texts, "line", rules, notes, signature)
 
     def tell() -> None:
@@ -76,20 +82,14 @@ def finish(
         if watched:
             print_labelling(one, sys.stderr)
 
-    try_all(tell, at(html, lambda path: write_page(path, page(one))))
+    try_all(tell, at(html, lambda path: write_page(path, labelling_page(one))))
 
 
 def print_labelling(one: Labelling, stream: TextIO) -> None:
     """Tables if someone is watching, else tab-separated values."""
-    from rich.console import Console
+    from softcount.report.tables import print_view
 
-    from softcount.labels import text_view as labelling_text
-
-    if stream.isatty():
-        labelling_text.show(one, Console(file=stream, highlight=False))
-    else:
-        stream.write(labelling_text.as_tsv(one))
-    stream.flush()
+    print_view(stream, one.show, one.as_tsv)
 
 
 def _standing(records: Records, labels: Sequence[str | None], history: History) -> list[str | None]:
@@ -126,195 +126,6 @@ def _gold_numbers(gold: Sequence[str | None], records: Records, history: History
     )
 
 
-# Lines with some labels: tab-separated columns, or JSON objects; the same lines out, filled in.
-
-
-LABEL, CONFIDENCE = "label", "confidence"
-COLUMNS = (LABEL, "text")
-SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, eq=False)
-class Records:
-    """The lines of a file.
-
-    ``path``     where they are from
-    ``fields``   what each line says, by the names of columns or keys; nothing for a blank line
-    ``labels``   each line's label as text; None where it is unknown
-    ``is_json``  whether lines are JSON objects
-    ``blank``    the numbers, from 0, of the lines that have nothing in them
-    """
-
-    path: str
-    fields: Sequence[Mapping[str, Any]]
-    labels: Sequence[str | None]
-    is_json: bool
-    blank: frozenset[int] = frozenset()
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def texts(self, name: str) -> list[str]:
-        """A column as texts; empty where a line has none."""
-        found = [self._text(number, name) for number in range(len(self))]
-        if not any(name in fields for fields in self.fields):
-            known = ", ".join(dict.fromkeys(chain.from_iterable(self.fields))) or "nothing"
-            what = "keys" if self.is_json else "columns (--columns)"
-            raise DataError(f"{self.path}: there is no {name!r}", f"its {what} are {known}")
-        return found
-
-    def demand_labels(self, least: int = 2) -> None:
-        """Complain if there are fewer different labels than this to learn from."""
-        found = sorted({label for label in self.labels if label is not None})
-        if len(found) >= least:
-            return
-        said = f"no label but {', '.join(map(shown, found))}" if found else "no line has a label"
-        raise DataError(
-            f"{self.path}: {said}",
-            f"label some lines of at least {least} classes; an empty label, or -1, is unknown",
-        )
-
-    def _text(self, number: int, name: str) -> str:
-        value = self.fields[number].get(name)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise DataError(
-                f"{self.path}:{number + 1}: {name!r} is {shown(value)}", "give a text in quotes"
-            )
-        return value
-
-
-def read_records(path: str, columns: Sequence[str] = COLUMNS) -> Records:
-    """Read a file: JSON objects if its first line that is not blank begins with {, else columns.
-
-    The last column takes the rest of its line, tabs included.
-    """
-    lines = [text for _, text in numbered(path)]
-    first = next((line for line in lines if line.strip()), None)
-    if first is None:
-        raise DataError(f"{path}: the file is empty, or all its lines are", "one item a line")
-    is_json = first.lstrip().startswith("{")
-    if not is_json:
-        _check_columns(columns)
-        _refuse_header(first, columns, path)
-    read = [
-        _object(line, f"{path}:{n}") if is_json else _cut(line, columns, f"{path}:{n}")
-        for n, line in enumerate(lines, 1)
-    ]
-    labels = [_label((one or {}).get(LABEL), f"{path}:{n}") for n, one in enumerate(read, 1)]
-    blank = frozenset(n for n, one in enumerate(read) if one is None)
-    return Records(path, [one or {} for one in read], labels, is_json, blank)
-
-
-def print_records(
-    records: Records, labels: Iterable[str | None], confidence: Iterable[float]
-) -> None:
-    """Every line as it was, with its label (None: still unknown) and how sure that is.
-
-    Labels that were given stay, and so do blank lines. Columns get one more, JSON objects a key
-    ``confidence``, unless there is one of that name: then it is there.
-    """
-    written: dict[str | None, Any] = {None: None if records.is_json else ""}
-    for fields, label in zip(records.fields, records.labels, strict=True):
-        if label is not None and not isinstance(fields[LABEL], str):
-            written[label] = fields[LABEL]  # 1 and true are to stay what they are
-    line = _json_line if records.is_json else _cells_line
-    write = sys.stdout.write
-    answers = zip(records.fields, records.labels, labels, confidence, strict=True)
-    for number, (fields, given, label, sure) in enumerate(answers):
-        if number in records.blank:
-            write("\n")
-            continue
-        said = fields[LABEL] if given is not None else written.get(label, label)
-        rounded = float(f"{sure:.6g}") if math.isfinite(sure) else None
-        write(line({**fields, LABEL: said, CONFIDENCE: rounded}) + "\n")
-    sys.stdout.flush()  # here, where a closed pipe is no fault
-
-
-def _cells_line(cells: Mapping[str, Any]) -> str:
-    sure = cells[CONFIDENCE]
-    whole = {**cells, CONFIDENCE: "" if sure is None else f"{sure:g}"}
-    return "\t".join(whole.values())
-
-
-def _json_line(whole: Mapping[str, Any]) -> str:
-    text = json.dumps(whole, ensure_ascii=False)
-    # halves of pairs of surrogates, which JSON can say by \u and UTF-8 cannot
-    return json.dumps(whole) if SURROGATE.search(text) else text
-
-
-def column_names(text: str) -> tuple[str, ...]:
-    """Names of columns as an option gives them: label,subject,body."""
-    return tuple(name.strip() for name in text.split(","))
-
-
-def _check_columns(columns: Sequence[str]) -> None:
-    if LABEL not in columns or len(set(columns)) < len(columns) or "" in columns:
-        raise DataError(
-            f"--columns {','.join(columns)}: one column must be called {LABEL}, and every column "
-            "have a name of its own",
-            "name them in their order, such as label,subject,body",
-        )
-
-
-def _refuse_header(first: str, columns: Sequence[str], path: str) -> None:
-    """Complain of a line that names the columns: it would be an item, and its label a class."""
-    if [cell.strip().lower() for cell in first.split("\t")] == [name.lower() for name in columns]:
-        raise DataError(
-            f"{path}: the first line has the names of the columns, and would be taken for an item",
-            "leave it out; --columns names the columns",
-        )
-
-
-def _cut(line: str, columns: Sequence[str], where: str) -> dict[str, str] | None:
-    """A line's cells by the names of their columns; None if the line is blank."""
-    cells = line.split("\t", len(columns) - 1)
-    if len(cells) < len(columns):
-        if not line.strip():
-            return None
-        raise DataError(
-            f"{where}: {len(cells)} column{'s' * (len(cells) > 1)}, while there should be "
-            f"{len(columns)}: {', '.join(columns)}",
-            "separate them by tabs; leave the label empty where it is unknown; "
-            "--columns names other columns",
-        )
-    return dict(zip(columns, cells, strict=True))
-
-
-def _object(line: str, where: str) -> dict[str, Any] | None:
-    if not line.strip():
-        return None
-    try:
-        value = json.loads(line, object_pairs_hook=_different_keys)
-    except DataError as error:
-        raise DataError(f"{where}: {error.message}", error.hint) from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}", "one JSON object a line") from error
-    if not isinstance(value, dict):
-        raise DataError(f"{where}: {shown(value)} is no JSON object", "one JSON object a line")
-    return value
-
-
-def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, unless a key would be lost: the line could not come out as it was."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
-        raise DataError(f"the key {twice!r} is there twice", "give each key once")
-    return found
-
-
-def _label(value: Any, where: str) -> str | None:
-    """A label as text, true and false as JSON writes them; None if it is unknown."""
-    if value is None:
-        return None
-    if isinstance(value, list | dict | float):
-        raise DataError(f"{where}: {shown(value)} is no label", "give a text, or a whole number")
-    text = value.strip() if isinstance(value, str) else json.dumps(value)
-    return None if text in UNKNOWN else text
-
-
 # ``softcount cotrain``.
 
 
@@ -323,73 +134,7 @@ ESCAPED = re.compile(r"\\[\\tn]")
 ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n"}
 
 
-class Prediction(StrEnum):
-    """How views are taken together."""
-
-    PRODUCT = "product"
-    AGREEMENT = "agreement"
-
-
-def cotrain(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Lines of columns, tab-separated, or of JSON objects, some with a label; .gz too; "
-            "- is stdin.",
-        ),
-    ],
-    views: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…",
-            help="Columns or keys to look at, each by itself. Where there is no such column: "
-            "subject, body of the raw post (or spelling, context of the words between ||| and |||) "
-            "that the column text has.",
-        ),
-        PLAIN,
-    ],
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="What the columns are, in their order; one is called label. If not given: label "
-            "and text if all --views can be made of a text, else label and the --views.",
-        ),
-        PLAIN,
-    ] = None,
-    per_class: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="So many lines of each label a view labels in a round. If not given: all lines in "
-            "about 20 rounds, labels as common as they are among the given ones.",
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=0, help="At most so many.")] = 100,
-    pool: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Choose from so many lines, drawn at random; if not given, from all."
-        ),
-    ] = None,
-    prediction: Annotated[
-        Prediction,
-        typer.Option(
-            metavar="NAME",
-            parser=one_of(Prediction),
-            help="Of lines that no view has labelled: product of the views' probabilities, or "
-            "agreement: what all views agree on, else what the surest says.",
-        ),
-    ] = Prediction.PRODUCT,
-    tokens: options.SplitAtSpaces = False,
-    stop_words: options.StopWords = None,
-    min_count: options.MinCount = 1,
-    max_share: options.MaxShare = 1.0,
-    gold: options.Gold = None,
-    seed: options.Seed = 0,
-    html: options.Html = None,
-) -> None:
+class Cotrain(WordOptions, Command):
     """Label lines from a few that have a label, by views that teach each other.
 
     Prints the same lines, with their labels and how sure these are: exactly one line for each line
@@ -401,36 +146,94 @@ def cotrain(
     softcount cotrain pages.tsv --views page,links --columns label,page,links
     softcount cotrain posts.jsonl --views subject,body --stop-words english --gold gold.txt
     """
-    refuse_two_of_stdin(file, gold)
-    with readable_errors():
-        from softcount.cli.answers import called
+
+    file: Annotated[
+        str,
+        Argument(
+            "Lines of columns, tab-separated, or of JSON objects, some with a label; .gz too; - is "
+            "stdin.",
+            metavar="FILE",
+        ),
+    ]
+    views: Annotated[
+        str,
+        Input(
+            "Columns or keys to look at, each by itself. Where there is no such column: subject, "
+            "body of the raw post (or spelling, context of the words between ||| and |||) that the "
+            "column text has.",
+            metavar="A,B,…",
+            file=PLAIN,
+        ),
+    ]
+    columns: Annotated[
+        str | None,
+        Input(
+            "What the columns are, in their order; one is called label. If not given: label and "
+            "text if all --views can be made of a text, else label and the --views.",
+            metavar="A,B,…",
+            file=PLAIN,
+        ),
+    ] = None
+    per_class: Annotated[
+        int | None,
+        Learning(
+            "So many lines of each label a view labels in a round. If not given: all lines in "
+            "about 20 rounds, labels as common as they are among the given ones.",
+            least=1,
+        ),
+    ] = None
+    max_iter: Annotated[int, Learning("At most so many rounds.", least=0)] = 100
+    pool: Annotated[
+        int | None,
+        Learning("Choose from so many lines, drawn at random; if not given, from all.", least=1),
+    ] = None
+    prediction: Annotated[
+        str,
+        Model(
+            "Of lines that no view has labelled: product of the views' probabilities, or "
+            "agreement: what all views agree on, else what the surest says.",
+            choices=("product", "agreement"),
+        ),
+    ] = "product"
+    gold: GoldFile = None
+    seed: SeedOption = 0
+    html: HtmlFile = None
+
+    def check(self) -> None:
+        refuse_two_of_stdin(self.file, self.gold)
+
+    def run(self) -> None:
         from softcount.labels.cotraining import CoTraining
 
-        names = column_names(views)
-        records = read_records(file, _columns(columns, names))
+        names = column_names(self.views)
+        records = read_records(self.file, _columns(self.columns, names))
         records.demand_labels()
-        true = read_gold(gold, file, len(records))
+        gold = read_gold(self.gold, self.file, len(records))
         items = {name: _view(records, name) for name in names}
-        wanted = WordFilter(min_count, max_share, stop_words)
+        counters = {
+            # views that are cut already are counted as they are
+            name: None if any(isinstance(x, list) for x in some) else self.make_vectorizer(some)
+            for name, some in items.items()
+        }
         model = CoTraining(
             names,
-            per_class=per_class,
-            rounds=rounds,
-            pool=pool,
-            prediction=str(prediction),
-            vectorizer={name: _counter(items[name], tokens, wanted) for name in items},
-            random_state=seed,
+            per_class=self.per_class,
+            rounds=self.max_iter,
+            pool=self.pool,
+            prediction=self.prediction,
+            vectorizer=counters,
+            random_state=self.seed,
         )
-        model.fit(items, records.labels, gold=true)
+        model.fit(items, records.labels, gold=gold)
         finish(
             records,
             [str(label) for label in model.transduction_.tolist()],
             model.confidence_,
             model.history_,
-            title=f"Labels in {called(file)}",
+            title=f"Labels in {name_file(self.file)}",
             texts=[" · ".join(map(_shown, parts)) for parts in zip(*items.values(), strict=True)],
-            gold=true,
-            html=html,
+            gold=gold,
+            html=self.html,
             notes=_remarks(model, records),
         )
 
@@ -468,94 +271,17 @@ def _view(records: Records, name: str) -> list[Any]:
     return [[] if cut and one == "" else one for one in found]
 
 
-def _counter(items: Sequence[Any], tokens: bool, wanted: WordFilter) -> Any:
-    """What counts the words of a view; those that are cut already are all counted."""
-    if any(isinstance(item, list) for item in items):
-        return None
-    return word_counter(items, tokens, wanted)
-
-
 def _remarks(model: CoTraining, records: Records) -> list[str]:
     """How it ended, and which lines say nothing."""
-    from softcount.cli.answers import few_named
-
     silent = [n + 1 for n in model.silent_.nonzero()[0].tolist() if n not in records.blank]
-    lost = f"{few_named(silent)}: no word that any view knows; the label is a guess"
+    lost = f"{list_lines(silent)}: no word that any view knows; the label is a guess"
     return [str(model.verdict_), *([lost] if silent else [])]
 
 
 # ``softcount propagate``.
 
 
-class Weights(StrEnum):
-    """What an edge between two lines weighs."""
-
-    COSINE = "cosine"
-    GAUSSIAN = "gaussian"
-
-
-LEARNING_OPTIONS = (
-    *("weights", "alpha", "neighbours", "svd", "graph", "class_mass", "seed", "save"),
-    *("max_iter", "tol", "html"),
-)
-COMPARING_OPTIONS = ("weights", "alpha", "neighbours", "svd", "save")
-
-
-def propagate(
-    ctx: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Lines with some labels: label, tab, text; or JSON objects with the keys label "
-            "and text. An empty label, or -1, is unknown. .gz too; - is stdin.",
-        ),
-    ],
-    columns: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help="What the columns are; text is what is compared."),
-        PLAIN,
-    ] = "label,text",
-    weights: Annotated[
-        Weights, typer.Option(help="What an edge weighs; gaussian: exp(-alpha squared distance).")
-    ] = Weights.COSINE,
-    alpha: Annotated[
-        float | None,
-        typer.Option(min=0.0, help="Of gaussian weights. If not given, one that fits the lines."),
-    ] = None,
-    neighbours: Annotated[
-        int, typer.Option("-k", "--neighbours", min=1, help="How many neighbours of each line.")
-    ] = 10,
-    svd: Annotated[
-        int | None, typer.Option(min=1, help="Reduce lines to so many dimensions first.")
-    ] = None,
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EDGES",
-            help="Take this graph, and do not look at the text: i, tab, j, and perhaps tab, "
-            "weight; numbers of lines, from 0.",
-        ),
-    ] = None,
-    class_mass: Annotated[
-        bool,
-        typer.Option(
-            "--class-mass/--no-class-mass",
-            help="Scale the labels so that each has as large a share of all lines as it has of "
-            "the labelled ones.",
-        ),
-    ] = True,
-    max_iter: Annotated[int, typer.Option(min=1, help="At most so many sweeps.")] = 1000,
-    tol: Annotated[
-        float, typer.Option(min=0.0, help="Stop when every share is so close to its limit.")
-    ] = 1e-5,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    gold: options.Gold = None,
-    save: options.Save = None,
-    load: options.Load = None,
-    html: options.Html = None,
-) -> None:
+class Propagate(LearningCommand):
     """Spread a few labels to all lines, along a graph of lines that are alike.
 
     Prints every line as it was, with its label filled in and one column more: how sure that is, 0
@@ -569,36 +295,94 @@ def propagate(
     softcount propagate lines.tsv --save model.softcount > labelled.tsv
     softcount propagate --load model.softcount new.tsv
     """
-    refuse_two_of_stdin(file, graph, gold)
-    if load is not None:
-        refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
-    if graph is not None:
-        refuse_with(ctx, "--graph", COMPARING_OPTIONS, "lines are not compared")
-    with readable_errors():
-        records = read_records(file, column_names(columns))
-        known = read_gold(gold, file, len(records))
-        if load is not None:
-            _answer(records, load, threads, known)
+
+    with_load = ("threads",)
+
+    file: Annotated[
+        str,
+        Argument(
+            "Lines with some labels: label, tab, text; or JSON objects with the keys label and "
+            "text. An empty label, or -1, is unknown. .gz too; - is stdin.",
+            metavar="FILE",
+        ),
+    ]
+    columns: Annotated[
+        str,
+        Input("What the columns are; text is what is compared.", metavar="NAMES", file=PLAIN),
+    ] = "label,text"
+    graph: Annotated[
+        str | None,
+        Input(
+            "Take this graph, and do not look at the text: i, tab, j, and perhaps tab, weight; "
+            "numbers of lines, from 0.",
+            metavar="EDGES",
+            learns=True,
+        ),
+    ] = None
+    weights: Annotated[
+        str,
+        Model(
+            "What an edge weighs: cosine, or gaussian: exp(-alpha squared distance).",
+            choices=("cosine", "gaussian"),
+        ),
+    ] = "cosine"
+    alpha: Annotated[
+        float | None,
+        Model("Of gaussian weights. If not given, one that fits the lines.", least=0.0),
+    ] = None
+    n_neighbors: Annotated[int, Model("How many neighbours of each line.", least=1)] = 10
+    svd: Annotated[int | None, Model("Reduce lines to so many dimensions first.", least=1)] = None
+    class_mass: Annotated[
+        bool,
+        Model(
+            "Scale the labels so that each has as large a share of all lines as it has of the "
+            "labelled ones.",
+            "--class-mass/--no-class-mass",
+        ),
+    ] = True
+    max_iter: Annotated[int, Learning("At most so many sweeps.", least=1)] = 1000
+    tol: Annotated[
+        float, Learning("Stop when every share is so close to its limit.", least=0.0)
+    ] = 1e-5
+    seed: SeedOption = 0
+    threads: ThreadsOption = None
+    gold: GoldFile = None
+    html: Annotated[
+        Path | None,
+        Output("Write a page with tables and curves to this file.", file=WRITTEN, learns=True),
+    ] = None
+
+    def check(self) -> None:
+        refuse_two_of_stdin(self.file, self.graph, self.gold)
+        if self.graph is not None:
+            names = ("weights", "alpha", "n_neighbors", "svd", "save")
+            self.refuse("--graph", names, "lines are not compared")
+
+    def run(self) -> None:
+        loaded = None if self.load is None else self.load_model(self.load)
+        records = read_records(self.file, column_names(self.columns))
+        gold = read_gold(self.gold, self.file, len(records))
+        if loaded is not None:
+            self._answer(loaded, records, gold)
             return
         records.demand_labels()
-        from softcount.cli.answers import called
         from softcount.labels.propagation import LabelPropagation, UnreachedWarning
 
         model = LabelPropagation(
-            weights="precomputed" if graph is not None else weights.value,
-            alpha=alpha,
-            n_neighbors=neighbours,
-            svd=svd,
-            class_mass=class_mass,
-            max_iter=max_iter,
-            tol=tol,
-            n_jobs=threads,
-            random_state=seed,
+            weights=self.weights if self.graph is None else "precomputed",
+            alpha=self.alpha,
+            n_neighbors=self.n_neighbors,
+            svd=self.svd,
+            class_mass=self.class_mass,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.threads,
+            random_state=self.seed,
         )
-        texts = records.texts("text") if graph is None else None
-        items: Any = texts if graph is None else _edges(graph, len(records))
+        texts = records.texts("text") if self.graph is None else None
+        items: Any = texts if self.graph is None else _edges(self.graph, len(records))
         with warnings.catch_warnings(action="ignore", category=UnreachedWarning):
-            model.fit(items, list(records.labels), gold=known)
+            model.fit(items, list(records.labels), gold=gold)
 
         def tell() -> None:
             finish(
@@ -606,38 +390,37 @@ def propagate(
                 model.transduction_.tolist(),
                 model.label_distributions_.max(axis=1),
                 model.history_,
-                title=f"Labels in {called(file)}",
+                title=f"Labels in {name_file(self.file)}",
                 texts=texts,
-                gold=known,
-                html=html,
+                gold=gold,
+                html=self.html,
                 notes=[*_unreached(model, records), str(model.verdict_)],
                 signature=model.signature_,
             )
 
-        try_all(at(save, model.save), tell)
+        try_all(at(self.save, model.save), tell)
 
+    def restore(self, kind: type[LabelPropagation], stored: Stored) -> LabelPropagation:
+        return kind.restore(stored, n_jobs=self.threads)
 
-def _answer(
-    records: Records, path: Path, threads: int | None, gold: Sequence[str | None] | None
-) -> None:
-    """Label new lines by a model from a file; labels that they have stay."""
-    from softcount.cli import models
-
-    model = models.load_propagation(path, threads)
-    if model.vectorizer_ is None:
-        raise DataError(
-            f"{path}: this model was not fitted to texts", "use it in Python: softcount.load"
-        )
-    texts = records.texts("text")
-    given = records.labels
-    asked = [n for n in range(len(texts)) if given[n] is None and n not in records.blank]
-    labels, sure = list(given), [1.0] * len(texts)
-    if asked:
-        shares = _shares(model, texts, asked)
-        for n, row in zip(asked, shares, strict=True):
-            labels[n], sure[n] = str(model.classes_[row.argmax()]), float(row.max())
-    _say_accuracy(records, labels, gold)
-    print_records(records, labels, sure)
+    def _answer(
+        self, model: LabelPropagation, records: Records, gold: Sequence[str | None] | None
+    ) -> None:
+        """Label new lines by a model from a file; labels that they have stay."""
+        if model.vectorizer_ is None:
+            raise DataError(
+                f"{self.load}: this model was not fitted to texts",
+                "use it in Python: softcount.load",
+            )
+        texts, given = records.texts("text"), records.labels
+        asked = [n for n in range(len(texts)) if given[n] is None and n not in records.blank]
+        labels, sure = list(given), [1.0] * len(texts)
+        if asked:
+            shares = _shares(model, texts, asked)
+            for n, row in zip(asked, shares, strict=True):
+                labels[n], sure[n] = str(model.classes_[row.argmax()]), float(row.max())
+        _say_accuracy(records, labels, gold)
+        print_records(records, labels, sure)
 
 
 def _shares(model: LabelPropagation, texts: Sequence[str], asked: Sequence[int]) -> Array:
@@ -660,9 +443,7 @@ def _unreached(model: LabelPropagation, records: Records) -> list[str]:
 
 
 def _lost(lines: Sequence[int]) -> str:
-    from softcount.cli.answers import few_named
-
-    return f"no label reaches {few_named(lines)}, which got the most common one"
+    return f"no label reaches {list_lines(lines)}, which got the most common one"
 
 
 def _say_accuracy(
@@ -686,7 +467,7 @@ def _edges(path: str, n: int) -> Any:
     from scipy import sparse
 
     rows, others, values = [], [], []
-    for number, line in numbered(path):
+    for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
@@ -695,7 +476,7 @@ def _edges(path: str, n: int) -> Any:
             (value,) = map(float, more) if more else (1.0,)
         except ValueError:
             raise DataError(
-                f"{path}:{number}: {shown(line)} is no edge", "write: i, tab, j, tab, weight"
+                f"{path}:{number}: {brief(line)} is no edge", "write: i, tab, j, tab, weight"
             ) from None
         if not (0 <= row < n and 0 <= other < n):
             raise DataError(
@@ -719,94 +500,7 @@ STRONGEST = 8
 """So many rules of each label are shown."""
 
 
-class Variant(StrEnum):
-    """Which rules are taken each round."""
-
-    PLAIN = "plain"
-    CAUTIOUS = "cautious"
-    PROPAGATING = "propagating"
-    PROPAGATING_CAUTIOUS = "propagating-cautious"
-
-
-def bootstrap(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Lines to be labelled: tab-separated columns, or JSON objects; .gz too; - is "
-            "stdin.",
-        ),
-    ],
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Rules to begin with: label, feature and perhaps strength a line, separated by "
-            "tabs, or by spaces if features have none. If not given: the labels in FILE.",
-        ),
-    ] = None,
-    columns: Annotated[
-        str, typer.Option(metavar="A,B,…", help="The columns of FILE, in their order."), PLAIN
-    ] = "label,text",
-    tokens: options.SplitAtSpaces = False,
-    word: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WORD",
-            help="Tell the senses of this word: features are the words around it. Several forms: "
-            "line,lines. Lines without it get no label.",
-        ),
-        PLAIN,
-    ] = None,
-    window: Annotated[
-        int, typer.Option(min=0, help="--word: look at so many words on each side; 0: at all.")
-    ] = 25,
-    stop_words: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Words in this file are no features; around a --word, they count with their "
-            "place. english: scikit-learn's list.",
-        ),
-    ] = None,
-    document: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Which column or key names a line's document."),
-        PLAIN,
-    ] = None,
-    discourse: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            help="What the other lines of its --document count beside a line's own rule: one sense "
-            "per discourse, as a weight.",
-        ),
-    ] = 0.0,
-    variant: Annotated[
-        Variant,
-        typer.Option(
-            metavar="NAME",
-            parser=one_of(Variant),
-            help="plain: each round takes all rules above the threshold. cautious: only the most "
-            "frequent of these, some more each round. propagating, propagating-cautious: the "
-            "same, but all features of a line say what its label is.",
-        ),
-    ] = Variant.CAUTIOUS,
-    threshold: Annotated[
-        float,
-        typer.Option(min=0.0, help="Which part of a rule's labelled lines must have its label."),
-    ] = 0.95,
-    rounds: Annotated[
-        int, typer.Option(min=0, help="At most so many rounds; 0 applies the seeds, no more.")
-    ] = 500,
-    rules: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the learned rules here, for --seeds."),
-        WRITTEN,
-    ] = None,
-    gold: options.Gold = None,
-    html: options.Html = None,
-) -> None:
+class Bootstrap(Command):
     """Label the lines of a file, from a few rules: which words mark which label.
 
     Prints every line as it is, its label filled in and a confidence added; a line that no rule
@@ -815,38 +509,114 @@ def bootstrap(
     \b
     softcount bootstrap lines.tsv --seeds rules.txt > labelled.tsv
     softcount bootstrap lines.tsv --seeds rules.txt --rules learned.txt --gold gold.txt
-    softcount bootstrap more.tsv --seeds learned.txt --rounds 0
+    softcount bootstrap more.tsv --seeds learned.txt --max-iter 0
     softcount bootstrap bank.jsonl --word bank,banks --seeds senses.txt --document source \\
         --discourse .5
     """
-    refuse_two_of_stdin(file, seeds, gold)
-    if (document is None) != (discourse == 0.0):
-        raise typer.BadParameter("--document and --discourse go together")
-    with readable_errors():
-        from softcount.cli.answers import called
-        from softcount.labels.yarowsky import Yarowsky, parse_rules
-        from softcount.show.report import write_whole
 
-        records = read_records(file, column_names(columns))
-        known = read_gold(gold, file, len(records))
-        if seeds is None:
+    file: Annotated[
+        str,
+        Argument(
+            "Lines to be labelled: tab-separated columns, or JSON objects; .gz too; - is stdin.",
+            metavar="FILE",
+        ),
+    ]
+    seeds: Annotated[
+        str | None,
+        Input(
+            "Rules to begin with: label, feature and perhaps strength a line, separated by tabs, "
+            "or by spaces if features have none. If not given: the labels in FILE.",
+            metavar="FILE",
+        ),
+    ] = None
+    columns: Annotated[
+        str, Input("The columns of FILE, in their order.", metavar="A,B,…", file=PLAIN)
+    ] = "label,text"
+    tokens: TokensOption = False
+    word: Annotated[
+        str | None,
+        Input(
+            "Tell the senses of this word: features are the words around it. Several forms: "
+            "line,lines. Lines without it get no label.",
+            metavar="WORD",
+            file=PLAIN,
+        ),
+    ] = None
+    window: Annotated[
+        int, Input("--word: look at so many words on each side; 0: at all.", least=0)
+    ] = 25
+    stop_words: Annotated[
+        str | None,
+        Input(
+            "Words in this file are no features; around a --word, they count with their place. "
+            "english: scikit-learn's list.",
+            metavar="FILE",
+        ),
+    ] = None
+    document: Annotated[
+        str | None,
+        Input("Which column or key names a line's document.", metavar="COLUMN", file=PLAIN),
+    ] = None
+    discourse: Annotated[
+        float,
+        Model(
+            "What the other lines of its --document count beside a line's own rule: one sense per "
+            "discourse, as a weight.",
+            least=0.0,
+        ),
+    ] = 0.0
+    variant: Annotated[
+        str,
+        Model(
+            "plain: each round takes all rules above the threshold. cautious: only the most "
+            "frequent of these, some more each round. propagating, propagating-cautious: the "
+            "same, but all features of a line say what its label is.",
+            choices=("plain", "cautious", "propagating", "propagating-cautious"),
+        ),
+    ] = "cautious"
+    threshold: Annotated[
+        float, Model("Which part of a rule's labelled lines must have its label.", least=0.0)
+    ] = 0.95
+    max_iter: Annotated[
+        int, Learning("At most so many rounds; 0 applies the seeds, no more.", least=0)
+    ] = 500
+    rules: Annotated[
+        Path | None,
+        Output("Write the learned rules here, for --seeds.", metavar="FILE", file=WRITTEN),
+    ] = None
+    gold: GoldFile = None
+    html: HtmlFile = None
+
+    def check(self) -> None:
+        refuse_two_of_stdin(self.file, self.seeds, self.gold)
+        if (self.document is None) != (self.discourse == 0.0):
+            raise typer.BadParameter("--document and --discourse go together")
+
+    def run(self) -> None:
+        from softcount.labels.yarowsky import Yarowsky, parse_rules
+        from softcount.report.page import write_whole
+
+        records = read_records(self.file, column_names(self.columns))
+        gold = read_gold(self.gold, self.file, len(records))
+        if self.seeds is None:
             records.demand_labels()
-        given = None if seeds is None else parse_rules(numbered(seeds), seeds)
+        given = None if self.seeds is None else parse_rules(read_lines(self.seeds), self.seeds)
         model = Yarowsky(
-            variant=str(variant),
-            threshold=threshold,
-            max_rounds=rounds,
-            discourse=discourse,
+            variant=self.variant,
+            threshold=self.threshold,
+            max_rounds=self.max_iter,
+            discourse=self.discourse,
             abstain=True,
         )
         texts = records.texts("text")
         items: Any = texts
-        if word is None:
-            model.vectorizer = word_counter(texts, tokens, WordFilter(stop_words=stop_words))
+        if self.word is None:
+            wanted = WordFilter(stop_words=self.stop_words)
+            model.vectorizer = make_counter(texts, self.tokens, wanted)
         else:
-            items = _contexts(texts, word, window, stop_words, tokens)
-        documents = None if document is None else records.texts(document)
-        _learn(model, items, records.labels, seeds=given, documents=documents, gold=known)
+            items = _contexts(texts, self.word, self.window, self.stop_words, self.tokens)
+        documents = None if self.document is None else records.texts(self.document)
+        model.fit(items, records.labels, seeds=given, documents=documents, gold=gold)
 
         def write(path: Path) -> None:
             write_whole(path, model.rules_.to_text(), "the rules", "--rules")
@@ -857,38 +627,32 @@ def bootstrap(
                 model.transduction_.tolist(),
                 _confidence(model, records, items, documents),
                 model.history_,
-                title=f"Labels in {called(file)}",
+                title=f"Labels in {name_file(self.file)}",
                 texts=texts,
-                gold=known,
-                html=html,
+                gold=gold,
+                html=self.html,
                 rules=_strongest(model),
                 notes=[_told(model)],
             )
 
-        try_all(at(rules, write), tell)
-
-
-def _learn(model: Yarowsky, items: Any, labels: Any, **given: Any) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        model.fit(items, labels, **given)
-    for warning in caught:
-        typer.echo(f"softcount: warning: {warning.message}", err=True)
+        try_all(at(self.rules, write), tell)
 
 
 def _contexts(
     texts: Sequence[str], word: str, window: int, stop_words: str | None, tokens: bool
 ) -> list[list[str]]:
     """What stands around the first occurrence of a word in each line; nothing without any."""
-    from softcount.corpus import contexts
-    from softcount.corpus.tokenise import spaces, words
     from softcount.labels.yarowsky import collocations
+    from softcount.text import contexts
+    from softcount.text.tokenise import spaces, words
 
-    sentences = contexts.cut([spaces(text) for text in texts] if tokens else list(texts))
-    forms = contexts.forms_of(word.split(","))
-    found = contexts.find(sentences, forms)
-    contexts.demand_some(found, sentences, forms)
-    dropped = stop_words_in(stop_words, words)
+    sentences = contexts.split_sentences(
+        [spaces(text) for text in texts] if tokens else list(texts)
+    )
+    forms = contexts.list_forms(word.split(","))
+    found = contexts.find_occurrences(sentences, forms)
+    contexts.demand_found(found, sentences, forms)
+    dropped = read_stop_words(stop_words, words)
     first = {one.sentence: one.position for one in reversed(found)}
     return [
         collocations(sentence, first[number], window or None, dropped) if number in first else []

@@ -12,11 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from softcount import interrupt
-from softcount.bounds import within_range
-from softcount.corpus.looks import endings, marks
-from softcount.errors import DataError, LearnerError, shown
-from softcount.estimate import Estimate, of_rows
+from softcount.core import interrupt
+from softcount.core.bounds import within_range
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.estimate import Estimate, of_rows
+from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.parameters import check_whole, generator
+from softcount.core.types import Array
+from softcount.core.verdict import Verdict
 from softcount.labels.data import (
     Reader,
     columns_in,
@@ -34,10 +37,7 @@ from softcount.labels.data import (
 from softcount.labels.history import History, gold_numbers
 from softcount.mixture.data import UNKNOWN
 from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
-from softcount.models.learnable import all_or_nothing
-from softcount.models.settings import check_whole, generator
-from softcount.types import Array
-from softcount.verdict import Verdict
+from softcount.text.tokenise import endings, marks
 
 BLANK_LINE = re.compile(r"\r?\n[ \t]*\r?\n")
 HEADER = re.compile(r"[!-9;-~]+:|From ")
@@ -115,7 +115,7 @@ NAMED: Mapping[str, Callable[[Any], Any]] = {
 def _cut(post: str) -> tuple[str, str]:
     """Headers and body. What stands before the first blank line is headers if all of it is."""
     if not isinstance(post, str):
-        raise DataError(f"{shown(post)} is no text", "subject and body are those of a raw post")
+        raise DataError(f"{brief(post)} is no text", "subject and body are those of a raw post")
     head, *rest = BLANK_LINE.split(post.lstrip("\r\n"), maxsplit=1)
     lines = head.splitlines()
     if lines and HEADER.match(lines[0]) and all(_is_header(line) for line in lines):
@@ -132,7 +132,7 @@ def _three(item: Any) -> tuple[list[str], list[str], list[str]]:
     parts = item.split(MARK) if isinstance(item, str) else item
     if not isinstance(parts, list | tuple) or len(parts) != 3:
         raise DataError(
-            f"{shown(item)} is not a word in its sentence",
+            f"{brief(item)} is not a word in its sentence",
             f"give left {MARK} words {MARK} right, or (left, words, right)",
         )
     left, named, right = (
@@ -235,14 +235,14 @@ def named_views(given: Any) -> dict[str, View]:
         views = dict(zip(names, listed, strict=True))
         if len(views) < len(listed):
             raise LearnerError(
-                f"views={shown(given)}: several have the same name",
+                f"views={brief(given)}: several have the same name",
                 "give a mapping, with a name of its own for every view",
             )
     else:
         views = {}
     if len(views) < 2:
         raise LearnerError(
-            f"views={shown(given)}: there must be two or more",
+            f"views={brief(given)}: there must be two or more",
             "give slices or arrays of columns, names, or functions of an item",
         )
     return views
@@ -254,7 +254,7 @@ def each_of(names: Sequence[str], given: Any, what: str) -> dict[str, Any]:
         return dict.fromkeys(names, given)
     if set(given) != set(names):
         raise LearnerError(
-            f"{what} is given for {shown(list(given))}, while the views are {shown(list(names))}",
+            f"{what} is given for {brief(list(given))}, while the views are {brief(list(names))}",
             f"give one {what} for all views, or one for each",
         )
     return {name: given[name] for name in names}
@@ -269,14 +269,14 @@ def _name(number: int, view: View) -> str:
 def _parts(X: Any, views: Mapping[str, View]) -> list[Any]:
     """What each view sees of the items."""
     if isinstance(X, str | bytes):
-        raise DataError(f"the data are one text: {shown(X)}", "give a list of items")
+        raise DataError(f"the data are one text: {brief(X)}", "give a list of items")
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         return [_column(X, view, name) for name, view in views.items()]
     if _is_separate(X):
         return _in_order(X, views)
     if not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
         raise DataError(
-            f"cannot read items from {shown(X)}",
+            f"cannot read items from {brief(X)}",
             "Reshape your data: a matrix (one row an item), a list or mapping of matrices, or a "
             "list of raw items",
         )
@@ -315,7 +315,7 @@ def _column(X: Any, view: View, name: str) -> Any:
     """A part of data that come in parts with names."""
     if not isinstance(view, str):
         raise DataError(
-            f"the data have parts with names, and the view {name!r} is {shown(view)}",
+            f"the data have parts with names, and the view {name!r} is {brief(view)}",
             "give the name of the part",
         )
     if view not in X:
@@ -330,7 +330,7 @@ def _column(X: Any, view: View, name: str) -> Any:
 def _in_order(X: Sequence[Any], views: Mapping[str, View]) -> list[Any]:
     if len(X) != len(views) or not _all_names(views):
         raise DataError(
-            f"{len(X)} matrices for the views {shown(list(views.values()))}",
+            f"{len(X)} matrices for the views {brief(list(views.values()))}",
             "give one name for each matrix, in their order",
         )
     return list(X)
@@ -342,7 +342,7 @@ def _columns(matrix: Any, views: Mapping[str, View]) -> list[Any]:
     for name, view in views.items():
         if isinstance(view, str) or callable(view):
             raise DataError(
-                f"the data are one matrix, and the view {name!r} is {shown(view)}",
+                f"the data are one matrix, and the view {name!r} is {brief(view)}",
                 "give its columns: a slice such as slice(0, 100), or their numbers",
             )
         columns = view if isinstance(view, slice) else np.atleast_1d(view)
@@ -365,7 +365,7 @@ def _looked_at(items: Sequence[Any], view: View, name: str) -> list[Any]:
         return [view(item) for item in items]
     if not isinstance(view, str):
         raise DataError(
-            f"the view {name!r} is {shown(view)}, while the data are no matrix",
+            f"the view {name!r} is {brief(view)}, while the data are no matrix",
             "columns are those of a matrix (Reshape your data?); of other items give a name or a "
             "function",
         )
@@ -501,8 +501,8 @@ def read_quota(per_class: Any, classes: Array, labels: Array, n_views: int) -> A
         return np.full(len(names), per_class, dtype=np.int64)
     if set(per_class) != set(names):
         raise LearnerError(
-            f"per_class is given for {shown(list(per_class))}, while the classes are "
-            f"{shown(names)}",
+            f"per_class is given for {brief(list(per_class))}, while the classes are "
+            f"{brief(names)}",
             "give a number for every class, or one for all",
         )
     for name, number in per_class.items():
@@ -513,7 +513,7 @@ def read_quota(per_class: Any, classes: Array, labels: Array, n_views: int) -> A
 # Co-training: several views of the same items teach each other.
 
 
-class CoTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
+class CoTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Co-training of classifiers that look at different sides of the same items.
 
     In every round each view's classifier learns from all items that have a label by now, and gives
@@ -628,7 +628,7 @@ class CoTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
             check_whole("pool", self.pool, 1, "Blum and Mitchell took 75; None takes all items")
         if self.prediction not in PREDICTIONS:
             raise LearnerError(
-                f"prediction={shown(self.prediction)}", f"choose {' or '.join(PREDICTIONS)}"
+                f"prediction={brief(self.prediction)}", f"choose {' or '.join(PREDICTIONS)}"
             )
 
     @interrupt.graceful()

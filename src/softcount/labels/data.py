@@ -14,11 +14,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.bounds import within_range
-from softcount.corpus import texts
-from softcount.errors import DataError, LearnerError, shown
+from softcount.core.bounds import within_range
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.estimator import SklearnContract
+from softcount.core.types import Array
 from softcount.mixture.data import Labels, read_labels
-from softcount.types import Array
+from softcount.text.documents import (
+    copy_vectorizer,
+    count_words,
+    default_vectorizer,
+    find_texts,
+    learn_words,
+    vocabulary_of,
+)
 
 
 def hard_labels(y: Any, n_items: int) -> Labels:
@@ -32,7 +40,7 @@ def hard_labels(y: Any, n_items: int) -> Labels:
         raise DataError("labels are shares of classes", "give one class for each item, or -1")
     if len(labels.classes) < 2:
         raise DataError(
-            f"there is only one class: {shown(labels.classes.tolist()[0])}",
+            f"there is only one class: {brief(labels.classes.tolist()[0])}",
             "label some items of at least two classes",
         )
     return labels
@@ -63,12 +71,12 @@ def own_copy(classifier: Any) -> Any:
     """A classifier as it was before any fit; complains of one that only names classes."""
     if not hasattr(classifier, "fit") or isinstance(classifier, type):
         raise LearnerError(
-            f"classifier={shown(classifier)} is no classifier",
+            f"classifier={brief(classifier)} is no classifier",
             "give one of scikit-learn's, such as LogisticRegression()",
         )
     if not hasattr(classifier, "predict_proba") and not hasattr(classifier, "decision_function"):
         raise LearnerError(
-            f"{shown(classifier)} does not say how sure it is",
+            f"{brief(classifier)} does not say how sure it is",
             "give a classifier with predict_proba or decision_function",
         )
     return clone(classifier)
@@ -92,7 +100,7 @@ def takes_negative(classifier: Any) -> bool:
 LONGEST, SMOOTHING = 50.0, 0.1
 
 
-class KnownWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Counts of those words that some item learned from has, long items shrunk to ``longest``.
 
     Both keep Naive Bayes from being sure of what it cannot know. It takes every word for another
@@ -153,7 +161,7 @@ class Reader:
         self,
         vectorizer: Any = None,
         owner: str = "it",
-        default: Callable[[Sequence[Any]], Any] = texts.default_vectorizer,
+        default: Callable[[Sequence[Any]], Any] = default_vectorizer,
     ) -> None:
         self._given = vectorizer
         self._default = default
@@ -165,24 +173,24 @@ class Reader:
 
     def learn(self, X: Any) -> Any:
         """The matrix of these items, whose words or columns are what to expect of others."""
-        found = texts.texts_in(X) if not _is_matrix(X) else None
+        found = find_texts(X) if not _is_matrix(X) else None
         if found is not None:
-            self.vectorizer = texts.own_vectorizer(self._given, found, self._default)
-            X = texts.learn_words(self.vectorizer, found)
+            self.vectorizer = copy_vectorizer(self._given, found, self._default)
+            X = learn_words(self.vectorizer, found)
         matrix = _checked(X)
         self.n_columns, self._names = matrix.shape[1], names_in(X)
         return matrix
 
     def read(self, X: Any) -> Any:
         """The matrix of other items."""
-        found = texts.texts_in(X) if not _is_matrix(X) else None
+        found = find_texts(X) if not _is_matrix(X) else None
         if found is not None:
             if self.vectorizer is None:
                 raise DataError(
                     "it was fitted to numbers, and these are texts",
                     "pass numbers in the same columns, or fit it to texts",
                 )
-            X = texts.count_words(self.vectorizer, found)
+            X = count_words(self.vectorizer, found)
         demand_names(self._names, names_in(X))
         matrix = _checked(X)
         if matrix.shape[1] != self.n_columns:
@@ -197,7 +205,7 @@ class Reader:
         """What the columns are called: words, names in a data frame, or x0, x1, …"""
         names = self._said if self._said is not None else self._names
         if names is None and self.vectorizer is not None:
-            names = texts.vocabulary_of(self.vectorizer)
+            names = vocabulary_of(self.vectorizer)
         if names is None:
             names = [f"x{number}" for number in range(self.n_columns)]
         return list(map(str, names))

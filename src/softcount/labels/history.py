@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
 from softcount.mixture.data import UNKNOWN, is_unknown, read_labels
-from softcount.types import Array
 
 GIVEN = "given"
 """The view of round 0."""
@@ -202,7 +202,7 @@ class History:
 
     def _repr_html_(self) -> str:
         # by its name: pictures are a layer above this one, and notebooks alone ask for them here
-        return str(import_module("softcount.labels.report").card(self))
+        return str(import_module("softcount.labels.report").history_card(self))
 
     def _round(self, number: int) -> int:
         if not -len(self) <= number < len(self):
@@ -252,8 +252,8 @@ def gold_numbers(gold: Any, classes: Array, n_items: int) -> Array | None:
     renumbered = np.array([places.get(label, OTHER) for label in true])
     if (renumbered == OTHER).all():
         raise DataError(
-            f"gold: none of its labels is one of the classes, such as {shown(true[0])}",
-            f"the classes are {shown(names)}; −1 or None where a label is unknown",
+            f"gold: none of its labels is one of the classes, such as {brief(true[0])}",
+            f"the classes are {brief(names)}; −1 or None where a label is unknown",
         )
     found: Array = np.where(read.numbers == UNKNOWN, UNKNOWN, renumbered[read.numbers])
     return found

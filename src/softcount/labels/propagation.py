@@ -26,25 +26,23 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from softcount import store
 from softcount._version import __version__
-from softcount.bounds import MAX_STEPS, MAX_WEIGHT, MIN_WEIGHT, within_range
-from softcount.corpus import texts
-from softcount.errors import DataError, LearnerError, StoreError, shown
-from softcount.estimate import NUMBER, Estimate, announce, of_rows
-from softcount.kernels.blas import single_threaded
+from softcount.core import store
+from softcount.core.bounds import MAX_STEPS, MAX_WEIGHT, MIN_WEIGHT, within_range
+from softcount.core.errors import DataError, LearnerError, StoreError, brief
+from softcount.core.estimate import NUMBER, Estimate, announce, of_rows
+from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.parameters import check_number, check_whole, generator
+from softcount.core.store import AGAIN, guarded, numbers, plain_settings, settings_of, strings
+from softcount.core.types import Array
+from softcount.core.verdict import Verdict
 from softcount.kernels.jit import njit
-from softcount.kernels.pool import in_turn, over_rows, usable_cpus
+from softcount.kernels.threads import in_turn, over_rows, single_threaded, usable_cpus
 from softcount.labels.history import History, gold_numbers
 from softcount.mixture.data import UNKNOWN, Labels, read_labels
 from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.mixture.naive_bayes import read_classes
-from softcount.models.base import all_or_nothing
-from softcount.models.files import guarded, plain_settings, settings_of
-from softcount.models.settings import check_number, check_whole, generator
-from softcount.models.stored import AGAIN, numbers, strings
-from softcount.types import Array
-from softcount.verdict import Verdict
+from softcount.text import documents as texts
 
 NOTHING = -1e300
 """Below every score there is."""
@@ -481,7 +479,7 @@ Watch = Callable[[Array, Array], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class PropagatedLabels:
     """How spreading ended.
 
     ``shares``   (free items, classes)
@@ -499,7 +497,7 @@ class Settled:
 
 def settle(
     graph: Any, given: Array, free: Array, start: Array, tol: float, max_iter: int, watch: Watch
-) -> Settled:
+) -> PropagatedLabels:
     """The shares of the ``free`` rows, each of which is joined to a given one somehow.
 
     ``given``  (items, classes): shares of the rows that are not free; others do not matter
@@ -549,7 +547,7 @@ def _spread(system: _System, max_iter: int, watch: Watch) -> tuple[Array, int]:
 
 def _solve(
     system: _System, shares: Array, tol: float, taken: int, max_iter: int, watch: Watch
-) -> Settled:
+) -> PropagatedLabels:
     """Conjugate gradients, with the number of steps to a label as the last column."""
     incoming = np.column_stack([system.incoming, np.ones(len(shares))])
     whole = _System(system.between, system.sums, incoming)
@@ -559,7 +557,7 @@ def _solve(
     if not np.isfinite(values).all():  # weights are too far apart for numbers of 64 bits
         values, error = begin, np.inf
     verdict = Verdict.CONVERGED if error <= tol else Verdict.OUT_OF_STEPS
-    return Settled(_shares(values), values[:, -1], error, taken, verdict)
+    return PropagatedLabels(_shares(values), values[:, -1], error, taken, verdict)
 
 
 def _descended(
@@ -641,7 +639,7 @@ def class_prior(wanted: bool | Mapping[Any, float], classes: Array, shares: Arra
     strange = set(by_name) ^ set(map(str, names))
     if strange:
         raise LearnerError(
-            f"class_mass and the labels do not agree on {shown(sorted(strange)[0])}",
+            f"class_mass and the labels do not agree on {brief(sorted(strange)[0])}",
             "give a share for every label there is, and no other",
         )
     given = [by_name[str(name)] for name in names]
@@ -651,7 +649,7 @@ def class_prior(wanted: bool | Mapping[Any, float], classes: Array, shares: Arra
         found = np.full(len(names), np.nan)
     if not (found.min() >= MIN_WEIGHT and found.max() <= MAX_WEIGHT):
         raise LearnerError(
-            f"class_mass={shown(dict(wanted))}",
+            f"class_mass={brief(dict(wanted))}",
             f"give shares above 0, from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
         )
     normalised: Array = found / found.sum()
@@ -684,7 +682,7 @@ NORMS = ("l1", "l2", None)
 
 
 def default_vectorizer(documents: Sequence[Any]) -> TfidfVectorizer:
-    """(1 + log tf) · idf, rows of length 1; words as `softcount.corpus.texts` finds them."""
+    """(1 + log tf) · idf, rows of length 1; words as `softcount.text.documents` finds them."""
     analyzer = texts.default_vectorizer(documents).analyzer
     return TfidfVectorizer(analyzer=analyzer, sublinear_tf=True)
 
@@ -696,14 +694,14 @@ def stored(vectorizer: Any) -> tuple[dict[str, Array], dict[str, Any]]:
     names = texts.vocabulary_of(vectorizer)
     facts = {
         "vocabulary": None if names is None else list(map(str, names)),
-        "vectorizer": texts.described(vectorizer),
+        "vectorizer": texts.describe_vectorizer(vectorizer),
         "weighing": None,
     }
     if type(vectorizer) is not TfidfVectorizer:
         return {}, facts
     shared = CountVectorizer().get_params()
     plain = {name: value for name, value in vectorizer.get_params().items() if name in shared}
-    facts["vectorizer"] = texts.described(CountVectorizer(**plain))
+    facts["vectorizer"] = texts.describe_vectorizer(CountVectorizer(**plain))
     facts["weighing"] = {name: getattr(vectorizer, name) for name in (*SWITCHES, "norm")}
     return ({IDF: vectorizer.idf_} if vectorizer.use_idf else {}), facts
 
@@ -713,10 +711,10 @@ def restored(file: store.Stored, own: Any, n_words: int) -> Any:
     described, weighing = file.meta["vectorizer"], file.meta["weighing"]
     vocabulary = strings(file.meta["vocabulary"], n_words, "words")
     if own is not None:
-        return texts.adopted(own, vocabulary, n_words)
+        return texts.adopt_vectorizer(own, vocabulary, n_words)
     if described is None:
         return None
-    counter = texts.restored(described, vocabulary)
+    counter = texts.restore_vectorizer(described, vocabulary)
     if weighing is None:
         return counter
     _demand_sound(weighing)
@@ -764,7 +762,7 @@ class ReadsRows:
 
     def read(self, X: Any, *, first: bool) -> Any:
         """A matrix of items, sparse or dense; ``first``: these say what to expect of others."""
-        found = texts.texts_in(X)
+        found = texts.find_texts(X)
         if found is not None:
             X = self._weighed(found, first)
         elif first:
@@ -782,7 +780,7 @@ class ReadsRows:
                     "pass the same columns, or fit the model to texts",
                 )
             return texts.count_words(self.vectorizer_, documents)
-        self.vectorizer_ = texts.own_vectorizer(self.vectorizer, documents, default_vectorizer)
+        self.vectorizer_ = texts.copy_vectorizer(self.vectorizer, documents, default_vectorizer)
         return texts.learn_words(self.vectorizer_, documents)
 
     def learn_axes(self, X: Any) -> None:
@@ -1034,7 +1032,7 @@ class UnreachedWarning(UserWarning):
         self.items = items
 
 
-class LabelPropagation(ScoresLabelled, ReadsRows, BaseEstimator):  # type: ignore[misc]
+class LabelPropagation(ScoresLabelled, ReadsRows, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Labels spread along a graph of the nearest items, until each item has the weighted mean of
     its neighbours' labels (Zhu & Ghahramani 2002; Zhu, Ghahramani & Lafferty 2003).
 
@@ -1132,7 +1130,7 @@ class LabelPropagation(ScoresLabelled, ReadsRows, BaseEstimator):  # type: ignor
 
     def _check_settings(self) -> None:
         if self.weights not in WEIGHTS:
-            raise LearnerError(f"weights={shown(self.weights)}", f"one of {', '.join(WEIGHTS)}")
+            raise LearnerError(f"weights={brief(self.weights)}", f"one of {', '.join(WEIGHTS)}")
         check_whole("n_neighbors", self.n_neighbors)
         check_whole("max_iter", self.max_iter, most=MAX_STEPS)
         check_number("tol", self.tol, "1e-5 is usual", above=True)

@@ -11,9 +11,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from softcount import interrupt
-from softcount.errors import LearnerError, shown
-from softcount.estimate import Estimate, of_rows
+from softcount.core import interrupt
+from softcount.core.errors import LearnerError, brief
+from softcount.core.estimate import Estimate, of_rows
+from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.parameters import check_whole
+from softcount.core.types import Array
+from softcount.core.verdict import Verdict
 from softcount.labels.cotraining import most_confident, read_quota
 from softcount.labels.data import Reader, hard_labels, own_copy, posterior, takes_negative
 from softcount.labels.history import History, gold_numbers
@@ -21,16 +25,12 @@ from softcount.mixture import CollapseWarning, NaiveBayes
 from softcount.mixture.data import UNKNOWN, Labels
 from softcount.mixture.model_selection import ScoresLabelled
 from softcount.mixture.naive_bayes import has_collapsed, labels_by_class
-from softcount.models.learnable import all_or_nothing
-from softcount.models.settings import check_whole
-from softcount.types import Array
-from softcount.verdict import Verdict
 
 WHO = "classifier"
 """How the history calls the one view there is."""
 
 
-class SelfTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
+class SelfTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """A classifier that is fitted again and again to labels that it has given itself.
 
     As it stands, every round gives *each* unlabelled item its likeliest class and fits the
@@ -124,7 +124,7 @@ class SelfTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
             largest = int(shares.argmax())
             warnings.warn(
                 f"{shares[largest]:.0%} of the unlabelled items were given the label "
-                f"{shown(self.classes_.tolist()[largest])}, which "
+                f"{brief(self.classes_.tolist()[largest])}, which "
                 f"{counts[largest] / counts.sum():.0%} of the labels are: self-training has "
                 "collapsed. Try per_class, which labels so many of each class in a round, "
                 "another classifier, or LabelPropagation",
@@ -144,7 +144,7 @@ class SelfTraining(ScoresLabelled, BaseEstimator):  # type: ignore[misc]
             )
         if self.threshold is not None and not 0.0 <= self.threshold < 1.0:
             raise LearnerError(
-                f"threshold={shown(self.threshold)}: must be a probability below 1",
+                f"threshold={brief(self.threshold)}: must be a probability below 1",
                 "0.75 is scikit-learn's; 0.95 is cautious",
             )
 

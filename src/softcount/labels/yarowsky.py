@@ -16,17 +16,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from softcount import interrupt
-from softcount.corpus.contexts import features, is_word
-from softcount.errors import DataError, LearnerError, shown
-from softcount.estimate import COPIES, NUMBER, Estimate, of_rows
+from softcount.core import interrupt
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.estimate import COPIES, NUMBER, Estimate, of_rows
+from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.parameters import check_number, check_whole
+from softcount.core.types import Array
 from softcount.labels.history import History, gold_numbers
 from softcount.mixture.data import UNKNOWN, Labels, is_unknown, read_labels
 from softcount.mixture.model_selection import ScoresLabelled
-from softcount.models.base import all_or_nothing
-from softcount.models.reading import ReadsWords
-from softcount.models.settings import check_number, check_whole
-from softcount.types import Array
+from softcount.text.contexts import context_features, is_word
+from softcount.text.documents import DocumentReader
 
 SURE = "give the share of items with this feature that have the label, such as 0.9999"
 FORM = "label, feature and perhaps strength, separated by tabs, or by spaces if none has any"
@@ -48,15 +48,15 @@ def listed(seeds: Any) -> list[Rule]:
     for rule in rules:
         if not isinstance(rule, Rule):
             raise DataError(
-                f"among the seeds is {shown(rule)}",
+                f"among the seeds is {brief(rule)}",
                 "give a mapping from labels to features, or a list of Rule(feature, label)",
             )
         if is_unknown(rule.label):
             raise DataError(
-                f"{shown(rule.label)} is no label, but a seed has it: {shown(rule.feature)}",
+                f"{brief(rule.label)} is no label, but a seed has it: {brief(rule.feature)}",
                 "−1 and None stand for labels that are unknown: give others",
             )
-        check_number(f"strength of {shown(rule.feature)}", rule.strength, SURE, above=True)
+        check_number(f"strength of {brief(rule.feature)}", rule.strength, SURE, above=True)
     return rules
 
 
@@ -84,7 +84,7 @@ def read_rules(path: str | PathLike[str]) -> list[Rule]:
 def _parsed(line: str, where: str) -> Rule:
     fields = [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
     if len(fields) not in (2, 3) or "" in fields:
-        raise DataError(f"{where}: {shown(line)} is no rule", FORM)
+        raise DataError(f"{where}: {brief(line)} is no rule", FORM)
     label, feature, *rest = fields
     strength = _strength(rest[0], where) if rest else SEED_STRENGTH
     return Rule(feature, label, strength)
@@ -117,7 +117,7 @@ def number_rules(
             missing.append(seed)
         elif rules.label[at] not in (UNKNOWN, label):
             raise DataError(
-                f"the seeds give {shown(seed.feature)} two labels", "a feature marks one label"
+                f"the seeds give {brief(seed.feature)} two labels", "a feature marks one label"
             )
         else:
             rules.label[at] = label
@@ -129,7 +129,7 @@ def number_rules(
 def _tell_missing(missing: Sequence[Rule], n_seeds: int) -> None:
     if not missing:
         return
-    names = ", ".join(shown(seed.feature) for seed in missing[:5])
+    names = ", ".join(brief(seed.feature) for seed in missing[:5])
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     if len(missing) == n_seeds:
         raise DataError(
@@ -146,7 +146,7 @@ SUREST = 0.9999
 """No item counts as surer than this for others: log-odds stay finite."""
 
 
-class Settled(NamedTuple):
+class DocumentLabels(NamedTuple):
     """Labels after the documents had their say, p(label), and which items it was that decided."""
 
     labels: Array
@@ -174,7 +174,7 @@ def number_documents(documents: Sequence[Hashable | None], n_items: int) -> Arra
 
 def settle(
     labels: Array, confidence: Array, documents: Array, weight: float, n_classes: int
-) -> Settled:
+) -> DocumentLabels:
     """Each item's label by its own evidence, and ``weight`` times that of its document's others.
 
     The evidence of an item for its label is the log-odds of its confidence p against any one of
@@ -195,7 +195,7 @@ def settle(
     heard = np.abs(scores).max(axis=1) > 1e-12
     said = np.where(heard, scores.argmax(axis=1), labels)
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return Settled(said, shares / shares.sum(axis=1, keepdims=True), said != labels)
+    return DocumentLabels(said, shares / shares.sum(axis=1, keepdims=True), said != labels)
 
 
 # What stands around a word, as features of its senses.
@@ -230,7 +230,7 @@ def collocations(
         pairs.append(f"{before[0]}_{after[0]}")
     if len(after) == NEAR:
         pairs.append(f"_{after[0]} {after[1]}")
-    return features(tokens, position, window, NEAR, stop_words) + pairs
+    return context_features(tokens, position, window, NEAR, stop_words) + pairs
 
 
 # Decision lists: the strongest rule that applies decides, and nothing else.
@@ -325,7 +325,7 @@ class Rules:
 class Tally:
     """How many labelled items have each feature and each class, as labels change.
 
-    >>> from softcount.corpus.bags import Compressed
+    >>> from softcount.text.bags import Compressed
     >>> items = Compressed(np.array([0, 2, 3]), np.array([0, 1, 1]), np.ones(3))
     >>> Tally(items, n_features=2, n_classes=2).of(np.array([1, 0])).tolist()
     [[0, 1], [1, 1]]
@@ -444,8 +444,8 @@ class DecisionList(Sequence[Rule]):
         return "".join(f"{r.label}\t{r.feature}\t{r.strength:.9g}\n" for r in self)
 
     def __str__(self) -> str:
-        shown = [rule for label in self.classes for rule in self.of_class(label, SHOWN)]
-        return "\n".join(map(str, shown))
+        brief = [rule for label in self.classes for rule in self.of_class(label, SHOWN)]
+        return "\n".join(map(str, brief))
 
 
 # The rounds of bootstrapping: rules label items, and labelled items teach rules.
@@ -483,7 +483,7 @@ class Caution:
 
 
 @dataclass(frozen=True, eq=False)
-class Bootstrap:
+class BootstrapRounds:
     """What stays the same over the rounds.
 
     ``items``      a `Compressed`: which features each item has
@@ -649,7 +649,7 @@ def _merged(rules: Sequence[Rules]) -> Rules:
 VARIANTS = ("plain", "cautious", "propagating", "propagating-cautious")
 
 
-class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
+class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Learns a decision list from a few rules and many unlabelled items (Yarowsky 1995).
 
     A rule says that items with a certain feature have a certain label. Each round the rules label
@@ -741,7 +741,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
         ``seeds``      a mapping from labels to features, or rules
         ``documents``  the document of each item, for ``discourse``; None: one of its own
         ``gold``       true labels, for the accuracy over rounds in ``history_``
-        ``features``   names of the columns, if X is a matrix
+        ``context_features``   names of the columns, if X is a matrix
         """
         self._check_settings()
         with all_or_nothing(self):
@@ -751,7 +751,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
     def estimate(self, X: Any, y: Any = None) -> Estimate:
         """What `fit` will need: bytes, and work a round. Nothing is learned."""
         self._check_settings()
-        items = copy(self).read(X, first=True)
+        items = copy(self)._read_documents(X, first=True)
         n_classes = 2 if y is None else max(2, len(set(map(str, y)) - {"-1", "None"}))
         tables = COPIES * NUMBER * items.n_words * n_classes
         return of_rows(items.matrix, n_classes, rules=tables)
@@ -759,7 +759,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
     def _fit(
         self, X: Any, y: Any, seeds: list[Rule], documents: Any, gold: Any, features: Any
     ) -> None:
-        items = self.read(X, first=True)
+        items = self._read_documents(X, first=True)
         if features is not None:
             self.vocabulary_ = _names(features, self.n_features_in_)
         labels = _labels_of(seeds, y, len(items))
@@ -767,7 +767,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
         known, given = np.split(labels.likeliest(), [len(seeds)])
         names = self.word_names().tolist()
         rules = number_rules(seeds, known, names, self.n_features_in_)
-        work = Bootstrap(
+        work = BootstrapRounds(
             items.by_document,
             given,
             rules,
@@ -781,7 +781,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
         self.history_ = History(self.classes_, given, gold_numbers(gold, self.classes_, len(items)))
         self._learn(work, names)
 
-    def _learn(self, work: Bootstrap, names: list[Any]) -> None:
+    def _learn(self, work: BootstrapRounds, names: list[Any]) -> None:
         found = Labelled(work.given, work.given * 0.0, work.given)
         called = _callers(names)
 
@@ -802,7 +802,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
         without = self.classes_[counts == 0].tolist()
         if without:
             warnings.warn(
-                f"no item was labelled {shown(without[0])}: give it seeds that occur", stacklevel=4
+                f"no item was labelled {brief(without[0])}: give it seeds that occur", stacklevel=4
             )
 
     @property
@@ -811,7 +811,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
 
     def _check_settings(self) -> None:
         if self.variant not in VARIANTS:
-            raise LearnerError(f"variant={shown(self.variant)}", f"one of {', '.join(VARIANTS)}")
+            raise LearnerError(f"variant={brief(self.variant)}", f"one of {', '.join(VARIANTS)}")
         check_number("threshold", self.threshold, "0.95 is usual")
         if self.threshold >= 1.0:
             raise LearnerError(f"threshold={self.threshold:g}: no share is above 1", "such as 0.95")
@@ -820,7 +820,7 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
         check_whole("max_rounds", self.max_rounds, 0)
         check_number("discourse", self.discourse, "0: documents do not count")
         if self.views is not None and not callable(self.views):
-            raise LearnerError(f"views={shown(self.views)}", "give a function of a feature's name")
+            raise LearnerError(f"views={brief(self.views)}", "give a function of a feature's name")
         if self.views is not None and self.variant.startswith("propagating"):
             raise LearnerError("views do not propagate", "variant='cautious' or 'plain'")
 
@@ -864,8 +864,8 @@ class Yarowsky(ScoresLabelled, ReadsWords, BaseEstimator):  # type: ignore[misc]
 
     def _decided(self, X: Any, documents: Sequence[Hashable | None] | None) -> Labelled:
         check_is_fitted(self, "rules_")
-        items = self.read(X, first=False)
-        work = Bootstrap(
+        items = self._read_documents(X, first=False)
+        work = BootstrapRounds(
             items.by_document,
             np.full(len(items), UNKNOWN, np.int64),
             self.rules_.rules,

@@ -1,18 +1,15 @@
-"""A learner is three words: how hidden values are filled in, how counts become parameters, when."""
+"""How to learn: how hidden values are filled in, how counts become parameters, and when."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from numbers import Integral
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from softcount.bounds import MAX_RUNS, MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER, as_float
-from softcount.errors import LearnerError, shown
-from softcount.learners.schedules import Batch
-from softcount.learners.squarem import Squarem
-from softcount.learners.steps import Schedule
-from softcount.types import Fill, Update
+from softcount.core.bounds import MAX_RUNS, MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER, as_float
+from softcount.core.errors import LearnerError, ParameterError, brief
+from softcount.core.types import Fill, Update
+from softcount.learners.schedules import Batch, Schedule, Squarem, at_least
 
 Stop = Literal["objective", "change", "perplexity"]
 """What must stand still for a run to have converged."""
@@ -56,11 +53,11 @@ class Learner:
         one_of("m", self.m, get_args(Update))
         one_of("stop", self.stop, get_args(Stop))
         at_least("max_iter", self.max_iter, self.fewest_steps, MAX_STEPS)
-        for dial in ("n_init", "samples"):
-            at_least(dial, getattr(self, dial), most=MAX_RUNS)
+        at_least("n_init", self.n_init, most=MAX_RUNS)
+        at_least("samples", self.samples, most=MAX_RUNS)
         if not 0 <= as_float(self.tol) < float("inf"):
             raise LearnerError(
-                f"tol={shown(self.tol)} must be finite and not negative",
+                f"tol={brief(self.tol)} must be finite and not negative",
                 "tol=0 runs all max_iter steps",
             )
         if isinstance(self.temper, Sequence):
@@ -85,7 +82,7 @@ class Learner:
         betas = self.temper if isinstance(self.temper, tuple) else (self.temper,)
         if not betas or not all(MIN_TEMPER <= as_float(beta) <= MAX_TEMPER for beta in betas):
             raise LearnerError(
-                f"temper={shown(self.temper)}: powers must be positive and finite, "
+                f"temper={brief(self.temper)}: powers must be positive and finite, "
                 f"from {MIN_TEMPER:g} to {MAX_TEMPER:g}",
                 "1 is no tempering at all; anneal(start=0.1, steps=20) rises to it",
             )
@@ -120,10 +117,10 @@ class Learner:
     @property
     def monotone(self) -> bool:
         """Whether the objective cannot fall."""
-        return not self.stochastic and self.schedule.climbs
+        return not self.stochastic and self.schedule.monotone
 
     @property
-    def begins(self) -> str | None:
+    def required_init(self) -> str | None:
         """The start that this learner cannot do without, if there is one."""
         return None
 
@@ -131,35 +128,82 @@ class Learner:
         """Whether the parameters of this step are a draw to keep (here: the second half)."""
         return self.m == "draw" and step > self.max_iter // 2
 
+    @property
+    def n_kept(self) -> int:
+        """How many draws of a chain are kept, at most."""
+        return int(self.max_iter - int(0.5 * self.max_iter)) + 1
+
+    # hyperparameters, as scikit-learn's searches ask for them
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The hyperparameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+
+    def set_params(self, **hyperparameters: Any) -> Self:
+        """A learner with these hyperparameters; this one stays as it is, for others may use it.
+
+        >>> print(Learner(max_iter=10).set_params(max_iter=20, tol=0.0))
+        Learner(max_iter=20, tol=0.0)
+        """
+        known = {field.name for field in fields(self) if field.init}
+        strange = sorted(set(hyperparameters) - known)
+        if strange:
+            raise ParameterError(
+                f"{type(self).__name__} has no hyperparameter {strange[0]!r}",
+                f"it has {', '.join(sorted(known))}",
+            )
+        return replace(self, **hyperparameters)
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # it never changes: a copy would be the same
+
     def __str__(self) -> str:
-        dials = {"max_iter": self.max_iter, "tol": self.tol}
-        usual = {field.name: field.default for field in fields(self)}
+        shown = {"max_iter": self.max_iter, "tol": self.tol}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.init and field.name not in dials and value != usual[field.name]:
-                dials[field.name] = value
-        return (
-            f"{type(self).__name__}({', '.join(f'{k}={_readable(v)}' for k, v in dials.items())})"
+            if field.init and field.name not in shown and value != field.default:
+                shown[field.name] = value
+        each = ", ".join(
+            f"{name}={getattr(value, '__name__', None) or repr(value)}"  # functions by their names
+            for name, value in shown.items()
         )
+        return f"{type(self).__name__}({each})"
 
 
-def at_least(dial: str, value: int, least: int = 1, most: int = MAX_WHOLE) -> None:
-    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``.
-
-    Of steps 10.0 is as good as 10; what is counted off by Python must be whole by its type.
-    """
-    if dial != "max_iter" and not isinstance(value, Integral):
-        raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at least {least}")
-    if not least <= as_float(value) < float("inf") or value != int(value):
-        raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at least {least}")
-    if value > most:
-        raise LearnerError(f"{dial}={shown(value)}: must be a whole number, at most {most}")
-
-
-def one_of(dial: str, value: str, choices: tuple[str, ...]) -> None:
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Complain of a value that is none of these."""
     if value not in choices:
-        raise LearnerError(f"{dial}={value!r} is unknown", f"choose one of {', '.join(choices)}")
+        raise LearnerError(f"{name}={value!r} is unknown", f"choose one of {', '.join(choices)}")
 
 
-def _readable(value: Any) -> str:
-    return str(getattr(value, "__name__", None) or repr(value))
+# Annealing: posteriors raised to a power β that rises to one. A small β makes all hidden values
+# nearly equal, so that learning first finds the coarse shape of the likelihood and is less easily
+# caught by a poor local maximum (Ueda & Nakano 1998).
+
+
+@dataclass(frozen=True)
+class Anneal:
+    """β_t = start^(1 − t / steps) until step ``steps``, then 1."""
+
+    start: float
+    steps: int
+
+    def __call__(self, step: int) -> float:
+        return float(self.start ** (1 - step / self.steps)) if step < self.steps else 1.0
+
+
+def anneal(start: float = 0.1, steps: int = 20) -> Anneal:
+    """A temper schedule that rises geometrically from ``start`` to 1 in ``steps`` steps.
+
+    ``start`` above 1 begins with over-confident posteriors instead, which sink to one.
+
+    >>> beta = anneal(start=0.25, steps=2)
+    >>> [beta(step) for step in range(4)]
+    [0.25, 0.5, 1.0, 1.0]
+    """
+    if not MIN_TEMPER <= start <= MAX_TEMPER or not 1 <= steps <= MAX_WHOLE:
+        raise LearnerError(
+            f"anneal(start={brief(start)}, steps={brief(steps)}): start must be positive and "
+            f"finite, from {MIN_TEMPER:g} to {MAX_TEMPER:g}, and there must be at least one step",
+            "anneal(start=0.1, steps=20) is a common choice",
+        )
+    return Anneal(start, steps)

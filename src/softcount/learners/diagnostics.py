@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from softcount.types import Array
+from softcount.core.types import Array
 
 SHORTEST = 4
 """Draws a chain below which nothing can be said (the answer is NaN)."""

@@ -1,14 +1,22 @@
-"""The combinations of the three words that have a name of their own."""
+"""The combinations of fill, update and schedule that have a name of their own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal, get_args
 
-from softcount.errors import LearnerError
-from softcount.learners.base import Learner, at_least
-from softcount.learners.schedules import Incremental, Stepwise
-from softcount.learners.steps import Schedule
-from softcount.types import Fill, Update
+from softcount.core.errors import LearnerError
+from softcount.core.types import Fill, Update
+from softcount.learners.base import Learner, one_of
+from softcount.learners.names import LearnerName
+from softcount.learners.schedules import (
+    Collapsed,
+    Incremental,
+    Schedule,
+    Stepwise,
+    Tempered,
+    at_least,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +48,7 @@ class HardEM(Learner):
 
 @dataclass(frozen=True, kw_only=True)
 class _MiniBatches(Learner):
-    """Learners whose schedule is `Stepwise`, with its dials as their own."""
+    """Learners whose schedule is `Stepwise`, with its hyperparameters as their own."""
 
     schedule: Schedule = field(init=False)
     batch_size: int = 256
@@ -138,9 +146,9 @@ class Gibbs(Learner):
     chain with the best mean objective): classes may be named differently in every chain, and a mean
     over chains would blur them.
 
-    ``n_chains``  how many chains
-    ``burn_in``   the fraction of steps thrown away at the beginning
-    ``thin``      keep every thin-th draw after that
+    ``n_init``   how many chains
+    ``burn_in``  the fraction of steps thrown away at the beginning
+    ``thin``     keep every thin-th draw after that
 
     >>> gibbs = Gibbs(max_iter=10, burn_in=0.5, thin=2)
     >>> [step for step in range(11) if gibbs.keeps(step)]
@@ -150,14 +158,11 @@ class Gibbs(Learner):
     e: Fill = "sample"
     m: Update = "draw"
     max_iter: int = 1000
-    n_init: int = field(init=False)
-    n_chains: int = 4
+    n_init: int = 4
     burn_in: float = 0.5
     thin: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_init", self.n_chains)
-        at_least("n_chains", self.n_chains)
         at_least("thin", self.thin)
         if not 0 <= self.burn_in < 1:
             raise LearnerError(
@@ -169,3 +174,116 @@ class Gibbs(Learner):
     def keeps(self, step: int) -> bool:
         first = int(self.burn_in * self.max_iter) + 1
         return step >= first and (step - first) % self.thin == 0
+
+    @property
+    def n_kept(self) -> int:
+        return int(self.max_iter - int(self.burn_in * self.max_iter)) // self.thin + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollapsedGibbs(Gibbs):
+    """Gibbs sampling with the parameters integrated out: sample · draw · Collapsed (Liu 1994).
+
+    Every hidden value is drawn given all other hidden values, so that a change is felt at once:
+    far fewer steps than `Gibbs`, for models that have such a sampler (mixtures of multinomials,
+    topics, hidden Markov models, grammars). Reports the mean over one chain's kept steps of
+    E[θ | x, z], which varies less than draws of θ (Rao–Blackwell). As for `Gibbs`, that mean blurs
+    classes that change names within the chain.
+
+    ``optimise``  for topics: fit the priors to the hidden values after every so many sweeps
+
+    >>> print(CollapsedGibbs(max_iter=50))
+    CollapsedGibbs(max_iter=50, tol=1e-06)
+    """
+
+    schedule: Schedule = field(init=False)
+    max_iter: int = 100
+    n_init: int = 1
+    thin: int = 5  # neighbours differ little, and every draw is kept in memory
+    optimise: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schedule", Collapsed(self.optimise))
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemperedEM(Learner):
+    """EM at a power β of the posteriors that held-out words choose: soft · maximise · Tempered.
+
+    Hofmann (1999): P(z | d, w) ∝ (P(z | d) P(w | z))^β, with β = 1 as long as the perplexity of
+    held-out words falls, then with lower and lower β. Plain EM with many topics learns its
+    documents by heart; this does not, and needs no prior. For topic models.
+
+    ``held_out``  the share of the words of every document that is kept from learning
+    ``rate``      β ← rate · β, when held-out perplexity falls no more
+    ``least``     β stays above this
+    ``tol``       perplexity falls if it falls by more than this, of its size
+    ``temper``    β to begin with
+
+    ``trace_.held_out`` is the perplexity of held-out words at every step, ``trace_.temper`` is β;
+    the last step is the best. Objectives under different β cannot be compared.
+
+    >>> print(TemperedEM(rate=0.8))
+    TemperedEM(max_iter=500, tol=0.0001, rate=0.8)
+    """
+
+    schedule: Schedule = field(init=False)
+    max_iter: int = 500
+    tol: float = 1e-4
+    held_out: float = 0.1
+    rate: float = 0.9
+    least: float = 0.3
+
+    def __post_init__(self) -> None:
+        tempered = Tempered(held_out=self.held_out, rate=self.rate, least=self.least, tol=self.tol)
+        object.__setattr__(self, "schedule", tempered)
+        super().__post_init__()
+
+
+Method = Literal["tensor", "anchor"]
+STARTS = {"tensor": "spectral", "anchor": "anchor"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectral(Learner):
+    """Parameters solved for from moments of co-occurrence, for models that offer it.
+
+    ``method``    'tensor': whitening and the tensor power method (Anandkumar, Ge, Hsu, Kakade &
+                  Telgarsky 2014); 'anchor': words of one class alone (Arora et al. 2013)
+    ``max_iter``  so many steps of EM after that; 0: the solution as it is
+
+    With enough data from the model itself the solution is close to the truth, wherever EM would
+    have got lost; on data that no such model wrote it may be poor. The same as a start for any
+    learner: ``init="spectral"``, ``init="anchor"``.
+
+    >>> print(Spectral(method="anchor"))
+    Spectral(max_iter=0, tol=1e-06, method='anchor')
+    """
+
+    fewest_steps: ClassVar[int] = 0
+    max_iter: int = 0
+    method: Method = "tensor"
+
+    def __post_init__(self) -> None:
+        one_of("method", self.method, get_args(Method))
+        super().__post_init__()
+
+    @property
+    def required_init(self) -> str:
+        return STARTS[self.method]
+
+
+BY_NAME: dict[LearnerName, type[Learner]] = {
+    LearnerName.EM: EM,
+    LearnerName.HARD_EM: HardEM,
+    LearnerName.ONLINE_EM: OnlineEM,
+    LearnerName.INCREMENTAL_EM: IncrementalEM,
+    LearnerName.VARIATIONAL_BAYES: VariationalBayes,
+    LearnerName.STOCHASTIC_VB: StochasticVB,
+    LearnerName.MONTE_CARLO_EM: MonteCarloEM,
+    LearnerName.GIBBS: Gibbs,
+    LearnerName.COLLAPSED_GIBBS: CollapsedGibbs,
+    LearnerName.TEMPERED_EM: TemperedEM,
+    LearnerName.SPECTRAL: Spectral,
+}

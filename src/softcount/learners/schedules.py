@@ -1,26 +1,260 @@
-"""When counts become parameters: after all data, after each shard, or after each mini-batch."""
+"""When counts become parameters: after all data, after each shard, after each mini-batch, …"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from math import ceil
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from softcount.bounds import MAX_NUMBER, MAX_WHOLE
-from softcount.errors import LearnerError, shown
-from softcount.learners.steps import Step, Tables, Work, expected_log, look
-from softcount.types import Stats
+import numpy as np
+
+from softcount.core.bounds import MAX_NUMBER, MAX_WHOLE, MIN_TEMPER, as_float
+from softcount.core.errors import ImpossibleItem, LearnerError, brief
+from softcount.core.estimate import COPIES, NUMBER
+from softcount.core.interrupt import Responsive
+from softcount.core.types import Array, Counts, Params, Stats
+from softcount.core.verdict import Verdict
+from softcount.families.base import Family
+
+# What schedules and the loop say to each other: tables, steps, and the work to be done.
 
 
 @dataclass(frozen=True)
-class Batch:
+class Tables:
+    """Parameters, with what they cost and what made them.
+
+    ``penalty``  the prior's part of the objective: Σ log p(θ) for parameters that are a point,
+                 −Σ KL(q(θ) ‖ p(θ)) for a variational posterior (−inf at the start, where there is
+                 no posterior yet)
+    ``counts``   the counts they were made from; None at the start and after a jump
+    ``priors``   priors that were learned beside them, if any were
+    """
+
+    params: Params
+    penalty: float
+    counts: Mapping[str, Counts] | None = None
+    priors: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Parameters, what an E-step found with them, and the objective they attain.
+
+    ``held_out`` is the perplexity of held-out data, if the schedule looks at any.
+    """
+
+    tables: Tables
+    stats: Stats
+    objective: float
+    held_out: float = float("nan")
+
+
+class Pending(Mapping[str, Array]):
+    """Parameters that are worked out when they are looked at, before the next step.
+
+    For samplers whose tables would take longer to write down than a sweep takes.
+    """
+
+    def __init__(self, make: Callable[[], Params]) -> None:
+        self._make: Callable[[], Params] | None = make
+        self._made: Params | None = None
+
+    def expire(self) -> None:
+        """From now on they can be looked at only if they were before."""
+        self._make = None
+
+    def _params(self) -> Params:
+        if self._made is None:
+            if self._make is None:
+                raise LearnerError(
+                    "the parameters of this step are gone: the sampler has moved on",
+                    "look at them in on_step, or keep them all by keep_params=True",
+                )
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, name: str) -> Array:
+        return self._params()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params())
+
+    def __len__(self) -> int:
+        return len(self._params())
+
+
+class Average(Protocol):
+    """A running average of counts, for stepwise learning."""
+
+    def blend(self, batch: Stats, eta: float, scale: float) -> None:
+        """s ← (1 − η) s + η · scale · s_batch."""
+
+    def params(self, old: Params) -> Params:
+        """Parameters from the average; large tables may be lazy, and last until the next blend."""
+
+    def tables(self, params: Params) -> Tables:
+        """These parameters in full, with their penalty."""
+
+
+class Sampler(Protocol):
+    """Hidden values of all items, drawn one given all others, parameters integrated out."""
+
+    def sweep(self, stream: int, temper: float) -> None:
+        """Draw every hidden value anew; ``stream`` seeds the draws, ``temper`` is a power of p."""
+
+    def log_joint(self) -> float:
+        """log p(x, z)."""
+
+    def counts(self) -> Mapping[str, Counts]:
+        """What the data and the hidden values add up to, one entry a family."""
+
+
+@runtime_checkable
+class FreeSampler(Sampler, Protocol):
+    """A sampler whose priors may be learned too, so that it alone knows what counts say."""
+
+    def optimise(self) -> None:
+        """Fit the priors to the hidden values: log p(x, z) cannot fall."""
+
+    def priors(self) -> Mapping[str, Array]:
+        """The priors, by name."""
+
+    def means(self) -> Params:
+        """E[θ | x, z], one table a family."""
+
+    def stats(self) -> Stats:
+        """How well the data fit; an E-step would cost more than a sweep."""
+
+
+class Work(Protocol):
+    """What a schedule may ask for. It never sees the model, the data or the engine."""
+
+    @property
+    def families(self) -> Mapping[str, Family]:
+        """The families, by name."""
+
+    @property
+    def n_shards(self) -> int:
+        """How many shards the data is cut into."""
+
+    def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
+        """An E-step over some shards (all, if None), summed in a fixed order."""
+
+    def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
+        """An E-step over some shards, one answer each."""
+
+    def score(self, params: Params) -> Stats:
+        """How well all data fit (score, log-likelihood, items and tokens; counts may be empty)."""
+
+    def update(self, stats: Stats, tables: Tables) -> Tables:
+        """An M-step: new tables from the counts."""
+
+    def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
+        """Parameters with their penalty; ``counts``: what they were made from, if from any."""
+
+    def running(self) -> Average:
+        """A fresh running average."""
+
+    def held_out_log_likelihood(self, params: Params) -> Stats:
+        """How well the held-out data fit (log-likelihood and tokens), as the shards now stand."""
+
+    @property
+    def temper(self) -> float:
+        """The power β of E-steps: the learner's at this step, unless it is set."""
+
+    @temper.setter
+    def temper(self, beta: float) -> None: ...
+
+    def collapse(self, params: Params) -> Sampler:
+        """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
+
+    def snapshot(self) -> Any:
+        """The state of all shards, to come back to with `restore`."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Back to the state of the shards at `snapshot`."""
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Fresh random numbers; the same for the same seed, whatever the threads do."""
+
+    def stream(self, purpose: str) -> int:
+        """As `rng`: a fresh number to seed a kernel with."""
+
+
+class Schedule(ABC):
+    """When counts become parameters; what the loop and the estimators ask of it, with defaults."""
+
+    monotone: ClassVar[bool] = False
+    """Whether the objective cannot fall (if the E- and M-steps each cannot lower it)."""
+    shuffles: ClassVar[bool] = False
+    """Whether the order of the data is random, so that two runs from one start differ."""
+    collapses: ClassVar[bool] = False
+    """Whether it asks for the model's collapsed sampler."""
+    streams: ClassVar[bool] = False
+    """Whether data come once, so that a step's figures are those of its mini-batch alone."""
+    ending: ClassVar[Verdict | None] = None
+    """How a run has ended when the schedule ends it; None: as its parameters say."""
+
+    batch_size: int | None = None
+    """How many items a shard is to have; None leaves the cut to the corpus."""
+    held_out: float = 0.0
+    """The share of the data kept from learning, by which the schedule itself ends; else 0."""
+    optimise: int = 0
+    """After how many sweeps a collapsed sampler fits the priors; 0: never."""
+    repeats: ClassVar[int] = 1
+    """How many E-steps over all data a step takes."""
+
+    @abstractmethod
+    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+        """The first at the start itself; without end, unless the schedule holds data out."""
+
+    def where(self, step: int, n_shards: int) -> str:
+        """What Ctrl-C says of where a run was stopped."""
+        return f"after {step:,} step{'s' * (step != 1)}: the parameters of the last one are kept"
+
+    def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
+        """Bytes that it keeps beside the model's own, by what they are for (`Estimate`).
+
+        ``tables``  the bytes of all tables, once
+        """
+        return {}
+
+
+def look(work: Work, tables: Tables) -> Step:
+    """An E-step over all data at these tables."""
+    stats = work.expect(tables.params)
+    return Step(tables, stats, stats.score + tables.penalty)
+
+
+def expected_log(
+    families: Mapping[str, Family], counts: Mapping[str, Counts], params: Params
+) -> float:
+    """Q = Σ_f ⟨counts_f, log θ_f⟩: the expected complete-data log-likelihood (Dempster et al.)."""
+    return sum(family.expected_log(counts[name], params[name]) for name, family in families.items())
+
+
+def at_least(name: str, value: int, least: int = 1, most: int = MAX_WHOLE) -> None:
+    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``.
+
+    Of steps 10.0 is as good as 10; what is counted off by Python must be whole by its type.
+    """
+    if name != "max_iter" and not isinstance(value, Integral):
+        raise LearnerError(f"{name}={brief(value)}: must be a whole number, at least {least}")
+    if not least <= as_float(value) < float("inf") or value != int(value):
+        raise LearnerError(f"{name}={brief(value)}: must be a whole number, at least {least}")
+    if value > most:
+        raise LearnerError(f"{name}={brief(value)}: must be a whole number, at most {most}")
+
+
+@dataclass(frozen=True)
+class Batch(Schedule):
     """All data, then one update (Dempster, Laird & Rubin 1977)."""
 
-    climbs: ClassVar[bool] = True
-    shuffles: ClassVar[bool] = False
-    held_out: ClassVar[float] = 0.0
-    batch_size: ClassVar[None] = None
+    monotone: ClassVar[bool] = True
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
         while True:
@@ -30,7 +264,7 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepwise:
+class Stepwise(Schedule):
     """Mini-batches in random order, with a decaying step size (Cappé & Moulines 2009).
 
     After batch t the average of counts moves by η_t = (t + t0)^−κ towards the batch's own counts,
@@ -43,9 +277,10 @@ class Stepwise:
     batch_size: int = 256
     kappa: float = 0.7
     t0: float = 2.0
-    climbs: ClassVar[bool] = False
     shuffles: ClassVar[bool] = True
-    held_out: ClassVar[float] = 0.0
+
+    def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
+        return {"averages": 2.0 * tables}
 
     def __post_init__(self) -> None:
         _check_batch_size(self.batch_size)
@@ -56,7 +291,7 @@ class Stepwise:
             )
         if not 0 <= self.t0 <= MAX_NUMBER:
             raise LearnerError(
-                f"t0={shown(self.t0)} must be finite and not negative, at most {MAX_NUMBER:g}",
+                f"t0={brief(self.t0)} must be finite and not negative, at most {MAX_NUMBER:g}",
                 "try t0=2",
             )
 
@@ -87,7 +322,7 @@ class Stepwise:
 
 
 @dataclass(frozen=True)
-class Incremental:
+class Incremental(Schedule):
     """Each shard's old counts are replaced by its new ones, with an update after each.
 
     Neal & Hinton (1998): every E-step and every M-step climbs the same function,
@@ -99,9 +334,12 @@ class Incremental:
     """
 
     batch_size: int | None = None
-    climbs: ClassVar[bool] = True
-    shuffles: ClassVar[bool] = False
-    held_out: ClassVar[float] = 0.0
+    monotone: ClassVar[bool] = True
+
+    def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
+        if self.batch_size is None:
+            return {}
+        return {"shards": 2.0 * ceil(n_items / self.batch_size) * tables}
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
@@ -162,7 +400,223 @@ class SumTree:
 def _check_batch_size(batch_size: int) -> None:
     if not isinstance(batch_size, Integral) or not 1 <= batch_size <= MAX_WHOLE:
         raise LearnerError(
-            f"batch_size={shown(batch_size)}: a batch has at least one item, and at most "
+            f"batch_size={brief(batch_size)}: a batch has at least one item, and at most "
             f"{MAX_WHOLE}",
             "256 is a good first choice",
         )
+
+
+# Squarem: two steps show the direction and the curvature, the third leaps ahead.
+
+GROWTH = 4.0
+"""How fast the longest leap grows after a success at full length (Varadhan & Roland's choice)."""
+
+
+@dataclass(frozen=True)
+class Squarem(Schedule):
+    """Squared extrapolation, scheme SqS3 (Varadhan & Roland 2008), that never lets it fall.
+
+    From θ0, two EM steps lead to θ1 and θ2; with r = θ1 − θ0 and v = (θ2 − θ1) − r, all in the
+    families' unconstrained coordinates, the leap is θ' = θ0 − 2a r + a² v, a = −‖r‖ / ‖v‖ ≤ −1
+    (a = −1 gives θ2). θ' is kept only if the objective there is at least that of θ1; otherwise
+    θ2 is taken, which EM guarantees. Coordinates that are infinite (zeros) follow plain EM.
+    One step is one such cycle: two E-steps if the leap is kept, three if not.
+    """
+
+    monotone: ClassVar[bool] = True
+    repeats: ClassVar[int] = 2
+
+    def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
+        return {"leaps": COPIES * tables}
+
+    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+        here, longest = look(work, tables), 1.0
+        while True:
+            yield here
+            first = look(work, work.update(here.stats, here.tables))
+            second = work.update(first.stats, first.tables)
+            landing, length = _leap(work, here.tables.params, first.tables.params, second, longest)
+            leapt = _try_leap(work, landing, first.objective) if length > 1 else None
+            here = leapt or look(work, second)
+            if length == longest:
+                worked = here.tables is landing
+                longest = longest * GROWTH if worked else max(1.0, longest / GROWTH)
+
+
+def _try_leap(work: Work, tables: Tables, floor: float) -> Step | None:
+    """An E-step where EM might never have gone; None if that is no good, and nothing happened."""
+    state = work.snapshot()
+    try:
+        step = look(work, tables)
+    except ImpossibleItem:
+        step = None
+    if step and step.objective >= floor:
+        return step
+    work.restore(state)
+    return None
+
+
+def _leap(
+    work: Work, zero: Params, one: Params, second: Tables, longest: float
+) -> tuple[Tables, float]:
+    """Where to land, and the length −a of the leap (1: at the plain EM step)."""
+    r: dict[str, Array] = {}
+    v: dict[str, Array] = {}
+    for name, family in work.families.items():
+        f0, f1, f2 = (family.free(p[name]) for p in (zero, one, second.params))
+        movable = np.isfinite(f0) & np.isfinite(f1) & np.isfinite(f2)
+        r[name] = np.subtract(f1, f0, out=np.zeros_like(f0), where=movable)
+        v[name] = np.subtract(f2, f1, out=np.zeros_like(f0), where=movable) - r[name]
+    length = _length(_norm(r), _norm(v), longest)
+    if length == 1:
+        return second, length
+    params = {}
+    for name, family in work.families.items():
+        # relative to θ2, so that coordinates that cannot move stay where EM put them
+        shift = 2 * (length - 1) * r[name] + (length**2 - 1) * v[name]
+        params[name] = family.bound(family.free(second.params[name]) + shift, second.params[name])
+    return work.tables(params), length
+
+
+def _length(r: float, v: float, longest: float) -> float:
+    if r == 0:
+        return 1.0
+    return min(max(r / v, 1.0), longest) if v > 0 else longest
+
+
+def _norm(parts: dict[str, Array]) -> float:
+    return float(np.sqrt(sum(np.vdot(part, part) for part in parts.values())))
+
+
+# Tempered: posteriors are flattened as far as held-out words ask for it.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tempered(Schedule):
+    """Steps at one power β while held-out perplexity falls, then at lower ones (Hofmann 1999).
+
+    A step at β is tried; while held-out perplexity does not fall by more than ``tol`` of its size,
+    it is tried again from the same place with a lower β ← rate · β; when β would sink below
+    ``least``, the schedule ends. So every step predicts held-out words better than the one before,
+    and the last one does best; only the first step is taken in any case. What belongs to the shards
+    (the topics of documents) is judged together with the tables that came with it.
+    """
+
+    held_out: float = 0.1
+    rate: float = 0.9
+    least: float = 0.3
+    tol: float = 1e-4
+    monotone: ClassVar[bool] = False  # objectives under different powers cannot be compared
+
+    def __post_init__(self) -> None:
+        for name, hint in (
+            ("held_out", "0.1 keeps a tenth of the words from learning"),
+            ("rate", "0.9 lowers the power by a tenth at a time"),
+        ):
+            if not 0 < getattr(self, name) < 1:
+                raise LearnerError(
+                    f"{name}={brief(getattr(self, name))} must be above 0 and below 1", hint
+                )
+        if not MIN_TEMPER <= self.least <= 1:
+            raise LearnerError(
+                f"least={brief(self.least)}: the lowest power is above 0 ({MIN_TEMPER:g} at "
+                "least) and at most 1",
+                "least=1 never lowers it: plain EM that stops early",
+            )
+
+    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+        here, beta = _score_held_out(work, tables), work.temper
+        bar = float("inf")  # the start was not learned, so whatever is learned from it may be worse
+        while True:
+            shards = work.snapshot()
+            step = here.look(work, beta)
+            yield step
+            ahead = _try_step(work, step)
+            while not ahead.held_out < bar:
+                beta *= self.rate
+                if beta < self.least:
+                    return
+                work.restore(shards)
+                ahead = _try_step(work, here.look(work, beta))
+            here, bar = ahead, (1.0 - self.tol) * ahead.held_out
+
+
+@dataclass(frozen=True)
+class _HeldOutTables:
+    """Tables, and the perplexity of held-out words with them."""
+
+    tables: Tables
+    held_out: float
+
+    def look(self, work: Work, beta: float) -> Step:
+        """An E-step at the power β."""
+        work.temper = beta
+        return replace(look(work, self.tables), held_out=self.held_out)
+
+
+def _score_held_out(work: Work, tables: Tables) -> _HeldOutTables:
+    return _HeldOutTables(tables, work.held_out_log_likelihood(tables.params).perplexity)
+
+
+def _try_step(work: Work, step: Step) -> _HeldOutTables:
+    return _score_held_out(work, work.update(step.stats, step.tables))
+
+
+# Collapsed: hidden values are sampled, the parameters integrated out.
+
+
+@dataclass(frozen=True)
+class Collapsed(Schedule):
+    """One sweep of the model's own sampler, which draws every item's hidden value given all others.
+
+    The parameters of a step are their posterior mean given all hidden values, E[θ | x, z], and the
+    objective is log p(x, z), in which they are integrated out.
+
+    ``optimise``  fit the priors to the hidden values after every so many sweeps; 0: never
+    """
+
+    optimise: int = 0
+    collapses: ClassVar[bool] = True  # models say whether they have such a sampler
+    shuffles: ClassVar[bool] = True
+
+    def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
+        return {"sampler": COPIES * tables + 2 * NUMBER * tokens}
+
+    def __post_init__(self) -> None:
+        at_least("optimise", self.optimise, 0)
+
+    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+        sampler = work.collapse(tables.params)
+        if self.optimise and not isinstance(sampler, FreeSampler):
+            raise LearnerError(
+                f"optimise={self.optimise}: this model's priors cannot be learned", "leave it at 0"
+            )
+        yield _sampler_step(work, sampler, tables)
+        responsive = Responsive()
+        for sweep in count(1):
+            if isinstance(tables.params, Pending):
+                tables.params.expire()
+            responsive(sampler.sweep, work.stream("sweep"), work.temper)
+            if self.optimise and sweep % self.optimise == 0:
+                assert isinstance(sampler, FreeSampler)
+                sampler.optimise()
+            tables = _sampler_tables(work, sampler, tables)
+            yield _sampler_step(work, sampler, tables)
+
+
+def _sampler_tables(work: Work, sampler: Sampler, old: Tables) -> Tables:
+    """E[θ | x, z]; log p(x, z) has the prior inside, so that there is no penalty."""
+    if isinstance(sampler, FreeSampler):
+        return Tables(Pending(sampler.means), penalty=0.0, priors=sampler.priors())
+    counts = sampler.counts()
+    params = {
+        name: family.mean(counts[name], old.params[name]) for name, family in work.families.items()
+    }
+    return Tables(params, penalty=0.0, counts=counts)
+
+
+def _sampler_step(work: Work, sampler: Sampler, tables: Tables) -> Step:
+    if isinstance(sampler, FreeSampler):
+        stats = sampler.stats()
+        return Step(tables, stats, stats.score)
+    return Step(tables, work.score(tables.params), sampler.log_joint())

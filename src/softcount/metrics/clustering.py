@@ -18,8 +18,8 @@ from sklearn.metrics import (
     normalized_mutual_info_score,
 )
 
-from softcount.errors import DataError, shown
-from softcount.types import Array
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
 
 Labels = Iterable[Hashable]
 
@@ -269,7 +269,7 @@ def _listed(labels: Any, side: str) -> list[Hashable]:
             "give one class for every item; of posteriors, take argmax(axis=1)",
         )
     if not isinstance(labels, Iterable):
-        raise DataError(f"the {side} classes are {shown(labels)}", "give a list, a class an item")
+        raise DataError(f"the {side} classes are {brief(labels)}", "give a list, a class an item")
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
@@ -280,7 +280,7 @@ def numbered(labels: list[Hashable], side: str) -> tuple[Array, list[Hashable]]:
     except TypeError:
         bad = next(label for label in labels if not _is_name(label))
         raise DataError(
-            f"a {side} class is {shown(bad)}, which cannot be the name of a class",
+            f"a {side} class is {brief(bad)}, which cannot be the name of a class",
             "use a number, a string, or a tuple",
         ) from None
     if any(isinstance(name, float | np.floating) and name != name for name in names):

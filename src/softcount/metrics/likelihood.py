@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from softcount.errors import DataError, shown
-from softcount.types import Array
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
 
 Random = int | np.random.Generator | None
 
@@ -194,7 +194,7 @@ def _whole_counts(matrix: Any) -> Any:
         given = np.empty(0)
     if given.ndim != 2 or given.dtype.kind not in "biuf":
         raise DataError(
-            f"this is no matrix of counts: {shown(matrix)}",
+            f"this is no matrix of counts: {brief(matrix)}",
             "give a row for each document and a column for each word",
         )
     rows = given.tocsr(copy=True) if sparse.issparse(given) else sparse.csr_array(given)

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from softcount import interrupt
-from softcount.errors import DataError, LearnerError, shown
+from softcount.core import interrupt
+from softcount.core.errors import DataError, LearnerError, brief
 from softcount.metrics.likelihood import Random, held_out, split
 
 Criterion = Literal["aic", "bic", "icl", "heldout"]
@@ -91,21 +91,21 @@ class Selection:
         return found
 
     def __str__(self) -> str:
-        from softcount.show.selection import text_table
+        from softcount.metrics.report import write_selection
 
-        return text_table(self)
+        return write_selection(self)
 
     def svg(self) -> str:
         """All criteria as curves over the numbers of classes, as an ``<svg>`` element."""
-        from softcount.show.selection import chart
+        from softcount.metrics.report import draw_selection
 
-        return chart(self)
+        return str(draw_selection(self))
 
     def plot(self, ax: Any = None) -> Any:
         """The same curves by matplotlib, on ``ax`` or on new axes, which are given back."""
-        from softcount.show.selection import plot
+        from softcount.metrics.report import plot_selection
 
-        return plot(self, ax)
+        return plot_selection(self, ax)
 
 
 @interrupt.graceful()
@@ -176,7 +176,7 @@ def _numbers(k: Iterable[int]) -> list[int]:
         )
     if not given:
         raise LearnerError(
-            f"k={shown(k)} has no numbers to choose from", "give some, such as k=range(2, 21)"
+            f"k={brief(k)} has no numbers to choose from", "give some, such as k=range(2, 21)"
         )
     return [int(n) for n in given]
 

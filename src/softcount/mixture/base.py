@@ -7,21 +7,24 @@ from collections.abc import Mapping
 from typing import Any, Self, Unpack
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.utils.validation import _check_sample_weight
 
-from softcount import store
-from softcount.bounds import MAX_CLASSES, MAX_WEIGHT, within_range, without_dust
-from softcount.errors import DataError, LearnerError, StoreError
+from softcount.core import store
+from softcount.core.bounds import MAX_WEIGHT, within_range, without_dust
+from softcount.core.errors import DataError, LearnerError, StoreError
+from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
+from softcount.core.store import AGAIN
+from softcount.core.types import Array
+from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.posterior import soft
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import Items, Known, Observations
-from softcount.models import files
-from softcount.models.base import Estimator, FitOptions, all_or_nothing
-from softcount.models.ignored import warn_of_ignored
-from softcount.models.settings import check_whole
-from softcount.models.stored import AGAIN
-from softcount.types import Array
+from softcount.mixture.data import ClassConstraints, Items, Observations
 
 FLOOR = 1e-300
 """No probability is below this when classes are compared: then the class with the fewest
@@ -31,7 +34,7 @@ impossible words is the best, instead of none."""
 WEIGHTS = "a weight says how often an item is to count"
 
 
-class Mixture(files.Stored, Estimator):
+class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
     """A mixture as an estimator; a subclass says how data are read and what a class emits."""
 
     core_: MixtureCore
@@ -53,13 +56,6 @@ class Mixture(files.Stored, Estimator):
         """Starts by name: functions (core, items, rng) → parameters."""
 
     @property
-    def maximises(self) -> bool:
-        """Whether the learner looks for a mode; others average over a posterior, or draw."""
-        if self.learner is None:
-            return self.usual in ("EM", "HardEM")
-        return self.learner.m == "maximise"
-
-    @property
     @abstractmethod
     def n_classes(self) -> int:
         """How many classes there are, hidden components included."""
@@ -69,9 +65,9 @@ class Mixture(files.Stored, Estimator):
         return x
 
     # learning
-    def bind_more(self, core: MixtureCore, X: Any) -> Items:
+    def _bind_more(self, core: MixtureCore, X: Any) -> Items:
         x = self.observe(X, first=False)
-        return Items(x, Known.nothing(len(x), core.n_classes), core.emission.cut)
+        return Items(x, ClassConstraints.nothing(len(x), core.n_classes), core.emission.cut)
 
     def _weights(self, given: Any, x: Observations) -> Array | None:
         if given is None:
@@ -83,7 +79,7 @@ class Mixture(files.Stored, Estimator):
             raise DataError("sample_weight must not be zero everywhere", WEIGHTS)
         return weights
 
-    def start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
+    def _start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
         starts = self.starts()
         if isinstance(init, str) and init in starts:
             chosen = starts[init]
@@ -121,10 +117,10 @@ class Mixture(files.Stored, Estimator):
 
     def _posterior(self, x: Observations) -> Array:
         joint = self._joint(x)
-        shares = np.empty_like(joint)
-        known = Known.nothing(len(x), self.core_.n_classes)
-        soft(joint, known.lower, known.upper, 1.0, shares)
-        return shares
+        responsibilities = np.empty_like(joint)
+        known = ClassConstraints.nothing(len(x), self.core_.n_classes)
+        soft(joint, known.lower, known.upper, 1.0, responsibilities)
+        return responsibilities
 
     def _seen(self, X: Any) -> Observations:
         self._require_fit()
@@ -136,7 +132,7 @@ class Mixture(files.Stored, Estimator):
 
     def _log_likelihoods(self, x: Observations) -> Array:
         joint = self._joint(x, floor=0.0)
-        known = Known.nothing(len(x), self.core_.n_classes)
+        known = ClassConstraints.nothing(len(x), self.core_.n_classes)
         logs: Array = soft(joint, known.lower, known.upper, 1.0, np.empty_like(joint))
         return logs
 
@@ -146,16 +142,16 @@ class Mixture(files.Stored, Estimator):
         self._require_fit()
         rng = np.random.default_rng(random_state)
         weights = self.weights_ / self.weights_.sum()
-        return self._generated(rng.choice(len(weights), size=n, p=weights), rng)
+        return self._generate(rng.choice(len(weights), size=n, p=weights), rng)
 
     @abstractmethod
-    def _generated(self, classes: Array, rng: np.random.Generator) -> Any:
+    def _generate(self, classes: Array, rng: np.random.Generator) -> Any:
         """New items of these classes."""
 
     # files
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
         nothing = self.recall(stored, given)
-        if stored.arrays[files.TABLE + "weights"].size != self.n_classes:
+        if stored.arrays[store.TABLE + "weights"].size != self.n_classes:
             raise StoreError(
                 f"the settings speak of {self.n_classes} classes, the tables not", AGAIN
             )
@@ -194,29 +190,28 @@ class Clusterer(
         ``sample_weight``  how much each item counts
         ``init``           start values, instead of what the model was made with
 
-        For the other options see `softcount.models.base.FitOptions`.
+        For the other options see `softcount.core.estimator.FitOptions`.
         """
         warn_of_ignored(self, y, self.for_labels)
         with all_or_nothing(self):
-            core, corpus = self.bind(X, sample_weight)
-            return self.learn(core, corpus, init, **options)
+            core, corpus = self._bind(X, sample_weight)
+            return self._learn(core, corpus, init, **options)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Learn, and give what `transform` gives; in a pipeline ``y`` is for a later step."""
         return self.fit(X, **options).transform(X)
 
-    def bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+    def _bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
         """The core and the corpus."""
         self._check_settings()
-        check_whole("n_components", self.n_components, most=MAX_CLASSES)
         x = self.observe(X, first=True)
         weights = self._weights(sample_weight, x)
         x = self.place(x, weights)
         core = self.make_core(x, weights)
-        known = Known.nothing(len(x), core.n_classes, weights)
+        known = ClassConstraints.nothing(len(x), core.n_classes, weights)
         return core, Items(x, known, core.emission.cut)
 
-    def remember(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: Items) -> None:
         self.labels_ = self._joint(corpus.x).argmax(axis=1)
         self.n_iter_ = len(self.fit_.trace) - 1
 
@@ -255,8 +250,10 @@ class Clusterer(
     def _criteria(self, X: Any) -> tuple[float, int, float]:
         """−2 log-likelihood, number of items, and twice the entropy of their classes."""
         x = self._seen(X)
-        shares = self._posterior(x)
-        entropy = -np.sum(shares * np.log(np.where(shares > 0.0, shares, 1.0)))
+        responsibilities = self._posterior(x)
+        entropy = -np.sum(
+            responsibilities * np.log(np.where(responsibilities > 0.0, responsibilities, 1.0))
+        )
         return -2.0 * float(self._log_likelihoods(x).sum()), len(x), 2.0 * float(entropy)
 
     def aic(self, X: Any) -> float:

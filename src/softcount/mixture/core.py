@@ -8,26 +8,27 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from softcount.bounds import MAX_WHOLE
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError, StartError
-from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.core.bounds import MAX_WHOLE
+from softcount.core.errors import DataError, LearnerError, StartError
+from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.core.model import Model, demand_possible
+from softcount.core.parameters import shaped
+from softcount.core.types import Array, Counts, EStep, Params, Stats
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
-from softcount.families.covariance import BLOCK, Full
+from softcount.families.gaussian import BLOCK, FullCovariance
 from softcount.kernels import posterior
-from softcount.kernels.pool import over_rows
+from softcount.kernels.threads import over_rows
+from softcount.learners.base import Learner
 from softcount.mixture import kernels
-from softcount.mixture.data import Items, Points, Reading, Shard
-from softcount.models.possible import demand_possible
-from softcount.models.settings import shaped
-from softcount.types import Array, Counts, How, Params, Stats
+from softcount.mixture.data import ConstraintGroup, Items, MixtureShard, Points
+from softcount.text.bags import Bags
 
 IMPOSSIBLE = "has probability zero in every class"
 REMEDY = "smooth the model (smoothing=0.1), or leave the item out"
 
 
-class MixtureCore:
+class MixtureCore(Model):
     """p(x) = Σ_k π_k p(x | k): a family of class weights, and an emission.
 
     Items that are known to be of some class are restricted to it, and weigh what they weigh: there
@@ -39,10 +40,10 @@ class MixtureCore:
         name: str,
         weights: Family,
         emission: Emission,
-        usual: str = "EM",
+        default_learner: Learner = Model.default_learner,
         averages: bool = False,
     ) -> None:
-        self.name, self.emission, self.usual_learner = name, emission, usual
+        self.name, self.emission, self.default_learner = name, emission, default_learner
         self.averages = averages
         self.threads_inside = emission.threads_inside
         self.families: dict[str, Family] = {"weights": weights, emission.table: emission.family}
@@ -56,37 +57,39 @@ class MixtureCore:
         table = params[self.emission.table]
         return self.emission.joint(table, x, log_weights, threads, floor)
 
-    def expect(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+    def expect(self, params: Params, shard: MixtureShard, how: EStep, local: Any = None) -> Stats:
         """Counts and log-likelihood of a shard; an item of probability zero is an error."""
         joint = self.joint(params, shard.x, how.threads)
         log_likelihood = score = items = 0.0
-        shares = None
-        for reading in shard.known.readings():
-            numbers = shard.numbers[reading.rows]
-            found, logs, attained = fill(joint[reading.rows], reading, numbers, how)
-            counted = reading.weights > 0.0
+        responsibilities = None
+        for group in shard.known.by_group():
+            numbers = shard.numbers[group.rows]
+            found, logs, attained = fill(joint[group.rows], group, numbers, how)
+            counted = group.weights > 0.0
             demand_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
-            log_likelihood += float(reading.weights[counted] @ logs[counted])
-            score += float(reading.weights[counted] @ attained[counted])
-            items += float(reading.weights.sum())
-            shares = _added(shares, found, reading, len(joint))
+            log_likelihood += float(group.weights[counted] @ logs[counted])
+            score += float(group.weights[counted] @ attained[counted])
+            items += float(group.weights.sum())
+            responsibilities = _added(responsibilities, found, group, len(joint))
         tokens = self.emission.tokens(shard.x, shard.known.weights)
         counts = (
-            {} if how.score_only or shares is None else self.counts(shard.x, shares, how.threads)
+            {}
+            if how.score_only or responsibilities is None
+            else self.counts(shard.x, responsibilities, how.threads)
         )
         magnitude = self.emission.magnitude(params[self.emission.table], shard)
         return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
 
-    def counts(self, x: Any, shares: Array, threads: int = 1) -> dict[str, Array]:
-        """Sufficient statistics of items that belong to classes by ``shares``."""
+    def counts(self, x: Any, responsibilities: Array, threads: int = 1) -> dict[str, Array]:
+        """Sufficient statistics of items that belong to classes by ``responsibilities``."""
         return {
-            "weights": np.ones((1, len(shares))) @ shares,
-            self.emission.table: self.emission.counts(x, shares, threads),
+            "weights": np.ones((1, len(responsibilities))) @ responsibilities,
+            self.emission.table: self.emission.counts(x, responsibilities, threads),
         }
 
-    def totals(self, shard: Shard) -> dict[str, float]:
+    def totals(self, shard: MixtureShard) -> dict[str, float]:
         """Every item has one class."""
-        return {"weights": float(sum(r.weights.sum() for r in shard.known.readings()))}
+        return {"weights": float(sum(r.weights.sum() for r in shard.known.by_group()))}
 
     def estimate(self, corpus: Items) -> Estimate:
         """Tables and posteriors; a start by k-means is the start's own affair."""
@@ -113,13 +116,15 @@ class MixtureCore:
             for name, family in self.families.items()
         }
 
-    def from_shares(self, x: Any, shares: Array, rng: np.random.Generator) -> dict[str, Array]:
-        """Parameters that fit items which belong to classes by ``shares``.
+    def from_responsibilities(
+        self, x: Any, responsibilities: Array, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Parameters that fit items which belong to classes by ``responsibilities``.
 
         The mode, or the mean for learners that average and for priors that have no mode: it leaves
         nothing impossible.
         """
-        counts = self.counts(x, shares)
+        counts = self.counts(x, responsibilities)
         return {
             name: family.mean(counts[name], family.uniform())
             if self.averages or not getattr(family, "has_mode", True)
@@ -128,41 +133,44 @@ class MixtureCore:
         }
 
 
-def _added(shares: Array | None, found: Array, reading: Reading, n_items: int) -> Array:
+def _added(
+    responsibilities: Array | None, found: Array, group: ConstraintGroup, n_items: int
+) -> Array:
     """Shares of all items, with those of a reading added, by their weights."""
-    if np.any(reading.weights != 1.0):
-        found *= reading.weights[:, None]
-    if isinstance(reading.rows, slice):
+    if np.any(group.weights != 1.0):
+        found *= group.weights[:, None]
+    if isinstance(group.rows, slice):
         return found
-    if shares is None:
-        shares = np.zeros((n_items, found.shape[1]))
-    shares[reading.rows] += found
-    return shares
+    if responsibilities is None:
+        responsibilities = np.zeros((n_items, found.shape[1]))
+    responsibilities[group.rows] += found
+    return responsibilities
 
 
-def fill(joint: Array, reading: Reading, numbers: Array, how: How) -> tuple[Array, Array, Array]:
+def fill(
+    joint: Array, group: ConstraintGroup, numbers: Array, how: EStep
+) -> tuple[Array, Array, Array]:
     """Shares of classes, log-likelihoods, and what was attained, for the items of a reading."""
-    shares = np.empty_like(joint)
-    lower, upper = reading.lower, reading.upper
+    responsibilities = np.empty_like(joint)
+    lower, upper = group.lower, group.upper
     if how.fill == "hard":
-        best, logs = posterior.hard(joint, lower, upper, shares)
-        return shares, logs, best
-    tempered = posterior.soft(joint, lower, upper, how.temper, shares)
+        best, logs = posterior.hard(joint, lower, upper, responsibilities)
+        return responsibilities, logs, best
+    tempered = posterior.soft(joint, lower, upper, how.temper, responsibilities)
     logs = tempered if how.temper == 1.0 else posterior.totals(joint, lower, upper)
     if how.fill == "soft":
-        return shares, logs, tempered / how.temper
+        return responsibilities, logs, tempered / how.temper
     drawn = np.empty_like(joint)
-    posterior.draw(shares, numbers, np.uint64(how.stream), how.samples, drawn)
+    posterior.draw(responsibilities, numbers, np.uint64(how.stream), how.samples, drawn)
     return drawn, logs, logs
 
 
-# How a class gives rise to what is observed: words, the presence of words, or points.
-
+# What a class emits: words, the presence of words, or points
 
 NEGLIGIBLE = 1e-12
-"""Shares of a class below this are left out of its counts: they would cost most of the time.
+"""Responsibilities below this are left out of counts: they would cost most of the time.
 
-The bound that EM climbs loses less than this a document and class, far less than rounding does.
+The bound that EM climbs loses less than this per document and class, far less than by rounding.
 """
 
 
@@ -184,14 +192,14 @@ class Emission(Protocol):
     def joint(self, params: Array, x: Any, log_weights: Array, threads: int, floor: float) -> Array:
         """log π_k + log p(x_d | k), (items, classes), with no probability below ``floor``."""
 
-    def counts(self, x: Any, shares: Array, threads: int) -> Array:
-        """Sufficient statistics of items that belong to classes by ``shares`` (items, classes)."""
+    def counts(self, x: Any, responsibilities: Array, threads: int) -> Array:
+        """Sufficient statistics; ``responsibilities``: r_dk of the items, (items, classes)."""
 
     def tokens(self, x: Any, weights: Array) -> float:
         """How many observations, for perplexity."""
 
-    def magnitude(self, params: Array, shard: Shard) -> float:
-        """As of `softcount.types.Stats`."""
+    def magnitude(self, params: Array, shard: MixtureShard) -> float:
+        """As of `softcount.core.types.Stats`."""
 
     def needs(self, x: Any) -> tuple[float, dict[str, float]]:
         """Operations an E-step, and bytes beside the data and what `MixtureCore` needs."""
@@ -206,7 +214,7 @@ def _log(values: Array, floor: float) -> Array:
     return logs
 
 
-class Words:
+class BagEmission:
     """Every word of a document drawn from its class: log p(x | k) = Σ_w x_w log θ_kw.
 
     (The order of words is part of what is observed: there is no multinomial coefficient.)
@@ -224,13 +232,13 @@ class Words:
     ) -> Array:
         return _sums(x, _log(np.ascontiguousarray(params.T), floor), log_weights, threads)
 
-    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
-        return np.ascontiguousarray(word_counts(x, shares, threads).T)
+    def counts(self, x: Bags, responsibilities: Array, threads: int) -> Array:
+        return np.ascontiguousarray(word_counts(x, responsibilities, threads).T)
 
     def tokens(self, x: Bags, weights: Array) -> float:
         return float(weights @ x.lengths)
 
-    def magnitude(self, params: Array, shard: Shard) -> float:
+    def magnitude(self, params: Array, shard: MixtureShard) -> float:
         """All terms are logarithms of chances, of one sign."""
         return 0.0
 
@@ -269,19 +277,21 @@ def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
     return out
 
 
-def word_counts(x: Bags, shares: Array, threads: int) -> Array:
+def word_counts(x: Bags, responsibilities: Array, threads: int) -> Array:
     """Σ_d x_dw r_dk, (words, classes)."""
-    out = np.zeros((x.n_words, shares.shape[1]))
-    some = kernels.main_classes(shares, NEGLIGIBLE)
+    out = np.zeros((x.n_words, responsibilities.shape[1]))
+    some = kernels.main_classes(responsibilities, NEGLIGIBLE)
     if threads == 1:
-        kernels.counts_by_document(*x.by_document, shares, *some, out)
+        kernels.counts_by_document(*x.by_document, responsibilities, *some, out)
     else:
         by_word = x.by_word
-        over_rows(kernels.counts_by_word, by_word.indptr, threads, *by_word, shares, *some, out)
+        over_rows(
+            kernels.counts_by_word, by_word.indptr, threads, *by_word, responsibilities, *some, out
+        )
     return out
 
 
-class _Coins(Categorical):
+class WordCoins(Categorical):
     """A coin for each class and word. Classes are alike if all their coins are, word by word."""
 
     TOLERANCE = 1e-9
@@ -309,7 +319,7 @@ class _Coins(Categorical):
         return bool(np.all(np.abs(classes - classes[0]) <= self.TOLERANCE))
 
 
-class Presence:
+class PresenceEmission:
     """Every word of the vocabulary is there or not, each by its own coin: a Bernoulli mixture.
 
     log p(x | k) = Σ_w log p_kw^0 + Σ_{w ∈ x} (log p_kw^1 − log p_kw^0). The table has a row for
@@ -328,7 +338,7 @@ class Presence:
                 "take fewer classes, or fewer words",
             )
         self.shape = (n_classes, n_words)
-        self.family = _Coins(n_classes, n_words, prior)
+        self.family = WordCoins(n_classes, n_words, prior)
 
     def _chances(self, params: Array) -> tuple[Array, Array]:
         """Absent, present: each (classes, words)."""
@@ -350,16 +360,16 @@ class Presence:
             joint[short] += missing[short] * _log(np.array(floor), floor)
         return joint
 
-    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
-        present = word_counts(x, shares, threads).T
-        absent = np.maximum(shares.sum(axis=0)[:, None] - present, 0.0)
+    def counts(self, x: Bags, responsibilities: Array, threads: int) -> Array:
+        present = word_counts(x, responsibilities, threads).T
+        absent = np.maximum(responsibilities.sum(axis=0)[:, None] - present, 0.0)
         return np.stack([absent, present], axis=2).reshape(-1, 2)
 
     def tokens(self, x: Bags, weights: Array) -> float:
         """Each word of the vocabulary is an observation, there or not."""
         return float(weights.sum() * x.n_words)
 
-    def magnitude(self, params: Array, shard: Shard) -> float:
+    def magnitude(self, params: Array, shard: MixtureShard) -> float:
         """Every word of the vocabulary is an observation already."""
         return 0.0
 
@@ -373,7 +383,7 @@ class Presence:
         return sparse.csr_matrix(drawn.astype(np.int64))
 
 
-class Vectors:
+class PointEmission:
     """Points scattered about the centre of their class: log p(x | k) = log N(x; μ_k, Σ_k)."""
 
     threads_inside = False
@@ -390,13 +400,13 @@ class Vectors:
         logs += log_weights
         return logs
 
-    def counts(self, x: Points, shares: Array, threads: int) -> Array:
-        return self.family.statistics(x.x, shares, x.outer(self.family.form))
+    def counts(self, x: Points, responsibilities: Array, threads: int) -> Array:
+        return self.family.statistics(x.x, responsibilities, x.outer(self.family.form))
 
     def tokens(self, x: Points, weights: Array) -> float:
         return float(weights.sum())
 
-    def magnitude(self, params: Array, shard: Shard) -> float:
+    def magnitude(self, params: Array, shard: MixtureShard) -> float:
         """Σ w xᵀ P x: distances are worked out from squares and products, without differences, and
         where points are far from the mean of all these are far larger than the distances."""
         moments = shard.second_moments(self.family.form)
@@ -407,7 +417,7 @@ class Vectors:
     def needs(self, x: Points) -> tuple[float, dict[str, float]]:
         n, D = x.x.shape
         K, cells = self.family.n_rows, self.family.form.n_cells
-        full = isinstance(self.family.form, Full)
+        full = isinstance(self.family.form, FullCovariance)
         squares = NUMBER * (min(n, BLOCK) * K * D if full else 2 * n * cells)
         work = 4.0 * n * K * max(cells, D) + 4.0 * K * D * cells
         # users' points are read into a copy of their own, and that is shifted
@@ -417,4 +427,4 @@ class Vectors:
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
         means, precisions = self.family.means(params), self.family.precisions(params)
         noise = rng.standard_normal((len(classes), self.family.n_dims))
-        return means[classes] + self.family.form.whitened(noise, precisions[classes])
+        return means[classes] + self.family.form.whiten(noise, precisions[classes])

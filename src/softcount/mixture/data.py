@@ -8,14 +8,12 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
-from softcount.bounds import within_range
-from softcount.corpus.cut import parts
-from softcount.errors import DataError, shown
-from softcount.families.covariance import Form, Full
-from softcount.types import Array
+from softcount.core.bounds import within_range
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
+from softcount.families.gaussian import CovarianceForm, FullCovariance
+from softcount.text.shards import split_items
 
 
 class Observations(Protocol):
@@ -32,14 +30,14 @@ class Points:
     """Vectors, one a row."""
 
     x: Array
-    _outer: dict[type[Form], Array] = field(default_factory=dict)
+    _outer: dict[type[CovarianceForm], Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def outer(self, form: Form) -> Array | None:
+    def outer(self, form: CovarianceForm) -> Array | None:
         """x xᵀ in this form, worked out once; None where there would be too much to keep."""
-        if isinstance(form, Full):
+        if isinstance(form, FullCovariance):
             return None
         if type(form) not in self._outer:
             self._outer[type(form)] = form.outer(self.x)
@@ -49,7 +47,7 @@ class Points:
         return type(self)(self.x[items])
 
 
-class Reading(NamedTuple):
+class ConstraintGroup(NamedTuple):
     """Some items, each with the classes it may have (lower ≤ k < upper) and a weight."""
 
     rows: Array | slice
@@ -59,7 +57,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ClassConstraints:
     """What is known of each item's class: nothing, a range of classes, or shares of several.
 
     ``lower, upper``  the classes an item may have are lower ≤ k < upper
@@ -90,36 +88,36 @@ class Known:
             self.lower[items], self.upper[items], self.weights[items], shares, self.groups
         )
 
-    def readings(self) -> Iterator[Reading]:
+    def by_group(self) -> Iterator[ConstraintGroup]:
         """The items in parts, in each of which every item has one range of classes."""
         if self.shares is None or self.groups is None:
-            yield Reading(slice(None), self.lower, self.upper, self.weights)
+            yield ConstraintGroup(slice(None), self.lower, self.upper, self.weights)
             return
         shared = ~np.isnan(self.shares[:, 0])
         plain = np.flatnonzero(~shared)
         if len(plain):
-            yield Reading(plain, self.lower[plain], self.upper[plain], self.weights[plain])
+            yield ConstraintGroup(plain, self.lower[plain], self.upper[plain], self.weights[plain])
         for group, (low, high) in enumerate(zip(self.groups, self.groups[1:], strict=False)):
             rows = np.flatnonzero(shared & (self.shares[:, group] > 0.0))
             if len(rows):
                 same = np.ones(len(rows), np.int64)
                 weights = self.weights[rows] * self.shares[rows, group]
-                yield Reading(rows, same * low, same * high, weights)
+                yield ConstraintGroup(rows, same * low, same * high, weights)
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
+class MixtureShard:
     """Some items: their numbers in the corpus, what was observed, and what is known."""
 
     numbers: Array
     x: Observations
-    known: Known
-    _moments: dict[type[Form], Array] = field(default_factory=dict)
+    known: ClassConstraints
+    _moments: dict[type[CovarianceForm], Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def second_moments(self, form: Form) -> Array | None:
+    def second_moments(self, form: CovarianceForm) -> Array | None:
         """Σ w x xᵀ of points in this form, worked out once; None where `Points.outer` is none."""
         assert isinstance(self.x, Points)
         if type(form) not in self._moments:
@@ -132,10 +130,10 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A corpus of observations (`softcount.job.Corpus`); ``cut`` is its own shards' size."""
+    """A corpus of observations (`softcount.core.model.Corpus`); ``cut`` is its own shards' size."""
 
     x: Observations
-    known: Known
+    known: ClassConstraints
     cut: int
 
     def __len__(self) -> int:
@@ -144,12 +142,12 @@ class Items:
     def name(self, number: int) -> str:
         return f"item {number}"
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[MixtureShard]:
         if batch_size is None and len(self) <= self.cut:
-            return [Shard(np.arange(len(self)), self.x, self.known)]
+            return [MixtureShard(np.arange(len(self)), self.x, self.known)]
         return [
-            Shard(part, self.x.take(part), self.known.take(part))
-            for part in parts(len(self), self.cut, batch_size, seed)
+            MixtureShard(part, self.x.take(part), self.known.take(part))
+            for part in split_items(len(self), self.cut, batch_size, seed)
         ]
 
 
@@ -185,13 +183,13 @@ class Labels:
         largest = np.nan_to_num(self.shares).argmax(axis=1)
         return np.where(np.isnan(self.shares[:, 0]), self.numbers, largest)
 
-    def restrict(self, components: int, weights: Array) -> Known:
+    def restrict(self, components: int, weights: Array) -> ClassConstraints:
         """Each item kept to the ``components`` of its class."""
         K = len(self.classes) * components
         lower = np.where(self.numbers == UNKNOWN, 0, self.numbers * components)
         upper = np.where(self.numbers == UNKNOWN, K, lower + components)
         groups = None if self.shares is None else np.arange(0, K + 1, components)
-        return Known(lower, upper, weights, self.shares, groups)
+        return ClassConstraints(lower, upper, weights, self.shares, groups)
 
 
 def read_labels(y: Any, n_items: int) -> Labels:
@@ -200,6 +198,10 @@ def read_labels(y: Any, n_items: int) -> Labels:
     >>> read_labels(["b", None, "a"], 3).numbers
     array([ 1, -1,  0])
     """
+    # only here: hidden Markov models need this module, and no scikit-learn
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d
+
     if y is None:
         raise DataError(
             "This estimator requires y to be passed, but the target y is None",
@@ -248,6 +250,8 @@ def labels_and_gaps(y: Any) -> tuple[Array, Array]:
     >>> labels_and_gaps(["b", None, "a"])
     (array(['b', 'a'], dtype='<U1'), array([False,  True, False]))
     """
+    from sklearn.utils.validation import column_or_1d
+
     if isinstance(y, np.ndarray) and y.dtype.kind in "US":  # all are texts: a '-1' is a class
         return column_or_1d(y, warn=True), np.zeros(len(y), dtype=bool)
     given = column_or_1d(_as_array(y), warn=True)
@@ -269,7 +273,7 @@ def of_one_kind(labels: Array) -> Array:
     strange = next((label for label in labels if not isinstance(label, Real | np.bool_)), None)
     if strange is not None:
         raise DataError(
-            f"labels are of several kinds, or of none that is known: one is {shown(strange)}",
+            f"labels are of several kinds, or of none that is known: one is {brief(strange)}",
             "give strings only or numbers only; −1 or None where a label is unknown",
         )
     return np.array(labels.tolist())

@@ -8,32 +8,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from softcount import store
-from softcount.corpus.bags import Bags
-from softcount.errors import LearnerError
-from softcount.estimate import Estimate
+from softcount.core import store
+from softcount.core.errors import LearnerError
+from softcount.core.estimate import Estimate
+from softcount.core.parameters import mixture_priors, no_mode, no_prior
+from softcount.core.store import numbers
+from softcount.core.types import Array, EStep, Params
 from softcount.families import Categorical, StickBreaking
 from softcount.families.base import Family
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer, Mixture
-from softcount.mixture.core import Emission, MixtureCore, Presence, Words, fill
-from softcount.mixture.data import Items, Known, Shard
+from softcount.mixture.core import BagEmission, Emission, MixtureCore, PresenceEmission, fill
+from softcount.mixture.data import ClassConstraints, Items, MixtureShard
 from softcount.mixture.gibbs import CollapsedMixture, Restaurant
-from softcount.models import files
-from softcount.models.reading import ReadsWords, telling
-from softcount.models.settings import mixture_priors, no_mode, no_prior
-from softcount.models.stored import numbers
-from softcount.types import Array, How, Params
+from softcount.mixture.parameters import MultinomialMixtureParameters
+from softcount.text.bags import Bags
+from softcount.text.documents import DocumentReader, telling_words
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+    pass
 
 
 class WordCore(MixtureCore):
-    """A mixture whose classes are multinomials over words (`softcount.job.Collapsible`)."""
+    """A mixture whose classes are multinomials over words (`Model.collapse`)."""
 
-    def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> CollapsedMixture:
+    def collapse(
+        self, shards: Sequence[MixtureShard], params: Params, stream: int
+    ) -> CollapsedMixture:
         """The sampler for all documents, which begin in classes drawn from their posterior."""
         _demand_plain(shards)
         words = self.families["words"]
@@ -52,12 +53,14 @@ class WordCore(MixtureCore):
             ),
         )
 
-    def _drawn(self, params: Params, shard: Shard, stream: int) -> Array:
+    def _drawn(self, params: Params, shard: MixtureShard, stream: int) -> Array:
         """A class for each document, drawn from its posterior."""
         joint = self.joint(params, shard.x, floor=1e-300)
-        (reading,) = shard.known.readings()
-        shares, _, _ = fill(joint, reading, shard.numbers, How(fill="sample", stream=stream))
-        classes: Array = shares.argmax(axis=1)
+        (group,) = shard.known.by_group()
+        responsibilities, _, _ = fill(
+            joint, group, shard.numbers, EStep(fill="sample", stream=stream)
+        )
+        classes: Array = responsibilities.argmax(axis=1)
         return classes
 
     def _restaurant(self) -> Restaurant | None:
@@ -85,14 +88,14 @@ def _of_words(family: Categorical) -> float | Array:
     return first
 
 
-def _bags(shard: Shard) -> Bags:
+def _bags(shard: MixtureShard) -> Bags:
     assert isinstance(shard.x, Bags)
     return shard.x
 
 
-def _demand_plain(shards: Sequence[Shard]) -> None:
+def _demand_plain(shards: Sequence[MixtureShard]) -> None:
     """A document is in one class, once: weights and shares have no meaning to this sampler."""
-    known: list[Known] = [shard.known for shard in shards]
+    known: list[ClassConstraints] = [shard.known for shard in shards]
     if any(each.shares is not None or np.any(each.weights != 1.0) for each in known):
         raise LearnerError(
             "a collapsed sampler takes every document once: there can be neither weights nor "
@@ -101,10 +104,7 @@ def _demand_plain(shards: Sequence[Shard]) -> None:
         )
 
 
-# Mixtures of documents: every document has one class, and its words come from that class.
-
-
-class WordMixture(ReadsWords, Mixture):
+class WordMixture(DocumentReader, Mixture):
     """What all mixtures of documents share: how documents are read, and what is said of words."""
 
     smoothing: float
@@ -112,28 +112,28 @@ class WordMixture(ReadsWords, Mixture):
     bernoulli: bool
 
     def observe(self, X: Any, *, first: bool) -> Bags:
-        bags = self.read(X, first=first)
+        bags = self._read_documents(X, first=first)
         return bags.present() if self.bernoulli else bags
 
     def emission(self, n_classes: int, n_words: int) -> Emission:
         prior = self._priors()["words"]
-        kind = Presence if self.bernoulli else Words
+        kind = PresenceEmission if self.bernoulli else BagEmission
         return kind(n_classes, n_words, prior)
 
     def _priors(self) -> dict[str, float]:
         """Dirichlet concentrations of class weights and of words."""
-        return mixture_priors(self.smoothing, self.prior, self.maximises, "words")
+        return mixture_priors(self.smoothing, self.prior, self._maximises, "words")
 
-    def lacks_sampler(self) -> str:
-        return f"{self.called} has no collapsed sampler for bernoulli=True" * self.bernoulli
+    def _lacks_sampler(self) -> str:
+        return f"{self._display_name} has no collapsed sampler for bernoulli=True" * self.bernoulli
 
-    def solutions(self) -> Collection[str]:
+    def _solvable_starts(self) -> Collection[str]:
         return {"spectral", "anchor"} & set(self.starts())
 
-    def lacks_prior(self) -> str:
+    def _lacks_prior(self) -> str:
         return no_prior(self.smoothing, self.prior, "words")
 
-    def lacks_mode(self) -> str:
+    def _lacks_mode(self) -> str:
         return no_mode(self.prior)
 
     def starts(self) -> Mapping[str, Any]:
@@ -146,18 +146,18 @@ class WordMixture(ReadsWords, Mixture):
             offered |= {"spectral": starts.spectral_words, "anchor": starts.anchor_words}
         return offered
 
-    def foreseen(self, core: MixtureCore, corpus: Items) -> Estimate:
+    def _estimate(self, core: MixtureCore, corpus: Items) -> Estimate:
         """With the start, if that is by k-means: an SVD takes more than many a model."""
-        found = super().foreseen(core, corpus)
+        found = super()._estimate(core, corpus)
         if not isinstance(self.init, str) or self.init != "kmeans":
             return found
         assert isinstance(corpus.x, Bags)
         return found.plus(start=starts.bytes_of_kmeans(len(corpus), corpus.x.n_words))
 
-    def remember(self, corpus: Items) -> None:
-        super().remember(corpus)
+    def _after_fit(self, corpus: Items) -> None:
+        super()._after_fit(corpus)
         assert isinstance(corpus.x, Bags)
-        self.remember_lengths(corpus.x.lengths)
+        self._remember_lengths(corpus.x.lengths)
 
     # what was learned
     @property
@@ -174,24 +174,26 @@ class WordMixture(ReadsWords, Mixture):
         return self.weights_, self.words_
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
-        """The words that mark each class, with their probabilities: see `telling`."""
-        return telling(*self.class_words(), self.word_names(), n)
+        """The words that mark each class, with their probabilities: see `telling_words`."""
+        return telling_words(*self.class_words(), self.word_names(), n)
 
     # new data
-    def _generated(self, classes: Array, rng: np.random.Generator) -> Any:
+    def _generate(self, classes: Array, rng: np.random.Generator) -> Any:
         """Documents as long as those learned from: texts for texts, counts for counts."""
         table = self.raw_params_["words"]
-        lengths = self.some_lengths(len(classes), rng)
-        return self.told(self.core_.emission.generate(table, classes, rng, lengths), rng)
+        lengths = self._draw_lengths(len(classes), rng)
+        return self._write_documents(
+            self.core_.emission.generate(table, classes, rng, lengths), rng
+        )
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        return self.stored_words()
+        return self._store_words()
 
     def recall(self, stored: store.Stored, given: Mapping[str, Any]) -> Bags:
         K, V = self.n_classes, self.n_features_in_
-        numbers(stored, files.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
-        self.recall_words(stored, given)
+        numbers(stored, store.TABLE + "words", (K * V, 2) if self.bernoulli else (K, V))
+        self._restore_words(stored, given)
         return Bags.of(sparse.csr_matrix((0, V)))
 
     def __sklearn_tags__(self) -> Any:
@@ -201,7 +203,7 @@ class WordMixture(ReadsWords, Mixture):
         return tags
 
 
-class MultinomialMixture(WordMixture, Clusterer):
+class MultinomialMixture(MultinomialMixtureParameters, WordMixture, Clusterer):
     """A mixture of bags of words: Naive Bayes without labels (Nigam et al. 2000).
 
     p(document) = Σ_k π_k Π_w θ_kw^count(w). Documents are texts, lists of words, or rows of a
@@ -214,7 +216,7 @@ class MultinomialMixture(WordMixture, Clusterer):
                       "words"); below 1 only for `VariationalBayes` and samplers
     ``init``          'kmeans' (on tf-idf reduced by SVD), 'random', 'spectral', 'anchor',
                       'uniform', or tables {"weights": …, "words": …}
-    ``scouts``        try so many starts by two quick passes each; go on from the best
+    ``short_runs``        try so many starts by two quick passes each; go on from the best
     ``vectorizer``    how texts become counts (scikit-learn's `CountVectorizer` or alike)
     ``learner``, ``engine``, ``random_state``  how, where, and from which seed
 
@@ -225,36 +227,13 @@ class MultinomialMixture(WordMixture, Clusterer):
     [0, 0, 0, 1, 1, 1]
     """
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        bernoulli: bool = False,
-        smoothing: float = 0.1,
-        prior: float | Mapping[str, float] | None = None,
-        init: Any = "kmeans",
-        scouts: int = 0,
-        vectorizer: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.bernoulli = bernoulli
-        self.smoothing = smoothing
-        self.prior = prior
-        self.init = init
-        self.scouts = scouts
-        self.vectorizer = vectorizer
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
     def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
         name = "bernoulli mixture" if self.bernoulli else "multinomial mixture"
         kind = MixtureCore if self.bernoulli else WordCore
         emission = self.emission(self.n_components, x.n_words)
-        return kind(name, self.weights_family(), emission, self.usual, not self.maximises)
+        return kind(
+            name, self.weights_family(), emission, self.default_learner, not self._maximises
+        )
 
     def weights_family(self) -> Family:
         """How common classes are."""

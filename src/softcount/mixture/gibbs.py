@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from softcount.corpus.whole import whole_bags
-from softcount.errors import DataError, LearnerError
-from softcount.kernels import collapsed as kernel
-from softcount.types import Array
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.types import Array
+from softcount.mixture import kernels as kernel
+from softcount.text.bags import check_whole_counts
 
 PRIORS = (1e-100, 1e30)
 """The smallest prior and the largest: few factors of this size still fit into a float."""
@@ -77,11 +77,11 @@ class CollapsedMixture:
     ) -> None:
         of_classes, concentration = _of_classes(alpha)
         of_words, n_classes = _of_words(beta, n_words), len(of_classes)
-        borders, which, values = whole_bags(indptr, words, counts, n_words)
+        borders, which, values = check_whole_counts(indptr, words, counts, n_words)
         lengths = np.diff(np.append(0.0, np.cumsum(values))[borders])
         ranges = _ranges(allowed, indptr, n_classes)
-        self._bags = kernel.Bags(borders, which, values, lengths, *ranges)
-        self._prior = kernel.Prior(
+        self._bags = kernel.BagArrays(borders, which, values, lengths, *ranges)
+        self._prior = kernel.CollapsedPrior(
             of_classes, concentration, of_words, float(of_words.sum()), _span(of_words, self._bags)
         )
         self._seats = kernel.Seats(
@@ -195,14 +195,14 @@ def _positive(name: str, values: Array) -> Array:
     return np.ascontiguousarray(values)
 
 
-def _span(beta: Array, bags: kernel.Bags) -> int:
+def _span(beta: Array, bags: kernel.BagArrays) -> int:
     """How many factors from min β to max Σ_k n_kw + β + MANY fit into a float."""
     often = np.bincount(bags.words, bags.counts).max(initial=0.0)
     largest = often + beta.max(initial=1.0) + kernel.MANY
     return int(kernel.SPAN_BITS / max(np.log2(largest), -np.log2(beta.min(initial=1.0))))
 
 
-def _classes(assignments: ArrayLike, bags: kernel.Bags) -> Array:
+def _classes(assignments: ArrayLike, bags: kernel.BagArrays) -> Array:
     """A copy of the assignments, checked."""
     classes = np.array(assignments, np.int64)
     if classes.shape != bags.lengths.shape:

@@ -10,10 +10,15 @@ and its sum is taken in the same order whoever owns it.
 
 from __future__ import annotations
 
+import math
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from softcount.core.types import Array
+from softcount.kernels.collapsed import draw_from_logs, log_rising, shuffle_range
 from softcount.kernels.jit import inline, njit
-from softcount.types import Array
+from softcount.kernels.random import item_stream
 
 
 @njit
@@ -35,17 +40,17 @@ FEW = 2
 
 
 @njit
-def main_classes(shares: Array, least: float) -> tuple[Array, Array]:
+def main_classes(responsibilities: Array, least: float) -> tuple[Array, Array]:
     """The classes with r_dk > least · max_k r_dk, document by document: row borders and classes.
 
     A document that belongs to many classes gets an empty list.
     """
-    n, K = shares.shape
+    n, K = responsibilities.shape
     indptr, classes = np.zeros(n + 1, np.int64), np.empty(n * (K // FEW), np.int32)
     for d in range(n):
-        i, largest = indptr[d], shares[d].max()
+        i, largest = indptr[d], responsibilities[d].max()
         for k in range(K):
-            if shares[d, k] > least * largest:
+            if responsibilities[d, k] > least * largest:
                 if i == indptr[d] + K // FEW:
                     i = indptr[d]
                     break
@@ -70,18 +75,18 @@ def counts_by_document(
     indptr: Array,
     words: Array,
     counts: Array,
-    shares: Array,
+    responsibilities: Array,
     borders: Array,
     classes: Array,
     out: Array,
 ) -> None:
     """out_wk += Σ_d x_dw r_dk, document by document: what is said of one stays at hand.
 
-    ``shares`` is r, and ``borders, classes`` list the few classes that matter to a document.
+    ``responsibilities`` is r; ``borders, classes`` list the few classes that matter to a document.
     """
     for d in range(len(indptr) - 1):
         for i in range(indptr[d], indptr[d + 1]):
-            _add(counts[i], shares[d], classes, borders[d], borders[d + 1], out[words[i]])
+            _add(counts[i], responsibilities[d], classes, borders[d], borders[d + 1], out[words[i]])
 
 
 @njit
@@ -91,7 +96,7 @@ def counts_by_word(
     indptr: Array,
     documents: Array,
     counts: Array,
-    shares: Array,
+    responsibilities: Array,
     borders: Array,
     classes: Array,
     out: Array,
@@ -103,4 +108,174 @@ def counts_by_word(
     for w in range(first, last):
         for i in range(indptr[w], indptr[w + 1]):
             d = documents[i]
-            _add(counts[i], shares[d], classes, borders[d], borders[d + 1], out[w])
+            _add(counts[i], responsibilities[d], classes, borders[d], borders[d + 1], out[w])
+
+
+# Collapsed Gibbs sampling of the class of every document, all parameters integrated out.
+#
+# Documents d, words w, classes k; c_dw and N_d a document's word counts and length; n_k, n_kw, n_k·
+# the documents, word counts and tokens of a class, document d left out; x^(n) = x (x+1) … (x+n−1):
+#
+#     p(z_d = k | z_−d, x) ∝ weight_k · Π_w (n_kw + β_w)^(c_dw) / (n_k· + Σβ)^(N_d)
+#
+# (Yin & Wang 2014). weight_k is n_k + α_k in a mixture of K classes. In a Chinese restaurant
+# process with concentration a it is n_k where a class is in use; the new class's a is shared out
+# equally among the free places. So z has the prior p(partition) (K − m)! / K!, m classes in use: of
+# all ways to seat m classes at K places, each is as likely.
+#
+# A word's K counts lie side by side, and factors are multiplied, not their logarithms added: the
+# loop over k is vector instructions, with one logarithm for every ``span`` factors.
+
+
+SPAN_BITS = 1000.0
+"""A product of factors may grow or shrink by so many powers of two."""
+
+MANY = 32.0
+"""Rising factorials of more factors are computed by their logarithm, which then costs less."""
+
+
+class BagArrays(NamedTuple):
+    """Documents: counts in CSR form, lengths, and the classes lower_d ≤ k < upper_d allowed."""
+
+    indptr: Array
+    words: Array
+    counts: Array
+    lengths: Array
+    lower: Array
+    upper: Array
+
+
+class CollapsedPrior(NamedTuple):
+    """Of the classes ``alpha``, or in a restaurant a ``concentration`` (else 0); of words ``beta``.
+
+    ``span`` factors n_kw + β_w + j can be multiplied before they leave the range of floats.
+    """
+
+    alpha: Array
+    concentration: float
+    beta: Array
+    beta_total: float
+    span: int
+
+
+class Seats(NamedTuple):
+    """Who sits where: the class of each document, and what that adds up to.
+
+    All are whole numbers, so that adding and taking away leaves no rounding behind.
+    """
+
+    classes: Array
+    sizes: Array
+    totals: Array
+    words: Array  # (V, K)
+
+
+@njit
+def move(bags: BagArrays, seats: Seats, d: int, k: int, sign: float) -> None:
+    """Add document d to class k (sign 1), or take it away (−1)."""
+    seats.sizes[k] += sign
+    seats.totals[k] += sign * bags.lengths[d]
+    for i in range(bags.indptr[d], bags.indptr[d + 1]):
+        seats.words[bags.words[i], k] += sign * bags.counts[i]
+
+
+@njit
+def seat_all(bags: BagArrays, seats: Seats) -> None:
+    """Count every document in its class."""
+    for d in range(len(seats.classes)):
+        move(bags, seats, d, seats.classes[d], 1.0)
+
+
+@njit
+def log_weights(prior: CollapsedPrior, sizes: Array, out: Array) -> bool:
+    """out_k ← log weight_k; whether a restaurant has no place left for a new class."""
+    K = len(sizes)
+    if prior.concentration == 0.0:
+        for k in range(K):
+            out[k] = math.log(sizes[k] + prior.alpha[k])
+        return False
+    free = 0
+    for k in range(K):
+        free += sizes[k] == 0.0
+    share = math.log(prior.concentration / max(free, 1))
+    for k in range(K):
+        out[k] = math.log(sizes[k]) if sizes[k] > 0.0 else share
+    return free == 0
+
+
+@njit
+def conditional(
+    bags: BagArrays, prior: CollapsedPrior, seats: Seats, d: int, room: Array, out: Array
+) -> bool:
+    """out_k ← log p(z_d = k | z_−d, x) up to a constant, where k is allowed.
+
+    Document d must have been taken away. ``room`` is to work in. Answers whether a
+    restaurant is full.
+    """
+    allowed = slice(bags.lower[d], bags.upper[d])
+    full = log_weights(prior, seats.sizes, out)
+    logs, totals, product = out[allowed], seats.totals[allowed], room[allowed]
+    K = len(logs)
+    for k in range(K):
+        logs[k] -= log_rising(totals[k] + prior.beta_total, bags.lengths[d])
+        product[k] = 1.0
+    factors = 0
+    for i in range(bags.indptr[d], bags.indptr[d + 1]):
+        w, c = bags.words[i], bags.counts[i]
+        row, beta = seats.words[w, allowed], prior.beta[w]
+        if c > MANY:
+            for k in range(K):
+                logs[k] += log_rising(row[k] + beta, c)
+            continue
+        for j in range(int(c)):
+            for k in range(K):
+                product[k] *= row[k] + (beta + j)
+            factors += 1
+            if factors == prior.span:
+                factors = 0
+                _take_logs(product, logs)
+    _take_logs(product, logs)
+    return full
+
+
+@inline
+def _take_logs(product: Array, logs: Array) -> None:
+    for k in range(len(logs)):
+        logs[k] += math.log(product[k])
+        product[k] = 1.0
+
+
+@njit
+def sweep(bags: BagArrays, prior: CollapsedPrior, seats: Seats, seed: Any, temper: float) -> int:
+    """Draw the class of every document anew, in random order.
+
+    Answers how many documents found a restaurant full. Documents with a single class stay put.
+    """
+    K = len(seats.sizes)
+    product, logs = np.empty(K), np.empty(K)
+    stream = np.empty(1, np.uint64)
+    stream[0] = item_stream(seed, 0)
+    refused = 0
+    for d in shuffle_range(len(seats.classes), stream):
+        lower, upper = bags.lower[d], bags.upper[d]
+        if upper - lower == 1:
+            continue
+        move(bags, seats, d, seats.classes[d], -1.0)
+        refused += conditional(bags, prior, seats, d, product, logs)
+        seats.classes[d] = draw_from_logs(logs, lower, upper, temper, stream, product)
+        move(bags, seats, d, seats.classes[d], 1.0)
+    return refused
+
+
+@njit
+def log_words(prior: CollapsedPrior, seats: Seats) -> float:
+    """log p(x | z) = Σ_k [Σ_w log β_w^(n_kw) − log (Σβ)^(n_k·)]."""
+    total = 0.0
+    V, K = seats.words.shape
+    for w in range(V):
+        for k in range(K):
+            if seats.words[w, k] > 0.0:
+                total += log_rising(prior.beta[w], seats.words[w, k])
+    for k in range(K):
+        total -= log_rising(prior.beta_total, seats.totals[k])
+    return total

@@ -13,11 +13,11 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from softcount.errors import DataError, LearnerError, shown
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.parameters import check_whole
+from softcount.core.types import Array
+from softcount.core.warnings import held_out, is_later_fold
 from softcount.mixture.data import UNKNOWN, labels_and_gaps, read_labels
-from softcount.models.folded import held_out, is_later_fold
-from softcount.models.settings import check_whole
-from softcount.types import Array
 
 
 class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
@@ -44,7 +44,7 @@ class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: int = 0) -> None:
         check_whole("n_splits", n_splits, 2, "5 is usual")
         if not isinstance(shuffle, bool | np.bool_):
-            raise LearnerError(f"shuffle={shown(shuffle)}", "True or False")
+            raise LearnerError(f"shuffle={brief(shuffle)}", "True or False")
         check_whole("random_state", random_state, 0)
         self.n_splits = n_splits
         self.shuffle = shuffle
@@ -71,7 +71,7 @@ class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
                 f"{most}",
                 f"label more items, or take n_splits={most}",
             )
-        yield from dealt(rows, numbers, self.n_splits, self._seed())
+        yield from deal_folds(rows, numbers, self.n_splits, self._seed())
 
     def _seed(self) -> int | None:
         return int(self.random_state) % 2**32 if self.shuffle else None
@@ -88,7 +88,7 @@ def several_of_a_class(numbers: Array) -> Array:
     return labelled[counts[numbers[labelled]] > 1]
 
 
-def dealt(rows: Array, numbers: Array, n: int, seed: int | None) -> list[Array]:
+def deal_folds(rows: Array, numbers: Array, n: int, seed: int | None) -> list[Array]:
     """Items dealt into n parts, in each of which classes are as common as they can be."""
     folds = StratifiedKFold(n, shuffle=seed is not None, random_state=seed)
     with warnings.catch_warnings():
@@ -97,22 +97,21 @@ def dealt(rows: Array, numbers: Array, n: int, seed: int | None) -> list[Array]:
         return [rows[test] for _, test in folds.split(rows, numbers[rows])]
 
 
-# Scores that leave items without a label out: what nobody knows cannot be wrong.
-
+# Scores that leave items without a label out: what nobody knows cannot be wrong
 
 NO_LABELS = "no item has a label: there is nothing to be right or wrong about"
 HINT = "score items whose labels are known; SemiSupervisedKFold deals only such into test folds"
 LEFT_OUT = (
     "items without a label are left out of the score. In a search or a cross-validation, take "
-    "cv=softcount.SemiSupervisedKFold(): it tests on labelled items only, and learns from all "
-    "unlabelled ones every time"
+    "cv=softcount.mixture.SemiSupervisedKFold(): it tests on labelled items only, and learns from "
+    "all unlabelled ones every time"
 )
 
 
 COUNTED_WRONG = (
     "this fold is scored on items without a label, which count as errors. Take "
-    "cv=softcount.SemiSupervisedKFold(), which tests on labelled items only, or "
-    "scoring=softcount.labelled_scorer(…)"
+    "cv=softcount.mixture.SemiSupervisedKFold(), which tests on labelled items only, or "
+    "scoring=softcount.mixture.labelled_scorer(…)"
 )
 LEAVES_OUT = ("LabelledScorer", "_PassthroughScorer")
 """Scorers that leave items without a label out: ours, and that which asks the model's `score`."""

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 
-from softcount import interrupt, store
-from softcount.bounds import MAX_CLASSES
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError
+from softcount.core import interrupt, store
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.estimator import FitOptions, all_or_nothing
+from softcount.core.store import numbers
+from softcount.core.types import Array, Params
+from softcount.core.warnings import is_later_fold
 from softcount.families import Categorical
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
 from softcount.mixture.documents import WordCore, WordMixture
 from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
-from softcount.models.base import FitOptions, all_or_nothing
-from softcount.models.folded import is_later_fold
-from softcount.models.settings import check_number, check_whole
-from softcount.models.stored import numbers
-from softcount.types import Array, Params
+from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
+from softcount.text.bags import Bags
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+    pass
 
 
 PART = 4.0
@@ -91,21 +89,21 @@ def effective(shares: Array) -> float:
     return float(np.exp(-np.sum(some * np.log(some))))
 
 
-# Naive Bayes with all labels, with a few, and with several components a class.
+# Naive Bayes
 
 
 class CollapseWarning(UserWarning):
     """Unlabelled documents were drawn into few of the classes: do not trust the result."""
 
 
-class NaiveBayes(ScoresLabelled, WordMixture):
+class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     """Naive Bayes for documents with labels, with few labels, or several components a class.
 
     Labelled documents are kept to their class; the classes of the others are hidden, and are filled
     in by the learner (EM: Nigam, McCallum, Thrun & Mitchell 2000). With every label known this is
     the Naive Bayes of the textbooks.
 
-    ``components``         hidden components a class
+    ``n_components``       hidden components of each class
     ``unlabelled_weight``  λ: what an unlabelled document counts beside a labelled one
     ``smoothing``          add so much to every count of a word in a class
     ``length``             stretch or shrink every document to so many words; None: as they are
@@ -127,35 +125,6 @@ class NaiveBayes(ScoresLabelled, WordMixture):
 
     classes_: Array
 
-    def __init__(
-        self,
-        *,
-        components: int = 1,
-        unlabelled_weight: float = 1.0,
-        smoothing: float = 0.1,
-        length: float | None = None,
-        bernoulli: bool = False,
-        prior: float | Mapping[str, float] | None = None,
-        init: Any = "labelled",
-        scouts: int = 0,
-        vectorizer: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.components = components
-        self.unlabelled_weight = unlabelled_weight
-        self.smoothing = smoothing
-        self.length = length
-        self.bernoulli = bernoulli
-        self.prior = prior
-        self.init = init
-        self.scouts = scouts
-        self.vectorizer = vectorizer
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
@@ -168,15 +137,15 @@ class NaiveBayes(ScoresLabelled, WordMixture):
     ) -> Self:
         """Learn from documents and what labels there are.
 
-        For the other options see `softcount.models.base.FitOptions`.
+        For the other options see `softcount.core.estimator.FitOptions`.
         """
         with all_or_nothing(self):
-            core, corpus = self.bind(X, y, sample_weight)
-            self.learn(core, corpus, init, **options)
+            core, corpus = self._bind(X, y, sample_weight)
+            self._learn(core, corpus, init, **options)
         self._warn_of_collapse(corpus)
         return self
 
-    def bind(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+    def _bind(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
         """The core and the corpus; unlabelled documents weigh λ."""
         self._check_settings()
         x = self.observe(X, first=True)
@@ -188,23 +157,15 @@ class NaiveBayes(ScoresLabelled, WordMixture):
         self.classes_ = labels.classes
         self._labels = labels
         core = self.make_core(x)
-        return core, Items(x, labels.restrict(self.components, weights), core.emission.cut)
+        return core, Items(x, labels.restrict(self.n_components, weights), core.emission.cut)
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_whole("components", self.components, most=MAX_CLASSES)
-        check_number(
-            "unlabelled_weight",
-            self.unlabelled_weight,
-            "0 leaves unlabelled documents out, 1 counts them in full; NaiveBayesCV chooses",
-        )
-        if self.length is not None:
-            check_number("length", self.length, "100 is usual", above=True)
-            if self.bernoulli:
-                raise LearnerError(
-                    "a document has no length where words are there or not",
-                    "leave out length or bernoulli",
-                )
+        if self.length is not None and self.bernoulli:
+            raise LearnerError(
+                "a document has no length where words are there or not",
+                "leave out length or bernoulli",
+            )
 
     def _lambda(self) -> float:
         return self.unlabelled_weight
@@ -213,11 +174,11 @@ class NaiveBayes(ScoresLabelled, WordMixture):
         common = Categorical((1, self.n_classes), self._priors()["weights"])
         kind = MixtureCore if self.bernoulli else WordCore
         emission = self.emission(self.n_classes, x.n_words)
-        return kind("naive bayes", common, emission, self.usual, not self.maximises)
+        return kind("naive bayes", common, emission, self.default_learner, not self._maximises)
 
     @property
     def n_classes(self) -> int:
-        return len(self.classes_) * self.components
+        return len(self.classes_) * self.n_components
 
     def observe(self, X: Any, *, first: bool) -> Bags:
         bags = super().observe(X, first=first)
@@ -228,7 +189,7 @@ class NaiveBayes(ScoresLabelled, WordMixture):
 
     def _from_labelled(self, core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
         """What the labelled documents say; those of one class dealt out among its components."""
-        labels, m = self._labels, self.components
+        labels, m = self._labels, self.n_components
         of_classes = np.zeros((len(items), len(labels.classes)))
         hard = np.flatnonzero(labels.numbers != UNKNOWN)
         of_classes[hard, labels.numbers[hard]] = 1.0
@@ -236,14 +197,14 @@ class NaiveBayes(ScoresLabelled, WordMixture):
             of_classes += np.nan_to_num(labels.shares)
         shares = np.repeat(of_classes * items.known.weights[:, None], m, axis=1)
         if m > 1:
-            dealt = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
-            shares *= dealt.reshape(len(items), -1)
-        return core.from_shares(items.x, shares, rng)
+            deal_folds = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
+            shares *= deal_folds.reshape(len(items), -1)
+        return core.from_responsibilities(items.x, shares, rng)
 
-    def remember(self, corpus: Items) -> None:
-        super().remember(corpus)
+    def _after_fit(self, corpus: Items) -> None:
+        super()._after_fit(corpus)
         self.n_iter_ = len(self.fit_.trace) - 1
-        shares = self._class_shares(corpus.x)
+        shares = self._class_posteriors(corpus.x)
         self.transduction_ = self.classes_[shares.argmax(axis=1)]
         known = self._labels.known
         self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
@@ -253,7 +214,7 @@ class NaiveBayes(ScoresLabelled, WordMixture):
         free = ~self._labels.known & (corpus.known.weights > 0.0)
         if free.sum() < 2 * len(self.classes_):
             return
-        found = self._class_shares(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
+        found = self._class_posteriors(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
         counts = labels_by_class(self._labels)
         if not has_collapsed(found, int(free.sum()), counts) or is_later_fold():
             return  # of a search's many fits one warns, and the last, to all data
@@ -276,7 +237,7 @@ class NaiveBayes(ScoresLabelled, WordMixture):
         )
 
     # what it says of data
-    def _class_shares(self, x: Any) -> Array:
+    def _class_posteriors(self, x: Any) -> Array:
         """p(class | document): components added up."""
         shares = self._posterior(x)
         added: Array = shares.reshape(len(shares), len(self.classes_), -1).sum(axis=2)
@@ -284,7 +245,7 @@ class NaiveBayes(ScoresLabelled, WordMixture):
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class for each document, in the order of ``classes_``."""
-        return self._class_shares(self._seen(X))
+        return self._class_posteriors(self._seen(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`."""
@@ -338,14 +299,13 @@ def read_classes(given: Any, kind: str) -> Array:
     return classes
 
 
-# Naive Bayes that finds out by itself how far unlabelled documents can be trusted.
-
+# How much unlabelled documents may count, chosen by cross-validation
 
 HERE = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
 """Settings that the models of the folds do not share: they get counts that are ready to use."""
 
 
-class NaiveBayesCV(NaiveBayes):
+class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
     """`NaiveBayes` that chooses λ by cross-validation on what is labelled.
 
     ``unlabelled_weights``  values of λ to choose from
@@ -357,41 +317,6 @@ class NaiveBayesCV(NaiveBayes):
     to hide one, ``unlabelled_weight`` is taken as it is. After `fit`: ``unlabelled_weight_``, and
     ``cv_scores_``, λ → mean accuracy.
     """
-
-    def __init__(
-        self,
-        *,
-        unlabelled_weights: Sequence[float] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0),
-        cv: Any = 5,
-        components: int = 1,
-        unlabelled_weight: float = 1.0,
-        smoothing: float = 0.1,
-        length: float | None = None,
-        bernoulli: bool = False,
-        prior: float | Mapping[str, float] | None = None,
-        init: Any = "labelled",
-        scouts: int = 0,
-        vectorizer: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            components=components,
-            unlabelled_weight=unlabelled_weight,
-            smoothing=smoothing,
-            length=length,
-            bernoulli=bernoulli,
-            prior=prior,
-            init=init,
-            scouts=scouts,
-            vectorizer=vectorizer,
-            learner=learner,
-            engine=engine,
-            random_state=random_state,
-        )
-        self.unlabelled_weights = unlabelled_weights
-        self.cv = cv
 
     @interrupt.graceful()
     def fit(  # type: ignore[override]  # as scikit-learn has it
@@ -465,12 +390,12 @@ class NaiveBayesCV(NaiveBayes):
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in HERE}
         found = []
         for hidden in splits:
-            shown = labels.numbers.copy()
-            shown[hidden] = UNKNOWN
+            brief = labels.numbers.copy()
+            brief[hidden] = UNKNOWN
             model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CollapseWarning)
-                model.fit(matrix, shown, weights)
+                model.fit(matrix, brief, weights)
             right = model.transduction_[hidden] == labels.numbers[hidden]
             if weights[hidden].any():
                 found.append(np.average(right, weights=weights[hidden]))

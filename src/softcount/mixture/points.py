@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from softcount import store
-from softcount.bounds import (
+from softcount.core import store
+from softcount.core.bounds import (
     MAX_POINT_WEIGHT,
     MAX_PRECISION,
-    MAX_SQUARE,
     MAX_VALUE,
     MIN_SQUARE,
     demand_values,
     within_range,
 )
-from softcount.corpus.texts import texts_in
-from softcount.errors import DataError, LearnerError, StoreError
+from softcount.core.errors import DataError, LearnerError, StoreError
+from softcount.core.parameters import check_niw, shaped
+from softcount.core.store import AGAIN, numbers
+from softcount.core.types import Array
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.families.gaussian import NIW
+from softcount.learners.named import HardEM
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer
-from softcount.mixture.core import MixtureCore, Vectors
+from softcount.mixture.core import MixtureCore, PointEmission
 from softcount.mixture.data import Items, Points
+from softcount.mixture.parameters import (
+    GaussianMixtureParameters,
+    KMeansParameters,
+    SoftKMeansParameters,
+)
 from softcount.mixture.starts import about, spherical_core
-from softcount.models import files
-from softcount.models.settings import check_niw, check_number, shaped
-from softcount.models.stored import AGAIN, numbers
-from softcount.types import Array
+from softcount.text.documents import find_texts
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+    pass
 
 FARTHEST = 1e6
 """So many standard deviations away a prior may expect the means of classes: the square of it is how
@@ -43,8 +46,6 @@ far it pulls the eigenvalues of a covariance apart."""
 
 LEAST_FLOOR = 1e-12
 """Variances below this share of a column's own are nothing but rounding, whatever is asked for."""
-
-Covariance = Literal["full", "tied", "diag", "spherical", "identity"]
 
 
 class PointMixture(Clusterer):
@@ -59,7 +60,7 @@ class PointMixture(Clusterer):
     max_weight = MAX_POINT_WEIGHT
 
     def observe(self, X: Any, *, first: bool) -> Points:
-        if texts_in(X):
+        if find_texts(X):
             raise DataError("these are texts, not points", "use MultinomialMixture for texts")
         with within_range("the data"):
             x = validate_data(self, X, dtype=np.float64, reset=first)
@@ -108,16 +109,16 @@ class PointMixture(Clusterer):
             "random": starts.random_points,
         }
 
-    def start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
+    def _start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
         if isinstance(init, Mapping) and "points" not in init:
             return self._read_start(core, corpus, init)
-        return super().start_values(core, corpus, init)
+        return super()._start_values(core, corpus, init)
 
-    def own_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
+    def _read_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
         """Weights, means and covariances as arrays, or what the core itself has."""
         if isinstance(given, Mapping) and "points" not in given:
             return self._read_start(core, corpus, given)
-        return super().own_params(core, corpus, given)
+        return super()._read_params(core, corpus, given)
 
     def _read_start(self, core: MixtureCore, corpus: Items, init: Mapping[str, Any]) -> Any:
         strange = set(init) - {"weights", "means", "covariances"}
@@ -133,12 +134,14 @@ class PointMixture(Clusterer):
         start = about(core, corpus, centres)
         if "covariances" in init:
             like = family.covariances(usual).shape
-            start["points"] = family.made(centres, shaped("covariances", init["covariances"], like))
+            start["points"] = family.make_params(
+                centres, shaped("covariances", init["covariances"], like)
+            )
         if "weights" in init:
             start["weights"] = shaped("weights", init["weights"], (1, core.n_classes))
         return start
 
-    def _generated(self, classes: Array, rng: np.random.Generator) -> Array:
+    def _generate(self, classes: Array, rng: np.random.Generator) -> Array:
         table = self.raw_params_["points"]
         drawn: Array = self.core_.emission.generate(table, classes, rng, None) + self.offset_
         return drawn
@@ -151,14 +154,14 @@ class PointMixture(Clusterer):
         self.offset_ = numbers(stored, "offset", (n,), MAX_VALUE)
         cells = {"full": n * n, "tied": n * n, "diag": n, "spherical": 1, "identity": 0}
         width = n + cells[getattr(self, "covariance", "identity")] + 1
-        table = numbers(stored, files.TABLE + "points", (self.n_components, width))
+        table = numbers(stored, store.TABLE + "points", (self.n_components, width))
         demand_places(table, n)
         return Points(np.zeros((0, n)))
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
         core = super().rebuilt(stored, given)
         assert isinstance(core.emission.family, Gaussian)
-        demand_shapes(core.emission.family, stored.arrays[files.TABLE + "points"])
+        demand_shapes(core.emission.family, stored.arrays[store.TABLE + "points"])
         return core
 
 
@@ -175,13 +178,13 @@ def demand_shapes(family: Gaussian, table: Array) -> None:
     with np.errstate(all="ignore"):
         spreads = family.covariances(table)
         noise = np.ones((family.n_rows, family.n_dims))
-        noise = family.form.whitened(noise, family.precisions(table))
+        noise = family.form.whiten(noise, family.precisions(table))
         logs = family.log_density(table, family.means(table))
     if not all(np.isfinite(each).all() for each in (spreads, noise, logs)):
         raise StoreError("covariances of classes are none", AGAIN)
 
 
-class GaussianMixture(PointMixture):
+class GaussianMixture(GaussianMixtureParameters, PointMixture):
     """A mixture of Gaussians (Dempster, Laird & Rubin 1977).
 
     ``n_components``  how many classes
@@ -191,7 +194,7 @@ class GaussianMixture(PointMixture):
                       likelihood, and for learners that need a prior a weak one from the data
     ``init``          'kmeans', 'k-means++', 'random' (points), or {"means": …, "covariances": …,
                       "weights": …}
-    ``scouts``        try so many starts by two quick passes each; go on from the best
+    ``short_runs``        try so many starts by two quick passes each; go on from the best
     ``learner``, ``engine``, ``random_state``  how, where, and from which seed
 
     >>> points = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9]])
@@ -200,32 +203,11 @@ class GaussianMixture(PointMixture):
     [0.1, 5.1]
     """
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        covariance: Covariance = "full",
-        floor: float = 1e-6,
-        prior: NIW | None = None,
-        init: Any = "kmeans",
-        scouts: int = 0,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance = covariance
-        self.floor = floor
-        self.prior = prior
-        self.init = init
-        self.scouts = scouts
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
     def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
-        emission = Vectors(self.gaussian(x, weights))
-        return MixtureCore("gaussian mixture", self.weights_family(), emission, self.usual)
+        emission = PointEmission(self.gaussian(x, weights))
+        return MixtureCore(
+            "gaussian mixture", self.weights_family(), emission, self.default_learner
+        )
 
     def weights_family(self) -> Family:
         """How common classes are."""
@@ -234,7 +216,6 @@ class GaussianMixture(PointMixture):
     def gaussian(self, x: Points, weights: Array | None = None) -> Gaussian:
         """The classes; their floor and their prior are on the scale of the data."""
         tied = self.covariance == "tied"
-        check_number("floor", self.floor, "1e-6 is usual")
         spread = reach = np.ones(x.x.shape[1])
         if len(x):  # their mean is zero
             squares = x.x**2
@@ -254,7 +235,7 @@ class GaussianMixture(PointMixture):
 
     def _prior(self, spread: Array) -> NIW | None:
         """Weakly: centres somewhere in the data, variances somewhat below the data's."""
-        if self.prior is not None or self.maximises:
+        if self.prior is not None or self._maximises:
             check_niw(self.prior)
             if self.prior is not None:
                 away = np.abs(np.asarray(self.prior.mean, dtype=np.float64)).max()
@@ -269,7 +250,7 @@ class GaussianMixture(PointMixture):
         return NIW(scale=float(spread.mean()) if whole else spread)
 
 
-class KMeans(PointMixture):
+class KMeans(KMeansParameters, PointMixture):
     """k-means (Lloyd 1957): hard EM of equally common Gaussians of one known variance.
 
     ``init``  'k-means++', 'random' (points), or {"means": …}
@@ -281,30 +262,15 @@ class KMeans(PointMixture):
     0.065
     """
 
-    usual = "HardEM"
-
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        init: Any = "k-means++",
-        scouts: int = 0,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.scouts = scouts
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
+    default_learner = HardEM()
 
     def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
-        return spherical_core("k-means", self.n_components, x.x.shape[1], usual=self.usual)
+        return spherical_core(
+            "k-means", self.n_components, x.x.shape[1], learner=self.default_learner
+        )
 
-    def remember(self, corpus: Items) -> None:
-        super().remember(corpus)
+    def _after_fit(self, corpus: Items) -> None:
+        super()._after_fit(corpus)
         assert isinstance(corpus.x, Points)
         away = corpus.x.x + self.offset_ - self.means_[self.labels_]
         self.inertia_ = float(corpus.known.weights @ (away * away).sum(axis=1))
@@ -318,7 +284,7 @@ class KMeans(PointMixture):
         return np.sqrt(np.maximum(-2.0 * halves, 0.0))  # rounding can leave −1e-16
 
 
-class SoftKMeans(PointMixture):
+class SoftKMeans(SoftKMeansParameters, PointMixture):
     """Soft k-means: equally common Gaussians of one known ``variance``, learned by soft EM.
 
     The smaller the variance, the nearer it comes to k-means.
@@ -328,26 +294,5 @@ class SoftKMeans(PointMixture):
     [0.1, 5.1]
     """
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        variance: float = 1.0,
-        init: Any = "k-means++",
-        scouts: int = 0,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.variance = variance
-        self.init = init
-        self.scouts = scouts
-        self.learner = learner
-        self.engine = engine
-        self.random_state = random_state
-
     def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
-        hint = "the mean squared distance of a point from its centre, in one dimension"
-        check_number("variance", self.variance, hint, above=True, most=MAX_SQUARE)
         return spherical_core("soft k-means", self.n_components, x.x.shape[1], self.variance)

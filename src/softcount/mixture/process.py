@@ -1,6 +1,4 @@
-"""Mixtures that choose the number of their classes, and how classes are joined.
-
-Joining classes that are one: what variational Bayes cannot do by itself.
+"""Dirichlet processes: mixtures with as many classes as the data call for, and how classes merge.
 
 Two classes that share their documents evenly are a fixed point of variational Bayes, whatever the
 bound says of them together. So they are joined, and the bound is asked (merge moves: Ueda et al.
@@ -18,23 +16,25 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.base import clone
 
-from softcount import interrupt
+from softcount.core import interrupt
+from softcount.core.estimator import FitOptions
+from softcount.core.types import Array, Params
+from softcount.core.verdict import Verdict
 from softcount.families import StickBreaking
 from softcount.families.base import Family
-from softcount.families.gaussian import NIW
+from softcount.learners.named import VariationalBayes
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import Items
 from softcount.mixture.documents import MultinomialMixture
-from softcount.mixture.points import Covariance, GaussianMixture
-from softcount.models.base import FitOptions
-from softcount.models.settings import check_number
-from softcount.types import Array, Params
-from softcount.verdict import Verdict
+from softcount.mixture.parameters import (
+    DirichletProcessGaussianMixtureParameters,
+    DirichletProcessMixtureParameters,
+)
+from softcount.mixture.points import GaussianMixture
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
+    pass
 
 
 Pair = tuple[int, int]
@@ -50,27 +50,33 @@ def evidence(family: Family, counts: Array) -> float:
     return family.expected_log(counts, params) - family.divergence(counts, params)
 
 
-def joined(core: MixtureCore, single: Family, items: Items, shares: Array) -> Array | None:
+def join_classes(
+    core: MixtureCore, single: Family, items: Items, responsibilities: Array
+) -> Array | None:
     """The items' shares of classes, once classes are joined; None if all had better stay apart.
 
     For shares r that are kept, the best bound is Σ evidence(counts of r) + entropy(r). Pairs are
     joined while that rises, the most rewarding first. ``single`` is the emission of one class.
     """
-    work = _Joining(core, single, items, shares)
-    return work.shares if work.run() else None
+    work = ClassMerger(core, single, items, responsibilities)
+    return work.responsibilities if work.run() else None
 
 
-class _Joining:
-    def __init__(self, core: MixtureCore, single: Family, items: Items, shares: Array) -> None:
+class ClassMerger:
+    def __init__(
+        self, core: MixtureCore, single: Family, items: Items, responsibilities: Array
+    ) -> None:
         self.single, self.weights_family = single, core.families["weights"]
         self.item_weights = items.known.weights
-        self.shares = shares.copy()
-        tables = core.counts(items.x, shares * self.item_weights[:, None])[core.emission.table]
+        self.responsibilities = responsibilities.copy()
+        tables = core.counts(items.x, responsibilities * self.item_weights[:, None])[
+            core.emission.table
+        ]
         shape = single.zeros().shape
         self.tables = [table.reshape(shape) for table in np.split(tables, core.n_classes)]
-        self.sizes = self.item_weights @ shares
+        self.sizes = self.item_weights @ responsibilities
         self.alive = set(np.flatnonzero(self.sizes >= MEMBERS).tolist())
-        self.values = {k: self._value(self.tables[k], shares[:, k]) for k in self.alive}
+        self.values = {k: self._value(self.tables[k], responsibilities[:, k]) for k in self.alive}
 
     def run(self) -> bool:
         """Whether any classes were joined."""
@@ -101,14 +107,16 @@ class _Joining:
         near = others[np.argsort(apart, kind="stable")[:NEAR]].tolist()
         return [(min(one, k), max(one, k)) for k in near]
 
-    def _value(self, table: Array, shares: Array) -> float:
+    def _value(self, table: Array, responsibilities: Array) -> float:
         """What a class adds to the bound, its weight aside."""
-        entropy = -float(self.item_weights @ xlogy(shares, shares))
+        entropy = -float(self.item_weights @ xlogy(responsibilities, responsibilities))
         return evidence(self.single, table) + entropy
 
     def _gain(self, pair: Pair) -> float:
         i, j = pair
-        together = self._value(self.tables[i] + self.tables[j], self.shares[:, pair].sum(axis=1))
+        together = self._value(
+            self.tables[i] + self.tables[j], self.responsibilities[:, pair].sum(axis=1)
+        )
         return together - self.values[i] - self.values[j]
 
     def _gain_of_weights(self, pair: Pair) -> float:
@@ -125,33 +133,30 @@ class _Joining:
         i, j = pair
         self.tables[i] = self.tables[i] + self.tables[j]
         self.tables[j] = np.zeros_like(self.tables[j])
-        self.shares[:, i] += self.shares[:, j]
-        self.shares[:, j] = 0.0
+        self.responsibilities[:, i] += self.responsibilities[:, j]
+        self.responsibilities[:, j] = 0.0
         self.sizes[i], self.sizes[j] = self.sizes[i] + self.sizes[j], 0.0
         self.alive.remove(j)
-        self.values[i] = self._value(self.tables[i], self.shares[:, i])
+        self.values[i] = self._value(self.tables[i], self.responsibilities[:, i])
 
 
-# Mixtures that choose the number of their classes: Dirichlet processes.
-
+# Estimators
 
 RISE = 1e-6
 """Part of its size by which the bound must rise for classes to be joined once more."""
 
 
-class _Process(Clusterer):
+class DirichletProcess(Clusterer):
     """Weights by breaking a stick: Sethuraman 1994; truncated: Ishwaran & James 2001."""
 
     concentration: float
-    usual = "VariationalBayes"
+    default_learner = VariationalBayes()
 
-    def lacks_mode(self) -> str:
+    def _lacks_mode(self) -> str:
         below = isinstance(self.concentration, Real) and 0.0 < float(self.concentration) < 1.0
-        return f"concentration={self.concentration}" if below else super().lacks_mode()
+        return f"concentration={self.concentration}" if below else super()._lacks_mode()
 
     def weights_family(self) -> Family:
-        hint = "1 is usual; the larger, the more classes"
-        check_number("concentration", self.concentration, hint, above=True)
         return StickBreaking(self.n_components, self.concentration)
 
     def starts(self) -> Mapping[str, Any]:
@@ -159,29 +164,30 @@ class _Process(Clusterer):
         return {name: _largest_first(start) for name, start in offered.items()}
 
     @interrupt.graceful()
-    def learn(
+    def _learn(
         self, core: MixtureCore, corpus: Items, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
-        """Learn; then, after variational Bayes, join classes and go on from there while it pays.
+        """Learn; then, after variational Bayes, join classes and continue from there while it pays.
 
-        The trace is that of the last round.
+        The trace continues, too: the first step after classes were joined is `State.restarted`.
         """
-        super().learn(core, corpus, init, **options)
-        if self.learner is not None and self.learner.m != "mean_field":
+        super()._learn(core, corpus, init, **options)
+        if self._learner.m != "mean_field":
             return self
         single = self._one_class(corpus)
         # from here on the start is known: there is nothing to try several times
-        once = self.learner and replace(self.learner, n_init=1)
+        once = self._learner.set_params(n_init=1)
         while self.verdict_ is not Verdict.STOPPED and not interrupt.asked():
-            shares = joined(core, single, corpus, self._posterior(corpus.x))
-            if shares is None:
+            responsibilities = join_classes(core, single, corpus, self._posterior(corpus.x))
+            if responsibilities is None:
                 break
-            start = self._start_from(core, corpus, shares)
+            start = self._start_from(core, corpus, responsibilities)
             found = self._run(core, corpus, once, start, 0, options)
             old, new = self.trace_.objective[-1], found.trace.objective[-1]
             if not new - old > RISE * abs(old):  # learning tore the classes apart again
                 break
-            self.keep(core, corpus, found)
+            whole = self.trace_.then(found.trace)
+            self._keep_fit(core, corpus, replace(found, trace=whole, traces=(whole,)))
         return self
 
     def _one_class(self, corpus: Items) -> Family:
@@ -190,13 +196,13 @@ class _Process(Clusterer):
         family: Family = core.emission.family
         return family
 
-    def _start_from(self, core: MixtureCore, corpus: Items, shares: Array) -> Params:
-        weighted = shares * corpus.known.weights[:, None]
+    def _start_from(self, core: MixtureCore, corpus: Items, responsibilities: Array) -> Params:
+        weighted = responsibilities * corpus.known.weights[:, None]
         order = np.argsort(-weighted.sum(axis=0), kind="stable")
-        return core.from_shares(corpus.x, weighted[:, order], np.random.default_rng(0))
+        return core.from_responsibilities(corpus.x, weighted[:, order], np.random.default_rng(0))
 
-    def remember(self, corpus: Items) -> None:
-        super().remember(corpus)
+    def _after_fit(self, corpus: Items) -> None:
+        super()._after_fit(corpus)
         self.n_classes_ = len(np.unique(self.labels_))
 
 
@@ -219,7 +225,9 @@ def _largest_first(start: Start) -> Start:
     return ordered
 
 
-class DirichletProcessMixture(_Process, MultinomialMixture):
+class DirichletProcessMixture(
+    DirichletProcessMixtureParameters, DirichletProcess, MultinomialMixture
+):
     """A mixture of bags of words with as many classes as the data call for.
 
     Learned by variational Bayes with at most ``n_components`` classes (Blei & Jordan 2006), or by
@@ -237,37 +245,10 @@ class DirichletProcessMixture(_Process, MultinomialMixture):
     3
     """
 
-    def __init__(
-        self,
-        n_components: int = 50,
-        *,
-        concentration: float = 1.0,
-        bernoulli: bool = False,
-        smoothing: float = 0.1,
-        prior: float | Mapping[str, float] | None = None,
-        init: Any = "kmeans",
-        scouts: int = 0,
-        vectorizer: Any = None,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            bernoulli=bernoulli,
-            smoothing=smoothing,
-            prior=prior,
-            init=init,
-            scouts=scouts,
-            vectorizer=vectorizer,
-            learner=learner,
-            engine=engine,
-            random_state=random_state,
-        )
-        self.concentration = concentration
 
-
-class DirichletProcessGaussianMixture(_Process, GaussianMixture):
+class DirichletProcessGaussianMixture(
+    DirichletProcessGaussianMixtureParameters, DirichletProcess, GaussianMixture
+):
     """A mixture of Gaussians with as many classes as the data call for, by variational Bayes.
 
     ``n_components``   at most so many classes: more than you expect
@@ -280,30 +261,3 @@ class DirichletProcessGaussianMixture(_Process, GaussianMixture):
     >>> DirichletProcessGaussianMixture(10).fit(points).n_classes_
     3
     """
-
-    def __init__(
-        self,
-        n_components: int = 50,
-        *,
-        concentration: float = 1.0,
-        covariance: Covariance = "full",
-        floor: float = 1e-6,
-        prior: NIW | None = None,
-        init: Any = "kmeans",
-        scouts: int = 0,
-        learner: Learner | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            covariance=covariance,
-            floor=floor,
-            prior=prior,
-            init=init,
-            scouts=scouts,
-            learner=learner,
-            engine=engine,
-            random_state=random_state,
-        )
-        self.concentration = concentration

@@ -1,210 +1,283 @@
-"""Groups of documents as a page and in the terminal."""
+"""Groups of documents or points, as a page and as an overview: sizes, what marks them, examples."""
 
 from __future__ import annotations
 
-import math
-from html import escape
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
-from softcount.show.groups import LONGEST_MARK, Group, Grouping, in_a_line
-from softcount.show.report import document, ending, signed
-from softcount.show.snippets import clean, on_one_line
-from softcount.show.terminal import bar, verdict_line
+from softcount.core.types import Fit, FloatArray, IntArray
+from softcount.mixture.documents import WordMixture
+from softcount.mixture.points import PointMixture
+from softcount.report.finding import describe_outcome
+from softcount.report.page import render_page
+from softcount.report.tables import Column, Overview, draw_bars
+from softcount.report.text import shorten
 
-STYLE = """
-body { max-width: 60rem; } h1 { overflow-wrap: anywhere; }
-.overview { margin: 1.4rem 0 .8rem; } .overview th { white-space: nowrap; }
-.overview td { padding: .16rem 0; } .overview thead th { color: var(--soft); }
-.overview thead th.size { text-align: right; padding-right: .9rem; }
-.overview thead th.words { padding-left: .6rem; }
-.overview tbody > tr > * { border-top: 1px solid var(--rule); }
-.overview a { color: inherit; text-decoration-color: var(--bar); text-underline-offset: .2em; }
-.overview td.bar { width: 9rem; padding-right: .4rem; }
-.overview td.size { text-align: right; font-variant-numeric: tabular-nums;
-  white-space: nowrap; padding: .16rem .9rem .16rem 0; }
-.overview td.words { color: var(--soft); padding-left: .6rem; overflow-wrap: anywhere; }
-.group { display: grid; grid-template-columns: 17rem 1fr; gap: .4rem 2.4rem; margin: 2.2rem 0;
-  padding-top: 1rem; border-top: 1px solid var(--rule); align-items: start; }
-.group h2 { grid-column: 1 / -1; margin: 0; padding: 0; border: 0; overflow-wrap: anywhere; }
-.group h2 small { color: var(--soft); font-size: .86rem; margin-left: .6rem; }
-.group td.bar { width: 38%; } td.bar span.below { background: var(--poor); }
-.group td.p { width: 4.6em; }
-.examples { margin: 0; padding: 0; list-style: none; font-size: .88rem; line-height: 1.45; }
-.examples li { margin: 0 0 .6rem; padding-left: .9rem; border-left: 2px solid var(--rule);
-  overflow-wrap: anywhere; }
-.note { font-size: .92rem; } .end { border-top: 1px solid var(--rule); padding-top: 1rem; }
-@media (max-width: 44rem) { .group { grid-template-columns: 1fr; }
-  .overview td.bar { min-width: 4rem; width: 5rem; } .overview .words { min-width: 16rem; }
-  .overview .words { padding-right: .4rem; } }
-@media print { body { max-width: none; font-size: 11pt; } .group { break-inside: avoid;
-  grid-template-columns: 14rem 1fr; } tr { break-inside: avoid; }
-  td.bar span { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
-"""
+if TYPE_CHECKING:
+    from softcount.metrics import Agreement
+
+MARKS = 10
+EXAMPLES = 4
+MARKS_IN_LINE = 8
+"""Number of marks in a group's line of an overview."""
+LONGEST_MARK = 24
+"""Longer ones are cut where they would not fit."""
 
 
-def page(grouping: Grouping) -> str:
-    """A whole page, which needs no network."""
-    notes = "".join(f'<p class="note">{escape(note)}.</p>' for note in grouping.notes)
-    shown = [group for group in grouping.groups if group.size]
-    order = "Labels in alphabetical order" if grouping.kind == "label" else "The largest first"
-    legend = (
-        f"{order}. Below, what marks each {grouping.kind}, the longest bar first, beside the "
-        f"{grouping.counted}s most typical of it. Figures: "
-    )
-    body = (
-        f"{notes}{_overview(grouping)}"
-        f'<p class="scale">{escape(legend + grouping.figures)}.</p>'
-        f"{''.join(_section(group, grouping) for group in shown)}"
-        f'<section class="end">{_end(grouping)}</section>'
-    )
-    return document(grouping.title, grouping.text, body, STYLE)
+@dataclass(frozen=True)
+class Mark:
+    """Something that marks a group: a word, or a column of numbers.
+
+    ``bar``    its length, 0 … 1
+    ``below``  whether the figure is below what is usual, so that the bar means the opposite
+    """
+
+    name: str
+    figure: str
+    bar: float
+    below: bool = False
 
 
-def _overview(grouping: Grouping) -> str:
-    """All groups, a line each, with the way to what is said of them below."""
-    largest = max((group.share for group in grouping.groups), default=0.0) or 1.0
-    heads = "".join(f'<th class="size">{escape(head)}</th>' for head, _ in grouping.counts)
-    rows = ""
-    for number, group in enumerate(grouping.groups):
-        figures = [f"{group.share:.1%}", *(f"{counts[number]:,}" for _, counts in grouping.counts)]
-        cells = "".join(f'<td class="size">{figure}</td>' for figure in figures)
-        rows += (
-            f'<tr><th scope="row">{_link(group, grouping.kind)}</th>'
-            f'<td class="bar"><span style="width:{100 * group.share / largest:.1f}%"></span></td>'
-            f'{cells}<td class="words">{escape(_marks(group, grouping, LONGEST_MARK))}</td></tr>'
-        )
-    return (
-        f'<div class="wide"><table class="overview"><thead><tr><th>{grouping.kind}</th><th></th>'
-        f'<th class="size">share</th>{heads}<th class="words">marked by</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+@dataclass(frozen=True)
+class Group:
+    """A class or a label, and the lines that were given to it."""
+
+    name: str
+    size: int
+    share: float
+    marks: Sequence[Mark]
+    examples: Sequence[str] = ()
+
+    @property
+    def anchor(self) -> str:
+        """Where a page speaks of it."""
+        return "g-" + "".join(c if c.isalnum() else f".{ord(c):x}." for c in self.name)
 
 
-def _link(group: Group, kind: str) -> str:
-    name = escape(_called(group, kind))
-    return f'<a href="#{_anchor(group)}">{name}</a>' if group.size else name
+@dataclass(frozen=True)
+class GoldComparison:
+    """Answers beside gold classes; ``accuracy`` only where answers have the names of these."""
+
+    agreement: Agreement
+    accuracy: float | None = None
+
+    def __str__(self) -> str:
+        head, *figures = str(self.agreement).splitlines()
+        if self.accuracy is not None:
+            figures.insert(0, f"  {'accuracy':<21}{self.accuracy:7.3f}")
+        return "\n".join([f"beside gold classes: {head}", *figures])
+
+    def figures(self) -> dict[str, float]:
+        """Everything, by name."""
+        accuracy = {} if self.accuracy is None else {"accuracy": self.accuracy}
+        return accuracy | asdict(self.agreement)
 
 
-def _called(group: Group, kind: str) -> str:
-    """Numbers need a word before them, labels do not."""
-    return group.name if kind == "label" else f"{kind} {group.name}"
+@dataclass(frozen=True)
+class Grouping(Overview):
+    """Everything to be shown of some groups.
 
+    ``kind``     what a group is called: class, label, sense, topic
+    ``figures``  what the figures beside the marks are
+    ``notes``    remarks, each a sentence
+    ``counts``   counts to stand beside the groups: what they are of, and one for each group
+    ``fit``      None if the model came from a file
+    ``counted``  what a group has: lines of a file, occurrences of a word
+    ``tokens``   whether the model predicts words one by one, so that it has a perplexity
+    ``comparison`` with gold classes, if there are any
+    ``n_marks``  how many marks stand in a group's line of the overview
+    """
 
-def _heading(group: Group, kind: str) -> str:
-    return group.name if kind == "label" else f"{kind.capitalize()} {group.name}"
+    title: str
+    text: str
+    kind: str
+    figures: str
+    groups: Sequence[Group]
+    signature: str
+    fit: Fit | None = None
+    notes: Sequence[str] = ()
+    counts: Sequence[tuple[str, Sequence[int]]] = ()
+    counted: str = "line"
+    tokens: bool = False
+    comparison: GoldComparison | None = None
+    n_marks: int = MARKS_IN_LINE
 
+    @property
+    def outcome(self) -> dict[str, float]:
+        """Where the kept run ended, to compare starts and settings by; nothing without a fit."""
+        figures = super().outcome
+        if not self.tokens:
+            figures.pop("perplexity", None)
+        return figures
 
-def _anchor(group: Group) -> str:
-    return "g-" + "".join(c if c.isalnum() else f".{ord(c):x}." for c in group.name)
+    def heading(self) -> list[str]:
+        """Title and text."""
+        return [self.title, self.text]
 
+    def columns(self) -> list[Column]:
+        """A row for each group."""
+        groups = self.groups
+        names, sizes = [group.name for group in groups], [group.size for group in groups]
+        shares = [group.share for group in groups]
+        return [
+            Column(self.kind, names, names, "name"),
+            Column(f"{self.counted}s", [f"{n:,}" for n in sizes], [str(n) for n in sizes]),
+            Column("share", [f"{p:.1%}" for p in shares], [f"{p:.4f}" for p in shares]),
+            Column("", draw_bars(shares), kind="bar"),
+            Column("marked by", [self.join_marks(one) for one in groups], kind="words"),
+            Column("marks", None, [join_marks(one.marks, None, self.n_marks) for one in groups]),
+        ]
 
-def _section(group: Group, grouping: Grouping) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{escape(mark.name)}</th><td class="bar">'
-        f'<span{" class=below" * mark.below} style="width:{100 * mark.bar:.1f}%"></span></td>'
-        f'<td class="p">{escape(mark.figure)}</td></tr>'
-        for mark in sorted(group.marks, key=lambda mark: -mark.bar)
-    )
-    examples = "".join(f"<li>{escape(text)}</li>" for text in group.examples)
-    size = f"{group.size:,} {grouping.counted}{'s' * (group.size != 1)} · {group.share:.1%}"
-    return (
-        f'<section class="group" id="{_anchor(group)}"><h2>{escape(_heading(group, grouping.kind))}'
-        f"<small>{size}</small></h2>"
-        f'<table>{rows}</table><ul class="examples">{examples}</ul></section>'
-    )
+    def remarks(self) -> list[str]:
+        """The notes, and how the groups agree with gold classes."""
+        beside = [] if self.comparison is None else [str(self.comparison)]
+        return [*self.notes, *beside]
 
-
-def _end(grouping: Grouping) -> str:
-    compared = grouping.comparison
-    beside = f"<pre>{escape(str(compared))}</pre>" if compared is not None else ""
-    if grouping.fit is None:
-        return beside + signed(grouping.signature)
-    figures = f'<p class="scale">{escape(_outcome(grouping))}.</p>'
-    return beside + figures + ending(grouping.fit, grouping.title)
-
-
-def _outcome(grouping: Grouping) -> str:
-    """Where the kept run ended, in a line; empty if the model came from a file."""
-    figures = {name.replace("_", "-"): value for name, value in grouping.outcome.items()}
-    steps = figures.pop("steps", 0)
-    ended = [f"{name} {value:,.4f}" for name, value in figures.items()]
-    return " · ".join([*ended, f"{steps:,} step{'s' * (steps != 1)}"]) if ended else ""
-
-
-def show(grouping: Grouping, console: Console) -> None:
-    """The overview in a terminal: a line for each group, then the verdict and the signature."""
-    largest = max((group.share for group in grouping.groups), default=0.0) or 1.0
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
-    table.add_column(grouping.kind, overflow="fold", max_width=24)
-    table.add_column(f"{grouping.counted}s", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("", style="cyan", min_width=10, no_wrap=True)
-    table.add_column("marked by", no_wrap=True, overflow="ellipsis", ratio=1)  # what room is left
-    for group in grouping.groups:
-        length = bar(group.share / largest)
-        words, name = (
-            Text(on_one_line(text)) for text in (_marks(group, grouping, LONGEST_MARK), group.name)
-        )
-        table.add_row(name, f"{group.size:,}", f"{group.share:.1%}", length, words)
-    title = Text(on_one_line(grouping.title), style="bold")
-    console.print(title, Text(clean(grouping.text)), table, sep="\n")
-    for note in grouping.notes:
-        console.print(Text(clean(note)))
-    if grouping.comparison is not None:
-        console.print(Text(str(grouping.comparison)))
-    if grouping.fit is not None:
-        console.print(verdict_line(grouping.fit.verdict))
-        console.print(Text(_outcome(grouping)))
-    # one line, to be copied whole
-    console.print(Text(grouping.signature, style="dim"), soft_wrap=True)
-
-
-def as_tsv(grouping: Grouping) -> str:
-    """The overview for programs: a group a line, its marks separated by spaces; remarks as #."""
-    ended = [] if grouping.fit is None else [str(grouping.fit.verdict), _outcome(grouping)]
-    remarks = [grouping.signature, *ended, *grouping.notes]
-    if grouping.comparison is not None:
-        remarks += str(grouping.comparison).splitlines()
-    lines = [f"# {remark}" for remark in remarks]
-    lines.append(f"{grouping.kind}\t{grouping.counted}s\tshare\tmarks")
-    for group in grouping.groups:
-        lines.append(f"{group.name}\t{group.size}\t{group.share:.4f}\t{_marks(group, grouping)}")
-    return "\n".join(lines) + "\n"
-
-
-def as_json(grouping: Grouping) -> dict[str, Any]:
-    """The overview as JSON can say it."""
-    fit, compared = grouping.fit, grouping.comparison
-    return {
-        "signature": grouping.signature,
-        "verdict": None if fit is None else _verdict(fit.verdict),
-        **{name: _finite(value) for name, value in grouping.outcome.items()},
-        "notes": list(grouping.notes),
-        **({} if compared is None else {"gold": compared.figures()}),
-        "groups": [
+    def facts(self) -> dict[str, Any]:
+        """The notes, the agreement with gold classes, and all groups."""
+        gold = {} if self.comparison is None else {"gold": self.comparison.figures()}
+        groups = [
             {
-                grouping.kind: int(group.name) if grouping.numbered else group.name,
-                f"{grouping.counted}s": group.size,
+                self.kind: group.name if self.kind == "label" else int(group.name),
+                f"{self.counted}s": group.size,
                 "share": group.share,
                 "marks": {mark.name: float(mark.figure) for mark in group.marks},
             }
-            for group in grouping.groups
-        ],
-    }
+            for group in self.groups
+        ]
+        return {"notes": list(self.notes), **gold, "groups": groups}
+
+    def join_marks(self, group: Group) -> str:
+        """The marks of a group in a line, the longest cut."""
+        return join_marks(group.marks, LONGEST_MARK, self.n_marks)
 
 
-def _marks(group: Group, grouping: Grouping, longest: int | None = None) -> str:
-    return in_a_line(group.marks, longest, grouping.in_a_line)
+def groups_page(grouping: Grouping) -> str:
+    """A whole page, which needs no network."""
+    return render_page(
+        "mixture/report.html",
+        grouping.title,
+        grouping.text,
+        grouping=grouping,
+        outcome=describe_outcome(grouping.outcome),
+    )
 
 
-def _finite(value: float) -> float | None:
-    """JSON knows neither infinity nor NaN."""
-    return value if math.isfinite(value) else None
+def counts_tokens(model: WordMixture | PointMixture) -> bool:
+    """Whether the model predicts every word of a document, and not only which there are."""
+    return isinstance(model, WordMixture) and not model.bernoulli
 
 
-def _verdict(verdict: Any) -> dict[str, str]:
-    return {"name": verdict.name.lower(), "sentence": str(verdict)}
+def describe_figures(model: WordMixture | PointMixture) -> str:
+    """What the figures beside the marks of this model's classes are."""
+    if isinstance(model, PointMixture):
+        return "mean of the column; bars: how far it is from the mean of all, orange: below"
+    if model.bernoulli:
+        return "% of lines with the word"
+    return "% of all words"
+
+
+def find_word_marks(model: WordMixture, n: int = MARKS) -> list[list[Mark]]:
+    """The words that mark each class, the most telling first; bars on each class's own scale."""
+    marks = []
+    for row in model.top_words(n):
+        longest = max((p for _, p in row), default=1.0) or 1.0
+        marks.append([Mark(str(word), f"{100 * p:.2f}", p / longest) for word, p in row])
+    return marks
+
+
+def find_point_marks(model: PointMixture, n: int = MARKS) -> list[list[Mark]]:
+    """The columns in which each class's mean is farthest from the mean of all, in deviations."""
+    means, weights = model.means_, model.weights_ / model.weights_.sum()
+    centre = weights @ means
+    spread = np.sqrt(weights @ (means - centre) ** 2)
+    away = (means - centre) / np.where(spread > 0.0, spread, 1.0)
+    longest = float(np.abs(away).max()) or 1.0
+    return [
+        [
+            Mark(
+                f"column {j + 1}",
+                f"{means[k, j]:.3g}",
+                float(abs(away[k, j])) / longest,
+                bool(away[k, j] < 0.0),
+            )
+            for j in np.argsort(-np.abs(away[k]), kind="stable")[:n]
+        ]
+        for k in range(len(means))
+    ]
+
+
+def find_marks(model: WordMixture | PointMixture) -> list[list[Mark]]:
+    """What marks each class of a model."""
+    return find_word_marks(model) if isinstance(model, WordMixture) else find_point_marks(model)
+
+
+def join_marks(marks: Sequence[Mark], longest: int | None = None, most: int = MARKS_IN_LINE) -> str:
+    """Words alone; columns with their figures."""
+    few = marks[:most]
+    if any(mark.name.startswith("column ") for mark in few):
+        return ", ".join(f"{mark.name} {mark.figure}" for mark in few)
+    return " ".join(shorten(mark.name, longest or len(mark.name)) for mark in few)
+
+
+def rate_documents(model: WordMixture, counts: Any, posteriors: FloatArray) -> FloatArray:
+    """How typical each document is of its likeliest class.
+
+    p(class | document) Σ_w log [p(w | class) / p(w)] / √n over its n different words. The mean
+    alone would prefer documents of one telling word, the sum those that are long.
+    """
+    weights, words = model.class_words()
+    overall = np.maximum(weights / weights.sum() @ words, 1e-300)
+    present = counts.tocsr(copy=True)
+    present.data[:] = 1.0
+    chosen = posteriors.argmax(axis=1)
+    fitness = np.zeros(len(posteriors))
+    for k in np.unique(chosen):
+        rows = np.flatnonzero(chosen == k)
+        telling = np.log(np.maximum(words[k], 1e-300) / overall)
+        different = np.maximum(np.diff(present.indptr)[rows], 1)
+        fitness[rows] = present[rows] @ telling / np.sqrt(different)
+    typical: FloatArray = fitness * posteriors.max(axis=1)
+    return typical
+
+
+def rate_points(model: PointMixture, points: FloatArray, posteriors: FloatArray) -> FloatArray:
+    """How typical each point is of its likeliest class: log p(class, point)."""
+    with np.errstate(divide="ignore"):
+        fitness: FloatArray = model.score_samples(points) + np.log(posteriors.max(axis=1))
+    return fitness
+
+
+def make_groups(
+    names: Sequence[Any],
+    marks: Sequence[Sequence[Mark]],
+    chosen: IntArray,
+    fitness: FloatArray | None = None,
+    texts: Sequence[str] = (),
+) -> list[Group]:
+    """The groups in the order of their names; with examples if ``fitness`` says which to take."""
+    found = []
+    for k, name in enumerate(names):
+        rows = np.flatnonzero(chosen == k)
+        examples: list[str] = []
+        if fitness is not None:
+            best = rows[np.argsort(-fitness[rows], kind="stable")]
+            examples = list(_choose_examples(texts[i] for i in best.tolist()))
+        share = len(rows) / max(len(chosen), 1)
+        found.append(Group(str(name), len(rows), share, marks[k], examples))
+    return found
+
+
+def _choose_examples(texts: Iterator[str]) -> Iterator[str]:
+    """The first few that do not read the same."""
+    seen: set[str] = set()
+    for text in texts:
+        short = shorten(text)
+        if short and short not in seen:
+            seen.add(short)
+            yield short
+        if len(seen) == EXAMPLES:
+            return

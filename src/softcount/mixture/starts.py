@@ -11,17 +11,18 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import softmax
 
-from softcount.corpus.bags import Bags
-from softcount.corpus.space import SemanticSpace
-from softcount.errors import DataError, LearnerError
-from softcount.estimate import NUMBER
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.estimate import NUMBER
+from softcount.core.fit import fit
+from softcount.core.types import Array, Params
 from softcount.families import Categorical, Gaussian
-from softcount.fit import fit
-from softcount.kernels.blas import single_threaded
-from softcount.mixture.core import MixtureCore, Vectors
-from softcount.mixture.data import Items, Known, Points
-from softcount.models.anchors import common_words, find_corners, mixtures, word_scale
-from softcount.types import Array, Params
+from softcount.kernels.threads import single_threaded
+from softcount.learners.base import Learner
+from softcount.learners.named import EM, HardEM
+from softcount.mixture.core import MixtureCore, PointEmission
+from softcount.mixture.data import ClassConstraints, Items, Points
+from softcount.text.bags import Bags
+from softcount.topics.anchors import common_words, find_corners, mixture_weights, word_scale
 
 
 def frequencies(counts: csr_matrix, weights: Array) -> Array:
@@ -128,7 +129,7 @@ def like(counts: csr_matrix, data: Array) -> csr_matrix:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class WordPairs:
     """M₂ = Σ_d ω_d (c cᵀ − diag s) / pairs_d, kept as its parts.
 
     ``same``   s, the pairs of a token with itself: c, or c² where c < 1, so that s never takes
@@ -141,7 +142,7 @@ class Pairs:
     share: Array
 
     @classmethod
-    def of(cls, counts: csr_matrix, weights: Array) -> Pairs:
+    def of(cls, counts: csr_matrix, weights: Array) -> WordPairs:
         same = like(counts, np.minimum(counts.data, counts.data**2))
         tokens = counts.sum(axis=1).A1
         pairs = tokens**2 - same.sum(axis=1).A1
@@ -201,7 +202,7 @@ class Whitening:
                frequent and rare words becomes alike. Zero for words in too few documents.
     """
 
-    pairs: Pairs
+    pairs: WordPairs
     first: Array
     scale: Array
     values: Array
@@ -238,7 +239,7 @@ def whiten(
     reach; on real text it holds down quoted, repetitive and very long posts, which would else take
     most of the directions for themselves. Rare words are left out (`word_scale`).
     """
-    pairs = Pairs.of(counts, weights)
+    pairs = WordPairs.of(counts, weights)
     scale = _scale(pairs)
     n = int((pairs.share > 0).sum())
     cap = weights * max(n**-0.5, 3 * n_components / n)
@@ -251,14 +252,14 @@ def whiten(
     return _directions(pairs, scale, n_components, rng, tolerance=1e-9)
 
 
-def _scale(pairs: Pairs) -> Array:
+def _scale(pairs: WordPairs) -> Array:
     first = pairs.first()
     within = np.bincount(pairs.counts.indices, minlength=len(first))
     return word_scale(first, within, pairs.counts.shape[0])
 
 
 def _directions(
-    pairs: Pairs, scale: Array, n_components: int, rng: np.random.Generator, tolerance: float
+    pairs: WordPairs, scale: Array, n_components: int, rng: np.random.Generator, tolerance: float
 ) -> Whitening:
     values, vectors = _largest(pairs.operator(scale), n_components, rng, tolerance)
     order = np.argsort(-values, kind="stable")[:n_components]
@@ -488,7 +489,7 @@ def _by_corners(white: Whitening, n_components: int) -> tuple[Array, Array]:
     seen = np.flatnonzero(_usable(white))
     corners = find_corners(rows, _candidates(white, n_components), n_components)
     joint = np.zeros((len(corners), len(rows)))
-    joint[:, seen] = (mixtures(rows[seen], rows[corners]) * white.first[seen, None]).T
+    joint[:, seen] = (mixture_weights(rows[seen], rows[corners]) * white.first[seen, None]).T
     mix = joint.sum(axis=1)
     return mix / mix.sum(), joint / mix[:, None]
 
@@ -515,12 +516,12 @@ def _candidates(white: Whitening, n_components: int) -> Array:
 
 
 def spherical_core(
-    name: str, n_classes: int, n_dims: int, variance: float = 1.0, usual: str = "EM"
+    name: str, n_classes: int, n_dims: int, variance: float = 1.0, learner: Learner | None = None
 ) -> MixtureCore:
-    """Equally common classes of one known variance; ``usual`` is how they are learned."""
+    """Equally common classes of one known variance; ``learner``: the default one, None: EM."""
     weights = Categorical((1, n_classes), frozen=np.array([True]))
     family = Gaussian(n_classes, n_dims, "identity", known=variance)
-    return MixtureCore(name, weights, Vectors(family), usual)
+    return MixtureCore(name, weights, PointEmission(family), learner or EM())
 
 
 def spread_out(x: Array, n_classes: int, weights: Array, rng: np.random.Generator) -> Array:
@@ -545,17 +546,19 @@ def about(core: MixtureCore, items: Items, centres: Array) -> dict[str, Array]:
     if not family.known:
         everything = np.repeat(items.known.weights[:, None], core.n_classes, axis=1)
         rng = np.random.default_rng(0)  # not drawn from: all classes are the same so far
-        points = core.from_shares(items.x, everything, rng)[core.emission.table]
+        points = core.from_responsibilities(items.x, everything, rng)[core.emission.table]
     return {
         "weights": core.families["weights"].uniform(),
-        core.emission.table: family.moved(points, centres),
+        core.emission.table: family.move_means(points, centres),
     }
 
 
 def cluster(x: Array, n_classes: int, weights: Array, rng: np.random.Generator) -> Array:
     """The class of each point by k-means, from one k-means++ start."""
-    core = spherical_core("k-means", n_classes, x.shape[1], usual="HardEM")
-    items = Items(Points(x), Known.nothing(len(x), n_classes, weights), core.emission.cut)
+    core = spherical_core("k-means", n_classes, x.shape[1], learner=HardEM())
+    items = Items(
+        Points(x), ClassConstraints.nothing(len(x), n_classes, weights), core.emission.cut
+    )
     start = about(core, items, spread_out(x, n_classes, weights, rng))
     found = fit(core, items, init=start).params
     labels: Array = core.joint(found, items.x).argmax(axis=1)
@@ -573,8 +576,8 @@ SVD_WORDS = 1 << 17
 def at_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """Items dealt out to classes at random, each mostly to one: classes near the mean of all."""
     n, K = len(items), core.n_classes
-    shares = rng.dirichlet(np.full(K, 1.0), size=n) if n else np.zeros((0, K))
-    return core.from_shares(items.x, shares * items.known.weights[:, None], rng)
+    responsibilities = rng.dirichlet(np.full(K, 1.0), size=n) if n else np.zeros((0, K))
+    return core.from_responsibilities(items.x, responsibilities * items.known.weights[:, None], rng)
 
 
 def uniform(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
@@ -584,9 +587,9 @@ def uniform(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params
 
 def by_labels(core: MixtureCore, items: Items, labels: Array, rng: np.random.Generator) -> Params:
     """Parameters that fit items of these classes."""
-    shares = np.zeros((len(items), core.n_classes))
-    shares[np.arange(len(items)), labels] = items.known.weights
-    return core.from_shares(items.x, shares, rng)
+    responsibilities = np.zeros((len(items), core.n_classes))
+    responsibilities[np.arange(len(items)), labels] = items.known.weights
+    return core.from_responsibilities(items.x, responsibilities, rng)
 
 
 def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
@@ -595,6 +598,8 @@ def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -
     seed = int(rng.integers(2**31))
     if matrix.nnz == 0 or min(matrix.shape) < 2:
         return at_random(core, items, rng)  # there is no space to speak of
+    from softcount.text.semantic_space import SemanticSpace  # scikit-learn comes with it
+
     points = SemanticSpace.of(matrix, SVD_DIMENSIONS, seed).points(matrix)
     labels = cluster(points, core.n_classes, items.known.weights, rng)
     return by_labels(core, items, labels, rng)

@@ -1,21 +1,5 @@
 """Senses of a word, found by what stands around it."""
 
-from __future__ import annotations
+from softcount.core.lazy import attach
 
-from typing import TYPE_CHECKING
-
-from softcount.lazy import attach
-
-if TYPE_CHECKING:
-    from softcount.senses.estimators import Sense, SenseInducer
-
-__all__ = ["Sense", "SenseInducer"]
-__getattr__, __dir__ = attach(
-    __name__,
-    {
-        "softcount.senses.estimators": (
-            "Sense",
-            "SenseInducer",
-        ),
-    },
-)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -2,98 +2,51 @@
 
 from __future__ import annotations
 
-import json as jsons
+import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from softcount.cli import options
-from softcount.cli.conflicts import refuse_spectral, refuse_with
-from softcount.cli.ending import at, try_all
-from softcount.cli.guard import readable_errors
-from softcount.cli.learner_names import LearnerName, learner_called
+from softcount.cli.frame import LearningCommand
+from softcount.cli.options import (
+    AnswerOptions,
+    ClassInit,
+    Input,
+    LearnerOptions,
+    Model,
+    ShortRunsOption,
+    TextFile,
+    TokensOption,
+)
+from softcount.cli.reading import read_stop_words, read_texts
 from softcount.cli.targets import PLAIN
-from softcount.cli.texts import read_texts, stop_words_in
 
 if TYPE_CHECKING:
+    from softcount.cli.frame import Progress
+    from softcount.core.types import FloatArray
+    from softcount.mixture.report import Grouping
     from softcount.senses import SenseInducer
-    from softcount.show.groups import Grouping
-    from softcount.types import Array
 
 NOWHERE = "-"
 """What is printed for a line without the word."""
-LEARNING_OPTIONS = (
-    *("word", "forms", "k", "window", "near", "min_count", "svd", "smoothing", "learner", "init"),
-    *("stop_words", "scouts", "max_iter", "tol", "n_init", "seed", "threads", "save"),
-)
-
-Word = Annotated[
-    str | None,
-    typer.Option(metavar="WORD", help="The word; upper and lower case are the same."),
-    PLAIN,
-]
-Forms = Annotated[
-    str | None,
-    typer.Option(metavar="A,B,…", help="Forms that are looked for together: line,lines."),
-    PLAIN,
-]
-Senses = Annotated[int, typer.Option("-k", "--senses", min=1, help="How many senses.")]
-Window = Annotated[
-    int, typer.Option(min=0, help="Look at so many words on each side; 0: at the whole line.")
-]
-Near = Annotated[
-    int,
-    typer.Option(min=0, help="So many on each side count once more, with their place."),
-]
-MinContexts = Annotated[
-    int, typer.Option(min=1, help="Leave out words that fewer contexts than this have.")
-]
-StopWords = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Words in this file count only with their place; english: scikit-learn's list.",
-    ),
-]
-Svd = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Reduce tf-idf of the contexts to so many dimensions, and look for Gaussian senses "
-        "there; if not given, senses are multinomials of words.",
-    ),
-]
 
 
-def senses(
-    ctx: typer.Context,
-    file: options.Texts,
-    word: Word = None,
-    forms: Forms = None,
-    k: Senses = 2,
-    window: Window = 25,
-    near: Near = 3,
-    min_count: MinContexts = 2,
-    stop_words: StopWords = None,
-    svd: Svd = None,
-    tokens: options.SplitAtSpaces = False,
-    smoothing: options.WordSmoothing = 0.1,
-    learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
-    init: options.ClassInit = "kmeans",
-    scouts: options.Scouts = 5,
-    max_iter: options.MaxIter = None,
-    tol: options.Tol = None,
-    n_init: options.NInit = None,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    json: options.JsonAnswers = False,
-    summary: options.Summary = False,
-    save: options.Save = None,
-    load: options.Load = None,
-    html: options.Html = None,
-) -> None:
+class SensesFound(NamedTuple):
+    """The occurrences of the word, and their senses.
+
+    ``rows``        the numbers of the occurrences in each sentence
+    ``positions``   where in its sentence each occurrence is
+    ``posteriors``  (occurrences, senses)
+    """
+
+    rows: list[list[int]]
+    positions: list[int]
+    posteriors: FloatArray
+    grouping: Grouping
+
+
+class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     """Tell the senses of a word apart by what stands around it.
 
     Prints exactly one line for each line of the file: the numbers of the senses, from 0, of the
@@ -106,130 +59,148 @@ def senses(
     softcount senses --word line --forms line,lines -k 6 sentences.txt --html line.html
     softcount senses --load line.softcount more.txt
     """
-    refuse_spectral(learner, unless=svd is None)
-    with readable_errors():
-        from softcount.cli import models
 
-        lines = read_texts(file)
-        sentences: list[Any] = [text.split() for text in lines.texts] if tokens else [*lines.texts]
-        if load is not None:
-            refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
-            model = models.load_inducer(load)
-        else:
-            if word is None and forms is None:
-                raise typer.BadParameter("say which word: --word bank")
-            lines.demand_some(file)
-            from softcount.corpus.tokenise import words
-            from softcount.engines import Local
-            from softcount.senses import SenseInducer
+    without = ("proba",)
 
-            model = SenseInducer(
-                k,
-                window=window or None,
-                near=near,
-                min_count=min_count,
-                stop_words=sorted(stop_words_in(stop_words, words)),
-                svd=svd,
-                smoothing=smoothing,
-                init=init,
-                scouts=scouts,
-                learner=learner_called(learner, max_iter, tol, n_init),
-                engine=Local(threads),
-                random_state=seed,
-            )
-            _learn(model, sentences, _targets(word, forms))
-        try_all(
-            at(save, model.save),
-            lambda: _report(model, sentences, file, html, as_json=json, summary=summary),
+    file: TextFile
+    word: Annotated[
+        str | None,
+        Input(
+            "The word; upper and lower case are the same.",
+            metavar="WORD",
+            file=PLAIN,
+            learns=True,
+        ),
+    ] = None
+    forms: Annotated[
+        str | None,
+        Input(
+            "Forms that are looked for together: line,lines.",
+            metavar="A,B,…",
+            file=PLAIN,
+            learns=True,
+        ),
+    ] = None
+    tokens: TokensOption = False
+    stop_words: Annotated[
+        str | None,
+        Input(
+            "Words in this file count only with their place; english: scikit-learn's list.",
+            metavar="FILE",
+            learns=True,
+        ),
+    ] = None
+    min_count: Annotated[
+        int, Input("Leave out words that fewer contexts than this have.", least=1, learns=True)
+    ] = 2
+    n_components: Annotated[int, Model("How many senses.", "-k", "--n-components", least=1)] = 2
+    window: Annotated[
+        int, Model("Look at so many words on each side; 0: at the whole line.", least=0)
+    ] = 25
+    near: Annotated[
+        int, Model("So many on each side count once more, with their place.", least=0)
+    ] = 3
+    svd: Annotated[
+        int | None,
+        Model(
+            "Reduce tf-idf of the contexts to so many dimensions, and look for Gaussian senses "
+            "there; if not given, senses are multinomials of words.",
+            least=1,
+        ),
+    ] = None
+    smoothing: Annotated[
+        float, Model("Add this to every count of a word in a class.", least=0.0)
+    ] = 0.1
+    init: ClassInit = "kmeans"
+    short_runs: ShortRunsOption = 5
+
+    def check(self) -> None:
+        self.refuse_spectral(unless=self.svd is None)
+        if self.load is None and self.word is None and self.forms is None:
+            raise typer.BadParameter("say which word: --word bank")
+
+    def read(self, model: SenseInducer | None) -> list[Any]:
+        lines = read_texts(self.file)
+        if model is None:
+            lines.demand_some(self.file)
+        return [text.split() for text in lines.texts] if self.tokens else [*lines.texts]
+
+    def make(self, data: list[Any]) -> SenseInducer:
+        from softcount.senses import SenseInducer
+        from softcount.text.tokenise import words
+
+        return SenseInducer(
+            self.n_components,
+            window=self.window or None,
+            near=self.near,
+            min_count=self.min_count,
+            stop_words=sorted(read_stop_words(self.stop_words, words)),
+            svd=self.svd,
+            smoothing=self.smoothing,
+            init=self.init,
+            short_runs=self.short_runs,
+            **self.learning(self.make_learner()),
         )
 
+    def fit(self, model: SenseInducer, data: list[Any], progress: Progress) -> None:
+        named = [form.strip() for form in (self.forms or "").split(",") if form.strip()]
+        model.fit(data, named if self.word is None else [self.word, *named], on_step=progress)
 
-def _targets(word: str | None, forms: str | None) -> list[str]:
-    named = [form.strip() for form in (forms or "").split(",") if form.strip()]
-    return [word, *named] if word is not None else named
-
-
-def _learn(model: SenseInducer, sentences: list[Any], forms: list[str]) -> None:
-    from softcount.cli.progress import Progress
-
-    progress = Progress(len(sentences))
-    try:
-        model.fit(sentences, forms, on_step=progress)
-    finally:
-        progress.end()
-
-
-def _report(
-    model: SenseInducer,
-    sentences: list[Any],
-    file: str,
-    html: Path | None,
-    *,
-    as_json: bool,
-    summary: bool,
-) -> None:
-    from softcount.cli.answers import print_overview
-
-    found = model.occurrences(sentences)
-    shares = model.predict_proba(sentences)
-    grouping = _grouping(model, shares, file, len(sentences))
-
-    def tell() -> None:
-        if summary:
-            print_overview(grouping, sys.stdout, as_json)
-            return
-        rows: list[list[int]] = [[] for _ in sentences]
+    def answer(self, model: SenseInducer, data: list[Any]) -> SensesFound:
+        found, posteriors = model.occurrences(data), model.predict_proba(data)
+        rows: list[list[int]] = [[] for _ in data]
         for row, where in enumerate(found):
             rows[where.sentence].append(row)
-        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-        if not watched:
-            print_overview(grouping, sys.stderr)
-        _print_lines(rows, shares, [where.position for where in found], as_json)
-        if watched:
-            print_overview(grouping, sys.stderr)
+        grouping = _make_grouping(model, posteriors, self.file, len(data))
+        return SensesFound(rows, [where.position for where in found], posteriors, grouping)
 
-    def write(path: Path) -> None:
-        from softcount.mixture import report as documents
-        from softcount.show import report
+    def overview(self, found: SensesFound) -> Grouping:
+        return found.grouping
 
-        report.write_page(path, documents.page(grouping))
+    def page(self, found: SensesFound) -> str:
+        from softcount.mixture.report import groups_page
 
-    try_all(tell, at(html, write))
+        return groups_page(found.grouping)
+
+    def print_answers(self, found: SensesFound) -> None:
+        chosen = found.posteriors.argmax(axis=1).tolist()
+        for number, here in enumerate(found.rows, 1):
+            if self.json:
+                each = [
+                    {
+                        "sense": chosen[i],
+                        "position": found.positions[i],
+                        "probabilities": found.posteriors[i].tolist(),
+                    }
+                    for i in here
+                ]
+                sys.stdout.write(json.dumps({"line": number, "occurrences": each}) + "\n")
+            else:
+                sys.stdout.write((" ".join(str(chosen[i]) for i in here) or NOWHERE) + "\n")
+        sys.stdout.flush()  # here, where a closed pipe is no fault
 
 
-def _print_lines(rows: list[list[int]], shares: Array, positions: list[int], as_json: bool) -> None:
-    chosen = shares.argmax(axis=1).tolist()
-    for number, here in enumerate(rows, 1):
-        if as_json:
-            each = [
-                {"sense": chosen[i], "position": positions[i], "probabilities": shares[i].tolist()}
-                for i in here
-            ]
-            sys.stdout.write(jsons.dumps({"line": number, "occurrences": each}) + "\n")
-        else:
-            sys.stdout.write((" ".join(str(chosen[i]) for i in here) or NOWHERE) + "\n")
-    sys.stdout.flush()  # here, where a closed pipe is no fault
-
-
-def _grouping(model: SenseInducer, shares: Array, file: str, n_lines: int) -> Grouping:
+def _make_grouping(
+    model: SenseInducer, posteriors: FloatArray, file: str, n_lines: int
+) -> Grouping:
     """What was learned, with the sizes that the senses have in this file; the largest first."""
     import numpy as np
 
-    from softcount.cli.answers import called
-    from softcount.show.groups import Group, Grouping, Mark
+    from softcount.cli.answers import name_file
+    from softcount.mixture.report import Group, Grouping, Mark
 
-    chosen = np.bincount(shares.argmax(axis=1), minlength=model.n_components)
+    chosen = np.bincount(posteriors.argmax(axis=1), minlength=model.n_components)
     sizes = zip(model.senses_, chosen.tolist(), strict=True)
     groups = []
     for sense, size in sorted(sizes, key=lambda one: -one[1]):
         longest = max((part for _, part in sense.words), default=1.0)
         marks = [Mark(name, f"{100 * part:.1f}", part / longest) for name, part in sense.words]
-        share = size / max(len(shares), 1)
+        share = size / max(len(posteriors), 1)
         groups.append(Group(str(sense.number), size, share, marks, sense.examples))
     word = " / ".join(sorted(model.forms_ or ()))
     return Grouping(
         title=f"{model.n_components} senses of “{word}”",
-        text=f"{len(shares):,} occurrences in {n_lines:,} lines of {called(file)}.",
+        text=f"{len(posteriors):,} occurrences in {n_lines:,} lines of {name_file(file)}.",
         kind="sense",
         figures="% of the sense’s contexts that have the word; _ is the place of the word itself",
         groups=groups,

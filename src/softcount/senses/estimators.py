@@ -13,25 +13,23 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 
-from softcount import store
-from softcount.corpus import contexts
-from softcount.corpus.contexts import Occurrence, passage
-from softcount.corpus.space import SemanticSpace
-from softcount.corpus.texts import as_it_is
-from softcount.errors import DataError, LearnerError, SoftcountError, StoreError, shown
-from softcount.estimate import Estimate
+from softcount.core import store
+from softcount.core.errors import DataError, LearnerError, SoftcountError, StoreError, brief
+from softcount.core.estimate import Estimate
+from softcount.core.estimator import FitOptions, HasLearner, all_or_nothing, check_learner
+from softcount.core.parameters import check_whole
+from softcount.core.store import AGAIN, content, numbers, plain_settings, strings
+from softcount.core.theory import Decomposition
+from softcount.core.types import Array, Fit, Trace
+from softcount.core.verdict import Verdict
 from softcount.mixture import GaussianMixture, MultinomialMixture
 from softcount.mixture.base import FLOOR, Clusterer
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import Items
-from softcount.models.base import FitOptions, all_or_nothing
-from softcount.models.files import content, plain_settings
-from softcount.models.refusals import check_learner
-from softcount.models.settings import check_whole
-from softcount.models.stored import AGAIN, numbers, strings
-from softcount.theory import Decomposition
-from softcount.types import Array, Fit, Trace
-from softcount.verdict import Verdict
+from softcount.text import contexts
+from softcount.text.contexts import Occurrence, format_passage
+from softcount.text.documents import as_it_is
+from softcount.text.semantic_space import SemanticSpace
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
@@ -98,7 +96,7 @@ def typical(
     own = np.flatnonzero(joint.argmax(axis=1) == k)
     texts: dict[str, None] = {}
     for i in own[np.argsort(-lead[own], kind="stable")].tolist():
-        texts[passage(tokens[found[i].sentence], found[i].position, EXAMPLE_WINDOW)] = None
+        texts[format_passage(tokens[found[i].sentence], found[i].position, EXAMPLE_WINDOW)] = None
         if len(texts) == EXAMPLES:
             break
     return tuple(texts)
@@ -180,7 +178,7 @@ def _sense(number: Any, share: Any, words: Any, examples: Any) -> Sense:
 # The estimator: sentences in, senses out.
 
 
-class SenseInducer(BaseEstimator):  # type: ignore[misc]
+class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
     """Sorts the occurrences of a word into senses (Schütze 1998).
 
     Each occurrence becomes a bag of the words around it, and these bags a mixture of
@@ -193,7 +191,7 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
     ``svd``          None: a multinomial mixture of counts; a number: tf-idf, a truncated SVD of so
                      many dimensions, and a Gaussian mixture there
     ``smoothing``    of the multinomial mixture: add so much to every count
-    ``init``, ``scouts``, ``learner``, ``engine``, ``random_state``  as of the mixtures
+    ``init``, ``short_runs``, ``learner``, ``engine``, ``random_state``  as of the mixtures
 
     >>> sentences = ["She put the money into the bank.", "The bank pays interest on money.",
     ...              "A loan from the bank costs interest.", "Reeds grow along the river bank.",
@@ -224,8 +222,11 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         svd: int | None = None,
         smoothing: float = 0.1,
         init: Any = "kmeans",
-        scouts: int = 5,
-        learner: Learner | None = None,
+        short_runs: int = 5,
+        learner: Learner | str | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_init: int | None = None,
         engine: Engine | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -237,8 +238,11 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         self.svd = svd
         self.smoothing = smoothing
         self.init = init
-        self.scouts = scouts
+        self.short_runs = short_runs
         self.learner = learner
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
         self.engine = engine
         self.random_state = random_state
 
@@ -257,9 +261,9 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         ``target``     the word, or several forms of it; upper and lower case are the same
         ``positions``  instead: where it stands in each sentence (a number, or a list of numbers)
 
-        For the other options see `softcount.models.base.FitOptions`.
+        For the other options see `softcount.core.estimator.FitOptions`.
         """
-        forms = None if target is None else contexts.forms_of(target)
+        forms = None if target is None else contexts.list_forms(target)
         tokens, found = self._found(sentences, forms, positions)
         with all_or_nothing(self):
             self._learn_words(tokens, found)
@@ -275,23 +279,23 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
     def _space(self, counts: Any) -> SemanticSpace | None:
         return None if self.svd is None else SemanticSpace.of(counts, self.svd, self._seed())
 
-    def bind(
+    def _bind(
         self, sentences: Any, target: str | Iterable[str] | None = None
     ) -> tuple[MixtureCore, Items]:
         """The mixture's core and its corpus; without a target, for that of an earlier fit."""
-        forms = getattr(self, "forms_", None) if target is None else contexts.forms_of(target)
+        forms = getattr(self, "forms_", None) if target is None else contexts.list_forms(target)
         fresh = type(self)(**self.get_params(deep=False))
         tokens, found = fresh._found(sentences, forms, None)
         fresh._learn_words(tokens, found)
         counts = fresh._counts(tokens, found)
         fresh.space_ = fresh._space(counts)
-        return fresh._mixture().bind(fresh._placed(counts))
+        return fresh._mixture()._bind(fresh._placed(counts))
 
     def estimate(self, sentences: Any, target: str | Iterable[str] | None = None) -> Estimate:
         """What `fit` will need: bytes, and work a step. Nothing is learned."""
-        core, corpus = self.bind(sentences, target)
+        core, corpus = self._bind(sentences, target)
         # words of contexts are texts before they are numbers
-        return self._mixture().foreseen(core, corpus).plus(words=100.0 * _n_words(sentences))
+        return self._mixture()._estimate(core, corpus).plus(words=100.0 * _n_words(sentences))
 
     def fit_predict(
         self,
@@ -306,8 +310,11 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
     def _mixture(self) -> Clusterer:
         settings = {
             "init": self.init,
-            "scouts": self.scouts,
+            "short_runs": self.short_runs,
             "learner": self.learner,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "n_init": self.n_init,
             "engine": self.engine,
             "random_state": self.random_state,
         }
@@ -329,7 +336,7 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
                 "say which word is meant, in one way", "give target='bank', or else positions=[…]"
             )
         tokens, found = _located(sentences, forms, positions)
-        contexts.demand_some(found, tokens, forms or {"the word"})
+        contexts.demand_found(found, tokens, forms or {"the word"})
         return tokens, found
 
     def _check_settings(self) -> None:
@@ -343,13 +350,13 @@ class SenseInducer(BaseEstimator):  # type: ignore[misc]
         listed = isinstance(self.stop_words, Collection) and not isinstance(self.stop_words, str)
         if not listed or not all(isinstance(word, str) for word in self.stop_words):
             raise LearnerError(
-                f"stop_words={shown(self.stop_words)} is no list of words", "give a list of texts"
+                f"stop_words={brief(self.stop_words)} is no list of words", "give a list of texts"
             )
 
     def _features(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> list[list[str]]:
         dropped = frozenset(word.casefold() for word in self.stop_words)
         return [
-            contexts.features(
+            contexts.context_features(
                 tokens[where.sentence], where.position, self.window, self.near, dropped
             )
             for where in found
@@ -512,20 +519,20 @@ def _located(
     sentences: Any, forms: frozenset[str] | None, positions: Sequence[Any] | None
 ) -> tuple[list[list[str]], list[Occurrence]]:
     """Sentences cut into words, and where the word is in them."""
-    tokens = contexts.cut(sentences)
+    tokens = contexts.split_sentences(sentences)
     if positions is None:
         if forms is None:
             raise DataError(
                 "this model was fitted to words at given positions",
                 "say where they are: positions=[…]",
             )
-        return tokens, contexts.find(tokens, forms)
+        return tokens, contexts.find_occurrences(tokens, forms)
     if any(isinstance(one, str) for one in sentences):
         raise DataError(
             "positions are of words, and these sentences are not cut into words",
             "give lists of words, or a target instead of positions",
         )
-    return tokens, contexts.given(tokens, positions)
+    return tokens, contexts.check_positions(tokens, positions)
 
 
 def _n_words(sentences: Any) -> int:

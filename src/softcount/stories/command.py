@@ -11,23 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from softcount.cli import options
-from softcount.cli.conflicts import refuse_spectral
-from softcount.cli.ending import at, try_all
-from softcount.cli.guard import readable_errors
-from softcount.cli.learner_names import LearnerName, learner_called
-from softcount.cli.lines import Form, Line, read
-from softcount.cli.targets import refuse_read
-from softcount.errors import DataError, ImpossibleItem, SoftcountError, StoryError
+from softcount.cli.frame import LearningCommand
+from softcount.cli.options import Argument, Input, LearnerOptions, Learning, Model, Output
+from softcount.cli.reading import Line, read_items
+from softcount.cli.targets import PLAIN, refuse_read
+from softcount.core.errors import DataError, ImpossibleItem, SoftcountError, StoryError
 
 if TYPE_CHECKING:
-    from softcount.show.finding import Finding
+    from softcount.cli.frame import Progress
+    from softcount.core.types import Fit
+    from softcount.report.finding import Finding
     from softcount.stories import StoryModel
-    from softcount.types import Fit
 
 
 def story_from(path: Path, name: str | None) -> Callable[..., Any]:
@@ -79,9 +77,9 @@ def _run(path: Path) -> ModuleType:
 def print_finding(finding: Finding, params: Mapping[str, Any]) -> None:
     """Tables if someone is watching, else tab-separated values."""
     if sys.stdout.isatty():
-        from softcount.show import terminal
+        from softcount.report.tables import show_finding
 
-        terminal.show(finding)
+        show_finding(finding)
     else:
         print_tsv(params, finding.fit)
 
@@ -90,9 +88,9 @@ def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
     """One entry a line: table, condition, outcome, probability; what is known of the fit as #."""
     typer.echo(f"# {fit.signature}\n# {fit.verdict}\n# objective {_objective(fit):.6f}")
     typer.echo("table\tcondition\toutcome\tprobability")
-    from softcount.show.finding import distributions
+    from softcount.report.finding import list_distributions
 
-    for (table, *condition), row in distributions(params):
+    for (table, *condition), row in list_distributions(params):
         for outcome, p in row.items():
             fields = (table, ", ".join(condition), str(outcome))
             typer.echo("\t".join(map(one_field, fields)) + f"\t{p:.6g}")
@@ -149,28 +147,22 @@ SHOWN = 40
 """How many distributions are shown with bars; pipes and JSON get all of them."""
 
 
-def story(
-    ctx: typer.Context,
-    model: options.ModelFile,
-    data: options.Data,
-    learner: Annotated[LearnerName, options.HOW_TO_LEARN] = LearnerName.EM,
-    name: options.Name = None,
-    tokens: options.Tokens = False,
-    chars: options.Chars = False,
-    json_lines: options.JsonLines = False,
-    init: options.Init = "random",
-    smoothing: options.Smoothing = None,
-    prior: options.Prior = 1.0,
-    max_iter: options.MaxIter = None,
-    tol: options.Tol = None,
-    n_init: options.NInit = None,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    best: options.Best = False,
-    json: options.Json = False,
-    save: options.Save = None,
-    html: options.Html = None,
-) -> None:
+class StoryItems(NamedTuple):
+    """The user's story, all lines of a file, and those that are not blank."""
+
+    story: Callable[..., Any]
+    lines: Sequence[Line]
+    full: Sequence[Line]
+
+
+class StoryFound(NamedTuple):
+    """What was learned, and the lines whose derivations may be wanted."""
+
+    model: StoryModel
+    lines: Sequence[Line]
+
+
+class TellStory(LearnerOptions, LearningCommand):
     """Learn the tables of your own story from your own data.
 
     Lines become items: words split at spaces (--tokens), characters (--chars) or JSON values
@@ -182,51 +174,96 @@ def story(
     softcount story model.py pairs.txt.gz --learner hard-em --save model.softcount
     zcat big.gz | softcount story model.py - --json > learned.json
     """
-    form = _form(tokens, chars, json_lines)
-    refuse_spectral(learner)
-    with readable_errors(model):
-        from softcount.engines import Local
+
+    without = ("load",)
+
+    model: Annotated[
+        Path,
+        Argument(
+            "A Python file with a @story in it. It is RUN as a program: use your own, or read it "
+            "first.",
+            metavar="MODEL.py",
+        ),
+    ]
+    data: Annotated[
+        str, Argument("A text file, one item a line; .gz too; - is stdin.", metavar="DATA")
+    ]
+    story_name: Annotated[
+        str | None, Input("Which story of the file, if not the last.", "--name", file=PLAIN)
+    ] = None
+    tokens: Annotated[bool, Input("A line is words, split at spaces (the default).")] = False
+    chars: Annotated[bool, Input("A line is its characters.")] = False
+    json_lines: Annotated[bool, Input("A line is a JSON value.")] = False
+    smoothing: Annotated[float | None, Model("Add this to every count (instead of --prior).")] = (
+        None
+    )
+    prior: Annotated[float, Model("Dirichlet prior of all tables; 1 is flat.")] = 1.0
+    init: Annotated[str, Learning("Where to start: random or uniform.", file=PLAIN)] = "random"
+    best: Annotated[
+        bool,
+        Output("Print each line's likeliest derivation: one line out for each line in."),
+    ] = False
+    json: Annotated[bool, Output("Print everything as JSON.")] = False
+
+    def runs_file(self) -> Path:
+        return self.model
+
+    def check(self) -> None:
+        if self.tokens + self.chars + self.json_lines > 1:
+            raise typer.BadParameter("choose one of --tokens, --chars and --json-lines")
+        self.refuse_spectral()
+
+    def read(self, model: None) -> StoryItems:
+        from softcount.stories.language import find_story
+
+        caller = story_from(self.model, self.story_name)
+        refuse_read(self.context, f"what {self.model} imports", imported_from(self.model))
+        form = "chars" if self.chars else "json" if self.json_lines else "tokens"
+        lines = read_items(self.data, form, find_story(caller).n_arguments)
+        full = [line for line in lines if not line.blank]
+        if not full:
+            raise DataError(
+                f"{self.data}: the file is empty, or all its lines are", "one item a line"
+            )
+        return StoryItems(caller, lines, full)
+
+    def make(self, data: StoryItems) -> StoryModel:
         from softcount.stories import StoryModel
-        from softcount.stories.language import story_of
 
-        told = story_from(model, name)
-        refuse_read(ctx, f"what {model} imports", imported_from(model))
-        lines = read(data, form, story_of(told).n_arguments)
-        fitted = StoryModel(
-            told,
-            learner=learner_called(learner, max_iter, tol, n_init),
-            engine=Local(threads),
-            init=init,
-            prior=prior,
-            smoothing=smoothing,
-            random_state=seed,
-        )
-        _fit(fitted, lines, data)
-        try_all(
-            at(save, fitted.save),
-            lambda: _print(fitted, lines, data, best, json),
-            at(html, lambda path: _write_page(fitted, data, path)),
+        return StoryModel(
+            data.story,
+            init=self.init,
+            prior=self.prior,
+            smoothing=self.smoothing,
+            **self.learning(self.make_learner()),
         )
 
+    def size(self, data: StoryItems) -> int:
+        return len(data.full)
 
-def _form(tokens: bool, chars: bool, json_lines: bool) -> Form:
-    if tokens + chars + json_lines > 1:
-        raise typer.BadParameter("choose one of --tokens, --chars and --json-lines")
-    return Form.CHARS if chars else Form.JSON if json_lines else Form.TOKENS
+    def fit(self, model: StoryModel, data: StoryItems, progress: Progress) -> None:
+        with _lines_for_items(model, data.full, self.data):
+            model.fit([line.item for line in data.full], on_step=progress)
 
+    def answer(self, model: StoryModel, data: StoryItems) -> StoryFound:
+        return StoryFound(model, data.lines)
 
-def _fit(model: StoryModel, lines: Sequence[Line], data: str) -> None:
-    from softcount.cli.progress import Progress
+    def tell(self, found: StoryFound) -> None:
+        model, best = found.model, None
+        if self.best:
+            best = [_derivation(model, line, self.data) for line in found.lines]
+        if self.json:
+            print_json(model.params_, model.fit_, best)
+        elif best is not None:
+            print_derivations(best)
+        else:
+            print_finding(_finding(model, self.data), model.params_)
 
-    full = [line for line in lines if not line.blank]
-    if not full:
-        raise DataError(f"{data}: the file is empty, or all its lines are", "one item a line")
-    progress = Progress(len(full))
-    try:
-        with _lines_for_items(model, full, data):
-            model.fit([line.item for line in full], on_step=progress)
-    finally:
-        progress.end()
+    def page(self, found: StoryFound) -> str:
+        from softcount.report.page import findings_page
+
+        finding = _finding(found.model, self.data)
+        return findings_page(finding.title, finding.text, [finding])
 
 
 @contextmanager
@@ -258,16 +295,6 @@ def _fails(model: StoryModel, line: Line) -> bool:
     return False
 
 
-def _print(model: StoryModel, lines: Sequence[Line], data: str, best: bool, json: bool) -> None:
-    derivations = [_derivation(model, line, data) for line in lines] if best else None
-    if json:
-        print_json(model.params_, model.fit_, derivations)
-    elif derivations is not None:
-        print_derivations(derivations)
-    else:
-        print_finding(_finding(model, data), model.params_)
-
-
 def _derivation(model: StoryModel, line: Line, data: str) -> list[str]:
     """What happened in a line's likeliest derivation; nothing in a blank line."""
     if line.blank:
@@ -280,16 +307,9 @@ def _derivation(model: StoryModel, line: Line, data: str) -> list[str]:
 
 
 def _finding(model: StoryModel, data: str) -> Finding:
-    from softcount.show.finding import Finding, all_bars
+    from softcount.report.finding import Finding, make_all_bars
 
-    bars = all_bars(model.params_, most=SHOWN + 1)
+    bars = make_all_bars(model.params_, most=SHOWN + 1)
     more = f" Only the first {SHOWN} distributions are shown." if len(bars) > SHOWN else ""
     title, text = f"The story {model.core_.name}", f"Learned from {data}.{more}"
     return Finding(title, text, bars[:SHOWN], [], model.fit_)
-
-
-def _write_page(model: StoryModel, data: str, path: Path) -> None:
-    from softcount.show import report
-
-    finding = _finding(model, data)
-    report.write_page(path, report.page(finding.title, finding.text, [finding]))

@@ -2,7 +2,7 @@
 
 Items of one form share a circuit and run side by side, one a lane. When the story does not look at
 the observed values we find the forms by tracing once per *shape* of item, with symbols; otherwise
-we trace every item and put those whose trails turn out equal together. What stays alone is merged
+we trace every item and put those whose graphs turn out equal together. What stays alone is merged
 into forests, circuits with many roots.
 """
 
@@ -18,22 +18,28 @@ from zlib import crc32
 
 import numpy as np
 
-from softcount.errors import DataError, ImpossibleItem, shown
+from softcount.core.errors import DataError, ImpossibleItem, brief
+from softcount.core.types import Array
 from softcount.stories.circuit import (
     Bundle,
-    Lexicon,
-    Support,
     compile_alone,
-    compile_trail,
-    keys_of,
-    merged,
-    support_of,
-    varying,
+    compile_graph,
+    find_varying,
+    list_keys,
+    make_support,
+    merge_graphs,
 )
-from softcount.stories.engine import Shard, log_weight, shard, shards_by_work
-from softcount.stories.language import Looked, Shape, Story, Table, is_symbol, story_of
-from softcount.stories.tracing import Trail, n_values, trace_story, with_symbols
-from softcount.types import Array
+from softcount.stories.inside_outside import StoryShard, cut_by_work, log_weight, shard
+from softcount.stories.language import (
+    ItemShape,
+    Story,
+    StoryTable,
+    ValueInspected,
+    find_story,
+    is_symbol,
+)
+from softcount.stories.tables import Support, ValueLexicon
+from softcount.stories.tracing import Hypergraph, count_values, share_symbols, trace_story
 
 _FOREST = 50_000  # alternatives in a forest
 _LONG = 2_000  # values of an item from which on a second trace to compare with costs too much
@@ -62,15 +68,15 @@ class StoryCorpus:
             raise DataError(
                 "there is no data: the list of items is empty", "give at least one item"
             )
-        self.tokens = np.array([n_values(item) for item in self.items])
+        self.tokens = np.array([count_values(item) for item in self.items])
         self.impossible: list[int] = []
-        self.lexicon = Lexicon() if support is None else support.lexicon.closed()
+        self.lexicon = ValueLexicon() if support is None else support.lexicon.freeze()
         with _no_collections():
-            gathering = _Gathering(story_of(story), self, strict)
-        self.looked = gathering.looked
+            gathering = ItemGathering(find_story(story), self, strict)
+        self.inspected = gathering.inspected
         self.traced_alternatives = gathering.traced
         self.tables = gathering.tables
-        self.support = support or support_of(gathering.bundles, gathering.tables, self.lexicon)
+        self.support = support or make_support(gathering.bundles, gathering.tables, self.lexicon)
         self.bundles = [each.bound(self.support) for each in gathering.bundles]
         self.singles = gathering.singles
 
@@ -79,12 +85,12 @@ class StoryCorpus:
 
     def name(self, number: int) -> str:
         """An item as messages show it."""
-        return f"item {number} ({shown(self.items[number])})"
+        return f"item {number} ({brief(self.items[number])})"
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> list[Shard]:
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> list[StoryShard]:
         """All items in shards of about equal work, or shuffled in batches of a given size."""
         if batch_size is None:
-            return shards_by_work(self.bundles, self.support, self.tokens)
+            return cut_by_work(self.bundles, self.support, self.tokens)
         order = np.random.default_rng(seed).permutation(len(self.items))
         cuts = np.arange(batch_size, len(order), batch_size)
         return [self._batch(np.sort(part)) for part in np.split(order, cuts)]
@@ -99,7 +105,7 @@ class StoryCorpus:
                 column_of[each.numbers[0]] = np.arange(each.numbers.shape[1])
         return bundle_of, column_of
 
-    def _batch(self, numbers: Array) -> Shard:
+    def _batch(self, numbers: Array) -> StoryShard:
         bundle_of, column_of = self._places
         with_company = numbers[bundle_of[numbers] >= 0]
         bundles = [
@@ -125,22 +131,22 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-class _Gathering:
+class ItemGathering:
     """Trace all items and gather them into bundles."""
 
     def __init__(self, story: Story, corpus: StoryCorpus, strict: bool) -> None:
         self.story, self.corpus, self.strict = story, corpus, strict
         self.lexicon = corpus.lexicon
         self.bundles: list[Bundle] = []
-        self.singles: dict[int, Trail] = {}
-        self.tables: dict[str, Table] = {}
-        self.traced, self.looked = 0, False
+        self.singles: dict[int, Hypergraph] = {}
+        self.tables: dict[str, StoryTable] = {}
+        self.traced, self.inspected = 0, False
         shapes = {n: shape for n, item in enumerate(corpus.items) if (shape := _shape(item))}
         shapeless = [n for n in range(len(corpus.items)) if n not in shapes]
-        self.looked = bool(shapeless)
+        self.inspected = bool(shapeless)
         self._one_by_one(sorted(shapeless + self._by_shape(shapes)))
 
-    def _by_shape(self, shapes: dict[int, Shape]) -> list[int]:
+    def _by_shape(self, shapes: dict[int, ItemShape]) -> list[int]:
         """Trace once a shape, shortest first; gives the items left when a story looks."""
         groups: dict[Any, list[int]] = defaultdict(list)
         for number, shape in shapes.items():
@@ -149,48 +155,48 @@ class _Gathering:
         compared = {0, max(range(len(waiting)), key=lambda i: len(waiting[i]), default=0)}
         for done, group in enumerate(waiting):
             first = group[0]
-            trail = self._trace_symbols(self.corpus.items[first])
-            if trail is None or (
-                done in compared and not self._agrees(trail, shapes[first], first)
+            graph = self._trace_symbols(self.corpus.items[first])
+            if graph is None or (
+                done in compared and not self._agrees(graph, shapes[first], first)
             ):
-                self.looked = True
+                self.inspected = True
                 return [number for left in waiting[done:] for number in left]
-            self.traced += trail.n_alternatives
+            self.traced += graph.n_alternatives
             values = self.lexicon.add(v for number in group for v in shapes[number].values)
             n_slots = len(shapes[group[0]].values)
-            self._add(trail, values.reshape(len(group), n_slots).T, group)
+            self._add(graph, values.reshape(len(group), n_slots).T, group)
         return []
 
-    def _trace_symbols(self, item: Any) -> Trail | None:
+    def _trace_symbols(self, item: Any) -> Hypergraph | None:
         try:
             return trace_story(self.story, item, symbolic=True)
-        except (Looked, Exception):  # a real fault shows again when values are traced
+        except (ValueInspected, Exception):  # a real fault shows again when values are traced
             return None
 
-    def _agrees(self, trail: Trail, shape: Shape, number: int) -> bool:
+    def _agrees(self, graph: Hypergraph, shape: ItemShape, number: int) -> bool:
         """Whether the symbols hid nothing: the same derivations come of the values themselves."""
         if len(shape.values) > _LONG:
             return True
         concrete = trace_story(self.story, self.corpus.items[number])
         filled = [
             (e.table, tuple(shape.values[p.slots] if is_symbol(p) else p for p in e.key))
-            for e in trail.entries
+            for e in graph.entries
         ]
-        hidden = _fingerprint(trail, filled) - _fingerprint(concrete, concrete.entries)
+        hidden = _fingerprint(graph, filled) - _fingerprint(concrete, concrete.entries)
         return abs(hidden) < 1e-9
 
     def _one_by_one(self, numbers: Sequence[int]) -> None:
-        forms: dict[bytes, list[tuple[int, Trail]]] = defaultdict(list)
-        known: dict[Any, Trail] = {}
+        forms: dict[bytes, list[tuple[int, Hypergraph]]] = defaultdict(list)
+        known: dict[Any, Hypergraph] = {}
         for number in numbers:
             item = self.corpus.items[number]
             key = item if isinstance(item, str) else None
-            trail = known.get(key) or trace_story(self.story, item)
+            graph = known.get(key) or trace_story(self.story, item)
             if key is not None and key not in known:
-                known[key] = trail
-            self.traced += trail.n_alternatives
-            forms[trail.form].append((number, trail))
-        alone: list[tuple[int, Trail]] = []
+                known[key] = graph
+            self.traced += graph.n_alternatives
+            forms[graph.form].append((number, graph))
+        alone: list[tuple[int, Hypergraph]] = []
         for alike in forms.values():
             if len(alike) < _FEW:
                 alone.extend(alike)
@@ -198,17 +204,17 @@ class _Gathering:
                 self._add_alike(alike)
         self._plant(sorted(alone, key=lambda pair: pair[0]))
 
-    def _add_alike(self, alike: list[tuple[int, Trail]]) -> None:
-        """Items whose trails have one form: what differs between their keys becomes a symbol."""
-        trail, columns = with_symbols([trail for _, trail in alike])
+    def _add_alike(self, alike: list[tuple[int, Hypergraph]]) -> None:
+        """Items whose graphs have one form: what differs between their keys becomes a symbol."""
+        graph, columns = share_symbols([graph for _, graph in alike])
         codes = self.lexicon.add(value for column in columns for value in column)
         values = codes.reshape(len(columns), len(alike))
-        self._add(trail, values, [number for number, _ in alike])
+        self._add(graph, values, [number for number, _ in alike])
 
-    def _add(self, trail: Trail, values: Array, group: list[int]) -> None:
-        keys = keys_of(trail, self.lexicon)
-        circuit = compile_trail(trail, _ROOT, varying(keys, trail.n_events))
-        self.tables.update(trail.tables)
+    def _add(self, graph: Hypergraph, values: Array, group: list[int]) -> None:
+        keys = list_keys(graph, self.lexicon)
+        circuit = compile_graph(graph, _ROOT, find_varying(keys, graph.n_events))
+        self.tables.update(graph.tables)
         if circuit is None:
             self._explain_nothing(group)
             return
@@ -216,9 +222,9 @@ class _Gathering:
             values = np.zeros((1, len(group)), np.int64)
         self.bundles.append(Bundle(circuit, keys, values, np.array([group])))
 
-    def _plant(self, alone: list[tuple[int, Trail]]) -> None:
+    def _plant(self, alone: list[tuple[int, Hypergraph]]) -> None:
         """Merge items that have no company into forests."""
-        sizes = np.cumsum([trail.n_alternatives for _, trail in alone])
+        sizes = np.cumsum([graph.n_alternatives for _, graph in alone])
         for cut in np.unique(sizes // _FOREST):
             chosen = [alone[i] for i in np.flatnonzero(sizes // _FOREST == cut)]
             forest = _forest(chosen, self.lexicon)
@@ -228,11 +234,11 @@ class _Gathering:
             if forest is not None:
                 self.singles.update(chosen)
                 self.bundles.append(forest)
-            for _, trail in chosen:
-                self.tables.update(trail.tables)
+            for _, graph in chosen:
+                self.tables.update(graph.tables)
 
-    def _can_be_explained(self, number: int, trail: Trail) -> bool:
-        possible = compile_alone(trail) is not None
+    def _can_be_explained(self, number: int, graph: Hypergraph) -> bool:
+        possible = compile_alone(graph) is not None
         if not possible:
             self._explain_nothing([number])
         return possible
@@ -248,27 +254,27 @@ class _Gathering:
         self.corpus.impossible.extend(group)
 
 
-def _shape(item: Any) -> Shape | None:
+def _shape(item: Any) -> ItemShape | None:
     """An item's shape; None if it holds something that no symbol can stand in for."""
     try:
-        return Shape(item)
-    except Looked:
+        return ItemShape(item)
+    except ValueInspected:
         return None
 
 
-def _forest(chosen: Sequence[tuple[int, Trail]], lexicon: Lexicon) -> Bundle | None:
+def _forest(chosen: Sequence[tuple[int, Hypergraph]], lexicon: ValueLexicon) -> Bundle | None:
     """A circuit with a root an item; None if some item cannot be explained."""
-    numbers, trails = zip(*chosen, strict=True)
-    joined, roots = merged(trails)
-    circuit = compile_trail(joined, roots, np.zeros(joined.n_events, bool))
+    numbers, graphs = zip(*chosen, strict=True)
+    joined, roots = merge_graphs(graphs)
+    circuit = compile_graph(joined, roots, np.zeros(joined.n_events, bool))
     if circuit is None:
         return None
     no_values = np.zeros((1, 1), np.int64)
-    keys = keys_of(joined, lexicon)
+    keys = list_keys(joined, lexicon)
     return Bundle(circuit, keys, no_values, np.array(numbers)[:, None])
 
 
-def _fingerprint(trail: Trail, entries: Sequence[tuple[str, tuple[Any, ...]]]) -> float:
+def _fingerprint(graph: Hypergraph, entries: Sequence[tuple[str, tuple[Any, ...]]]) -> float:
     """log of the sum over derivations, with weights that depend on the entries alone."""
     sums = (crc32(repr(tuple(entry)).encode()) for entry in entries)
-    return log_weight(trail, np.array([(crc % 9973 + 1) / 9974 for crc in sums]))
+    return log_weight(graph, np.array([(crc % 9973 + 1) / 9974 for crc in sums]))

@@ -14,8 +14,8 @@ A circuit is a list of rows in the order in which they can be computed; each hol
 Values are linear, not logarithms. Row r stands for ``value[r] * 2**level[r]``: the exponent is
 shared by the lanes of a row and moved by exact powers of two, so nothing is rounded and nothing
 underflows, however long the item. Only a lane that falls far below its neighbours can lose
-something; `inside` says when that may have happened, `lost` where it matters, and then the lane is
-run again by itself (see `softcount.stories.engine`).
+something; `inside` says when that may have happened, `mark_lost` where it matters, and then the
+lane is run again by itself (see `softcount.stories.inside_outside`).
 
 With α the derivative of the root's log with respect to a row's value (the *outside*), the expected
 count of an alternative is α(r) w_a β(operand_a). Inside-outside: Baker 1979; as differentiation of
@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.core.types import Array
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.lanes import gather, least, meet, peak
 from softcount.kernels.random import item_stream, uniform
-from softcount.types import Array
+from softcount.kernels.vectors import add_listed_dots, add_listed_rows, row_max, row_min
 
 ONE, LEAF, SCALED, PRODUCT, SUM = 0, 1, 2, 3, 4
 _STEP = 128
@@ -55,7 +55,7 @@ _LIFT = 600
 """Tiny θ are read 2**_LIFT times too large, so that not even the smallest is rounded."""
 
 
-class Rows(NamedTuple):
+class CircuitRows(NamedTuple):
     """A circuit's arrays.
 
     ``x, y``: a leaf's number; a leaf's number and a row; two rows; a sum's range of alternatives.
@@ -80,7 +80,7 @@ _POWERS = 2.0 ** np.arange(-1100.0, 1.0)  # ldexp is a slow call; 2**-1100 is 0
 
 
 @njit
-def weigh(rows: Rows, theta: Array, mantissa: Array, exponent: Array) -> None:
+def weigh(rows: CircuitRows, theta: Array, mantissa: Array, exponent: Array) -> None:
     """Each alternative's weight, as ``mantissa * 2**exponent``."""
     for a in range(len(rows.operand)):
         product, shift = 1.0, 0
@@ -97,7 +97,7 @@ def weigh(rows: Rows, theta: Array, mantissa: Array, exponent: Array) -> None:
 
 
 @inline
-def _align(rows: Rows, r: int, mantissa: Any, exponent: Any, level: Any, weight: Any) -> Any:
+def _align(rows: CircuitRows, r: int, mantissa: Any, exponent: Any, level: Any, weight: Any) -> Any:
     """Bring a sum's terms to one exponent: returns it, and fills ``weight`` accordingly."""
     x, y, operand = rows.x[r], rows.y[r], rows.operand
     top, odd = level[operand[x]] + exponent[x], 0
@@ -117,7 +117,7 @@ def _align(rows: Rows, r: int, mantissa: Any, exponent: Any, level: Any, weight:
 
 
 @inline
-def _largest_term(rows: Rows, r: int, weight: Any, value: Any) -> None:
+def _largest_term(rows: CircuitRows, r: int, weight: Any, value: Any) -> None:
     """value[r] = max_a w_a value[operand_a], lane by lane."""
     for b in range(value.shape[1]):
         value[r, b] = 0.0
@@ -128,7 +128,7 @@ def _largest_term(rows: Rows, r: int, weight: Any, value: Any) -> None:
 
 
 @inline
-def _read(rows: Rows, r: int, leaf: Any, theta: Any, value: Any, lift: float) -> None:
+def _read_leaves(rows: CircuitRows, r: int, leaf: Any, theta: Any, value: Any, lift: float) -> None:
     """value[r] = θ, or θ value[y], times ``lift``."""
     scaled, y = rows.kind[r] == SCALED, rows.y[r]
     for b in range(value.shape[1]):
@@ -138,7 +138,7 @@ def _read(rows: Rows, r: int, leaf: Any, theta: Any, value: Any, lift: float) ->
 
 @inline
 def _lossy(
-    rows: Rows, r: int, leaf: Any, theta: Any, mantissa: Any, weight: Any, value: Any
+    rows: CircuitRows, r: int, leaf: Any, theta: Any, mantissa: Any, weight: Any, value: Any
 ) -> bool:
     """Whether some lane of a row may have lost something."""
     kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
@@ -160,7 +160,7 @@ def _lossy(
 
 
 @inline
-def _settled(rows: Rows, r: int, largest: float, top: int, value: Any, weight: Any) -> int:
+def _settle(rows: CircuitRows, r: int, largest: float, top: int, value: Any, weight: Any) -> int:
     """Move a row into the usual range, and its sum's weights with it; returns its exponent."""
     if largest == 0.0:
         return ZERO
@@ -177,7 +177,7 @@ def _settled(rows: Rows, r: int, largest: float, top: int, value: Any, weight: A
 
 @njit
 def inside(
-    rows: Rows,
+    rows: CircuitRows,
     leaf: Array,
     theta: Array,
     mantissa: Array,
@@ -199,9 +199,9 @@ def inside(
             value[r, :] = 1.0
         elif kind in (LEAF, SCALED):
             top = level[rows.y[r]] if kind == SCALED else 0
-            _read(rows, r, leaf, theta, value, 1.0)
-            if peak(value, r) < 2.0**-500:
-                _read(rows, r, leaf, theta, value, 2.0**_LIFT)
+            _read_leaves(rows, r, leaf, theta, value, 1.0)
+            if row_max(value, r) < 2.0**-500:
+                _read_leaves(rows, r, leaf, theta, value, 2.0**_LIFT)
                 top -= _LIFT
         elif kind == PRODUCT:
             i, j = rows.x[r], rows.y[r]
@@ -214,16 +214,16 @@ def inside(
                 _largest_term(rows, r, weight, value)
             else:
                 value[r, :] = 0.0
-                gather(value, r, rows.operand, weight, rows.x[r], rows.y[r])
-        largest = peak(value, r)
-        if not danger and least(value, r) < _LOW:
+                add_listed_rows(value, r, rows.operand, weight, rows.x[r], rows.y[r])
+        largest = row_max(value, r)
+        if not danger and row_min(value, r) < _LOW:
             danger = _lossy(rows, r, leaf, theta, mantissa, weight, value)
-        level[r] = _settled(rows, r, largest, top, value, weight)
+        level[r] = _settle(rows, r, largest, top, value, weight)
     return danger
 
 
 @inline
-def _pass_to_factors(rows: Rows, r: int, value: Any, level: Any, out: Any) -> None:
+def _pass_to_factors(rows: CircuitRows, r: int, value: Any, level: Any, out: Any) -> None:
     """A product's outside goes to each factor, times the other."""
     i, j = rows.x[r], rows.y[r]
     shift = level[i] + level[j] - level[r]  # from 1024 on no float holds it, and 0 · inf is NaN
@@ -236,7 +236,14 @@ def _pass_to_factors(rows: Rows, r: int, value: Any, level: Any, out: Any) -> No
 
 @inline
 def _pass_by_leaf(
-    rows: Rows, r: int, leaf: Any, theta: Any, value: Any, level: Any, out: Any, per_leaf: Any
+    rows: CircuitRows,
+    r: int,
+    leaf: Any,
+    theta: Any,
+    value: Any,
+    level: Any,
+    out: Any,
+    per_leaf: Any,
 ) -> None:
     """The same where one factor is a leaf without a row, which is counted here."""
     j = rows.y[r]
@@ -250,7 +257,7 @@ def _pass_by_leaf(
 
 @njit
 def outside(
-    rows: Rows,
+    rows: CircuitRows,
     leaf: Array,
     theta: Array,
     value: Array,
@@ -272,9 +279,11 @@ def outside(
         if level[r] == ZERO:
             continue
         kind = rows.kind[r]
-        gather(out, r, rows.parent, pulled, rows.users[r], rows.users[r + 1])
+        add_listed_rows(out, r, rows.parent, pulled, rows.users[r], rows.users[r + 1])
         if kind == SUM:
-            meet(out, r, value, rows.operand, weight, rows.x[r], rows.y[r], per_alternative)
+            add_listed_dots(
+                per_alternative, out, r, value, rows.operand, weight, rows.x[r], rows.y[r]
+            )
         elif kind == PRODUCT:
             _pass_to_factors(rows, r, value, level, out)
         elif kind == SCALED:
@@ -285,20 +294,20 @@ def outside(
 
 
 @njit
-def lost(value: Array, out: Array, spoiled: Array) -> None:
+def mark_lost(value: Array, out: Array, spoiled: Array) -> None:
     """Mark the lanes in which something matters that may have been lost.
 
     What is left of a row below _LOW contributes out * value, next to nothing unless out is huge.
     """
     for r in range(value.shape[0]):
-        if least(value, r) < _LOW:
+        if row_min(value, r) < _LOW:
             for b in range(value.shape[1]):
                 if value[r, b] < _LOW and not out[r, b] <= _KEEN:
                     spoiled[b] = True
 
 
 @njit
-def collect(rows: Rows, per_alternative: Array, counts: Array) -> None:
+def collect(rows: CircuitRows, per_alternative: Array, counts: Array) -> None:
     """Hand each alternative's count to the entries that it is made of."""
     for a in range(len(rows.operand)):
         if per_alternative[a] != 0.0:
@@ -307,7 +316,9 @@ def collect(rows: Rows, per_alternative: Array, counts: Array) -> None:
 
 
 @njit
-def event_range(rows: Rows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array) -> None:
+def event_range(
+    rows: CircuitRows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array
+) -> None:
     """How many events of a marked kind a derivation of each row has, at least and at most."""
     for r in range(len(rows.kind)):
         kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
@@ -320,10 +331,10 @@ def event_range(rows: Rows, of_constant: Array, of_leaf: Array, fewest: Array, m
             fewest[r], most[r] = fewest[x] + fewest[y], most[x] + most[y]
         elif kind == SUM:
             for a in range(x, y):
-                met = 0
+                n_constant = 0
                 for i in range(rows.ends[a], rows.ends[a + 1]):
-                    met += of_constant[rows.constant[i]]
-                low, high = met + fewest[rows.operand[a]], met + most[rows.operand[a]]
+                    n_constant += of_constant[rows.constant[i]]
+                low, high = n_constant + fewest[rows.operand[a]], n_constant + most[rows.operand[a]]
                 fewest[r] = low if a == x else min(fewest[r], low)
                 most[r] = max(most[r], high)
 
@@ -399,7 +410,7 @@ def _close(
 
 
 @njit
-def useful(
+def find_useful(
     node_ends: Array,
     alternative_ends: Array,
     parts: Array,
@@ -440,14 +451,14 @@ def useful(
 
 
 @njit
-def streams(seed: Any, items: Array, stream: Array) -> None:
+def seed_streams(seed: Any, items: Array, stream: Array) -> None:
     """Start a stream for each item: it depends on the seed and the item's number alone."""
     for b in range(len(items)):
         stream[b] = item_stream(seed, items[b])
 
 
 @njit
-def best_term(rows: Rows, r: int, weight: Array, value: Array, b: int) -> Any:
+def best_term(rows: CircuitRows, r: int, weight: Array, value: Array, b: int) -> Any:
     """The alternative that contributes most to a sum; the first of equals."""
     chosen, largest = rows.x[r], -1.0
     for a in range(rows.x[r], rows.y[r]):
@@ -458,7 +469,7 @@ def best_term(rows: Rows, r: int, weight: Array, value: Array, b: int) -> Any:
 
 
 @njit
-def drawn_term(rows: Rows, r: int, weight: Array, value: Array, b: int, stream: Array) -> Any:
+def draw_term(rows: CircuitRows, r: int, weight: Array, value: Array, b: int, stream: Array) -> Any:
     """An alternative drawn by its share of a sum."""
     rest = uniform(stream, b) * value[r, b]
     last = rows.x[r]
@@ -474,7 +485,7 @@ def drawn_term(rows: Rows, r: int, weight: Array, value: Array, b: int, stream: 
 
 @njit
 def descend(
-    rows: Rows,
+    rows: CircuitRows,
     leaf: Array,
     value: Array,
     weight: Array,
@@ -506,7 +517,7 @@ def descend(
                 uses[rows.y[r], b] += used
             elif kind == SUM and draw:
                 for _ in range(used):
-                    a = drawn_term(rows, r, weight, value, b, stream)
+                    a = draw_term(rows, r, weight, value, b, stream)
                     uses[rows.operand[a], b] += 1
                     per_alternative[a] += 1.0
             elif kind == SUM:

@@ -1,12 +1,14 @@
-"""The language of stories: tables, alternatives, calls, and symbols that stand in for values.
+"""The language of stories: tables and calls, and the symbols that stand in for observed values.
 
-Stand-ins for data items.
+While a story is traced, ``table[...]`` and calls of stories give plain integers, so that what it
+yields can be stored at the speed of C. Outside of tracing they give something readable:
+``list(coins("HT"))`` shows what a story says.
 
 An item reaches a story as a copy whose lists and tuples are compared by identity, so that sharing
 equal calls never costs a hash of a whole sentence. When we hope that a story does not look at the
 observed values, each value is replaced by a `Symbol` as well: it can be used in a table's key and
-passed to another story, and raises `Looked` on everything else. One trace with symbols then serves
-all items of the same shape.
+passed to another story, and raises `ValueInspected` on everything else. One trace with symbols then
+serves all items of the same shape.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
-from softcount.errors import StoryError, shown
+from softcount.core.errors import StoryError, brief
 
 
 class _Trust:
@@ -33,7 +35,7 @@ class _Trust:
 trust = _Trust()
 
 
-class Looked(BaseException):
+class ValueInspected(BaseException):
     """The story looked at an observed value. (Not an Exception: stories may catch those.)"""
 
     def __init__(self) -> None:
@@ -60,7 +62,7 @@ class ItemDict(dict[Any, Any]):
 
 
 def _look(self: Any, *_: Any) -> NoReturn:
-    raise Looked
+    raise ValueInspected
 
 
 _LOOKS = (
@@ -82,20 +84,20 @@ class _Opaque:
 
     def __hash__(self) -> int:
         if not trust.given:
-            raise Looked
+            raise ValueInspected
         return hash(self.slots)
 
     def __eq__(self, other: object) -> bool:
         if not trust.given:
-            raise Looked
+            raise ValueInspected
         return type(other) is type(self) and self.slots == other.slots
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise Looked
+        raise ValueInspected
 
     @property  # type: ignore[misc]  # isinstance() asks for __class__ when the type itself does not fit
     def __class__(self) -> Any:
-        raise Looked
+        raise ValueInspected
 
 
 for _name in _LOOKS:
@@ -109,7 +111,7 @@ class Symbol(_Opaque):
 
     def __hash__(self) -> int:
         if not trust.given:
-            raise Looked
+            raise ValueInspected
         return self.slots  # type: ignore[no-any-return]
 
     __eq__ = _Opaque.__eq__
@@ -165,25 +167,25 @@ def holds_data(part: Any) -> bool:
     return is_item(part)
 
 
-def plain(part: Any) -> Any:
+def without_identity(part: Any) -> Any:
     """A part of a key without its identity."""
-    return tuple(map(plain, part)) if type(part) in (tuple, ItemTuple) else part
+    return tuple(map(without_identity, part)) if type(part) in (tuple, ItemTuple) else part
 
 
-def by_identity(item: Any) -> Any:
+def compare_by_identity(item: Any) -> Any:
     """The item with its containers compared by identity."""
     if type(item) is list:
-        return ItemList(map(by_identity, item))
+        return ItemList(map(compare_by_identity, item))
     if type(item) is tuple:
-        return ItemTuple(map(by_identity, item))
+        return ItemTuple(map(compare_by_identity, item))
     if type(item) is dict:
-        return ItemDict({key: by_identity(value) for key, value in item.items()})
+        return ItemDict({key: compare_by_identity(value) for key, value in item.items()})
     if hasattr(item, "tolist"):  # numpy arrays and scalars
-        return by_identity(item.tolist())
+        return compare_by_identity(item.tolist())
     return item
 
 
-class Shape:
+class ItemShape:
     """An item's form without its values: `key` is equal for items of one form."""
 
     def __init__(self, item: Any) -> None:
@@ -209,10 +211,10 @@ class Shape:
             return kind, item
         if hasattr(item, "tolist"):  # numpy arrays and scalars
             return self._form(item.tolist())
-        raise Looked  # nothing we could stand in for
+        raise ValueInspected  # nothing we could stand in for
 
 
-def stand_in_for(item: Any) -> Any:
+def make_stand_in(item: Any) -> Any:
     """The item with a symbol for every observed value, numbered in reading order."""
     count = iter(range(1 << 62))
 
@@ -231,11 +233,7 @@ def stand_in_for(item: Any) -> Any:
     return stand_in(item)
 
 
-# The words a story is written in: tables, stories, and what they stand for while being traced.
-#
-# While a story is traced, ``table[...]`` and calls of stories give plain integers, so that what it
-# yields can be stored at the speed of C. Outside of tracing they give something readable:
-# ``list(coins("HT"))`` shows what a story says.
+# Tables and stories
 
 
 Features = Callable[..., Iterable[Hashable] | Mapping[Hashable, float]]
@@ -245,7 +243,7 @@ EVENT, CALL = 1 << 40, 1 << 60
 """Where the numbers of events and calls begin; a number below was yielded by mistake."""
 
 
-class Entry(NamedTuple):
+class TableEntry(NamedTuple):
     """One entry of a table: the last part of the key is the outcome, those before the condition."""
 
     table: str
@@ -267,9 +265,9 @@ class Tracing:
     def __init__(self, symbolic: bool) -> None:
         self.symbolic = symbolic
         self.first_event, self.first_call = EVENT + Tracing.n_events, CALL + Tracing.n_calls
-        self.entries: list[Entry] = []
+        self.entries: list[TableEntry] = []
         self.calls: list[tuple[Story, tuple[Any, ...]]] = []
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, StoryTable] = {}
         self.memories: list[dict[Any, Any]] = []
 
     def forget(self) -> None:
@@ -283,7 +281,7 @@ class Tracing:
 tracing: Tracing | None = None
 
 
-class Table:
+class StoryTable:
     """A table of probabilities that stories refer to: ``table[condition…, outcome]``."""
 
     def __init__(
@@ -291,40 +289,42 @@ class Table:
     ) -> None:
         self.name, self.outcomes = name, outcomes
         self.features, self.l2 = features, l2
-        self._met: dict[Any, int] = {}
+        self._recorded: dict[Any, int] = {}
 
     def __repr__(self) -> str:
         return f"table({self.name!r})"
 
-    def __getitem__(self, key: Any) -> int | Entry:
+    def __getitem__(self, key: Any) -> int | TableEntry:
         trust.given = True
         try:
-            event = self._met.get(key)
-            return self._meet(key) if event is None else event
+            event = self._recorded.get(key)
+            return self._record(key) if event is None else event
         except TypeError:
             raise self._unhashable(key) from None
         finally:
             trust.given = False
 
-    def _meet(self, key: Any) -> int | Entry:
+    def _record(self, key: Any) -> int | TableEntry:
         parts = key if type(key) is tuple else (key,)
         if tracing is None:
-            return Entry(self.name, parts)
+            return TableEntry(self.name, parts)
         if not COMPOUND.isdisjoint(map(type, parts)):
             if tracing.symbolic and any(map(holds_data, parts)):
-                raise Looked
+                raise ValueInspected
             if not all(map(is_hashable, parts)):
                 raise self._unhashable(key)
-            parts = tuple(map(plain, parts))
-        if not self._met:
-            tracing.memories.append(self._met)
+            parts = tuple(map(without_identity, parts))
+        if not self._recorded:
+            tracing.memories.append(self._recorded)
             self._enter(tracing.tables)
         event = tracing.first_event + len(tracing.entries)
-        tracing.entries.append(tuple.__new__(Entry, (self.name, parts)))  # Entry(…), but faster
-        self._met[key] = event
+        tracing.entries.append(
+            tuple.__new__(TableEntry, (self.name, parts))
+        )  # Entry(…), but faster
+        self._recorded[key] = event
         return event
 
-    def _enter(self, tables: dict[str, Table]) -> None:
+    def _enter(self, tables: dict[str, StoryTable]) -> None:
         """Two objects may be one table, if they say the same of it."""
         other = tables.setdefault(self.name, self)
         ours, theirs = (self.outcomes, self.features), (other.outcomes, other.features)
@@ -335,7 +335,7 @@ class Table:
 
     def _unhashable(self, key: Any) -> StoryError:
         return StoryError(
-            f"table {self.name!r} is asked for an entry that cannot be looked up: {shown(key)}",
+            f"table {self.name!r} is asked for an entry that cannot be looked up: {brief(key)}",
             "the parts of a key must be hashable: words, numbers or tuples, not lists",
         )
 
@@ -361,8 +361,8 @@ class Story:
                     f"story {self.name!r} takes {parameter}, which can only be given by name",
                     "calls are compared by position: let all arguments of a story have one",
                 )
-        self.met: dict[tuple[Any, ...], int] = {}
-        self.told: Callable[..., Any] = function
+        self.recorded: dict[tuple[Any, ...], int] = {}
+        self.caller: Callable[..., Any] = function
 
     def __repr__(self) -> str:
         return f"<story {self.name}>"
@@ -378,18 +378,18 @@ class Story:
         """All arguments by position, so that equal calls look equal."""
         return self.signature.bind(*args, **named).args
 
-    def meet(self, args: tuple[Any, ...]) -> Any:
+    def record(self, args: tuple[Any, ...]) -> Any:
         """A call that was not met before in this trace (or, outside of tracing, the generator)."""
         if tracing is None:
             return self.function(*args)
-        if not self.met:
-            tracing.memories.append(self.met)
+        if not self.recorded:
+            tracing.memories.append(self.recorded)
         call = tracing.first_call + len(tracing.calls)
         tracing.calls.append((self, args))
-        self.met[args] = call
+        self.recorded[args] = call
         return call
 
-    def meet_unhashable(self, args: tuple[Any, ...]) -> Any:
+    def refuse_unhashable(self, args: tuple[Any, ...]) -> Any:
         if tracing is None:
             return self.function(*args)
         raise StoryError(
@@ -399,11 +399,13 @@ class Story:
         )
 
 
-def story_of(told: Any) -> Story:
+def find_story(caller: Any) -> Story:
     """The story behind what a user calls."""
-    found = told if isinstance(told, Story) else getattr(told, "story", None)
+    found = caller if isinstance(caller, Story) else getattr(caller, "story", None)
     if not isinstance(found, Story):
-        raise StoryError(f"{told!r} is not a story", "decorate the generator function with @story")
+        raise StoryError(
+            f"{caller!r} is not a story", "decorate the generator function with @story"
+        )
     return found
 
 
@@ -411,7 +413,7 @@ def describe(story: Story, args: tuple[Any, ...]) -> str:
     """A call as a reader would write it; the data item and its parts become '…'."""
     hidden = (is_item(arg) or is_symbol(arg) for arg in args)
     arguments = (
-        "…" if hide else shown(arg, most=40) for hide, arg in zip(hidden, args, strict=True)
+        "…" if hide else brief(arg, most=40) for hide, arg in zip(hidden, args, strict=True)
     )
     return f"{story.name}({', '.join(arguments)})"
 
@@ -422,7 +424,7 @@ def table(
     *,
     features: Features | None = None,
     l2: float = 1.0,
-) -> Table:
+) -> StoryTable:
     """A table of probabilities, learned under this name.
 
     ``table[c1, …, cn, x]`` is P(x | c1, …, cn): the last index is the outcome. A row holds the
@@ -435,7 +437,9 @@ def table(
     >>> flip["A", "H"]
     flip[A, H]
     """
-    return Table(name, None if outcomes is None else tuple(dict.fromkeys(outcomes)), features, l2)
+    return StoryTable(
+        name, None if outcomes is None else tuple(dict.fromkeys(outcomes)), features, l2
+    )
 
 
 def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
@@ -449,23 +453,23 @@ def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
     >>> list(coins("HT"))
     [(which[A], flip[A, H], flip[A, T]), (which[B], flip[B, H], flip[B, T])]
     """
-    record = Story(function)
-    met = record.met
+    definition = Story(function)
+    recorded = definition.recorded
 
     @wraps(function)
-    def told(*args: Any, **named: Any) -> Any:  # a closure: calling an object costs twice as much
+    def caller(*args: Any, **named: Any) -> Any:  # a closure: calling an object costs twice as much
         if named:
-            args = record.positional(args, named)
+            args = definition.positional(args, named)
         trust.given = True
         try:
-            return met[args]
+            return recorded[args]
         except KeyError:
-            return record.meet(args)
+            return definition.record(args)
         except TypeError:
-            return record.meet_unhashable(args)
+            return definition.refuse_unhashable(args)
         finally:
             trust.given = False
 
-    told.story = record  # type: ignore[attr-defined]
-    record.told = told
-    return told
+    caller.story = definition  # type: ignore[attr-defined]
+    definition.caller = caller
+    return caller

@@ -1,4 +1,4 @@
-"""Stories traced on items: which tables they ask, and which calls they share."""
+"""Tracing: run a story on an item, and write down all its derivations as one hypergraph."""
 
 from __future__ import annotations
 
@@ -10,65 +10,43 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import StoryError
-from softcount.kernels import forks
+from softcount.core.errors import StoryError
+from softcount.core.types import Array
+from softcount.kernels.threads import hold_across
 from softcount.stories import language
-from softcount.stories import language as symbols
 from softcount.stories.language import (
     CALL,
     EVENT,
-    Entry,
     Story,
+    StoryTable,
     Symbol,
-    Table,
+    TableEntry,
     Tracing,
     describe,
-    story_of,
+    find_story,
 )
-from softcount.types import Array
-
-
-def with_symbols(trails: Sequence[Trail]) -> tuple[Trail, list[list[Hashable]]]:
-    """One trail for all, and what each of its symbols stands for in each of them."""
-    columns: list[list[Hashable]] = []
-    entries = []
-    for alike in zip(*(trail.entries for trail in trails), strict=True):
-        parts: list[Hashable] = []
-        for values in zip(*(entry.key for entry in alike), strict=True):
-            first = values[0]
-            if all(value is first or value == first for value in values):
-                parts.append(first)
-            else:
-                parts.append(Symbol(len(columns)))
-                columns.append(list(values))
-        entries.append(Entry(alike[0].table, tuple(parts)))
-    return replace(trails[0], entries=tuple(entries)), columns
-
-
-# Tracing: run a story on an item and write down, as flat arrays, all that it says.
-
 
 MAX_ALTERNATIVES = 50_000_000
 _LOCK = threading.RLock()  # the words of a story find their trace in a module's variable
-forks.hold_across(_LOCK)
+hold_across(_LOCK)
 
 
 @dataclass(frozen=True)
-class Trail:
-    """All derivations of an item: node → alternatives → parts.
+class Hypergraph:
+    """All derivations of an item, packed as a hypergraph: node → alternatives → parts.
 
     Node n has alternatives ``node_ends[n]:node_ends[n + 1]``, alternative a has parts
     ``alternative_ends[a]:alternative_ends[a + 1]``; part p is an event (``p < n_events``) or the
     node ``p - n_events``. Node 0 is the root. ``entries[e]`` is what event e stands for (in a
-    symbolic trail parts of its key may be symbols), ``calls[n]`` the call that node n is.
+    symbolic graph parts of its key may be symbols), ``calls[n]`` the call that node n is.
     """
 
     node_ends: Array
     alternative_ends: Array
     parts: Array
-    entries: tuple[Entry, ...]
+    entries: tuple[TableEntry, ...]
     calls: tuple[tuple[Story, tuple[Any, ...]], ...]
-    tables: Mapping[str, Table]
+    tables: Mapping[str, StoryTable]
 
     @property
     def n_events(self) -> int:
@@ -84,13 +62,13 @@ class Trail:
 
     @property
     def form(self) -> bytes:
-        """Equal for trails that differ in the keys of their events only."""
+        """Equal for graphs that differ in the keys of their events only."""
         tables = repr([entry.table for entry in self.entries]).encode()
         arrays = (self.node_ends, self.alternative_ends, self.parts)
         return b"".join(a.tobytes() for a in arrays) + tables
 
 
-def arguments(story: Story, item: Any) -> tuple[Any, ...]:
+def root_arguments(story: Story, item: Any) -> tuple[Any, ...]:
     """What to call the root story with: the item, or its parts if the story takes several."""
     wanted = story.n_arguments
     if wanted == 1:
@@ -103,12 +81,12 @@ def arguments(story: Story, item: Any) -> tuple[Any, ...]:
     )
 
 
-def trace_story(story: Any, item: Any, symbolic: bool = False) -> Trail:
+def trace_story(story: Any, item: Any, symbolic: bool = False) -> Hypergraph:
     """Trace a story on an item (with symbols for its values if ``symbolic``).
 
     Breadth first with a queue of our own, so that the depth of a story is not Python's.
     """
-    stand_in = symbols.stand_in_for(item) if symbolic else symbols.by_identity(item)
+    stand_in = language.make_stand_in(item) if symbolic else language.compare_by_identity(item)
     with _LOCK:
         if language.tracing is not None:
             raise StoryError(
@@ -116,18 +94,18 @@ def trace_story(story: Any, item: Any, symbolic: bool = False) -> Trail:
                 "let a story yield table entries and calls of stories, nothing else",
             )
         language.tracing = state = Tracing(symbolic)
-        symbols.trust.abused = False
+        language.trust.abused = False
         try:
-            trail = _Walk(story_of(story), stand_in, state).trail()
-            if symbols.trust.abused:
-                raise symbols.Looked  # the story caught it
-            return trail
+            graph = TraceWalk(find_story(story), stand_in, state).graph()
+            if language.trust.abused:
+                raise language.ValueInspected  # the story caught it
+            return graph
         finally:
             language.tracing = None
             state.forget()
 
 
-class _Walk:
+class TraceWalk:
     """One trace under way."""
 
     def __init__(self, story: Story, item: Any, state: Tracing) -> None:
@@ -136,9 +114,9 @@ class _Walk:
         self.alternative_counts: list[int] = []
         self.parts: list[Any] = []
         self.max_depth = 100_000 + 20 * _size(item)
-        story.told(*arguments(story, item))
+        story.caller(*root_arguments(story, item))
 
-    def trail(self) -> Trail:
+    def graph(self) -> Hypergraph:
         calls, depth, first = self.state.calls, 0, 0
         while first < len(calls):
             last = len(calls)
@@ -147,7 +125,7 @@ class _Walk:
             first, depth = last, depth + 1
             if depth > self.max_depth:
                 raise self._endless(calls[-1], f"{depth} calls deep")
-        return self._finished()
+        return self._finish()
 
     def _expand(self, story: Story, args: tuple[Any, ...]) -> None:
         """Write down all alternatives of one call."""
@@ -164,7 +142,7 @@ class _Walk:
         self.alternative_counts.extend(counts)
         self.parts.extend(chain.from_iterable(alternatives))
 
-    def _finished(self) -> Trail:
+    def _finish(self) -> Hypergraph:
         node_ends = np.cumsum([0, *self.node_counts])
         alternative_ends = np.cumsum([0, *self.alternative_counts])
         try:
@@ -177,7 +155,7 @@ class _Walk:
         known = ((events >= 0) & (events < n_events)) | ((calls >= 0) & (parts >= CALL))
         if not known.all():
             raise self._odd_yield(node_ends, alternative_ends)
-        return Trail(
+        return Hypergraph(
             node_ends,
             alternative_ends,
             np.where(parts >= CALL, calls + n_events, events),
@@ -217,13 +195,30 @@ class _Walk:
 
 def _size(item: Any) -> int:
     """How many values an item holds."""
-    if type(item) in (symbols.ItemList, symbols.ItemTuple):
+    if type(item) in (language.ItemList, language.ItemTuple):
         return sum(map(_size, item))
-    if type(item) is symbols.ItemDict:
+    if type(item) is language.ItemDict:
         return sum(map(_size, item.values()))
-    return len(item) if type(item) in (str, symbols.SymbolicText) else 1
+    return len(item) if type(item) in (str, language.SymbolicText) else 1
 
 
-def n_values(item: Any) -> int:
+def count_values(item: Any) -> int:
     """How many observations an item holds, for perplexity."""
-    return _size(symbols.by_identity(item)) if not isinstance(item, str) else len(item)
+    return _size(language.compare_by_identity(item)) if not isinstance(item, str) else len(item)
+
+
+def share_symbols(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, list[list[Hashable]]]:
+    """One graph for all, and what each of its symbols stands for in each of them."""
+    columns: list[list[Hashable]] = []
+    entries = []
+    for alike in zip(*(graph.entries for graph in graphs), strict=True):
+        parts: list[Hashable] = []
+        for values in zip(*(entry.key for entry in alike), strict=True):
+            first = values[0]
+            if all(value is first or value == first for value in values):
+                parts.append(first)
+            else:
+                parts.append(Symbol(len(columns)))
+                columns.append(list(values))
+        entries.append(TableEntry(alike[0].table, tuple(parts)))
+    return replace(graphs[0], entries=tuple(entries)), columns

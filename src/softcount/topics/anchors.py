@@ -7,33 +7,39 @@ itself, a corner. So: find the corners, write every row as a mixture of them, an
 round with Bayes' rule (Arora, Ge, Halpern, Mimno, Moitra, Sontag, Wu, Zhu 2013, "A practical
 algorithm for topic modeling with provable guarantees").
 
-As for mixtures (`softcount.mixture.starts`), rows are projected on the main directions of
-co-occurrence with χ² distances, documents weigh as many tokens as they have, and none of them may
-make up a direction on its own. The directions are found by subspace iteration from a random block
-(Halko, Martinsson, Tropp 2011), so that documents can stream by and nothing V×V is ever built.
+As for mixtures (`softcount.mixture.starts`, which shares the second half of this module), rows are
+projected on the main directions of co-occurrence with χ² distances, documents weigh as many tokens
+as they have, and none of them may make up a direction on its own. The directions are found by
+subspace iteration from a random block (Halko, Martinsson, Tropp 2011), so that documents can stream
+by and nothing V×V is ever built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError
-from softcount.kernels.blas import single_threaded
-from softcount.models.anchors import common_words, find_corners, mixtures, word_scale
-from softcount.types import Array
+from softcount.core.errors import DataError
+from softcount.core.types import FloatArray, IntArray
+from softcount.kernels.threads import single_threaded
+from softcount.text.bags import Bags
 
-_BLOCK = 4096  # documents that are looked at together
+_DOCUMENTS = 4096  # how many are looked at together
 _SPARE = 20  # directions followed beyond twice those that are wanted
-_TURNS = 4  # of subspace iteration
-_FREE = 2  # turns before documents are capped: until then directions are rough
+_ITERATIONS = 4  # of subspace iteration
+_UNCAPPED = 2  # iterations before documents are capped: until then directions are rough
 _RANK = 1e-8  # directions weaker than this part of the strongest are rounding error
 _PAIRS = 1e-9  # of n²: fewer pairs are rounding error
+
+_COMMON = 0.01  # an anchor word is in at least this part of the documents
+_FLAT = 1e-9  # of the largest distance²: no further corner
+_ROUNDING = 1e-22  # of the points' own length²
+_ROWS = 512  # words whose mixtures are sought together: few enough to stay in the cache
+_STEPS = 50  # more change nothing that EM does not change anyway
+_STILL = 1e-4
 
 
 class HasBags(Protocol):
@@ -44,7 +50,7 @@ class HasBags(Protocol):
         """Their words."""
 
 
-def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Generator) -> Array:
+def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Generator) -> FloatArray:
     """p(word | topic), (K, V), from what occurs together in documents; a start for EM.
 
     Every word that occurs has a positive probability in all topics, others have zero. Documents of
@@ -55,9 +61,9 @@ def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Genera
     will do. Memory: a part, and at most five blocks of V × (2K + 20) numbers, 40 V (2K + 20) bytes;
     how documents are cut into parts changes the result by rounding error only, if no two words tie.
 
-    >>> from softcount.topics.data import Documents
+    >>> from softcount.topics.data import TopicDocuments
     >>> counts = csr_matrix([[3.0, 2, 0, 0], [2, 3, 0, 0], [0, 0, 2, 3], [0, 0, 3, 2]])
-    >>> parts = Documents(Bags.of(counts)).shards()
+    >>> parts = TopicDocuments(Bags.of(counts)).shards()
     >>> topics = anchor_topics(parts, 2, np.random.default_rng(0))
     >>> np.sort(topics.round(1), axis=0)
     array([[0.1, 0.1, 0.1, 0.1], [0.4, 0.4, 0.4, 0.4]])
@@ -65,153 +71,156 @@ def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Genera
     if isinstance(parts, Iterator):
         raise DataError("the parts can be read only once", "give a list, or an archive's shards")
     with single_threaded():
-        tally = _tallied(parts)
-        overall: Array = tally.words / tally.words.sum()
+        counts = _count_corpus(parts)
+        overall: FloatArray = counts.words / counts.words.sum()
         if n_topics == 1:
             return overall[None]
-        topics = _by_corners(parts, tally, n_topics, rng)
-        blend = 1.0 / np.sqrt(1.0 + tally.documents)  # opens what is zero for want of data
+        topics = _topics_of_corners(parts, counts, n_topics, rng)
+        blend = 1.0 / np.sqrt(1.0 + counts.documents)  # opens what is zero for want of data
         topics *= 1 - blend
         topics += blend * overall
         missing = n_topics - len(topics)
         if missing:
-            topics = np.vstack([topics, (_some(parts, tally, missing, rng) + overall) / 2])
+            topics = np.vstack(
+                [topics, (_draw_documents(parts, counts, missing, rng) + overall) / 2]
+            )
         return topics
 
 
-# documents as they stream by
-class Block(NamedTuple):
-    """Some documents that are not empty, n tokens each.
-
-    ``counts``    c / n
-    ``same``      the pairs of a token with itself, over n²: c, or c² where c < 1, so that it never
-                  takes away more than there is
-    ``tokens``    n
-    ``per_pair``  n over the share of pairs that are of different tokens; 0 if there are none
-    """
-
-    counts: Any
-    same: Any
-    tokens: Array
-    per_pair: Array
+# Documents as they stream by.
 
 
-def _blocks(parts: Sequence[HasBags]) -> Iterator[Block]:
-    for part in parts:
-        yield from _blocks_of(part.bags)
+class _DocumentBlock(NamedTuple):
+    """Some documents that are not empty, n tokens each."""
+
+    counts: csr_matrix
+    """c / n, (documents, words)."""
+    same: csr_matrix
+    """The pairs of a token with itself, over n²: c, or c² where c < 1, so that it never takes away
+    more than there is; (documents, words)."""
+    tokens: FloatArray
+    """n, (documents,)."""
+    per_pair: FloatArray
+    """n over the share of pairs that are of different tokens; 0 if there are none; (documents,)."""
 
 
-def _blocks_of(bags: Bags) -> Iterator[Block]:
-    filled = np.flatnonzero(bags.lengths > 0.0)
-    for first in range(0, len(filled), _BLOCK):
-        some = filled[first : first + _BLOCK]
-        yield _block(bags.matrix[some], bags.lengths[some])
+def _blocks(parts: Sequence[HasBags]) -> Iterator[_DocumentBlock]:
+    for bags in (part.bags for part in parts):
+        filled = np.flatnonzero(bags.lengths > 0.0)
+        for first in range(0, len(filled), _DOCUMENTS):
+            some = filled[first : first + _DOCUMENTS]
+            yield _make_block(bags.matrix[some], bags.lengths[some])
 
 
-def _block(counts: Any, tokens: Array) -> Block:
+def _make_block(counts: csr_matrix, tokens: FloatArray) -> _DocumentBlock:
     places, n = (counts.indices, counts.indptr), np.repeat(tokens, np.diff(counts.indptr))
-    shares = counts.data / n
-    same = csr_matrix((shares * np.minimum(counts.data, 1.0) / n, *places), counts.shape)
+    frequencies = counts.data / n
+    same = csr_matrix((frequencies * np.minimum(counts.data, 1.0) / n, *places), counts.shape)
     different = 1.0 - same.sum(axis=1).A1
-    per_pair: Array = np.zeros_like(tokens)
+    per_pair: FloatArray = np.zeros_like(tokens)
     np.divide(tokens, different, out=per_pair, where=different > _PAIRS)
-    return Block(csr_matrix((shares, *places), counts.shape), same, tokens, per_pair)
+    return _DocumentBlock(csr_matrix((frequencies, *places), counts.shape), same, tokens, per_pair)
 
 
-@dataclass(frozen=True)
-class Tally:
-    """What one look at all documents tells.
+class _CorpusCounts(NamedTuple):
+    """What one look at all documents tells."""
 
-    ``words``      how often each word occurs
-    ``within``     how many documents have it
-    ``first``      p(i): how often it is one of a pair
-    ``documents``  how many documents are not empty
-    ``paired``     how many of them have pairs
-    ``tokens``     how many tokens those have
-    """
-
-    words: Array
-    within: Array
-    first: Array
+    words: FloatArray
+    """How often each word occurs."""
+    within: FloatArray
+    """How many documents have it."""
+    marginals: FloatArray
+    """p(i): how often it is one of a pair."""
     documents: int
+    """How many documents are not empty."""
     paired: int
+    """How many of them have pairs."""
     tokens: float
+    """How many tokens those have."""
 
 
-def _tallied(parts: Sequence[HasBags]) -> Tally:
-    words = within = first = np.zeros(0)
+def _count_corpus(parts: Sequence[HasBags]) -> _CorpusCounts:
+    words = within = marginals = np.zeros(0)
     documents, paired, tokens = 0, 0, 0.0
     for block in _blocks(parts):
         if not documents:
-            words, within, first = np.zeros((3, block.counts.shape[1]))
+            words, within, marginals = np.zeros((3, block.counts.shape[1]))
         words += block.counts.T @ block.tokens
         within += np.bincount(block.counts.indices, minlength=len(words))
-        first += _firsts(block, block.per_pair)
+        marginals += _pair_marginals(block, block.per_pair)
         documents += len(block.tokens)
         paired += int(np.count_nonzero(block.per_pair))
         tokens += float(block.tokens[block.per_pair > 0.0].sum())
     if not documents:
         raise DataError("no document has a word in it", "give at least one document with words")
-    return Tally(words, within, first / max(first.sum(), 1e-300), documents, paired, tokens)
+    marginals = marginals / max(marginals.sum(), 1e-300)
+    return _CorpusCounts(words, within, marginals, documents, paired, tokens)
 
 
-def _firsts(block: Block, per_pair: Array) -> Array:
+def _pair_marginals(block: _DocumentBlock, per_pair: FloatArray) -> FloatArray:
     """Q 1 of these documents, not yet divided by their weights."""
     return np.maximum(block.counts.T @ per_pair - block.same.T @ per_pair, 0.0)  # type: ignore[no-any-return]
 
 
-# co-occurrence in its main directions
-def _by_corners(
-    parts: Sequence[HasBags], tally: Tally, n_topics: int, rng: np.random.Generator
-) -> Array:
-    """φ_k(i) ∝ p(k | i) p(i), as many topics as there are corners."""
-    scale = word_scale(tally.first, tally.within, tally.paired)
-    first, rows = _neighbours(parts, tally, scale, n_topics, rng)
+# Co-occurrence in its main directions.
+
+
+def _topics_of_corners(
+    parts: Sequence[HasBags], counts: _CorpusCounts, n_topics: int, rng: np.random.Generator
+) -> FloatArray:
+    """φ_k(i) ∝ p(k | i) p(i), (corners, words): as many topics as there are corners."""
+    scale = word_scale(counts.marginals, counts.within, counts.paired)
+    marginals, rows = _embed_words(parts, counts, scale, n_topics, rng)
     if not rows.shape[1]:
-        return np.zeros((0, len(first)))
-    seen = np.flatnonzero(first > 0.0)
-    usable = tally.within * ((first > 0.0) & (scale > 0.0))
-    corners = find_corners(rows, common_words(usable, tally.paired, n_topics), n_topics)
-    weights = mixtures(rows[seen], rows[corners])
-    weights *= first[seen, None]
-    topics = np.zeros((len(corners), len(first)))
+        return np.zeros((0, len(marginals)))
+    seen = np.flatnonzero(marginals > 0.0)
+    usable = counts.within * ((marginals > 0.0) & (scale > 0.0))
+    corners = find_corners(rows, common_words(usable, counts.paired, n_topics), n_topics)
+    weights = mixture_weights(rows[seen], rows[corners])
+    weights *= marginals[seen, None]
+    topics = np.zeros((len(corners), len(marginals)))
     topics[:, seen] = (weights / weights.sum(axis=0)).T
     return topics
 
 
-def _neighbours(
-    parts: Sequence[HasBags], tally: Tally, scale: Array, n_topics: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def _embed_words(
+    parts: Sequence[HasBags],
+    counts: _CorpusCounts,
+    scale: FloatArray,
+    n_topics: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
     """p, and the rows of D^−1 Q S in the main directions U of S Q S; D = diag p, S = diag scale."""
     used = np.flatnonzero(scale)
     width = min(2 * n_topics + _SPARE, len(used))
     if not width:
-        return tally.first, np.zeros((len(scale), 0))
+        return counts.marginals, np.zeros((len(scale), 0))
     block = np.zeros((len(scale), width))
     block[used] = rng.normal(size=(len(used), width))
     values = np.zeros(0)
-    for turn in range(_TURNS):
+    for iteration in range(_ITERATIONS):
         block = scale[:, None] * np.linalg.qr(block)[0]
-        strong = values[: n_topics if turn >= _FREE else 0]
-        first, product = _product(parts, tally, block, strong, n_topics)
-        values, turned = np.linalg.eigh(_even(block.T @ product))
-        values, product = values[::-1], product @ turned[:, ::-1]
-        if turn < _TURNS - 1:
+        strong = values[: n_topics if iteration >= _UNCAPPED else 0]
+        marginals, product = _cooccurrence_times(block, parts, counts, strong, n_topics)
+        inner = block.T @ product
+        values, vectors = np.linalg.eigh((inner + inner.T) / 2)
+        values, product = values[::-1], product @ vectors[:, ::-1]
+        if iteration < _ITERATIONS - 1:
             block = scale[:, None] * product
     n_strong = int((values[:n_topics] > _RANK * max(values[0], 1e-12)).sum())
     rows = product[:, :n_strong].copy()  # the rest of it can go
-    seen = (first > 0.0)[:, None]
-    np.divide(rows, first[:, None], out=rows, where=seen)
-    return first, rows
+    seen = (marginals > 0.0)[:, None]
+    np.divide(rows, marginals[:, None], out=rows, where=seen)
+    return marginals, rows
 
 
-def _even(table: Array) -> Array:
-    return (table + table.T) / 2
-
-
-def _product(
-    parts: Sequence[HasBags], tally: Tally, block: Array, strong: Array, n_topics: int
-) -> tuple[Array, Array]:
+def _cooccurrence_times(
+    block: FloatArray,
+    parts: Sequence[HasBags],
+    counts: _CorpusCounts,
+    strong: FloatArray,
+    n_topics: int,
+) -> tuple[FloatArray, FloatArray]:
     """Q 1 and Q X for a block X = S U, documents capped if the values of directions are known.
 
     ``strong``  the values of the first directions in U
@@ -220,30 +229,138 @@ def _product(
     white = np.zeros(block.shape[1])
     white[: len(strong)] = 1.0 / strong
     own = (block**2) @ white
-    cap = max(tally.paired**-0.5, 3 * n_topics / tally.paired)
-    product, first, diagonal = np.zeros_like(block), np.zeros(len(block)), np.zeros(len(block))
+    cap = max(counts.paired**-0.5, 3 * n_topics / counts.paired)
+    product, marginals, diagonal = np.zeros_like(block), *np.zeros((2, len(block)))
     for some in _blocks(parts):
         seen = some.counts @ block
-        leverage = some.per_pair / tally.tokens * (seen**2 @ white - some.same @ own)
+        leverage = some.per_pair / counts.tokens * (seen**2 @ white - some.same @ own)
         per_pair = some.per_pair * np.minimum(1.0, cap / np.maximum(leverage, cap))
-        first += _firsts(some, per_pair)
+        marginals += _pair_marginals(some, per_pair)
         diagonal += some.same.T @ per_pair
         seen *= per_pair[:, None]
         product += some.counts.T @ seen
     product -= diagonal[:, None] * block
-    total = first.sum()
+    total = marginals.sum()
     product /= total
-    return first / total, product
+    return marginals / total, product
 
 
-# topics that co-occurrence does not show
-def _some(parts: Sequence[HasBags], tally: Tally, n: int, rng: np.random.Generator) -> Array:
-    """The words of n documents that are not empty, as frequencies; different ones if there are."""
-    numbers = rng.choice(tally.documents, n, replace=n > tally.documents)
-    words = np.zeros((n, len(tally.words)))
+def _draw_documents(
+    parts: Sequence[HasBags], counts: _CorpusCounts, n: int, rng: np.random.Generator
+) -> FloatArray:
+    """The words of n documents that are not empty, as frequencies; different ones if there are.
+
+    For topics that co-occurrence does not show.
+    """
+    numbers = rng.choice(counts.documents, n, replace=n > counts.documents)
+    words = np.zeros((n, len(counts.words)))
     before = 0
     for block in _blocks(parts):
         here = np.flatnonzero((before <= numbers) & (numbers < before + len(block.tokens)))
         words[here] = block.counts[numbers[here] - before].toarray()
         before += len(block.tokens)
     return words
+
+
+# Anchor words: the corners of a cloud of words, and all words as mixtures of those corners. Every
+# word is a point: what occurs beside it. Mixtures of documents begin in this way, too.
+
+
+def word_scale(
+    marginals: FloatArray, within: FloatArray | IntArray, n_documents: int
+) -> FloatArray:
+    """p^−½ for words in at least √N / 5 documents; zero for others.
+
+    The sampling noise of frequent and rare words becomes alike. But a word that one document
+    repeats would be a direction of its own, and no less so the less the document weighs.
+
+    ``marginals``  p, how often a word is one of a pair of tokens
+    ``within``     how many documents have it
+    """
+    used = (marginals > 0) & (within >= np.sqrt(n_documents) / 5)
+    if not used.any():
+        used = marginals > 0
+    scale: FloatArray = np.zeros_like(marginals)
+    np.divide(1.0, np.sqrt(marginals), out=scale, where=used)
+    return scale
+
+
+def common_words(within: FloatArray | IntArray, n_documents: int, n_corners: int) -> IntArray:
+    """Words in enough documents; if those are too few, the ones in most documents.
+
+    ``within``  how many documents have a word; zero for words that are not to be chosen
+    """
+    order = np.argsort(-within, kind="stable")
+    enough = int((within >= max(2.0, _COMMON * n_documents)).sum())
+    return order[: min(max(enough, n_corners), np.count_nonzero(within))]
+
+
+def find_corners(rows: FloatArray, candidates: IntArray, n_corners: int) -> list[int]:
+    """Words at the corners of the rows' simplex, at most ``n_corners`` (fewer if it is flat).
+
+    Greedy: first the row farthest from the mean, then always the row farthest from the affine
+    hull of those chosen; in the end each corner is chosen anew, given all others.
+
+    >>> triangle = np.array([[0.0, 0], [1, 0], [0, 1], [0.3, 0.3]])
+    >>> sorted(find_corners(triangle, np.arange(4), 3))
+    [0, 1, 2]
+    """
+    points = rows[candidates]
+    spread = ((points - points.mean(axis=0)) ** 2).sum(axis=1)
+    flat = max(_FLAT * spread.max(), _ROUNDING * (points**2).sum(axis=1).max(), 1e-300)
+    chosen = [int(np.argmax(spread))]
+    while len(chosen) < n_corners:
+        distance = _from_hull(points, chosen)
+        if distance.max() <= flat:
+            break
+        chosen.append(int(np.argmax(distance)))
+    if len(chosen) > 1:
+        for k in range(len(chosen)):
+            chosen[k] = int(np.argmax(_from_hull(points, chosen[:k] + chosen[k + 1 :])))
+    return [int(candidates[i]) for i in chosen]
+
+
+def _from_hull(points: FloatArray, chosen: list[int]) -> FloatArray:
+    """Squared distance of every point from the affine hull of the chosen ones."""
+    away = points - points[chosen[0]]
+    basis, _ = np.linalg.qr(away[chosen[1:]].T)
+    away -= (away @ basis) @ basis.T
+    return (away**2).sum(axis=1)  # type: ignore[no-any-return]
+
+
+def mixture_weights(rows: FloatArray, corners: FloatArray) -> FloatArray:
+    """Weights p(k | i) ≥ 0 that sum to one and bring Σ_k p(k | i) corner_k nearest to row i.
+
+    Accelerated projected gradient (Beck, Teboulle 2009) on all rows of a block at once.
+
+    >>> mixture_weights(np.array([[0.25, 0.75], [2.0, 0.0]]), np.eye(2)).round(3)
+    array([[0.25, 0.75], [1.  , 0.  ]])
+    """
+    centre = corners.mean(axis=0)  # weights that sum to one do not see it; the steps get longer
+    rows, corners = rows - centre, corners - centre
+    gram = corners @ corners.T
+    rate = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-300)
+    blocks = [rows[i : i + _ROWS] @ corners.T for i in range(0, len(rows), _ROWS)]
+    return np.vstack([_descend(gram, block, rate) for block in blocks])
+
+
+def _descend(gram: FloatArray, target: FloatArray, rate: float) -> FloatArray:
+    weights = np.full(target.shape, 1.0 / target.shape[1])
+    ahead, momentum = weights, 1.0
+    for _ in range(_STEPS):
+        new = _onto_simplex(ahead - rate * (ahead @ gram - target))
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        moved = new - weights
+        ahead = new + (momentum - 1) / grown * moved
+        weights, momentum = new, grown
+        if np.abs(moved).max() < _STILL:
+            break
+    return weights
+
+
+def _onto_simplex(rows: FloatArray) -> FloatArray:
+    """The nearest point of the probability simplex to each row (Held, Wolfe, Crowder 1974)."""
+    falling = -np.sort(-rows, axis=1)
+    excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
+    support = (falling > excess).sum(axis=1) - 1
+    return np.maximum(rows - excess[np.arange(len(rows)), support][:, None], 0.0)  # type: ignore[no-any-return]

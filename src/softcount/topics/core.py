@@ -1,45 +1,60 @@
-"""The E-step of a topic model: every word of a document has a hidden topic."""
+"""Topic models as the loop sees them: the documents' topics, and the E-step.
+
+p(w | d) = Σ_k θ_dk φ_kw (Hofmann 1999): every word of a document has a hidden topic. The topics φ
+are an ordinary table of the model; the documents' topics θ are rows that stay with their shard.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
+from scipy.special import digamma, gammaln, xlogy
 
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError, StartError
-from softcount.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
-from softcount.families.base import Family
-from softcount.families.columns import ColumnCounts, Columns, LazyColumns, columns_of
-from softcount.kernels.lanes import WIDTH
-from softcount.kernels.pool import over_rows
-from softcount.models.possible import demand_possible
-from softcount.models.settings import shaped
-from softcount.topics import kernels
-from softcount.topics.data import (
-    LOWEST,
-    TINY,
-    TINY_SINGLE,
-    Corpus,
-    Documents,
-    RowPrior,
-    Rows,
-    Shard,
-    foreseen,
+from softcount.core.errors import DataError, LearnerError, StartError
+from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.core.model import Model, demand_possible
+from softcount.core.parameters import shaped
+from softcount.core.types import (
+    NOTHING_UNCOUNTED,
+    BoolArray,
+    EStep,
+    FloatArray,
+    Params,
+    Stats,
+    Uncounted,
+    Update,
 )
+from softcount.families.base import Family
+from softcount.families.categorical import SMALLEST, log_gammas
+from softcount.families.columns import ColumnCounts, Columns, LazyColumns, columns_of
+from softcount.kernels.threads import over_rows
+from softcount.kernels.vectors import WIDTH
+from softcount.learners.named import EM
+from softcount.text.bags import Bags
+from softcount.topics import kernels
+from softcount.topics.data import TopicCorpus, TopicDocuments, TopicShard
 from softcount.topics.gibbs import CollapsedTopics
-from softcount.topics.kernels import fold
-from softcount.types import NOTHING_UNCOUNTED, Array, How, Params, Stats, Uncounted
+
+TINY = 1e-100
+"""Probabilities below this are zero: the likelihood loses nothing, and tiny numbers are slow."""
+
+TINY_SINGLE = 1e-15
+"""The same for numbers of 32 bits: a product of two must not be tiny either."""
+
+LOWEST = -20.0
+"""Rows of posteriors whose largest log is below this are lifted to it: a small prior leaves next to
+nothing of short documents. Posteriors of topics do not change by a factor that all have."""
 
 INNER = 5
 """How often a mini-batch's documents are looked at before its words are counted."""
 
 WIDE = 48
 """From so many topics on, a pass by documents and one by words are faster than both in one."""
+
 RARE = {"float64": 1e-50, "float32": 1e-6}
 """Words that are less probable in every topic are lifted."""
 
@@ -48,7 +63,177 @@ REMEDY = "smooth the topics, or leave the word out"
 TOPICS, DOCUMENTS = "topics", "documents"
 
 
-class TopicCore:
+@dataclass(frozen=True, eq=False)
+class TopicProportions:
+    """θ, the topics of a shard's documents.
+
+    ``theta``    (documents, topics): as the E-step uses them
+    ``counts``   (documents, topics): what they were made from, where the objective needs it (mean
+                 field), else None
+    ``allowed``  (documents, topics): False where a document is known not to have a topic; None: all
+                 may have all
+    ``lift``     how much too large log p(words) is, because rows were lifted to `LOWEST`
+    ``lifts``    (documents, 1): how much too large each row's logs are; None: none was lifted
+    """
+
+    theta: FloatArray
+    counts: FloatArray | None = None
+    allowed: BoolArray | None = None
+    lift: float = 0.0
+    lifts: FloatArray | None = None
+
+    @property
+    def unlifted(self) -> FloatArray:
+        """The rows as they are."""
+        return self.theta if self.lifts is None else self.theta * np.exp(-self.lifts)
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentPrior:
+    """How the topics of documents are made from counts: the prior Dir(α), and the learner's update.
+
+    A family whose rows belong to the documents and live with their shard. What a learner does to
+    tables it does to these rows, too:
+
+        maximise    θ_dk ∝ n_dk + α_k − 1
+        mean field  θ_dk = exp(ψ(α_k + n_dk) − ψ(Σ_j α_j + n_dj))   (Blei, Ng & Jordan 2003, eq. 6)
+        draw        θ_d ~ Dir(α + n_d)
+
+    ``alpha``   α, (topics,)
+    ``update``  which of these
+    """
+
+    alpha: FloatArray
+    update: Update = "maximise"
+
+    def __post_init__(self) -> None:
+        if not ((self.alpha > 0.0) & np.isfinite(self.alpha)).all():
+            raise LearnerError(
+                "the Dirichlet prior of documents must be positive and finite", "0.1 is usual"
+            )
+        if self.update == "maximise" and (self.alpha < 1.0).any():
+            raise LearnerError(
+                "a Dirichlet prior below 1 has no mode, so there is nothing to maximise",
+                "use VariationalBayes or a sampler, or a prior of at least 1",
+            )
+
+    def begin(self, lengths: FloatArray, allowed: BoolArray | None) -> TopicProportions:
+        """Rows that prefer no topic among those allowed; ``lengths``: words in each document."""
+        shape = (len(lengths), len(self.alpha))
+        even = np.ones(shape) if allowed is None else allowed.astype(np.float64)
+        even /= even.sum(axis=1, keepdims=True)
+        if self.update == "maximise":
+            return TopicProportions(even, None, allowed)
+        return self._mean_field(even * lengths[:, None], allowed)
+
+    def from_rows(
+        self, theta: FloatArray, lengths: FloatArray, allowed: BoolArray | None
+    ) -> TopicProportions:
+        """Rows that someone else made."""
+        rows = _only(theta.astype(np.float64), allowed)
+        peaks = rows.max(axis=1, keepdims=True)
+        lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
+        lifts = np.maximum(lifts, 0.0)
+        if not lifts.any():
+            return TopicProportions(rows, None, allowed)
+        return TopicProportions(
+            rows * np.exp(lifts), None, allowed, float(lengths @ lifts[:, 0]), lifts
+        )
+
+    def normalise(self, rows: TopicProportions) -> FloatArray:
+        """Rows as p(topic | document): as they are, or under mean field their posterior mean."""
+        mass = rows.unlifted
+        if self.update == "mean_field" and rows.counts is not None:
+            mass = _only(rows.counts + self.alpha, rows.allowed)
+        proportions: FloatArray = mass / mass.sum(axis=1, keepdims=True)
+        return proportions
+
+    def estimate(
+        self, counts: FloatArray, old: TopicProportions, rng: np.random.Generator
+    ) -> TopicProportions:
+        """New rows from expected counts; those of empty documents prefer what the prior does."""
+        if self.update == "mean_field":
+            return self._mean_field(counts, old.allowed)
+        if self.update == "draw":
+            return TopicProportions(
+                self._draw(counts + self.alpha, old.allowed, rng), None, old.allowed
+            )
+        mass = _only(counts + (self.alpha - 1.0), old.allowed)
+        totals = mass.sum(axis=1, keepdims=True)
+        theta = np.divide(mass, totals, out=np.array(old.theta), where=totals > 0.0)
+        theta[theta < TINY] = 0.0
+        return TopicProportions(theta, None, old.allowed)
+
+    def _draw(
+        self, shapes: FloatArray, allowed: BoolArray | None, rng: np.random.Generator
+    ) -> FloatArray:
+        """Rows of normalised Gammas; as logarithms where some are too small for a number."""
+        drawn = rng.standard_gamma(shapes)
+        some = np.flatnonzero((_only(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
+        mass = _only(drawn, allowed)
+        if len(some):
+            own = None if allowed is None else allowed[some]
+            logs = _only(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
+            mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
+        theta = mass / mass.sum(axis=1, keepdims=True)
+        return _only(np.maximum(theta, SMALLEST), allowed)
+
+    def _mean_field(self, counts: FloatArray, allowed: BoolArray | None) -> TopicProportions:
+        mass = counts + self.alpha
+        totals = _only(mass, allowed).sum(axis=1, keepdims=True)
+        logs = digamma(mass) - digamma(totals)
+        if allowed is not None:
+            logs = np.where(allowed, logs, -np.inf)
+        lift = np.maximum(LOWEST - logs.max(axis=1, keepdims=True), 0.0)
+        theta = _only(np.maximum(np.exp(logs + lift), TINY), allowed)
+        lifted = _only(counts, allowed).sum(axis=1) @ lift[:, 0]
+        return TopicProportions(theta, counts, allowed, float(lifted), lift if lift.any() else None)
+
+    def objective(self, rows: TopicProportions) -> float:
+        """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ))."""
+        if self.update == "mean_field":
+            # rows that were given as such have no posterior to be priced
+            return 0.0 if rows.counts is None else -float(self._divergence(rows).sum())
+        if np.all(self.alpha == 1.0):
+            return 0.0
+        theta = rows.theta if rows.allowed is None else np.where(rows.allowed, rows.theta, 1.0)
+        return float(xlogy(self.alpha - 1.0, np.maximum(theta, SMALLEST)).sum())
+
+    def _divergence(self, rows: TopicProportions) -> FloatArray:
+        """KL(Dir(α + n) ‖ Dir(α)) of each row, over the topics that it may have."""
+        assert rows.counts is not None
+        counts = _only(rows.counts, rows.allowed)
+        alpha = _only(np.broadcast_to(self.alpha, counts.shape), rows.allowed)
+        entries = gammaln(self.alpha) - gammaln(counts + self.alpha)
+        entries += counts * digamma(counts + self.alpha)
+        before, seen = alpha.sum(axis=1), counts.sum(axis=1)
+        ends = gammaln(before + seen) - gammaln(before) - seen * digamma(before + seen)
+        divergence: FloatArray = _only(entries, rows.allowed).sum(axis=1) + ends
+        return divergence
+
+
+def _only(values: FloatArray, allowed: BoolArray | None, otherwise: float = 0.0) -> FloatArray:
+    """The values, ``otherwise`` where they are not allowed."""
+    return values if allowed is None else np.where(allowed, values, otherwise)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicCounts:
+    """What an E-step finds in a shard.
+
+    ``of_documents``  n_dk, (documents, topics)
+    ``of_words``      n_wk, (words, topics); empty if nobody asked for them
+    ``logs``          log p(words of a document), (documents,)
+    ``attained``      what the learner climbs, (documents,): the same for soft EM
+    """
+
+    of_documents: FloatArray
+    of_words: FloatArray
+    logs: FloatArray
+    attained: FloatArray
+
+
+class TopicCore(Model):
     """p(w | d) = Σ_k θ_dk φ_kw (Hofmann 1999); with Dirichlet priors Blei, Ng & Jordan 2003.
 
     The table "topics" is φ; the documents' rows θ are local: they stay with their shard. Where a
@@ -60,32 +245,36 @@ class TopicCore:
     """
 
     threads_inside = True
-    usual_dials: ClassVar[Mapping[str, float]] = {"tol": 5e-5}
-    """What EM ends by: from there on held-out words are foreseen no better."""
+    default_learner = EM(tol=5e-5)
+    """From there on held-out words are predicted no better."""
     local_name = DOCUMENTS
+    holds_out = True
 
     def __init__(
         self,
         name: str,
         topics: Columns,
-        rows: RowPrior,
+        document_prior: DocumentPrior,
         inner: int = INNER,
         dtype: str = "float64",
     ) -> None:
-        self.name, self.rows, self.inner, self.dtype = name, rows, inner, dtype
+        self.name, self.inner, self.dtype = name, inner, dtype
+        self.document_prior = document_prior
         self.topics = topics
         self.families: dict[str, Family] = {"topics": topics}
         self.n_topics: int = topics.shape[0]
 
-    def expect(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
+    def expect(
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
+    ) -> Stats:
         """Counts and log-likelihood of a shard, and its documents' new rows."""
-        prior = self._row_prior(how)
-        rows = local or self._begun(params, shard, prior)
+        prior = self._prior_for(how)
+        rows = local or self._first_rows(params, shard, prior)
         phi, lift = self._phi(params["topics"], shard)
         rng = np.random.default_rng((how.stream, *shard.numbers[:1].tolist()))
         if how.mini_batch and not how.score_only:
-            rows = self._made_the_most(phi, rows, shard, how, rng)
-        found = self._look(phi, rows, shard, how, words=not how.score_only)
+            rows = self._settle_rows(phi, rows, shard, how, rng)
+        found = self._fill_in(phi, rows, shard, how, words=not how.score_only)
         demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
         lift += rows.lift
         log_likelihood = float(found.logs.sum()) - lift
@@ -94,11 +283,11 @@ class TopicCore:
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
-        counts = {"topics": self._counted(params["topics"], shard, found.of_words)}
-        moved = prior.update(found.of_documents, rows, rng)
+        counts = {"topics": self._form_counts(params["topics"], shard, found.of_words)}
+        moved = prior.estimate(found.of_documents, rows, rng)
         beside = NOTHING_UNCOUNTED
         if how.theory:
-            ahead = moved if how.against is None else self._begun(how.against, shard, prior)
+            ahead = moved if how.against is None else self._first_rows(how.against, shard, prior)
             beside = Uncounted(
                 _expected_log(found.of_documents, rows),
                 _expected_log(found.of_documents, ahead),
@@ -106,17 +295,24 @@ class TopicCore:
             )
         return Stats(counts, log_likelihood, score, n, tokens, moved, beside)
 
-    def _made_the_most(
-        self, phi: Array, rows: Rows, shard: Shard, how: How, rng: np.random.Generator
-    ) -> Rows:
+    def _settle_rows(
+        self,
+        phi: FloatArray,
+        rows: TopicProportions,
+        shard: TopicShard,
+        how: EStep,
+        rng: np.random.Generator,
+    ) -> TopicProportions:
         """Rows of a mini-batch, which are moved several times before its words are counted."""
-        prior = self._row_prior(how)
+        prior = self._prior_for(how)
         for _ in range(self.inner - 1):
-            found = self._look(phi, rows, shard, how, words=False)
-            rows = prior.update(found.of_documents, rows, rng)
+            found = self._fill_in(phi, rows, shard, how, words=False)
+            rows = prior.estimate(found.of_documents, rows, rng)
         return rows
 
-    def _begun(self, params: Params, shard: Shard, prior: RowPrior) -> Rows:
+    def _first_rows(
+        self, params: Params, shard: TopicShard, prior: DocumentPrior
+    ) -> TopicProportions:
         """The rows of documents that were not looked at yet."""
         given = params.get(DOCUMENTS)
         if given is None:
@@ -127,34 +323,38 @@ class TopicCore:
                 f"{shard.numbers.max()}",
                 "give the documents that the rows belong to",
             )
-        return prior.given(np.asarray(given)[shard.numbers], shard.bags.lengths, shard.allowed)
+        return prior.from_rows(np.asarray(given)[shard.numbers], shard.bags.lengths, shard.allowed)
 
-    def rows_used(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
-        """The rows of a shard's documents as its E-step takes them (`softcount.job.HasLocal`).
+    def rows_used(
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
+    ) -> Stats:
+        """The rows of a shard's documents as its E-step takes them (see `Model`).
 
         Under mean field these are exp E[log θ].
         """
-        return _of_documents(shard, self._rows(params, shard, how, local).unlifted)
+        return _row_stats(shard, self._rows(params, shard, how, local).unlifted)
 
     def rows_reported(
-        self, params: Params, shard: Shard, how: How, local: Rows | None = None
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
     ) -> Stats:
         """The rows of a shard's documents as p(topic | document): under mean field, E[θ]."""
         rows = self._rows(params, shard, how, local)
-        return _of_documents(shard, self._row_prior(how).proper(rows))
+        return _row_stats(shard, self._prior_for(how).normalise(rows))
 
-    def _rows(self, params: Params, shard: Shard, how: How, local: Rows | None) -> Rows:
+    def _rows(
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None
+    ) -> TopicProportions:
         """What an E-step counts with."""
-        rows = local or self._begun(params, shard, self._row_prior(how))
+        rows = local or self._first_rows(params, shard, self._prior_for(how))
         if not how.mini_batch:
             return rows
         phi, _ = self._phi(params[TOPICS], shard)
-        return self._made_the_most(phi, rows, shard, how, np.random.default_rng(0))
+        return self._settle_rows(phi, rows, shard, how, np.random.default_rng(0))
 
-    def estimate(self, corpus: Corpus) -> Estimate:
+    def estimate(self, corpus: TopicCorpus) -> Estimate:
         """Tables, rows of documents, and both turned; of an archive a shard is read at a time."""
         n, K, entries = len(corpus), self.n_topics, n_entries(self.topics)
-        data = held(corpus) if isinstance(corpus, Documents) else 0
+        data = held(corpus) if isinstance(corpus, TopicDocuments) else 0
         nnz = data / 20.0 if data else corpus.tokens
         return needing(
             n,
@@ -166,55 +366,75 @@ class TopicCore:
             steps=20.0 * nnz,
         )
 
-    def foresee(self, params: Params, shard: Shard, how: How, local: Rows | None = None) -> Stats:
-        """Log-likelihood of the shard's held-out words, with its documents' rows as they are."""
-        if shard.held is None:
+    def held_out_log_likelihood(
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
+    ) -> Stats:
+        """log p(held-out words | θ, φ), with the documents' rows θ as they are.
+
+        Probabilities below TINY count as TINY: a learner without a prior may come to hold a word
+        impossible in a document in which it then occurs.
+        """
+        if shard.held_out is None:
             raise LearnerError(
                 "no words of these documents are held out",
-                "only documents in memory can be parted: use EM() for an archive",
+                "only documents in memory can be split: use EM() for an archive",
             )
-        rows = local or self.rows.begin(shard.bags.lengths, shard.allowed)
-        phi = wide(np.asarray(params["topics"]).T)
-        return foreseen(shard.held, wide(rows.theta), phi, how.threads)
+        rows = local or self.document_prior.begin(shard.bags.lengths, shard.allowed)
+        phi = pad_topics(np.asarray(params["topics"]).T)
+        theta, entries = pad_topics(rows.theta), shard.held_out.by_document
+        ratios, logs = np.empty(len(entries.value)), np.empty(len(shard))
+        tables = (theta, phi, ratios, np.empty_like(theta), logs)
+        over_rows(kernels.expect_documents, entries.indptr, how.threads, entries, *tables)
+        # ratio = count / probability, or 0 for probability 0
+        probabilities = np.divide(
+            entries.value, ratios, out=np.zeros_like(ratios), where=ratios > 0.0
+        )
+        log_likelihood = float(entries.value @ np.log(np.maximum(probabilities, TINY)))
+        tokens = float(entries.value.sum())
+        return Stats({}, log_likelihood, log_likelihood, float(len(shard)), tokens)
 
-    def _row_prior(self, how: How) -> RowPrior:
-        """How rows are made, as the learner has it: scouts may be of another kind than it."""
-        if "maximise" in (how.update, self.rows.word):
-            return self.rows  # its prior has a mode, or has none
-        return replace(self.rows, word=how.update or self.rows.word)
+    def _prior_for(self, how: EStep) -> DocumentPrior:
+        """How rows are made, as the learner has it: short runs may be of another kind than it."""
+        if "maximise" in (how.update, self.document_prior.update):
+            return self.document_prior  # its prior has a mode, or has none
+        return replace(self.document_prior, update=how.update or self.document_prior.update)
 
-    def _wide(self, table: Array) -> Array:
-        return wide(table, self.dtype)
+    def _pad(self, table: FloatArray) -> FloatArray:
+        return pad_topics(table, self.dtype)
 
-    def _phi(self, table: Any, shard: Shard) -> tuple[Array, float]:
+    def _phi(self, table: Any, shard: TopicShard) -> tuple[FloatArray, float]:
         """p(word | topic) of the shard's words, word by word, and by how much logs are too large.
 
         A word that is rare in every topic is lifted until it is certain in one, lest it be lost
         with what is tiny: factors that all topics have do not matter to posteriors.
         """
-        words = np.asarray(table).T if shard.few is None else columns_of(table, shard.few)
+        words = (
+            np.asarray(table).T if shard.own_words is None else columns_of(table, shard.own_words)
+        )
         peaks = words.max(axis=1)
         rare = np.flatnonzero((peaks < RARE[self.dtype]) & (peaks > 0.0))
         if not len(rare):
-            return self._wide(words), 0.0
+            return self._pad(words), 0.0
         lifted = np.array(words)
         lifted[rare] /= peaks[rare, None]
-        return self._wide(lifted), -float(np.log(peaks[rare]) @ shard.often[rare])
+        return self._pad(lifted), -float(np.log(peaks[rare]) @ shard.own_counts[rare])
 
-    def _counted(self, table: Any, shard: Shard, of_words: Array) -> Any:
+    def _form_counts(self, table: Any, shard: TopicShard, of_words: FloatArray) -> Any:
         """Counts of the shard's words, in the form that goes with the table."""
         counts = of_words.astype(np.float64, copy=False)
-        if shard.few is None:
+        if shard.own_words is None:
             return np.ascontiguousarray(counts.T)
         if isinstance(table, LazyColumns):
-            return ColumnCounts(shard.few, counts)
+            return ColumnCounts(shard.own_words, counts)
         every = self.topics.zeros()
-        every[:, shard.few] = counts.T
+        every[:, shard.own_words] = counts.T
         return every
 
-    def _look(self, phi: Array, rows: Rows, shard: Shard, how: How, words: bool) -> Found:
+    def _fill_in(
+        self, phi: FloatArray, rows: TopicProportions, shard: TopicShard, how: EStep, words: bool
+    ) -> TopicCounts:
         """What the rows θ and the topics φ make of the documents' words."""
-        theta = self._wide(rows.theta)
+        theta = self._pad(rows.theta)
         if how.fill == "soft" and how.temper != 1.0:
             logs = self._soft(phi, theta, shard, how, False).logs
             found = self._soft(phi**how.temper, theta**how.temper, shard, how, words)
@@ -222,31 +442,40 @@ class TopicCore:
         found = self._soft(phi, theta, shard, how, words and how.fill == "soft")
         if how.fill == "soft" or how.score_only:
             return found
-        return self._assigned(phi, theta, shard, how, found)
+        return self._assign(phi, theta, shard, how, found)
 
-    def _soft(self, phi: Array, theta: Array, shard: Shard, how: How, words: bool) -> Found:
+    def _soft(
+        self, phi: FloatArray, theta: FloatArray, shard: TopicShard, how: EStep, words: bool
+    ) -> TopicCounts:
         n, K = len(shard), self.n_topics
-        bags, logs = shard.own, np.zeros(len(shard))
-        ratios = np.empty(len(bags.by_document.value), theta.dtype)
+        entries, logs = shard.own_bags.by_document, np.zeros(len(shard))
+        ratios = np.empty(len(entries.value), theta.dtype)
         of_documents = np.empty_like(theta)
         of_words = np.empty_like(phi) if words else phi[:0]
         if words and how.threads == 1 and K < WIDE:
-            kernels.both(*bags.by_document, theta, phi, ratios, of_documents, of_words, logs)
+            kernels.expect_both(entries, theta, phi, ratios, of_documents, of_words, logs)
         else:
-            parts = (*bags.by_document, theta, phi, ratios, of_documents, logs)
-            over_rows(kernels.by_document, bags.by_document.indptr, how.threads, *parts)
+            over_rows(
+                kernels.expect_documents,
+                entries.indptr,
+                how.threads,
+                *(entries, theta, phi, ratios, of_documents, logs),
+            )
         if words and not (how.threads == 1 and K < WIDE):
-            sums = (*shard.by_word, theta, phi, ratios, of_words)
-            over_rows(kernels.by_word, shard.by_word[0], how.threads, *sums)
-        return Found(of_documents[:n, :K], of_words[:, :K], logs, logs)
+            by_word = shard.by_word
+            tables = (theta, phi, ratios, of_words)
+            over_rows(kernels.expect_words, by_word.indptr, how.threads, by_word, *tables)
+        return TopicCounts(of_documents[:n, :K], of_words[:, :K], logs, logs)
 
-    def _assigned(self, phi: Array, theta: Array, shard: Shard, how: How, soft: Found) -> Found:
+    def _assign(
+        self, phi: FloatArray, theta: FloatArray, shard: TopicShard, how: EStep, soft: TopicCounts
+    ) -> TopicCounts:
         """Words given to one topic each, or to drawn ones."""
         of_documents, of_words = np.empty_like(theta), np.empty_like(phi)
         best = np.empty(len(shard))
         samples = 0 if how.fill == "hard" else how.samples
-        kernels.assign(
-            *shard.own.by_document,
+        kernels.assign_topics(
+            shard.own_bags.by_document,
             theta,
             phi,
             self.n_topics,
@@ -260,9 +489,11 @@ class TopicCore:
         )
         attained = best if how.fill == "hard" else soft.logs
         K = self.n_topics
-        return Found(of_documents[:, :K], of_words[:, :K], soft.logs, attained)
+        return TopicCounts(of_documents[:, :K], of_words[:, :K], soft.logs, attained)
 
-    def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> CollapsedTopics:
+    def collapse(
+        self, shards: Sequence[TopicShard], params: Params, stream: int
+    ) -> CollapsedTopics:
         """The sampler for all documents; words begin in topics as likely as they have them."""
         if self.topics.held is not None:
             raise LearnerError("a collapsed sampler cannot hold topics frozen", "use Gibbs()")
@@ -274,20 +505,20 @@ class TopicCore:
         return CollapsedTopics(
             *bags.by_document,
             bags.n_words,
-            alpha=self.rows.alpha,
+            alpha=self.document_prior.alpha,
             beta=beta,
-            likely=np.asarray(params["topics"]),
+            phi=np.asarray(params["topics"]),
             seed=stream,
-            known=_known(every, self.n_topics),
-            seeds=np.rint(seeds),
+            allowed=_allowed_topics(every, self.n_topics),
+            seed_counts=np.rint(seeds),
         )
 
-    def fold(self, params: Params, shard: Shard, how: How, local: Any = None) -> Stats:
+    def fold(self, params: Params, shard: TopicShard, how: EStep, local: Any = None) -> Stats:
         """A shard's p(topic | document) with the topics held fixed, as "rows"; pure."""
         rows = fold_in(
             np.asarray(params["topics"]),
             shard.bags,
-            self.rows,
+            self.document_prior,
             allowed=shard.allowed,
             threads=how.threads,
             temper=how.temper,
@@ -295,11 +526,11 @@ class TopicCore:
         found = {"rows": rows, "numbers": shard.numbers, "lengths": shard.bags.lengths}
         return Stats(found, items=float(len(shard)))
 
-    def totals(self, shard: Shard) -> dict[str, float]:
+    def totals(self, shard: TopicShard) -> dict[str, float]:
         """Every word has one topic."""
         return {"topics": float(shard.bags.lengths.sum())}
 
-    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
+    def params(self, given: Mapping[str, Any]) -> dict[str, FloatArray]:
         """Start values as an array of the table's shape; with rows of documents, if they came."""
         if set(given) - {DOCUMENTS} != {TOPICS}:
             raise StartError(f"start values are given for {sorted(given)}", 'give {"topics": …}')
@@ -310,17 +541,17 @@ class TopicCore:
         return params
 
 
-def _of_documents(shard: Shard, rows: Array) -> Stats:
+def _row_stats(shard: TopicShard, rows: FloatArray) -> Stats:
     table = np.ascontiguousarray(rows, dtype=np.float64)
     return Stats({"rows": table, "numbers": shard.numbers}, items=float(len(shard)))
 
 
-def _expected_log(of_documents: Array, rows: Rows) -> float:
+def _expected_log(of_documents: FloatArray, rows: TopicProportions) -> float:
     """Σ n_dk log θ_dk."""
     return float(xlogy(of_documents.astype(np.float64), rows.theta).sum()) - rows.lift
 
 
-def _known(shards: Sequence[Shard], n_topics: int) -> Any:
+def _allowed_topics(shards: Sequence[TopicShard], n_topics: int) -> Any:
     """Which topics documents may have, where something is known of any."""
     if all(shard.allowed is None for shard in shards):
         return None
@@ -333,17 +564,7 @@ def _known(shards: Sequence[Shard], n_topics: int) -> Any:
     return sparse.vstack(rows)
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Expected counts of topics in documents and in words, log p(document), what was attained."""
-
-    of_documents: Array
-    of_words: Array
-    logs: Array
-    attained: Array
-
-
-def wide(table: Array, dtype: str = "float64") -> Array:
+def pad_topics(table: FloatArray, dtype: str = "float64") -> FloatArray:
     """A copy whose rows are filled up with zeros to whole vectors, without tiny numbers."""
     n, K = table.shape
     filled = np.zeros((n, -(-K // WIDTH) * WIDTH), dtype)
@@ -354,39 +575,47 @@ def wide(table: Array, dtype: str = "float64") -> Array:
     return filled
 
 
-def look(bags: Bags, theta: Array, phi: Array) -> tuple[Array, Array]:
-    """Expected counts of topics in documents, and log p(document); tables as `wide` makes them."""
+def expect_topics(bags: Bags, theta: FloatArray, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """n_dk, (documents, topics), and log p(document), of tables as `pad_topics` makes them."""
     of_documents, logs = np.empty_like(theta), np.empty(len(bags))
-    ratios = np.empty(len(bags.by_document.value))
-    kernels.by_document(0, len(bags), *bags.by_document, theta, phi, ratios, of_documents, logs)
+    entries = bags.by_document
+    ratios = np.empty(len(entries.value))
+    kernels.expect_documents(0, len(bags), entries, theta, phi, ratios, of_documents, logs)
     return of_documents, logs
 
 
 def fold_in(
-    topics: Array,
+    topics: FloatArray,
     bags: Bags,
-    prior: RowPrior,
-    most: int = 100,
+    prior: DocumentPrior,
+    max_iter: int = 100,
     tol: float = 1e-4,
-    allowed: Array | None = None,
+    allowed: BoolArray | None = None,
     threads: int = 1,
     temper: float = 1.0,
-) -> Array:
-    """p(topic | document), learned for these documents alone: the topics stay as they are.
+) -> FloatArray:
+    """p(topic | document) with the topics held fixed (Hofmann 1999), (documents, topics).
 
     The mode; for variational Bayes the mean of the posterior; for samplers the mode as if the prior
-    were 1 + α, θ_dk ∝ n_dk + α_k. Words that no topic has are passed over. A document is done when
-    none of its shares changes by more than ``tol``. ``temper`` is a power of the posteriors, as in
-    learning.
+    were 1 + α, θ_dk ∝ n_dk + α_k. Words that no topic has are passed over.
+
+    ``topics``    p(word | topic), (topics, words)
+    ``prior``     of the documents' topics
+    ``max_iter``  how many iterations a document gets at most
+    ``tol``       a document is done when none of its proportions changes by more than this
+    ``allowed``   (documents, topics), False where a document cannot have a topic; None: all can
+    ``temper``    a power of the posteriors, as in learning
     """
-    rule = RowPrior(prior.alpha + 1.0) if prior.word == "draw" else prior
-    K, averages = len(topics), rule.word == "mean_field"
-    theta = wide(rule.begin(bags.lengths, allowed).theta)
+    rule = DocumentPrior(prior.alpha + 1.0) if prior.update == "draw" else prior
+    K, averages = len(topics), rule.update == "mean_field"
+    theta = pad_topics(rule.begin(bags.lengths, allowed).theta)
     mass, powers, added = np.zeros_like(theta), theta.copy(), np.zeros(theta.shape[1])
     added[:K] = rule.alpha - (not averages)
-    phi = wide(topics.T) ** temper if temper != 1.0 else wide(topics.T)
-    how = (phi, added, averages, LOWEST, temper, TINY, most, float(tol), theta, powers, mass)
-    over_rows(fold, bags.by_document.indptr, threads, *bags.by_document, *how)
+    phi = pad_topics(topics.T) ** temper if temper != 1.0 else pad_topics(topics.T)
+    how = kernels.FoldingIn(added, averages, LOWEST, TINY, float(temper), max_iter, float(tol))
+    entries = bags.by_document
+    tables = (phi, how, theta, powers, mass)
+    over_rows(kernels.fold_documents, entries.indptr, threads, entries, *tables)
     found = (mass if averages else theta)[:, :K]
-    shares: Array = found / found.sum(axis=1, keepdims=True)
-    return shares
+    proportions: FloatArray = found / found.sum(axis=1, keepdims=True)
+    return proportions

@@ -1,367 +1,110 @@
-"""Documents for topic models: rows of topics, held-out words, known topics, shards.
+"""What topic models learn from: documents in shards, and what is known of their topics.
 
-The topics of documents: a family whose rows belong to the documents and live with their shard.
-
-Row θ_d has the prior Dir(α). What a learner says of tables holds for these rows too:
-
-    maximise    θ_dk ∝ n_dk + α_k − 1
-    mean field  θ_dk = exp(ψ(α_k + n_dk) − ψ(Σ_j α_j + n_dj))
-    draw        θ_d ~ Dir(α + n_d)
+Knowledge comes in three forms: labels (which topics a document may have), seed words (tokens that a
+topic has beforehand), and frozen topics (rows of p(word | topic) that do not learn).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import digamma, gammaln, xlogy
 
-from softcount.corpus.archive import Archive
-from softcount.corpus.bags import Bags
-from softcount.corpus.cut import parts
-from softcount.errors import DataError, LearnerError, shown
-from softcount.families.gammas import SMALLEST, log_gammas
-from softcount.kernels.pool import over_rows
-from softcount.topics import kernels
-from softcount.types import Array, Stats, Update
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.parameters import check_number
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.text.archive import Archive
+from softcount.text.bags import Bags
+from softcount.text.shards import split_items
 
-TINY = 1e-100
-"""Probabilities below this are zero: the likelihood loses nothing, and tiny numbers are slow."""
-
-TINY_SINGLE = 1e-15
-"""The same for numbers of 32 bits: a product of two must not be tiny either."""
-
-LOWEST = -20.0
-"""Rows of posteriors whose largest log is below this are lifted to it: a small prior leaves next to
-nothing of short documents. Posteriors of topics do not change by a factor that all have."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The documents' rows of a shard.
-
-    ``theta``    as the E-step uses them
-    ``counts``   what they were made from, where the objective needs it (mean field), else None
-    ``allowed``  False where a document is known not to have a topic; None: all may have all
-    ``lift``     how much too large log p(words) is, because rows were lifted to `LOWEST`
-    ``lifts``    how much too large each row's logs are; None: none was lifted
-    """
-
-    theta: Array
-    counts: Array | None = None
-    allowed: Array | None = None
-    lift: float = 0.0
-    lifts: Array | None = None
-
-    @property
-    def unlifted(self) -> Array:
-        """The rows as they are."""
-        return self.theta if self.lifts is None else self.theta * np.exp(-self.lifts)
-
-
-@dataclass(frozen=True, eq=False)
-class RowPrior:
-    """How documents' rows are made from counts: the learner's word, and the prior α."""
-
-    alpha: Array
-    word: Update = "maximise"
-
-    def __post_init__(self) -> None:
-        if not ((self.alpha > 0.0) & np.isfinite(self.alpha)).all():
-            raise LearnerError(
-                "the Dirichlet prior of documents must be positive and finite", "0.1 is usual"
-            )
-        if self.word == "maximise" and (self.alpha < 1.0).any():
-            raise LearnerError(
-                "a Dirichlet prior below 1 has no mode, so there is nothing to maximise",
-                "use VariationalBayes or a sampler, or a doc_prior of at least 1",
-            )
-
-    def begin(self, lengths: Array, allowed: Array | None) -> Rows:
-        """Rows that prefer no topic among those allowed."""
-        shape = (len(lengths), len(self.alpha))
-        even = np.ones(shape) if allowed is None else allowed.astype(np.float64)
-        even /= even.sum(axis=1, keepdims=True)
-        if self.word == "maximise":
-            return Rows(even, None, allowed)
-        return self._mean_field(even * lengths[:, None], allowed)
-
-    def given(self, theta: Array, lengths: Array, allowed: Array | None) -> Rows:
-        """Rows that someone else made."""
-        rows = _only(theta.astype(np.float64), allowed)
-        peaks = rows.max(axis=1, keepdims=True)
-        lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
-        lifts = np.maximum(lifts, 0.0)
-        if not lifts.any():
-            return Rows(rows, None, allowed)
-        return Rows(rows * np.exp(lifts), None, allowed, float(lengths @ lifts[:, 0]), lifts)
-
-    def proper(self, rows: Rows) -> Array:
-        """Rows as p(topic | document): as they are, or under mean field their posterior mean."""
-        mass = rows.unlifted
-        if self.word == "mean_field" and rows.counts is not None:
-            mass = _only(rows.counts + self.alpha, rows.allowed)
-        shares: Array = mass / mass.sum(axis=1, keepdims=True)
-        return shares
-
-    def update(self, counts: Array, old: Rows, rng: np.random.Generator) -> Rows:
-        """New rows from expected counts; those of empty documents prefer what the prior does."""
-        if self.word == "mean_field":
-            return self._mean_field(counts, old.allowed)
-        if self.word == "draw":
-            return Rows(self._drawn(counts + self.alpha, old.allowed, rng), None, old.allowed)
-        mass = _only(counts + (self.alpha - 1.0), old.allowed)
-        totals = mass.sum(axis=1, keepdims=True)
-        theta = np.divide(mass, totals, out=np.array(old.theta), where=totals > 0.0)
-        theta[theta < TINY] = 0.0
-        return Rows(theta, None, old.allowed)
-
-    def _drawn(self, shapes: Array, allowed: Array | None, rng: np.random.Generator) -> Array:
-        """Rows of normalised Gammas; as logarithms where some are too small for a number."""
-        drawn = rng.standard_gamma(shapes)
-        some = np.flatnonzero((_only(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
-        mass = _only(drawn, allowed)
-        if len(some):
-            own = None if allowed is None else allowed[some]
-            logs = _only(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
-            mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
-        shares = mass / mass.sum(axis=1, keepdims=True)
-        return _only(np.maximum(shares, SMALLEST), allowed)
-
-    def _mean_field(self, counts: Array, allowed: Array | None) -> Rows:
-        mass = counts + self.alpha
-        totals = _only(mass, allowed).sum(axis=1, keepdims=True)
-        logs = digamma(mass) - digamma(totals)
-        if allowed is not None:
-            logs = np.where(allowed, logs, -np.inf)
-        lift = np.maximum(LOWEST - logs.max(axis=1, keepdims=True), 0.0)
-        theta = _only(np.maximum(np.exp(logs + lift), TINY), allowed)
-        lifted = _only(counts, allowed).sum(axis=1) @ lift[:, 0]
-        return Rows(theta, counts, allowed, float(lifted), lift if lift.any() else None)
-
-    def objective(self, rows: Rows) -> float:
-        """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ))."""
-        if self.word == "mean_field":
-            # rows that were given as such have no posterior to be priced
-            return 0.0 if rows.counts is None else -float(self._divergence(rows).sum())
-        if np.all(self.alpha == 1.0):
-            return 0.0
-        theta = rows.theta if rows.allowed is None else np.where(rows.allowed, rows.theta, 1.0)
-        return float(xlogy(self.alpha - 1.0, np.maximum(theta, SMALLEST)).sum())
-
-    def _divergence(self, rows: Rows) -> Array:
-        """KL(Dir(α + n) ‖ Dir(α)) of each row, over the topics that it may have."""
-        assert rows.counts is not None
-        counts = _only(rows.counts, rows.allowed)
-        alpha = _only(np.broadcast_to(self.alpha, counts.shape), rows.allowed)
-        entries = gammaln(self.alpha) - gammaln(counts + self.alpha)
-        entries += counts * digamma(counts + self.alpha)
-        before, seen = alpha.sum(axis=1), counts.sum(axis=1)
-        ends = gammaln(before + seen) - gammaln(before) - seen * digamma(before + seen)
-        divergence: Array = _only(entries, rows.allowed).sum(axis=1) + ends
-        return divergence
-
-
-def _only(values: Array, allowed: Array | None, otherwise: float = 0.0) -> Array:
-    """The values, ``otherwise`` where they are not allowed."""
-    return values if allowed is None else np.where(allowed, values, otherwise)
-
-
-# Words of documents that are kept from learning, and how well they are foreseen.
-
-
-SEED = 0
-"""Of the draw: the same documents are always parted alike, whatever else is random."""
-
-
-def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
-    """The documents twice: with the words to learn from, and with those held out.
-
-    Every token is held out with the probability ``share``. A document that would be left without a
-    word keeps all of its own, and a word that would be left in no document is never held out: no
-    table could foresee it.
-
-    >>> seen, held = hold_out(Bags.of(np.full((50, 4), 10)), 0.1)
-    >>> seen.lengths.sum() + held.lengths.sum(), bool(150 < held.lengths.sum() < 250)
-    (np.float64(2000.0), True)
-    """
-    rows = bags.by_document
-    documents = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
-    broken = np.flatnonzero(rows.value != np.floor(rows.value))
-    if len(broken):
-        d, count = documents[broken[0]], rows.value[broken[0]]
-        raise DataError(
-            f"document {d} has {count:g} of word {rows.columns[broken[0]]}: only whole words can "
-            "be held out",
-            "use EM() for weighted or scaled documents",
-        )
-    drawn = np.random.default_rng(SEED).binomial(rows.value.astype(np.int64), share)
-    held = drawn.astype(np.float64)
-    for owner, n in ((rows.columns, bags.n_words), (documents, len(bags))):
-        left = np.bincount(owner, rows.value - held, minlength=n)
-        held[left[owner] == 0.0] = 0.0
-    if not held.any():
-        raise DataError(
-            f"no word could be held out (held_out={share}): the documents are too few or too short",
-            "use EM(), or hold out a larger share",
-        )
-    return _counted(bags, rows.value - held), _counted(bags, held)
-
-
-def _counted(bags: Bags, values: Array) -> Bags:
-    """The same documents with other counts, of which some may be zero."""
-    matrix = bags.matrix.copy()
-    matrix.data = values
-    return Bags.of(matrix)
-
-
-def foreseen(held: Bags, theta: Array, phi: Array, threads: int) -> Stats:
-    """log p(held-out words | θ, φ), with tables as `softcount.topics.core.wide` makes them.
-
-    Probabilities below TINY count as TINY: a learner without a prior may come to hold a word
-    impossible in a document in which it then occurs.
-    """
-    rows = held.by_document
-    ratios, unused, logs = np.empty(len(rows.value)), np.empty_like(theta), np.empty(len(held))
-    parts = (*rows, theta, phi, ratios, unused, logs)
-    over_rows(kernels.by_document, rows.indptr, threads, *parts)
-    # ratio = count / probability, or 0 for probability 0
-    chances = np.divide(rows.value, ratios, out=np.zeros_like(ratios), where=ratios > 0.0)
-    log_likelihood = float(rows.value @ np.log(np.maximum(chances, TINY)))
-    return Stats({}, log_likelihood, log_likelihood, float(len(held)), float(rows.value.sum()))
-
-
-# What is known of documents' topics: labels, and which topics a document may have.
-
+HELD_OUT_SEED = 0
+"""Of the draw of held-out words: the same documents are always split alike, whatever else is
+random."""
 
 UNKNOWN = -1
 """The label of a document of which nothing is known."""
 
-
-def known_topics(labels: Any, n: int, n_topics: int) -> Any:
-    """Labels as a sparse matrix (documents, topics) of the topics that a document may have.
-
-    ``labels``  one entry a document: a topic, -1 if nothing is known, or several topics that the
-                document may have. A row without any entry may have all.
-
-    >>> known_topics([1, -1, [0, 2]], 3, 3).toarray().astype(int)
-    array([[0, 1, 0], [0, 0, 0], [1, 0, 1]])
-    """
-    if labels is None:
-        return None
-    if sparse.issparse(labels) or isinstance(labels, Mapping) or not isinstance(labels, Sized):
-        raise DataError(f"the labels are {shown(labels)}", "give a list, one label a document")
-    if len(labels) != n or not isinstance(labels, Iterable):
-        raise DataError(
-            f"there are {n} documents, but {len(labels)} labels", "give one label a document"
-        )
-    rows, columns = [], []
-    for d, label in enumerate(labels):
-        topics = _topics(label, d, n_topics)
-        rows += [d] * len(topics)
-        columns += topics
-    known = sparse.csr_matrix((np.ones(len(rows), np.bool_), (rows, columns)), (n, n_topics))
-    known.sum_duplicates()
-    return known if known.nnz else None
+MOST_SEED_COUNTS = 2**30
+"""The largest count of a seed word: samplers count in 32 bits, and the corpus comes on top."""
 
 
-def _topics(label: Any, d: int, n_topics: int) -> list[int]:
-    """The topics that a label allows."""
-    several = isinstance(label, Iterable) and not isinstance(label, str)
-    try:
-        given = list(label) if several else [label]
-        found = [int(topic) for topic in given]
-    except (TypeError, ValueError, OverflowError):
-        given, found = [], []
-    sound = found == given and not any(isinstance(topic, bool | np.bool_) for topic in given)
-    if found == [UNKNOWN] and sound:
-        return []
-    # a topic twice: most likely a row of zeros and ones
-    sound = sound and 0 < len(found) == len(set(found))
-    if not sound or not all(0 <= topic < n_topics for topic in found):
-        raise DataError(
-            f"document {d} has the label {shown(label)}",
-            f"give topics from 0 to {n_topics - 1}, a list of them, or -1 if nothing is known",
-        )
-    return found
+class EntriesByWord(NamedTuple):
+    """The entries of a shard's counts word by word, for the second half of a threaded E-step."""
 
-
-def allowed_of(known: Any, documents: Array) -> Array | None:
-    """(documents, topics): False where a document cannot have a topic; None if all can have all."""
-    if known is None:
-        return None
-    rows = known[documents]
-    allowed: Array = rows.toarray().astype(np.bool_)
-    free = np.diff(rows.indptr) == 0
-    if free.all():
-        return None
-    allowed[free] = True
-    return allowed
-
-
-# What a topic model learns from: bags of words, and what is known of their topics.
+    indptr: IntArray
+    """Word w has the entries from indptr_w to indptr_{w+1}."""
+    documents: IntArray
+    """The document of each entry."""
+    places: IntArray
+    """Where each entry is, document by document."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
-    """Some documents: their numbers in the corpus, and their words.
+class TopicShard:
+    """Some documents and their words.
 
-    ``allowed``  (documents, topics), False where a document is known not to have a topic; or None
-    ``held``     more words of the same documents, which are kept from learning; or None
+    ``numbers``   (documents,): their numbers in the corpus
+    ``bags``      their words
+    ``allowed``   (documents, topics): False where a document is known not to have a topic; or None
+    ``held_out``  more words of the same documents, which are kept from learning; or None
     """
 
-    numbers: Array
+    numbers: IntArray
     bags: Bags
-    allowed: Array | None = None
-    held: Bags | None = None
+    allowed: BoolArray | None = None
+    held_out: Bags | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @cached_property
-    def few(self) -> Array | None:
+    def own_words(self) -> IntArray | None:
         """The words that these documents have, if that is less than half of all; else None."""
         words = np.unique(self.bags.by_document.columns)
         return words if 2 * len(words) < self.bags.n_words else None
 
     @cached_property
-    def own(self) -> Bags:
-        """The bags in columns for the `few` words alone."""
-        if self.few is None:
+    def own_bags(self) -> Bags:
+        """The bags with columns for `own_words` alone."""
+        if self.own_words is None:
             return self.bags
         rows = self.bags.by_document
-        columns = np.searchsorted(self.few, rows.columns).astype(np.int32)
-        return Bags(rows._replace(columns=columns), len(self.few))
+        columns = np.searchsorted(self.own_words, rows.columns).astype(np.int32)
+        return Bags(rows._replace(columns=columns), len(self.own_words))
 
     @cached_property
-    def often(self) -> Array:
-        """How often each word of `own` occurs."""
-        return _tokens(self.own)
+    def own_counts(self) -> FloatArray:
+        """How often each word of `own_bags` occurs."""
+        return _count_each_word(self.own_bags)
 
     @cached_property
-    def by_word(self) -> tuple[Array, Array, Array]:
-        """`own` word by word: borders, documents, and the place of each entry by document."""
-        rows = self.own.by_document
-        shape = (len(self), self.own.n_words)
+    def by_word(self) -> EntriesByWord:
+        """`own_bags` word by word."""
+        rows = self.own_bags.by_document
+        shape = (len(self), self.own_bags.n_words)
         places = np.arange(len(rows.columns))
-        turned = sparse.csr_matrix((places, rows.columns, rows.indptr), shape=shape).tocsc()
-        return turned.indptr.astype(np.int64), turned.indices.astype(np.int32), turned.data
+        columns = sparse.csr_matrix((places, rows.columns, rows.indptr), shape=shape).tocsc()
+        return EntriesByWord(
+            columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Documents:
-    """A corpus of documents in memory (`softcount.job.Corpus`).
+class TopicDocuments:
+    """A corpus of documents in memory.
 
-    ``known``     which topics documents may have, as `known_topics` makes it
-    ``held_out``  the share of words that is kept from learning; ``bags`` has all words
+    ``bags``      all their words
+    ``allowed``   which topics documents may have, as `read_labels` gives it
+    ``cut``       how many documents a shard has, at most
+    ``held_out``  the share of words that is kept from learning
     """
 
     bags: Bags
-    known: Any = None
+    allowed: Any = None
     cut: int = 1 << 17
     held_out: float = 0.0
 
@@ -379,48 +122,54 @@ class Documents:
         return hold_out(self.bags, self.held_out) if self.held_out else (self.bags, None)
 
     def name(self, number: int) -> str:
+        """What messages call a document."""
         return f"document {number}"
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TopicShard]:
+        """The documents in shards, or in mini-batches shuffled by the seed."""
         n = len(self)
         if batch_size is None and n <= self.cut:
-            numbers, (bags, held) = np.arange(n), self.split
-            return [Shard(numbers, bags, allowed_of(self.known, numbers), held)]
-        return [self._part(part) for part in parts(n, self.cut, batch_size, seed)]
+            numbers, (bags, held_out) = np.arange(n), self.split
+            return [TopicShard(numbers, bags, select_allowed(self.allowed, numbers), held_out)]
+        return [self._shard(numbers) for numbers in split_items(n, self.cut, batch_size, seed)]
 
-    def _part(self, numbers: Array) -> Shard:
-        bags, held = self.split
-        held = held.take(numbers) if held else None
-        return Shard(numbers, bags.take(numbers), allowed_of(self.known, numbers), held)
+    def _shard(self, numbers: IntArray) -> TopicShard:
+        bags, held_out = self.split
+        held_out = held_out.take(numbers) if held_out else None
+        allowed = select_allowed(self.allowed, numbers)
+        return TopicShard(numbers, bags.take(numbers), allowed, held_out)
 
 
 @dataclass(frozen=True, eq=False)
-class Archived:
+class ArchivedTopicDocuments:
     """A corpus of documents on disk, of which a shard at a time is in memory."""
 
     archive: Archive
-    known: Any = None
+    allowed: Any = None
 
     def __len__(self) -> int:
         return len(self.archive)
 
     @property
     def tokens(self) -> float:
+        """All counts added up."""
         return self.archive.tokens
 
     def name(self, number: int) -> str:
+        """What messages call a document."""
         return self.archive.name(number)
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Shard]:
-        return _Read(self.archive.shards(batch_size, seed), self.known)
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TopicShard]:
+        """The archive's own shards, or mini-batches shuffled by the seed."""
+        return _ArchivedShards(self.archive.shards(batch_size, seed), self.allowed)
 
 
 @dataclass(frozen=True, eq=False)
-class _Read(Sequence[Shard]):
+class _ArchivedShards(Sequence[TopicShard]):
     """Shards that are read anew whenever one is asked for."""
 
     parts: Sequence[Any]
-    known: Any = field(repr=False)
+    allowed: Any = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -429,30 +178,260 @@ class _Read(Sequence[Shard]):
         if isinstance(index, slice):
             return [self[i] for i in range(len(self))[index]]
         part = self.parts[index]
-        return Shard(part.numbers, part.bags, allowed_of(self.known, part.numbers))
+        return TopicShard(part.numbers, part.bags, select_allowed(self.allowed, part.numbers))
 
 
-Corpus = Documents | Archived
+TopicCorpus = TopicDocuments | ArchivedTopicDocuments
 
 
-def word_counts(corpus: Corpus) -> Array:
+def count_words(corpus: TopicCorpus) -> FloatArray:
     """How often each word occurs; words held out are not counted, for starts must not know them."""
     shards = corpus.shards()
-    counts = (_tokens(shards[i].bags) for i in range(len(shards)))
+    counts = (_count_each_word(shards[i].bags) for i in range(len(shards)))
     return sum(counts)  # type: ignore[return-value]
 
 
-def _tokens(bags: Bags) -> Array:
+def _count_each_word(bags: Bags) -> FloatArray:
     rows = bags.by_document
-    return np.bincount(rows.columns, rows.value, minlength=bags.n_words)
+    counts: Any = np.bincount(rows.columns, rows.value, minlength=bags.n_words)  # of floats
+    return counts  # type: ignore[no-any-return]
 
 
-def each_shard(corpus: Corpus) -> Iterator[Shard]:
+def iterate_shards(corpus: TopicCorpus) -> Iterator[TopicShard]:
     """All documents with all their words, a shard at a time."""
     shards = with_all_words(corpus).shards()
     return (shards[i] for i in range(len(shards)))
 
 
-def with_all_words(corpus: Corpus) -> Corpus:
+def with_all_words(corpus: TopicCorpus) -> TopicCorpus:
     """The same documents, none of whose words are held out."""
-    return replace(corpus, held_out=0.0) if isinstance(corpus, Documents) else corpus
+    return replace(corpus, held_out=0.0) if isinstance(corpus, TopicDocuments) else corpus
+
+
+def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
+    """The documents twice: with the words to learn from, and with those held out.
+
+    Every token is held out with the probability ``share``. A document that would be left without a
+    word keeps all of its own, and a word that would be left in no document is never held out: no
+    table could predict it.
+
+    >>> seen, held_out = hold_out(Bags.of(np.full((50, 4), 10)), 0.1)
+    >>> seen.lengths.sum() + held_out.lengths.sum(), bool(150 < held_out.lengths.sum() < 250)
+    (np.float64(2000.0), True)
+    """
+    rows = bags.by_document
+    documents = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
+    broken = np.flatnonzero(rows.value != np.floor(rows.value))
+    if len(broken):
+        d, count = documents[broken[0]], rows.value[broken[0]]
+        raise DataError(
+            f"document {d} has {count:g} of word {rows.columns[broken[0]]}: only whole words can "
+            "be held out",
+            "use EM() for weighted or scaled documents",
+        )
+    rng = np.random.default_rng(HELD_OUT_SEED)
+    held_out = rng.binomial(rows.value.astype(np.int64), share).astype(np.float64)
+    for owner, n in ((rows.columns, bags.n_words), (documents, len(bags))):
+        left = np.bincount(owner, rows.value - held_out, minlength=n)
+        held_out[left[owner] == 0.0] = 0.0
+    if not held_out.any():
+        raise DataError(
+            f"no word could be held out (held_out={share}): the documents are too few or too short",
+            "use EM(), or hold out a larger share",
+        )
+    return _with_counts(bags, rows.value - held_out), _with_counts(bags, held_out)
+
+
+def _with_counts(bags: Bags, values: FloatArray) -> Bags:
+    """The same documents with other counts, of which some may be zero."""
+    matrix = bags.matrix.copy()
+    matrix.data = values
+    return Bags.of(matrix)
+
+
+# Labels: which topics a document may have.
+
+
+def read_labels(labels: Any, n: int, n_topics: int) -> Any:
+    """Labels as a sparse matrix (documents, topics) of the topics that a document may have.
+
+    ``labels``  one entry for each document: a topic, -1 if nothing is known, or several topics that
+                the document may have. A row without any entry may have all.
+
+    >>> read_labels([1, -1, [0, 2]], 3, 3).toarray().astype(int)
+    array([[0, 1, 0], [0, 0, 0], [1, 0, 1]])
+    """
+    if labels is None:
+        return None
+    if sparse.issparse(labels) or isinstance(labels, Mapping) or not isinstance(labels, Sized):
+        raise DataError(f"the labels are {brief(labels)}", "give a list, one label a document")
+    if len(labels) != n or not isinstance(labels, Iterable):
+        raise DataError(
+            f"there are {n} documents, but {len(labels)} labels", "give one label a document"
+        )
+    rows, columns = [], []
+    for d, label in enumerate(labels):
+        topics = _read_label(label, d, n_topics)
+        rows += [d] * len(topics)
+        columns += topics
+    allowed = sparse.csr_matrix((np.ones(len(rows), np.bool_), (rows, columns)), (n, n_topics))
+    allowed.sum_duplicates()
+    return allowed if allowed.nnz else None
+
+
+def _read_label(label: Any, d: int, n_topics: int) -> list[int]:
+    """The topics that a label allows."""
+    several = isinstance(label, Iterable) and not isinstance(label, str)
+    try:
+        given = list(label) if several else [label]
+        found = [int(topic) for topic in given]
+    except (TypeError, ValueError, OverflowError):
+        given, found = [], []
+    sound = found == given and not any(isinstance(topic, bool | np.bool_) for topic in given)
+    if found == [UNKNOWN] and sound:
+        return []
+    # a topic twice: most likely a row of zeros and ones
+    sound = sound and 0 < len(found) == len(set(found))
+    if not sound or not all(0 <= topic < n_topics for topic in found):
+        raise DataError(
+            f"document {d} has the label {brief(label)}",
+            f"give topics from 0 to {n_topics - 1}, a list of them, or -1 if nothing is known",
+        )
+    return found
+
+
+def select_allowed(allowed: Any, documents: IntArray) -> BoolArray | None:
+    """(documents, topics): False where a document cannot have a topic; None if all can have all.
+
+    ``allowed``  as `read_labels` gives it, of all documents
+    """
+    if allowed is None:
+        return None
+    rows = allowed[documents]
+    dense: BoolArray = rows.toarray().astype(np.bool_)
+    free = np.diff(rows.indptr) == 0
+    if free.all():
+        return None
+    dense[free] = True
+    return dense
+
+
+# Seed words and frozen topics.
+
+
+Vocabulary = Mapping[Any, int]
+"""The column of each word."""
+
+FROZEN_HINT = "give an array with a row for each topic, or a list of mappings from words to weights"
+
+
+def word_columns(names: Array) -> Vocabulary:
+    """Where each word is."""
+    return {name: column for column, name in enumerate(names.tolist())}
+
+
+def count_seed_words(
+    seed_words: Any, strength: float, often: FloatArray, vocabulary: Vocabulary, n_topics: int
+) -> Any:
+    """Seed words as tokens that a topic has beforehand: sparse (topics, words), whole numbers.
+
+    ``seed_words``  topic → words, or a list of such (topic 0, 1, …); words that never occur in
+                    the corpus are passed over
+    ``strength``    a seed word counts as often as ``strength`` times the word occurs, at least once
+    ``often``       how often each word occurs
+
+    >>> words = word_columns(np.array(["cup", "goal", "oil"], dtype=object))
+    >>> count_seed_words({1: ["oil"]}, 0.5, np.array([4, 2, 6]), words, 2).toarray()
+    array([[0, 0, 0], [0, 0, 3]])
+    """
+    check_number("seed_strength", strength, "1 is usual", above=True)
+    table = sparse.lil_matrix((n_topics, len(often)), dtype=np.int64)
+    for topic, words in _by_topic(seed_words):
+        if not 0 <= topic < n_topics:
+            raise DataError(
+                f"there are seeds for topic {topic}", f"topics go from 0 to {n_topics - 1}"
+            )
+        if isinstance(words, str) or not isinstance(words, Iterable):
+            raise DataError(f"the seeds of topic {topic} are {brief(words)}", "give a list")
+        for column in _columns_of(words, vocabulary):
+            if often[column] > 0:
+                table[topic, column] = _whole_count(strength * often[column])
+    if not table.nnz:
+        raise DataError(
+            "none of the seed words is in the corpus",
+            "give words as the vectorizer makes them: in lower case, as a rule",
+        )
+    return table.tocsr()
+
+
+def read_frozen_topics(frozen: Any, vocabulary: Vocabulary, n_topics: int) -> FloatArray:
+    """The first topics, which do not learn: p(word | topic), (frozen, words).
+
+    ``frozen``  an array with a row for each topic; or a list of mappings from words to weights, of
+                which those that are not in the vocabulary are passed over
+    """
+    try:
+        given = list(frozen)
+        rows = [_row_of_weights(row, vocabulary) for row in given]
+        table = np.array(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        message = f"frozen_topics={brief(frozen)} are no topics: {error}"
+        raise DataError(message, FROZEN_HINT) from error
+    if table.ndim != 2 or table.shape[1] != len(vocabulary):
+        raise DataError(
+            f"frozen topics have the shape {table.shape}, but there are {len(vocabulary)} words",
+            FROZEN_HINT,
+        )
+    if not (np.isfinite(table) & (table >= 0.0)).all() or not table.any(axis=1).all():
+        raise DataError("a frozen topic has no words, or a weight that is no weight", FROZEN_HINT)
+    if len(table) >= n_topics:
+        raise DataError(
+            f"{len(table)} of {n_topics} topics are frozen: there is nothing to learn",
+            "set n_components to more; to fold documents in use transform",
+        )
+    return table / table.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+
+def _by_topic(given: Any) -> Iterable[tuple[int, Any]]:
+    if isinstance(given, Mapping):
+        pairs = given.items()
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        pairs = enumerate(given)  # type: ignore[assignment]
+    else:
+        hint = "give a mapping from topics to lists of words"
+        raise DataError(f"seed_words={brief(given)}", hint)
+    for topic, words in pairs:
+        try:
+            number = int(topic)
+        except (TypeError, ValueError):
+            number = None
+        # files have the numbers as strings
+        if number is None or not (isinstance(topic, str) or number == topic):
+            raise DataError(f"seed_words: {brief(topic)} is no topic", "topics are whole numbers")
+        yield number, words
+
+
+def _columns_of(words: Iterable[Any], vocabulary: Vocabulary) -> list[int]:
+    given = list(words)
+    strange = [word for word in given if not isinstance(word, Hashable)]
+    if strange:
+        hint = "give a list of words for each topic"
+        raise DataError(f"{brief(strange[0])} is no seed word", hint)
+    return [vocabulary[word] for word in given if word in vocabulary]
+
+
+def _whole_count(often: float) -> int:
+    """How often a seed word counts: whole, at least once."""
+    if often > MOST_SEED_COUNTS:
+        raise LearnerError(f"a seed word would count {often:g} times", "lower seed_strength")
+    return max(1, round(float(often)))
+
+
+def _row_of_weights(row: Any, vocabulary: Vocabulary) -> Any:
+    if not isinstance(row, Mapping):
+        return row
+    weights = np.zeros(len(vocabulary))
+    for word, weight in row.items():
+        if word in vocabulary:
+            weights[vocabulary[word]] = weight
+    return weights

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from softcount.errors import DataError
-from softcount.types import Array
+from softcount.core.errors import DataError
+from softcount.core.types import FloatArray
 
 
 def pyldavis_inputs(
-    topics: Array,
-    documents: Array,
-    lengths: Array | Sequence[float],
-    words: Array | Sequence[Any],
-    frequencies: Array | Sequence[float],
+    topics: FloatArray,
+    documents: FloatArray,
+    lengths: FloatArray | Sequence[float],
+    words: FloatArray | Sequence[Any],
+    frequencies: FloatArray | Sequence[float],
 ) -> dict[str, Any]:
     """What ``pyLDAvis.prepare(**inputs)`` takes (Sievert & Shirley 2014).
 
@@ -35,20 +35,22 @@ def pyldavis_inputs(
     """
     phi, theta = np.asarray(topics, np.float64), np.asarray(documents, np.float64)
     n, often = np.asarray(lengths, np.float64), np.asarray(frequencies, np.float64)
-    _check(phi, theta, n, len(words), often)
+    _check_shapes(phi, theta, n, len(words), often)
     full, used = np.flatnonzero(n > 0.0), np.flatnonzero(often > 0.0)
     if not len(full) or not len(used):
         raise DataError("there is no document that has a word", "give those that were learned from")
     return {
-        "topic_term_dists": _rows(phi[:, used]),
-        "doc_topic_dists": _rows(theta[full]),
-        "doc_lengths": _whole(n[full]),
+        "topic_term_dists": _normalise(phi[:, used]),
+        "doc_topic_dists": _normalise(theta[full]),
+        "doc_lengths": _as_whole(n[full]),
         "vocab": [str(words[w]) for w in used.tolist()],
-        "term_frequency": _whole(often[used]),
+        "term_frequency": _as_whole(often[used]),
     }
 
 
-def _check(phi: Array, theta: Array, n: Array, n_words: int, often: Array) -> None:
+def _check_shapes(
+    phi: FloatArray, theta: FloatArray, n: FloatArray, n_words: int, often: FloatArray
+) -> None:
     for what, found, expected in (
         ("columns of documents", theta.shape[1], f"{len(phi)} topics"),
         ("lengths", len(n), f"{len(theta)} documents"),
@@ -59,15 +61,15 @@ def _check(phi: Array, theta: Array, n: Array, n_words: int, often: Array) -> No
             raise DataError(f"{found} {what} do not fit {expected}", "give those of one model")
 
 
-def _rows(table: Array) -> Array:
+def _normalise(table: FloatArray) -> FloatArray:
     """Each row divided by its sum; all alike in a row of which nothing is left."""
     sums = table.sum(axis=1, keepdims=True)
     safe = np.where(sums > 0.0, table, 1.0)
-    rows: Array = safe / safe.sum(axis=1, keepdims=True)
+    rows: FloatArray = safe / safe.sum(axis=1, keepdims=True)
     return rows
 
 
-def _whole(counts: Array) -> Array:
+def _as_whole(counts: FloatArray) -> FloatArray:
     """Counts as whole numbers, if that is what they are."""
     whole = np.rint(counts)
     return whole.astype(np.int64) if np.array_equal(whole, counts) else counts

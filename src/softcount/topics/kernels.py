@@ -1,11 +1,9 @@
-"""Compiled loops of topic models: the E-step, and folding documents in.
-
-One EM pass over a topic model: p(w | d) = Σ_k θ_dk φ_wk.
+"""Compiled loops of topic models: the E-step of p(w | d) = Σ_k θ_dk φ_wk, and folding documents in.
 
 Symbols: documents d, words w, topics k; x_dw counts, θ_dk (``theta``) and φ_wk (``phi``) with a
 document's or word's K numbers side by side, K filled up with zeros to a multiple of
-`softcount.kernels.lanes.WIDTH`. The posterior of a topic, θ_dk φ_wk / s_dw with s = Σ_k θ_dk φ_wk,
-is never stored: with the ratios r_dw = x_dw / s_dw
+`softcount.kernels.vectors.WIDTH`. The posterior of a topic, θ_dk φ_wk / s_dw with s =
+Σ_k θ_dk φ_wk, is never stored: with the ratios r_dw = x_dw / s_dw
 
     n_dk = θ_dk Σ_w r_dw φ_wk      n_wk = φ_wk Σ_d r_dw θ_dk.
 
@@ -16,14 +14,18 @@ row has one owner. The order of every sum is the same.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.lanes import add_scaled, dot, fetch
 from softcount.kernels.random import item_stream, uniform
-from softcount.types import Array
+from softcount.kernels.vectors import add_scaled_row, prefetch_row, row_dot
+
+if TYPE_CHECKING:
+    from softcount.text.bags import Compressed
+    from softcount.topics.data import EntriesByWord
 
 AHEAD = 8
 """Rows are asked for so many words before they are needed."""
@@ -33,25 +35,24 @@ LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
 
 
 @inline
-def _look(
+def _expect_document(
     d: int,
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    theta: Array,
-    phi: Array,
-    ratios: Array,
-    out: Array,
+    entries: Compressed,
+    theta: FloatArray,
+    phi: FloatArray,
+    ratios: FloatArray,
+    out: FloatArray,
 ) -> float:
     """out_d = n_d and the document's ratios; gives Σ_w x_dw log s_dw."""
+    indptr, words, counts = entries.indptr, entries.columns, entries.value
     out[d] = 0.0
     log, product = 0.0, 1.0
     for i in range(indptr[d], indptr[d + 1]):
         if i + AHEAD < len(words):
-            fetch(phi, words[i + AHEAD])
-        s = dot(theta, d, phi, words[i])
+            prefetch_row(phi, words[i + AHEAD])
+        s = row_dot(theta, d, phi, words[i])
         ratios[i] = counts[i] / s if s > 0.0 else 0.0
-        add_scaled(out, d, ratios[i], phi, words[i])
+        add_scaled_row(out, d, ratios[i], phi, words[i])
         if counts[i] == 1.0 and s > LEAST_FACTOR:
             product *= s
             if product < LEAST_PRODUCT:
@@ -67,127 +68,122 @@ def _look(
 
 
 @njit
-def by_document(
+def expect_documents(
     first: int,
     last: int,
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    theta: Array,
-    phi: Array,
-    ratios: Array,
-    of_documents: Array,
-    logs: Array,
+    entries: Compressed,
+    theta: FloatArray,
+    phi: FloatArray,
+    ratios: FloatArray,
+    of_documents: FloatArray,
+    logs: FloatArray,
 ) -> None:
     """n_dk, ratios and log p(document) for the documents from first to last."""
     for d in range(first, last):
-        logs[d] = _look(d, indptr, words, counts, theta, phi, ratios, of_documents)
+        logs[d] = _expect_document(d, entries, theta, phi, ratios, of_documents)
 
 
 @njit
-def by_word(
+def expect_words(
     first: int,
     last: int,
-    indptr: Array,
-    documents: Array,
-    places: Array,
-    theta: Array,
-    phi: Array,
-    ratios: Array,
-    of_words: Array,
+    entries: EntriesByWord,
+    theta: FloatArray,
+    phi: FloatArray,
+    ratios: FloatArray,
+    of_words: FloatArray,
 ) -> None:
-    """n_wk for the words from first to last; ``places`` says where a ratio is by document."""
+    """n_wk for the words from first to last, from the ratios that `expect_documents` left."""
+    indptr, documents, places = entries.indptr, entries.documents, entries.places
     for w in range(first, last):
         of_words[w] = 0.0
         for i in range(indptr[w], indptr[w + 1]):
             if i + AHEAD < len(documents):
-                fetch(theta, documents[i + AHEAD])
-            add_scaled(of_words, w, ratios[places[i]], theta, documents[i])
+                prefetch_row(theta, documents[i + AHEAD])
+            add_scaled_row(of_words, w, ratios[places[i]], theta, documents[i])
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
 
 
 @njit
-def both(
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    theta: Array,
-    phi: Array,
-    ratios: Array,
-    of_documents: Array,
-    of_words: Array,
-    logs: Array,
+def expect_both(
+    entries: Compressed,
+    theta: FloatArray,
+    phi: FloatArray,
+    ratios: FloatArray,
+    of_documents: FloatArray,
+    of_words: FloatArray,
+    logs: FloatArray,
 ) -> None:
-    """The same as `by_document` and `by_word`, one document after the other."""
+    """The same as `expect_documents` and `expect_words`, one document after the other."""
+    indptr, words = entries.indptr, entries.columns
     of_words[:] = 0.0
     for d in range(len(indptr) - 1):
-        logs[d] = _look(d, indptr, words, counts, theta, phi, ratios, of_documents)
+        logs[d] = _expect_document(d, entries, theta, phi, ratios, of_documents)
         for i in range(indptr[d], indptr[d + 1]):
             if i + AHEAD < len(words):
-                fetch(of_words, words[i + AHEAD])
-            add_scaled(of_words, words[i], ratios[i], theta, d)
+                prefetch_row(of_words, words[i + AHEAD])
+            add_scaled_row(of_words, words[i], ratios[i], theta, d)
     for w in range(len(of_words)):
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
 
 
 @inline
-def drawn(shares: Array, rest: float) -> int:
-    """The entry at which the sum of shares passes ``rest``."""
+def _draw_topic(weights: FloatArray, rest: float) -> int:
+    """The entry at which the sum of weights passes ``rest``."""
     chosen = 0
-    for k in range(len(shares)):
-        if shares[k] > 0.0:
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
             chosen = k
-            rest -= shares[k]
+            rest -= weights[k]
             if rest < 0.0:
                 break
     return chosen
 
 
 @inline
-def _joint(d: int, theta: Array, w: int, phi: Array, shares: Array) -> int:
-    """shares_k = θ_dk φ_wk; gives the topic with the largest."""
+def _best_topic(d: int, theta: FloatArray, w: int, phi: FloatArray, weights: FloatArray) -> int:
+    """weights_k = θ_dk φ_wk; gives the topic with the largest."""
     chosen = 0
-    for k in range(len(shares)):
-        shares[k] = theta[d, k] * phi[w, k]
-        if shares[k] > shares[chosen]:
+    for k in range(len(weights)):
+        weights[k] = theta[d, k] * phi[w, k]
+        if weights[k] > weights[chosen]:
             chosen = k
     return chosen
 
 
 @inline
-def _tempered(shares: Array, temper: float) -> float:
-    """The shares to a power; gives their sum."""
+def _temper_weights(weights: FloatArray, temper: float) -> float:
+    """The weights to a power; gives their sum."""
     total = 0.0
-    for k in range(len(shares)):
-        shares[k] = shares[k] ** temper if temper != 1.0 else shares[k]
-        total += shares[k]
+    for k in range(len(weights)):
+        weights[k] = weights[k] ** temper if temper != 1.0 else weights[k]
+        total += weights[k]
     return total
 
 
 @njit
-def assign(
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    theta: Array,
-    phi: Array,
+def assign_topics(
+    entries: Compressed,
+    theta: FloatArray,
+    phi: FloatArray,
     n_topics: int,
     temper: float,
     samples: int,
-    stream: Any,
-    numbers: Array,
-    of_documents: Array,
-    of_words: Array,
-    best: Array,
+    stream: np.uint64,
+    numbers: IntArray,
+    of_documents: FloatArray,
+    of_words: FloatArray,
+    best: FloatArray,
 ) -> None:
-    """Each word to its best topic (samples = 0), or every occurrence to drawn ones.
+    """Each word to its best topic (samples = 0), or every occurrence to topics that are drawn.
 
-    Draws are from posteriors to the power ``temper``, ``samples`` an occurrence, and count so much
-    less each. ``best`` is Σ_w x_dw log max_k θ_dk φ_wk.
+    Draws are from posteriors to the power ``temper``, ``samples`` for each occurrence, and count so
+    much less each. ``best`` is Σ_w x_dw log max_k θ_dk φ_wk.
     """
-    state, shares = np.empty(1, np.uint64), np.empty(n_topics)
+    indptr, words, counts = entries.indptr, entries.columns, entries.value
+    state, weights = np.empty(1, np.uint64), np.empty(n_topics)
     of_documents[:] = 0.0
     of_words[:] = 0.0
     for d in range(len(indptr) - 1):
@@ -195,28 +191,46 @@ def assign(
         best[d] = 0.0
         for i in range(indptr[d], indptr[d + 1]):
             w, x = words[i], counts[i]
-            chosen = _joint(d, theta, w, phi, shares)
-            best[d] += x * math.log(shares[chosen]) if shares[chosen] > 0.0 else -np.inf
+            chosen = _best_topic(d, theta, w, phi, weights)
+            best[d] += x * math.log(weights[chosen]) if weights[chosen] > 0.0 else -np.inf
             if samples == 0:
                 of_documents[d, chosen] += x
                 of_words[w, chosen] += x
                 continue
-            total = _tempered(shares, temper)
+            total = _temper_weights(weights, temper)
             draws = max(1, math.ceil(x)) * samples
             for _ in range(draws):
-                k = drawn(shares, total * uniform(state, 0))
+                k = _draw_topic(weights, total * uniform(state, 0))
                 of_documents[d, k] += x / draws
                 of_words[w, k] += x / draws
 
 
-# Finding the topics of documents while the topics' words stay as they are.
-#
-# One document after the other, each until its shares stand still: its words' rows of φ remain at
-# hand all the while, and a document that is done costs nothing more.
+# Finding the topics of documents while the topics' words stay as they are: one document after the
+# other, each until its proportions stand still. Its words' rows of φ remain in the cache all the
+# while, and a document that is done costs nothing more.
 
 
 SERIES_FROM = 10.0
 """From here on the asymptotic series of ψ is exact to the last digits."""
+
+
+class FoldingIn(NamedTuple):
+    """How documents are folded in."""
+
+    added: FloatArray
+    """What is added to n_dk, (topics,)."""
+    averages: bool
+    """Whether rows are means of posteriors (mean field), and not modes."""
+    lowest: float
+    """Logs of means are lifted until the largest is this, if it is below."""
+    least: float
+    """Proportions below this are zero; means are at least this."""
+    temper: float
+    """β, the power of posteriors."""
+    max_iter: int
+    """How many iterations a document gets at most."""
+    tol: float
+    """A document is done when no θ_dk moves by more."""
 
 
 @inline
@@ -233,57 +247,43 @@ def digamma(x: float) -> float:
 
 
 @njit
-def fold(
+def fold_documents(
     first: int,
     last: int,
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    phi: Array,
-    added: Array,
-    averages: bool,
-    lowest: float,
-    temper: float,
-    least: float,
-    most: int,
-    tol: float,
-    theta: Array,
-    powers: Array,
-    mass: Array,
+    entries: Compressed,
+    phi: FloatArray,
+    how: FoldingIn,
+    theta: FloatArray,
+    powers: FloatArray,
+    mass: FloatArray,
 ) -> None:
     """θ_d of the documents from first to last, which begin as ``theta`` has them.
 
     Repeats n_dk = θ_dk^β Σ_w x_dw φ_wk^β / s_dw, s being the sum of these products, and then, for
-    the topics that θ_d began with, θ_dk ∝ n_dk + added_k (nothing below ``least``), or if the rows
-    are posteriors (``averages``) θ_dk = exp(ψ(n_dk + added_k) − ψ(Σ)), all lifted until the log of
-    the largest is ``lowest`` if it is below, and then at least ``least``: ``most`` times, or until
-    no θ_dk moves by more than ``tol``. ``phi`` is φ^β, β being ``temper``. In the end ``mass`` has
-    n_dk + added_k, and ``powers`` θ^β of the step before.
+    the topics that θ_d began with, θ_dk ∝ n_dk + added_k, or if the rows are means of posteriors
+    θ_dk = exp(ψ(n_dk + added_k) − ψ(Σ)). ``phi`` is φ^β. In the end ``mass`` has n_dk + added_k,
+    and ``powers`` θ^β of the step before.
     """
+    indptr, words, counts = entries.indptr, entries.columns, entries.value
     for d in range(first, last):
-        for _ in range(most):
+        for _ in range(how.max_iter):
             for k in range(theta.shape[1]):
-                powers[d, k] = theta[d, k] ** temper if temper != 1.0 else theta[d, k]
+                powers[d, k] = theta[d, k] ** how.temper if how.temper != 1.0 else theta[d, k]
             mass[d] = 0.0
             for i in range(indptr[d], indptr[d + 1]):
-                s = dot(powers, d, phi, words[i])
+                s = row_dot(powers, d, phi, words[i])
                 if s > 0.0:
-                    add_scaled(mass, d, counts[i] / s, phi, words[i])
-            if _moved(theta[d], powers[d], mass[d], added, averages, lowest, least) <= tol:
+                    add_scaled_row(mass, d, counts[i] / s, phi, words[i])
+            if _update_proportions(theta[d], powers[d], mass[d], how) <= how.tol:
                 break
 
 
 @inline
-def _moved(
-    theta: Array,
-    powers: Array,
-    mass: Array,
-    added: Array,
-    averages: bool,
-    lowest: float,
-    least: float,
+def _update_proportions(
+    theta: FloatArray, powers: FloatArray, mass: FloatArray, how: FoldingIn
 ) -> float:
     """Put θ where its counts say, and tell by how much the farthest moved."""
+    added, averages, least = how.added, how.averages, how.least
     total, most, change = 0.0, 0.0, 0.0
     for k in range(len(added)):
         mass[k] = mass[k] * powers[k] + added[k] if theta[k] > 0.0 else 0.0
@@ -292,7 +292,7 @@ def _moved(
     if total <= 0.0:
         mass[:] = theta  # nothing is known of an empty document, and no prior is there
         return 0.0
-    whole = min(digamma(total), digamma(most) - lowest) if averages else 0.0
+    whole = min(digamma(total), digamma(most) - how.lowest) if averages else 0.0
     for k in range(len(added)):
         new = mass[k] / total if not averages else 0.0
         if averages and mass[k] > 0.0:

@@ -1,6 +1,6 @@
-"""Scores of topics (coherence, diversity, completion) and of rankings.
+"""Scores of topics (coherence, diversity, document completion) and of rankings.
 
-How good topics are: do their words belong together, do they differ, do they foresee text?
+How good topics are: do their words belong together, do they differ, do they predict text?
 
 Topics are a matrix with a row for each topic and a column for each word, weights ≥ 0 of any scale
 (`components_` of scikit-learn, probabilities), or a model that has such a matrix as ``topics_``.
@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError, shown
+from softcount.core.errors import DataError, brief
+from softcount.core.types import FloatArray, IntArray
 from softcount.metrics.likelihood import Random, document_completion, perplexity
-from softcount.topics.core import fold_in, look, wide
-from softcount.topics.data import TINY, RowPrior
-from softcount.types import Array
+from softcount.text.bags import Bags
+from softcount.topics.core import TINY, DocumentPrior, expect_topics, fold_in, pad_topics
 
 BLOCK = 1024
 """Documents folded in together: few enough that their rows stay at hand."""
@@ -45,12 +44,12 @@ class Coherence:
 
 @dataclass(frozen=True)
 class Completion:
-    """How well topics foresee one half of documents from the other.
+    """How well topics predict one half of documents from the other (document completion).
 
-    ``perplexity``  of the tokens foreseen, those apart that are impossible
+    ``perplexity``  of the tokens predicted, those apart that are impossible
     ``documents``   how many documents have such tokens
     ``tokens``      how many these are
-    ``impossible``  tokens to be foreseen whose word no topic has; they are in no other figure
+    ``impossible``  tokens to be predicted whose word no topic has; they are in no other figure
     """
 
     perplexity: float
@@ -78,9 +77,11 @@ def npmi(topics: Any, reference: Any, top: int = 10) -> Coherence:
     >>> print(npmi([[0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]], counts))
     coherence 0.7500 (2 topics, 0.5000 to 1.0000)
     """
-    lists, present = _for_coherence(topics, reference, top)
+    lists, present = _coherence_inputs(topics, reference, top)
     n = present.shape[0]
-    return Coherence(tuple(_npmi(_meetings(present, words) / n) for words in lists))
+    return Coherence(
+        tuple(_mean_npmi(_document_frequencies(present, words) / n) for words in lists)
+    )
 
 
 def umass(topics: Any, reference: Any, top: int = 10) -> Coherence:
@@ -95,18 +96,18 @@ def umass(topics: Any, reference: Any, top: int = 10) -> Coherence:
     >>> umass([[0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]], counts).topics  # log 3/2, log 2/2
     (0.405..., 0.0)
     """
-    lists, present = _for_coherence(topics, reference, top)
+    lists, present = _coherence_inputs(topics, reference, top)
     figures = []
     for k, words in enumerate(lists):
-        together = _meetings(present, words)
-        spread = np.diag(together)
-        if not spread.all():
+        together = _document_frequencies(present, words)
+        frequencies = np.diag(together)
+        if not frequencies.all():
             raise DataError(
-                f"word {words[np.argmin(spread)]}, a top word of topic {k}, is in no document",
+                f"word {words[np.argmin(frequencies)]}, a top word of topic {k}, is in no document",
                 "take the documents that the topics were learned from, or ask npmi",
             )
         i, j = np.triu_indices(len(words), 1)
-        figures.append(float(np.log((together[i, j] + 1) / spread[i]).sum()))
+        figures.append(float(np.log((together[i, j] + 1) / frequencies[i]).sum()))
     return Coherence(tuple(figures))
 
 
@@ -125,21 +126,23 @@ def diversity(topics: Any, top: int = 25) -> float:
 def completion(
     topics: Any,
     matrix: Any,
-    doc_prior: float = 0.1,
+    smoothing: float = 0.1,
     share: float = 0.5,
-    iterations: int = 100,
+    max_iter: int = 100,
     random_state: Random = 0,
 ) -> Completion:
-    """How well topics foresee one half of unseen documents from the other: one protocol for all.
+    """Document completion: how well topics predict one half of unseen documents from the other.
+
+    One protocol for all systems (after Wallach, Murray, Salakhutdinov & Mimno 2009):
 
     1. Rows of the topics are divided by their sums: φ_kw. Nothing is added to them.
-    2. `document_completion` deals out each document's tokens: a half to look at, a half to foresee
+    2. `document_completion` deals out each document's tokens: a half to look at, a half to predict
        (``share`` of the tokens, on average).
-    3. The topics of a document are found from the first half n_dw, by EM from equal shares
-       with the topics held fixed, ``iterations`` times
-       θ_dk ∝ doc_prior + Σ_w n_dw θ_dk φ_kw / Σ_j θ_dj φ_jw,
-       which climbs to the mode under the prior Dir(1 + doc_prior). Words that no topic has are
-       passed over; a document of which nothing can be seen keeps equal shares.
+    3. The topics of a document are found from the first half n_dw, by EM from equal proportions
+       with the topics held fixed, ``max_iter`` times
+       θ_dk ∝ smoothing + Σ_w n_dw θ_dk φ_kw / Σ_j θ_dj φ_jw,
+       which climbs to the mode under the prior Dir(1 + smoothing). Words that no topic has are
+       passed over; a document of which nothing can be seen keeps equal proportions.
     4. The figure is exp(−Σ log Σ_k θ_dk φ_kw / tokens) over the tokens of the second half. Those
        whose word no topic has (in none above 1e-100) are left out and counted in ``impossible``:
        two models can be compared only if both have none of them, or the same.
@@ -150,25 +153,25 @@ def completion(
     >>> print(completion(topics, [[50, 50, 0, 0], [0, 0, 90, 10]]))
     perplexity 1.69 (101 tokens, 2 documents)
     """
-    if not isinstance(doc_prior, Real) or not 0.0 < doc_prior < np.inf:
+    if not isinstance(smoothing, Real) or not 0.0 < smoothing < np.inf:
         raise DataError(
-            f"doc_prior is {shown(doc_prior)}", "one number above 0; the protocol has .1"
+            f"smoothing is {brief(smoothing)}", "one number above 0; the protocol has 0.1"
         )
-    if iterations < 1:
-        raise DataError(f"{iterations} iterations", "at least one; the protocol has 100")
+    if max_iter < 1:
+        raise DataError(f"max_iter={max_iter}", "at least one; the protocol has 100")
     phi = _probabilities(topics)
     halves = document_completion(matrix, share, random_state)
-    _demand_width(halves[0], phi, "matrix")
+    _check_width(halves[0], phi, "matrix")
     known = phi.any(axis=0)
     impossible = int(halves[1][:, ~known].sum())
     seen, unseen = (Bags.of(half[:, known]) for half in halves)
     tokens = int(unseen.lengths.sum())
     if not tokens:
         raise DataError(
-            "there is no token to foresee: the documents are empty, or all their words unknown",
+            "there is no token to predict: the documents are empty, or all their words unknown",
             "give documents with words that the topics have, and at least a handful of tokens",
         )
-    log_likelihood = _foresight(seen, unseen, phi[:, known], doc_prior, iterations)
+    log_likelihood = _held_out_log_likelihood(seen, unseen, phi[:, known], smoothing, max_iter)
     documents = int((unseen.lengths > 0.0).sum())
     return Completion(perplexity(log_likelihood, tokens), documents, tokens, impossible)
 
@@ -176,9 +179,9 @@ def completion(
 def completion_perplexity(
     topics: Any,
     matrix: Any,
-    doc_prior: float = 0.1,
+    smoothing: float = 0.1,
     share: float = 0.5,
-    iterations: int = 100,
+    max_iter: int = 100,
     random_state: Random = 0,
 ) -> float:
     """The figure of `completion`, but infinite if there are tokens whose word no topic has.
@@ -186,25 +189,29 @@ def completion_perplexity(
     >>> round(completion_perplexity([[1, 1, 1, 1]], [[3, 2, 0, 1], [0, 0, 9, 2]]), 6)  # a fair die
     4.0
     """
-    found = completion(topics, matrix, doc_prior, share, iterations, random_state)
+    found = completion(topics, matrix, smoothing, share, max_iter, random_state)
     return np.inf if found.impossible else found.perplexity
 
 
-def _foresight(seen: Bags, unseen: Bags, phi: Array, doc_prior: float, iterations: int) -> float:
+def _held_out_log_likelihood(
+    seen: Bags, unseen: Bags, phi: FloatArray, smoothing: float, max_iter: int
+) -> float:
     """log p of the unseen halves, some documents at a time."""
-    table, prior = wide(phi.T), RowPrior(np.full(len(phi), 1.0 + doc_prior))
+    table, prior = pad_topics(phi.T), DocumentPrior(np.full(len(phi), 1.0 + smoothing))
     log_likelihood = 0.0
     for first in range(0, len(seen), BLOCK):
         block = np.arange(first, min(first + BLOCK, len(seen)))
-        theta = fold_in(phi, seen.take(block), prior, iterations, tol=0.0)
-        log_likelihood += float(look(unseen.take(block), wide(theta), table)[1].sum())
+        theta = fold_in(phi, seen.take(block), prior, max_iter, tol=0.0)
+        log_likelihood += float(
+            expect_topics(unseen.take(block), pad_topics(theta), table)[1].sum()
+        )
     return log_likelihood
 
 
-def _npmi(shares: Array) -> float:
-    """The mean over pairs; ``shares`` has p_ij, and p_i on its diagonal."""
-    i, j = np.triu_indices(len(shares), 1)
-    own, both = np.diag(shares), shares[i, j]
+def _mean_npmi(frequencies: FloatArray) -> float:
+    """The mean over pairs; ``frequencies`` has p_ij, and p_i on its diagonal."""
+    i, j = np.triu_indices(len(frequencies), 1)
+    own, both = np.diag(frequencies), frequencies[i, j]
     figures = np.where(both == 0.0, -1.0, 1.0)  # 1 stays where both are in every document
     some = (both > 0.0) & (both < 1.0)
     # log(p_ij / p_i p_j) / −log p_ij, in a form that rounding cannot push beyond −1 … 1
@@ -213,7 +220,7 @@ def _npmi(shares: Array) -> float:
     return float(figures.mean())
 
 
-def _for_coherence(topics: Any, reference: Any, top: int) -> tuple[list[Array], Any]:
+def _coherence_inputs(topics: Any, reference: Any, top: int) -> tuple[list[IntArray], Any]:
     """Top words of each topic, at least two, and which document has which word, by word."""
     weights = _weights(topics)
     lists = _top_words(weights, top)
@@ -223,19 +230,19 @@ def _for_coherence(topics: Any, reference: Any, top: int) -> tuple[list[Array], 
                 f"topic {k} has {len(words)} top word, and coherence is about pairs",
                 "ask for two top words at least, and leave out topics that have fewer",
             )
-    present = _present(reference)
-    _demand_width(present, weights, "reference")
+    present = _occurrences(reference)
+    _check_width(present, weights, "reference")
     return lists, present
 
 
-def _meetings(present: Any, words: Array) -> Array:
+def _document_frequencies(present: Any, words: IntArray) -> IntArray:
     """D_ij: how many documents have both words; on the diagonal, one."""
     columns = present[:, words]
-    together: Array = (columns.T @ columns).toarray()
+    together: IntArray = (columns.T @ columns).toarray()
     return together
 
 
-def _top_words(weights: Array, top: int) -> list[Array]:
+def _top_words(weights: FloatArray, top: int) -> list[IntArray]:
     """The heaviest words of each topic, best first, of equals the first; none of weight zero."""
     if top < 1:
         raise DataError(f"the top {top} words are none", "ask for ten, or for 25")
@@ -243,20 +250,20 @@ def _top_words(weights: Array, top: int) -> list[Array]:
     return [words[row[words] > 0.0] for words, row in zip(order, weights, strict=True)]
 
 
-def _probabilities(topics: Any) -> Array:
+def _probabilities(topics: Any) -> FloatArray:
     """φ_kw: rows that add up to one."""
     weights = _weights(topics)
-    phi: Array = weights / weights.max(axis=1, keepdims=True)  # so that no sum can overflow
+    phi: FloatArray = weights / weights.max(axis=1, keepdims=True)  # so that no sum can overflow
     phi /= phi.sum(axis=1, keepdims=True)
     phi[phi < TINY] = 0.0
     return phi
 
 
-def _weights(topics: Any) -> Array:
+def _weights(topics: Any) -> FloatArray:
     """Topics as an array of weights, checked."""
     given = getattr(topics, "topics_", topics)
     weights = _table(given, "topics", "give a row for each topic and a column for each word")
-    dense: Array = weights.toarray() if sparse.issparse(weights) else weights
+    dense: FloatArray = weights.toarray() if sparse.issparse(weights) else weights
     dead = np.flatnonzero(~dense.any(axis=1))
     if len(dead):
         raise DataError(
@@ -266,7 +273,7 @@ def _weights(topics: Any) -> Array:
     return dense
 
 
-def _present(reference: Any) -> Any:
+def _occurrences(reference: Any) -> Any:
     """1 where a document has a word, in columns."""
     counts = _table(reference, "reference", "give counts: a row for each document")
     return sparse.csc_matrix(counts != 0).astype(np.int64)
@@ -281,7 +288,7 @@ def _table(given: Any, what: str, hint: str) -> Any:
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.ndim != 2 or 0 in table.shape:
-        raise DataError(f"{what} is no matrix with numbers in it: {shown(given)}", hint)
+        raise DataError(f"{what} is no matrix with numbers in it: {brief(given)}", hint)
     values: Any = table.data if sparse.issparse(table) else table
     if not (np.isfinite(values) & (values >= 0.0)).all():
         raise DataError(
@@ -290,7 +297,7 @@ def _table(given: Any, what: str, hint: str) -> Any:
     return table
 
 
-def _demand_width(matrix: Any, topics: Array, what: str) -> None:
+def _check_width(matrix: Any, topics: FloatArray, what: str) -> None:
     if matrix.shape[1] != topics.shape[1]:
         raise DataError(
             f"{what} has {matrix.shape[1]} columns, and the topics have {topics.shape[1]} words",
@@ -321,7 +328,7 @@ def average_precision(ranking: Iterable[Hashable], relevant: Iterable[Hashable])
         )
     if len(set(ranked)) < len(ranked):
         twice = next(x for i, x in enumerate(ranked) if x in ranked[:i])
-        raise DataError(f"the ranking has {shown(twice)} twice", "rank every document once")
+        raise DataError(f"the ranking has {brief(twice)} twice", "rank every document once")
     ranks = 1 + np.flatnonzero([document in wanted for document in ranked])
     return float((np.arange(1, len(ranks) + 1) / ranks).sum() / len(wanted))
 

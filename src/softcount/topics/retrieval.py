@@ -21,12 +21,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from softcount import store
-from softcount.corpus.bags import Bags
-from softcount.errors import DataError, LearnerError, StoreError, shown
-from softcount.models.settings import check_number, check_whole
-from softcount.models.stored import AGAIN, numbers
-from softcount.types import Array
+from softcount.core import store
+from softcount.core.errors import DataError, LearnerError, StoreError, brief
+from softcount.core.parameters import check_number, check_whole
+from softcount.core.store import AGAIN, numbers
+from softcount.core.types import FloatArray, IntArray
+from softcount.text.bags import Bags
 
 CELLS = 1 << 21
 """Scores are made for as many queries at a time as need no more numbers than this, or for one."""
@@ -37,18 +37,18 @@ IDF, ROWS, BORDERS, NUMBERS, VALUES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing:
+class TfIdf:
     """How much a word says: rare ones more, repeated ones not much more (tf-idf).
 
-    >>> weighing = Weighing.of(Bags.of([[1, 1], [1, 0]]))
-    >>> weighing.idf.round(3)
+    >>> tf_idf = TfIdf.of(Bags.of([[1, 1], [1, 0]]))
+    >>> tf_idf.idf.round(3)
     array([1.   , 1.405])
-    >>> weighing(Bags.of([[0, 3], [0, 0]])).toarray()
+    >>> tf_idf(Bags.of([[0, 3], [0, 0]])).toarray()
     array([[0., 1.],
            [0., 0.]])
     """
 
-    idf: Array
+    idf: FloatArray
 
     @classmethod
     def of(cls, bags: Bags) -> Self:
@@ -70,7 +70,7 @@ class Weighing:
         shape = (len(bags), bags.n_words)
         return sparse.csr_matrix((weights / lengths[places], rows.columns, rows.indptr), shape)
 
-    def topics(self, bags: Bags, topics: Array, weights: Array) -> Array:
+    def topic_vectors(self, bags: Bags, topics: FloatArray, weights: FloatArray) -> FloatArray:
         """Topic vectors by way of words, Σ_w x_dw p(k | w), (documents, topics).
 
         ``topics``   p(word | topic), (topics, words)
@@ -78,7 +78,7 @@ class Weighing:
 
         >>> bags = Bags.of([[1, 0], [0, 1], [1, 1]])
         >>> topics = np.array([[1.0, 0.0], [0.5, 0.5]])
-        >>> Weighing.of(bags).topics(bags, topics, np.array([0.5, 0.5])).round(3)
+        >>> TfIdf.of(bags).topic_vectors(bags, topics, np.array([0.5, 0.5])).round(3)
         array([[0.667, 0.333],
                [0.   , 1.   ],
                [0.471, 0.943]])
@@ -86,46 +86,46 @@ class Weighing:
         joint = topics.T * weights
         totals = joint.sum(axis=1, keepdims=True)
         of_words = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0.0)
-        vectors: Array = self(bags) @ of_words
+        vectors: FloatArray = self(bags) @ of_words
         return vectors
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class DocumentIndex:
     """Documents that can be found.
 
-    ``weighing``  of words
-    ``rows``      (topics, documents), topic vectors of length one, or zero
+    ``tf_idf``    weights of words
+    ``vectors``   (topics, documents), topic vectors of length one, or zero
     ``postings``  words × documents: which documents have a word, and x of each (CSR)
 
-    Takes 12 bytes for every different word of every document, 8 K bytes a document for K topics,
-    and 16 bytes a word. Queries are answered some at a time and take about 75 MB on top, however
-    many they are (some 35 bytes a document from two million documents on). A query reads the
-    postings of its own words only.
+    Takes 12 bytes for every different word of every document, 8 K bytes for each document of K
+    topics, and 16 bytes for each word. Queries are answered some at a time and take about 75 MB on
+    top, however many they are (some 35 bytes for each document from two million on). A query reads
+    the postings of its own words only.
 
     >>> bags = Bags.of([[2, 1, 0], [0, 0, 3], [0, 0, 0]])
-    >>> index = Index.of(bags, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]))
-    >>> hits = index.ranked(Bags.of([[0, 1, 0]]), np.array([[1.0, 0.0]]), n=2, words=0.5)
+    >>> index = DocumentIndex.of(bags, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]))
+    >>> hits = index.rank(Bags.of([[0, 1, 0]]), np.array([[1.0, 0.0]]), n=2, words=0.5)
     >>> [(number, round(score, 3)) for number, score in hits[0]]
     [(0, 0.764), (1, 0.121)]
     """
 
-    weighing: Weighing
-    rows: Array
+    tf_idf: TfIdf
+    vectors: FloatArray
     postings: Any
 
     @classmethod
-    def of(cls, bags: Bags, vectors: Array) -> Self:
+    def of(cls, bags: Bags, vectors: FloatArray) -> Self:
         """Of documents: their words, and their topic vectors, (documents, topics)."""
-        weighing = Weighing.of(bags)
-        postings = weighing(bags).T.tocsr()
-        return cls(weighing, np.ascontiguousarray(_unit(bags, vectors).T), postings)
+        tf_idf = TfIdf.of(bags)
+        postings = tf_idf(bags).T.tocsr()
+        return cls(tf_idf, np.ascontiguousarray(_unit(bags, vectors).T), postings)
 
     def __len__(self) -> int:
-        return int(self.rows.shape[1])
+        return int(self.vectors.shape[1])
 
-    def ranked(
-        self, bags: Bags, vectors: Array, n: int = 10, words: float = 0.0
+    def rank(
+        self, bags: Bags, vectors: FloatArray, n: int = 10, words: float = 0.0
     ) -> list[list[tuple[int, float]]]:
         """The ``n`` best documents for each query, (number, score), best first.
 
@@ -138,91 +138,91 @@ class Index:
         check_whole("n", n)
         check_number("words", words, "0.7 is a good start")
         if words > 1.0:
-            raise LearnerError(f"words={shown(words)}: must be from 0 to 1", "0.7 is a good start")
+            raise LearnerError(f"words={brief(words)}: must be from 0 to 1", "0.7 is a good start")
         hits = [_best(row, n) for row in self._scores(bags, vectors, float(words))]
         return [hit if known else [] for hit, known in zip(hits, bags.lengths > 0.0, strict=True)]
 
-    def _scores(self, bags: Bags, vectors: Array, words: float) -> Iterator[Array]:
-        """One row of scores a query, made for some queries at a time."""
-        asked, weighed = _unit(bags, vectors), self.weighing(bags)
-        if asked.shape[1] != len(self.rows):
+    def _scores(self, bags: Bags, vectors: FloatArray, words: float) -> Iterator[FloatArray]:
+        """One row of scores for each query, made for some queries at a time."""
+        queries, by_words = _unit(bags, vectors), self.tf_idf(bags)
+        if queries.shape[1] != len(self.vectors):
             raise DataError(
-                f"the queries have {asked.shape[1]} topics, the index has {len(self.rows)}",
+                f"the queries have {queries.shape[1]} topics, the index has {len(self.vectors)}",
                 "make both with the same model",
             )
         step = max(1, CELLS // max(1, len(self)))
         for first in range(0, len(bags), step):
             part = slice(first, first + step)
-            scores = (1.0 - words) * self._by_topics(asked[part])
+            scores = (1.0 - words) * self._by_topics(queries[part])
             if words:
-                scores += words * (weighed[part] @ self.postings).toarray()
+                scores += words * (by_words[part] @ self.postings).toarray()
             yield from scores
 
-    def _by_topics(self, asked: Array) -> Array:
+    def _by_topics(self, queries: FloatArray) -> FloatArray:
         """Cosines, added up topic by topic: BLAS would give equal documents unequal last bits."""
-        cosines = np.zeros((len(asked), len(self)))
-        for share, row in zip(asked.T, self.rows, strict=True):
-            if share.any():
-                cosines += share[:, None] * row
+        cosines = np.zeros((len(queries), len(self)))
+        for query, row in zip(queries.T, self.vectors, strict=True):
+            if query.any():
+                cosines += query[:, None] * row
         return cosines
 
     # files
-    def arrays(self) -> dict[str, Array]:
-        """What a file must hold; see `recalled`."""
+    def arrays(self) -> dict[str, FloatArray | IntArray]:
+        """What a file must hold; see `restore`."""
         it = self.postings
         borders, which = it.indptr.astype(np.int64), it.indices.astype(np.int32)
-        mine = {IDF: self.weighing.idf, ROWS: self.rows}
+        mine = {IDF: self.tf_idf.idf, ROWS: self.vectors}
         return {**mine, BORDERS: borders, NUMBERS: which, VALUES: it.data}
 
+    @classmethod
+    def restore(cls, stored: store.Stored, n_topics: int, n_words: int) -> Self:
+        """The index that `arrays` wrote, if it is one for so many topics and words."""
+        rows, idf = numbers(stored, ROWS, (n_topics, None)), numbers(stored, IDF, (n_words,))
+        values = numbers(stored, VALUES, (None,))
+        borders, which = _read_whole(stored, BORDERS), _read_whole(stored, NUMBERS)
+        n = rows.shape[1]
+        good = (
+            len(borders) == n_words + 1
+            and borders[0] == 0
+            and borders[-1] == len(which) == len(values)
+            and bool((np.diff(borders) >= 0).all())
+            and bool(((which >= 0) & (which < n)).all())
+        )
+        if not good or not all(_are_cosines(part) for part in (rows, values)):
+            raise StoreError("the index of documents does not fit together", AGAIN)
+        if not (idf > 0.0).all():
+            raise StoreError("the index of documents has a word that counts for nothing", AGAIN)
+        postings = sparse.csr_matrix((values, which, borders), shape=(n_words, n))
+        return cls(TfIdf(idf), rows, postings)
 
-def recalled(stored: store.Stored, n_topics: int, n_words: int) -> Index:
-    """The index that `Index.arrays` wrote, if it is one for so many topics and words."""
-    rows, idf = numbers(stored, ROWS, (n_topics, None)), numbers(stored, IDF, (n_words,))
-    values = numbers(stored, VALUES, (None,))
-    borders, which = _whole(stored, BORDERS), _whole(stored, NUMBERS)
-    n = rows.shape[1]
-    good = (
-        len(borders) == n_words + 1
-        and borders[0] == 0
-        and borders[-1] == len(which) == len(values)
-        and bool((np.diff(borders) >= 0).all())
-        and bool(((which >= 0) & (which < n)).all())
-    )
-    if not good or not all(_between(part, 0.0, 1.0) for part in (rows, values)):
-        raise StoreError("the index of documents does not fit together", AGAIN)
-    if not (idf > 0.0).all():
-        raise StoreError("the index of documents has a word that counts for nothing", AGAIN)
-    postings = sparse.csr_matrix((values, which, borders), shape=(n_words, n))
-    return Index(Weighing(idf), rows, postings)
 
-
-def _whole(stored: store.Stored, name: str) -> Array:
+def _read_whole(stored: store.Stored, name: str) -> IntArray:
     array = np.asarray(stored.arrays[name])
     if array.ndim != 1 or array.dtype.kind != "i":
         raise StoreError(f"{name!r} is not a list of whole numbers", AGAIN)
     return array
 
 
-def _between(array: Array, low: float, high: float) -> bool:
-    """Whether all entries are in this range, but for rounding."""
-    return bool(((array >= low) & (array <= high + 1e-9)).all())
+def _are_cosines(array: FloatArray) -> bool:
+    """Whether all entries are from 0 to 1, but for rounding."""
+    return bool(((array >= 0.0) & (array <= 1.0 + 1e-9)).all())
 
 
-def _unit(bags: Bags, vectors: Array) -> Array:
+def _unit(bags: Bags, vectors: FloatArray) -> FloatArray:
     """Topic vectors of length one; zero for documents without words, which have no topics."""
     given = np.asarray(vectors, dtype=np.float64)
     if given.ndim != 2 or len(given) != len(bags):
         raise DataError(
             f"the topic vectors have the shape {given.shape} for {len(bags)} documents",
-            "give one row a document",
+            "give one row for each document",
         )
     table = np.where(bags.lengths[:, None] > 0.0, given, 0.0)
     lengths = np.sqrt((table**2).sum(axis=1, keepdims=True))
-    unit: Array = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0.0)
+    unit: FloatArray = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0.0)
     return unit
 
 
-def _best(scores: Array, n: int) -> list[tuple[int, float]]:
+def _best(scores: FloatArray, n: int) -> list[tuple[int, float]]:
     """The ``n`` highest, among equals those with the lowest numbers."""
     chosen = np.arange(len(scores))
     if n < len(scores):

@@ -2,94 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softcount.align import command as o
-from softcount.align.command import learn, learner_for
-from softcount.cli import options
-from softcount.cli.choices import one_of
-from softcount.cli.conflicts import refuse_two_of_stdin, refuse_with
-from softcount.cli.ending import at, try_all
-from softcount.cli.guard import readable_errors
-from softcount.cli.lines import numbered
-from softcount.cli.pairs import PairFiles
-from softcount.errors import DataError
+from softcount.align.command import (
+    MODELS,
+    AlignmentProgress,
+    MaxIter,
+    SourceFile,
+    TargetFile,
+    Verbose,
+    make_aligner_learner,
+)
+from softcount.cli.frame import LearningCommand, at, refuse_two_of_stdin, try_all
+from softcount.cli.options import Argument, Input, LearnerOptions, Model, Output
+from softcount.cli.reading import PairFiles, read_lines
+from softcount.core.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.align import Aligner
-    from softcount.corpus.bitext import Bitext
+    from softcount.text.bitext import Bitext
     from softcount.translate import Translator
 
-LEARNING_OPTIONS = (
-    *("pairs", "source", "target", "reverse", "model", "max_iter", "order", "beam", "reorder"),
-    *("seed", "threads", "save", "verbose"),
-)
 
-
-def translate(
-    ctx: typer.Context,
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Sentences to translate, one a line; .gz too; - is stdin, and so is no FILE at "
-            "all, unless there is --save.",
-        ),
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Learn from lines 'source ||| target'; .gz too."),
-    ] = None,
-    source: o.Source = None,
-    target: o.Target = None,
-    reverse: Annotated[
-        bool,
-        typer.Option(
-            "--reverse", help="From the target language of the pairs into their source language."
-        ),
-    ] = False,
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Put pairs and sentences in lower case.")
-    ] = False,
-    model: Annotated[
-        o.ModelName,
-        typer.Option(
-            "-m",
-            "--model",
-            metavar="NAME",
-            parser=one_of(o.ModelName),
-            help="How words are aligned: ibm1, ibm2, diagonal or hmm, in both directions.",
-        ),
-    ] = o.ModelName.HMM,
-    max_iter: o.MaxIter = None,
-    order: Annotated[
-        int, typer.Option(min=1, help="The language model looks at so many words at a time.")
-    ] = 3,
-    beam: Annotated[
-        int, typer.Option(min=1, help="So many partial translations are gone on with.")
-    ] = 100,
-    reorder: Annotated[
-        int, typer.Option(min=0, help="A word may be read so many places before its turn.")
-    ] = 3,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    n_best: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Print the N best of each line: line (from 0) ||| translation ||| log score.",
-        ),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print what either model has to say of each line.")
-    ] = False,
-    save: options.Save = None,
-    load: options.Load = None,
-    verbose: o.Verbose = False,
-) -> None:
+class Translate(LearnerOptions, LearningCommand):
     """Translate sentences by what was learned from sentence pairs.
 
     From the pairs' source language into their target language: exactly one line for each line.
@@ -102,54 +38,110 @@ def translate(
     softcount translate --pairs corpus.fr-en --lowercase --save model.softcount
     softcount translate --load model.softcount --lowercase < french.txt
     """
-    lines = file if file is not None or save is not None else "-"
-    if load is not None:
-        refuse_with(ctx, "--load", LEARNING_OPTIONS, "its model is learned already")
-    elif pairs is None and source is None:
-        raise typer.BadParameter("nothing to learn from: give --pairs FILE, -s and -t, or --load")
-    refuse_two_of_stdin(lines, pairs)
-    if explain and n_best is not None:
-        raise typer.BadParameter("--explain and --n-best: choose one")
-    with readable_errors():
-        if load is not None:
-            from softcount.cli.models import load_translator
 
-            translator = load_translator(load)
-        else:
-            text = PairFiles.given(None, pairs, source, target).read(lowercase)
-            aligner = _aligner(model, max_iter, threads, seed)
-            translator = _learned(
-                aligner, text if reverse else text.flipped(), order, beam, reorder, verbose
+    without = ("learner", "tol", "n_init", "html")
+
+    file: Annotated[
+        str | None,
+        Argument(
+            "Sentences to translate, one a line; .gz too; - is stdin, and so is no FILE at all, "
+            "unless there is --save.",
+            metavar="FILE",
+        ),
+    ] = None
+    pairs: Annotated[
+        str | None,
+        Input("Learn from lines 'source ||| target'; .gz too.", metavar="FILE", learns=True),
+    ] = None
+    source: SourceFile = None
+    target: TargetFile = None
+    reverse: Annotated[
+        bool,
+        Input("From the target language of the pairs into their source language.", learns=True),
+    ] = False
+    lowercase: Annotated[bool, Input("Put pairs and sentences in lower case.")] = False
+    model: Annotated[
+        str,
+        Model(
+            "How words are aligned: ibm1, ibm2, diagonal or hmm, in both directions.",
+            "-m",
+            "--model",
+            choices=tuple(MODELS),
+        ),
+    ] = "hmm"
+    order: Annotated[
+        int, Model("The language model looks at so many words at a time.", least=1)
+    ] = 3
+    beam: Annotated[int, Model("So many partial translations are gone on with.", least=1)] = 100
+    reorder: Annotated[
+        int, Model("A word may be read so many places before its turn.", least=0)
+    ] = 3
+    max_iter: MaxIter = None
+    verbose: Verbose = False
+    n_best: Annotated[
+        int | None,
+        Output(
+            "Print the N best of each line: line (from 0) ||| translation ||| log score.",
+            metavar="N",
+            least=1,
+        ),
+    ] = None
+    explain: Annotated[bool, Output("Print what either model has to say of each line.")] = False
+
+    def check(self) -> None:
+        if self.load is None and self.pairs is None and self.source is None:
+            raise typer.BadParameter(
+                "nothing to learn from: give --pairs FILE, -s and -t, or --load"
             )
+        if self.file is None and self.save is None:
+            self.file = "-"
+        refuse_two_of_stdin(self.file, self.pairs)
+        if self.explain and self.n_best is not None:
+            raise typer.BadParameter("--explain and --n-best: choose one")
+
+    def run(self) -> None:
+        if self.load is not None:
+            if self.source is not None or self.target is not None:
+                self.refuse("--load", ("source", "target"), "its model is learned already")
+            translator = self.load_model(self.load)
+        else:
+            translator = self._learn_translator()
 
         def tell(path: str) -> None:
-            for number, line in numbered(path):
-                sentence = line.lower() if lowercase else line
-                _print(translator, sentence, number - 1, n_best, explain)
+            for number, line in read_lines(path):
+                sentence = line.lower() if self.lowercase else line
+                self._print(translator, sentence, number - 1)
 
-        try_all(at(save, translator.save), at(lines, tell))
+        try_all(at(self.save, translator.save), at(self.file, tell))
 
+    def _learn_translator(self) -> Translator:
+        """Into the source language of pairs that are read so: how their targets come about is
+        learned."""
+        from softcount.align import Aligner
+        from softcount.translate import Translator
+        from softcount.translate.language_model import LanguageModel
 
-def _aligner(model: o.ModelName, max_iter: int | None, threads: int | None, seed: int) -> Aligner:
-    from softcount.align import Aligner
-    from softcount.engines import Local
+        read = PairFiles.given(None, self.pairs, self.source, self.target).read(self.lowercase)
+        pairs = read if self.reverse else read.flipped()
+        _refuse_marks(pairs)
+        settings: dict[str, Any] = self.learning(make_aligner_learner(self))
+        aligner = Aligner(self.model, **settings)
+        with AlignmentProgress(self.verbose) as progress:
+            aligner.fit(pairs, on_step=progress)
+        if self.verbose:
+            typer.echo(f"# {aligner.signature_}", err=True)
+        full = [n for n, length in enumerate(pairs.source.lengths.tolist()) if length]
+        language = LanguageModel(self.order).fit([pairs.source.sentence(n) for n in full])
+        return Translator(aligner.forward_, language, beam=self.beam, reorder=self.reorder)
 
-    learner, engine = learner_for(None, max_iter), Local(threads)
-    return Aligner(model.value, learner=learner, engine=engine, random_state=seed)
-
-
-def _learned(
-    aligner: Aligner, pairs: Bitext, order: int, beam: int, reorder: int, verbose: bool
-) -> Translator:
-    """A translator into the source language of pairs: how their targets come about is learned."""
-    from softcount.translate import Translator
-    from softcount.translate.language_model import LanguageModel
-
-    _refuse_marks(pairs)
-    learn(aligner, pairs, verbose=verbose)
-    full = [n for n, length in enumerate(pairs.source.lengths.tolist()) if length]
-    language = LanguageModel(order).fit([pairs.source.sentence(n) for n in full])
-    return Translator(aligner.forward_, language, beam=beam, reorder=reorder)
+    def _print(self, translator: Translator, sentence: str, number: int) -> None:
+        if self.explain:
+            typer.echo(f"{translator.explain(sentence)}\n")
+        elif self.n_best is None:
+            typer.echo(str(translator.translate(sentence)))
+        else:
+            for one in translator.n_best(sentence, self.n_best):
+                typer.echo(f"{number} ||| {one} ||| {one.score:.4f}")
 
 
 def _refuse_marks(pairs: Bitext) -> None:
@@ -163,15 +155,3 @@ def _refuse_marks(pairs: Bitext) -> None:
         raise DataError(
             f"{pairs.name(n)} contains {word}", "leave it out: the language model puts it there"
         )
-
-
-def _print(
-    translator: Translator, sentence: str, number: int, n_best: int | None, explain: bool
-) -> None:
-    if explain:
-        typer.echo(f"{translator.explain(sentence)}\n")
-    elif n_best is None:
-        typer.echo(str(translator.translate(sentence)))
-    else:
-        for one in translator.n_best(sentence, n_best):
-            typer.echo(f"{number} ||| {one} ||| {one.score:.4f}")

@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from softcount import store
-from softcount.errors import LearnerError, StoreError
-from softcount.models.files import guarded
-from softcount.models.settings import check_whole
-from softcount.models.stored import AGAIN, numbers, strings
-from softcount.translate import language_model as language_files
-from softcount.translate.language_model import LanguageModel, cut
+from softcount.core import store
+from softcount.core.errors import LearnerError, StoreError
+from softcount.core.parameters import check_whole
+from softcount.core.store import AGAIN, guarded, numbers, strings
+from softcount.translate.language_model import LanguageModel, split_words
 from softcount.translate.search import (
     NOWHERE,
     NULL,
     SHARED,
-    Aligner,
-    Explanation,
+    FittedAligner,
     Path,
-    Prepared,
-    Settings,
+    PreparedSentence,
+    SearchSettings,
     Translation,
-    best_paths,
-    channel_of,
-    checked,
+    TranslationExplanation,
+    find_best_paths,
+    make_channel,
     prepare,
     search,
 )
 
-T = TypeVar("T")
 LANGUAGE, TABLE = "language.", "table."
 
 
 @dataclass
-class StoredAligner:
+class StoredChannel:
     """What a translator needs of its aligner."""
 
     source_words_: list[str]
@@ -52,39 +47,7 @@ class StoredAligner:
         return self.columns
 
 
-def content(translator: Any) -> store.Stored:
-    """What a file holds of a translator."""
-    channel, model = translator.channel_, language_files.content(translator.language_model)
-    table = channel.columns
-    arrays = {TABLE + name: getattr(table, name) for name in ("data", "indices", "indptr")}
-    arrays |= {LANGUAGE + name: array for name, array in model.arrays.items()}
-    meta = {
-        "settings": translator.settings._asdict(),
-        "source_words": channel.sources,
-        "target_words": list(channel.targets),
-        "language": model.meta,
-    }
-    return store.Stored(type(translator).__name__, arrays, meta, model.signature)
-
-
-def restore(cls: type[T], stored: store.Stored) -> T:
-    """A translator from a file: whatever is wrong with the file, the answer is a `StoreError`."""
-    return guarded(cls, lambda: _restored(cls, stored))
-
-
-def _restored(cls: Callable[..., T], stored: store.Stored) -> T:
-    arrays = {
-        name.removeprefix(LANGUAGE): array
-        for name, array in stored.arrays.items()
-        if name.startswith(LANGUAGE)
-    }
-    language = LanguageModel.restore(
-        store.Stored(LanguageModel.__name__, arrays, stored.meta["language"], stored.signature)
-    )
-    return cls(_aligner(stored), language, **stored.meta["settings"])
-
-
-def _aligner(stored: store.Stored) -> StoredAligner:
+def _read_channel(stored: store.Stored) -> StoredChannel:
     sources, targets = stored.meta["source_words"], stored.meta["target_words"]
     for words in (sources, targets):
         strings(words, len(words), "words")
@@ -97,7 +60,7 @@ def _aligner(stored: store.Stored) -> StoredAligner:
     table = sparse.csc_matrix((data, indices, indptr), (len(sources) + 1, len(targets)))
     table.check_format(full_check=True)
     if table.has_canonical_format and np.all(data <= 1.0 + 1e-9):
-        return StoredAligner(sources, targets, table)
+        return StoredChannel(sources, targets, table)
     raise StoreError("the table is none of probabilities", AGAIN)
 
 
@@ -125,7 +88,7 @@ class Translator:
     score and an estimate of what is still unread: the best word for each x, by its channel and
     unigram probabilities (Koehn 2004), without jumps.
 
-    ``beam``         so many hypotheses a stack; None: all (for a few words only, but exact)
+    ``beam``         so many hypotheses in each stack; None: all (for a few words only, but exact)
     ``reorder``      so many places a word may be read before the first that is still unread
     ``candidates``   words y for each x: so many by t(x | y) p(y), and so many by t(x | y) alone
     ``insertions``   so many of the commonest words y may come from no x
@@ -144,7 +107,7 @@ class Translator:
 
     def __init__(
         self,
-        aligner: Aligner,
+        aligner: FittedAligner,
         language_model: LanguageModel,
         *,
         beam: int | None = 100,
@@ -158,17 +121,27 @@ class Translator:
         share: float = 0.01,
         insert: float = 0.2,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in Settings._fields}
-        self.settings: Settings = checked(given)
-        if not hasattr(language_model, "automaton_"):
+        self.settings = SearchSettings(
+            beam=beam,
+            reorder=reorder,
+            candidates=candidates,
+            insertions=insertions,
+            channel=channel,
+            language=language,
+            distortion=distortion,
+            null=null,
+            share=share,
+            insert=insert,
+        )
+        if not hasattr(language_model, "_automaton"):
             raise LearnerError(
                 f"{type(language_model).__name__} is no language model, or not fitted",
                 "give a fitted one, such as LanguageModel().fit(sentences)",
             )
         self.language_model = language_model
-        p = np.exp(language_model.automaton_.log_prob)
-        numbers = language_model.numbers_
-        self.channel_ = channel_of(aligner, lambda word: p[1 + numbers.get(word, 0)])
+        p = np.exp(language_model._automaton.log_prob)
+        numbers = language_model._numbers
+        self.channel_ = make_channel(aligner, lambda word: p[1 + numbers.get(word, 0)])
         self._insertable = self._commonest(self.settings.insertions)
 
     def _commonest(self, n: int) -> Any:
@@ -177,7 +150,7 @@ class Translator:
         words = [
             y
             for y, word in enumerate(channel.sources)
-            if word.isalpha() and word in self.language_model.numbers_
+            if word.isalpha() and word in self.language_model._numbers
         ]
         return np.array(sorted(words, key=lambda y: -channel.prior[y])[:n], np.int64)
 
@@ -188,32 +161,34 @@ class Translator:
     def n_best(self, sentence: Any, n: int = 10) -> list[Translation]:
         """The n likeliest translations that differ in their words (fewer, if there are no more)."""
         check_whole("n", n)
-        return self._n_best(cut(sentence), n, self.settings)
+        return self._n_best(split_words(sentence), n, self.settings)
 
-    def explain(self, sentence: Any, n: int = 10) -> Explanation:
+    def explain(self, sentence: Any, n: int = 10) -> TranslationExplanation:
         """The n likeliest translations, and what P(X | Y) and P(Y) would each choose alone."""
-        x = cut(sentence)
-        word_by_word = self.settings._replace(channel=0.0, null=0.0, share=0.0, insert=0.0)
-        return Explanation(
+        x = split_words(sentence)
+        word_by_word = replace(self.settings, channel=0.0, null=0.0, share=0.0, insert=0.0)
+        return TranslationExplanation(
             tuple(x),
             self.n_best(x, n),
-            self._n_best(x, 1, self.settings._replace(language=0.0))[0],
+            self._n_best(x, 1, replace(self.settings, language=0.0))[0],
             self._n_best(x, 1, word_by_word)[0],
         )
 
-    def _n_best(self, x: list[str], n: int, how: Settings) -> list[Translation]:
+    def _n_best(self, x: list[str], n: int, how: SearchSettings) -> list[Translation]:
         model = self.language_model
         prepared = prepare(x, self.channel_, model, self._insertable, how)
-        lattice = search(prepared.task, how, model.automaton_, model.start_)
+        lattice = search(prepared.task, how, model._automaton, model._start)
         found: dict[tuple[str, ...], Translation] = {}
-        for _, path in islice(best_paths(lattice), n * PATHS_LOOKED_AT):
+        for _, path in islice(find_best_paths(lattice), n * PATHS_LOOKED_AT):
             one = self._translation(prepared, path, how)
             found.setdefault(one.words, one)
             if len(found) == n:
                 break
         return list(found.values())
 
-    def _translation(self, prepared: Prepared, path: Path, how: Settings) -> Translation:
+    def _translation(
+        self, prepared: PreparedSentence, path: Path, how: SearchSettings
+    ) -> Translation:
         """What a path says: its words and links, and what each part is worth."""
         words: list[str] = []
         links: list[tuple[int, int]] = []
@@ -241,8 +216,17 @@ class Translator:
     # files
     def save(self, path: str | PathLike[str]) -> None:
         """Write table, language model and settings to one file, for `softcount.load`."""
-        it = content(self)
-        store.write(path, it.kind, it.arrays, it.meta, it.signature)
+        channel, language = self.channel_, self.language_model._content()
+        table = channel.columns
+        arrays = {TABLE + name: getattr(table, name) for name in ("data", "indices", "indptr")}
+        arrays |= {LANGUAGE + name: array for name, array in language.arrays.items()}
+        meta = {
+            "settings": asdict(self.settings),
+            "source_words": channel.sources,
+            "target_words": list(channel.targets),
+            "language": language.meta,
+        }
+        store.write(path, type(self).__name__, arrays, meta, language.signature)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -252,4 +236,18 @@ class Translator:
     @classmethod
     def restore(cls, stored: store.Stored) -> Self:
         """A translator from what a file holds (see `softcount.load`)."""
-        return restore(cls, stored)
+
+        def make() -> Any:
+            arrays = {
+                name.removeprefix(LANGUAGE): array
+                for name, array in stored.arrays.items()
+                if name.startswith(LANGUAGE)
+            }
+            language = LanguageModel.restore(
+                store.Stored(
+                    LanguageModel.__name__, arrays, stored.meta["language"], stored.signature
+                )
+            )
+            return cls(_read_channel(stored), language, **stored.meta["settings"])
+
+        return guarded(cls, make)

@@ -1,6 +1,6 @@
 """n-gram language models with Kneser–Ney smoothing.
 
-A back-off n-gram model as an automaton: one state a context, one step a word.
+A back-off n-gram model is an automaton: one state for each context, one step for each word.
 
 N-grams are the nodes of a trie, numbered level by level and, within a level, by their first words
 (their parent) and their last. So the children of a node are neighbours, sorted by their words.
@@ -10,24 +10,23 @@ Node 0 is the empty n-gram; the unigram of word w is node 1 + w.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, chain, count, pairwise
 from os import PathLike
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
-from softcount import store
-from softcount.errors import DataError, LearnerError, StoreError, shown
-from softcount.estimate import NUMBER, Estimate, held, needing
+from softcount.core import store
+from softcount.core.errors import DataError, LearnerError, StoreError, brief
+from softcount.core.estimate import NUMBER, Estimate, held, needing
+from softcount.core.estimator import SklearnContract
+from softcount.core.parameters import check_parameters, check_whole
+from softcount.core.store import AGAIN, guarded, numbers, plain_settings, strings
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.jit import njit
-from softcount.models.files import guarded, plain_settings
-from softcount.models.ignored import warn_of_ignored
-from softcount.models.settings import check_whole
-from softcount.models.stored import AGAIN, numbers, strings
-from softcount.types import Array
+from softcount.translate.parameters import LanguageModelParameters
 
 
 class Automaton(NamedTuple):
@@ -41,12 +40,12 @@ class Automaton(NamedTuple):
     ``back_off``  log of what is left, after w_1 … w_k, for words that were never seen there
     """
 
-    words: Array
-    first: Array
-    suffix: Array
-    state: Array
-    log_prob: Array
-    back_off: Array
+    words: IntArray  # each (nodes,), but for ``first``, which has one number more
+    first: IntArray
+    suffix: IntArray
+    state: IntArray
+    log_prob: FloatArray
+    back_off: FloatArray
 
 
 @njit
@@ -107,10 +106,10 @@ class NGrams(NamedTuple):
                 occurs; of all others: after how many different words (Kneser & Ney 1995)
     """
 
-    words: Array
-    first: Array
-    suffix: Array
-    counts: Array
+    words: IntArray  # each (nodes,), but for ``first``, which has one number more
+    first: IntArray
+    suffix: IntArray
+    counts: IntArray
 
     @property
     def levels(self) -> list[int]:
@@ -130,11 +129,11 @@ class NGrams(NamedTuple):
 class _Level(NamedTuple):
     """The n-grams of one length: parent and last word, suffix, count, and which begin with <s>."""
 
-    parents: Array
-    words: Array
-    suffix: Array
-    counts: Array
-    begins: Array
+    parents: IntArray  # each (n-grams,)
+    words: IntArray
+    suffix: IntArray
+    counts: IntArray
+    begins: BoolArray
 
 
 def count_ngrams(tokens: Array, borders: Array, n_words: int, order: int) -> NGrams:
@@ -153,15 +152,15 @@ def count_ngrams(tokens: Array, borders: Array, n_words: int, order: int) -> NGr
     node, size = 1 + tokens.astype(np.int64), 1
     for k in range(2, order + 1):
         size += len(levels[-1].words)
-        longer, node = _longer(node, tokens, at, k, size, n_words)
-        levels[-1] = _preceded(levels[-1], longer, size)
+        longer, node = _count_longer(node, tokens, at, k, size, n_words)
+        levels[-1] = _count_preceding(levels[-1], longer, size)
         levels.append(longer)
     parents, words, suffix, counts, _ = (np.concatenate(part) for part in zip(*levels, strict=True))
     first = 1 + np.searchsorted(parents, np.arange(len(parents) + 2))
     return NGrams(np.r_[0, words], first, np.r_[0, suffix], np.r_[0, counts])
 
 
-def _longer(
+def _count_longer(
     node: Array, tokens: Array, at: Array, k: int, size: int, n_words: int
 ) -> tuple[_Level, Array]:
     """The n-grams of length k, from the nodes of those of length k - 1 that end at each token."""
@@ -177,7 +176,7 @@ def _longer(
     return level, nodes
 
 
-def _preceded(level: _Level, longer: _Level, size: int) -> _Level:
+def _count_preceding(level: _Level, longer: _Level, size: int) -> _Level:
     """The level with counts of the words that precede; ``size``: where the longer n-grams begin."""
     n = len(level.words)
     preceding = np.bincount(longer.suffix - (size - n), minlength=n)
@@ -191,27 +190,27 @@ HALF = 0.5
 """The discount where the counts say nothing: halfway between none and all of a count of one."""
 
 
-def given_discounts(discount: Any, order: int) -> Array:
-    """Discounts as they were asked for, one row a level: a number, or three for 1, 2 and ≥ 3."""
+def check_discounts(discount: Any, order: int) -> Array:
+    """Discounts as they were asked for, a number or three, in one row for each level."""
     try:
         values = np.asarray(discount, dtype=float)
         rows = np.array(np.broadcast_to(values, (order, 3)))
     except (TypeError, ValueError, OverflowError):
         rows = np.full((order, 3), np.nan)
-    if not usable(rows):
+    if not are_usable(rows):
         raise LearnerError(
-            f"discount={shown(discount)}: cannot be taken from counts of 1, 2 and more",
+            f"discount={brief(discount)}: cannot be taken from counts of 1, 2 and more",
             "give a number above 0, at most 1; or three, at most 1, 2 and 3; or None",
         )
     return rows
 
 
-def usable(discounts: Array) -> bool:
+def are_usable(discounts: Array) -> bool:
     """Whether no count of 1, 2 or more falls below zero, and something is left for new words."""
     return bool(np.all((discounts > 0) & (discounts <= [1, 2, 3])))
 
 
-def discounts_of(counts: Array) -> Array:
+def estimate_discounts(counts: Array) -> Array:
     """D_1, D_2 and D_3+ for the n-grams of one level, from how many have a count of 1, 2, 3, 4.
 
     Y = n_1 / (n_1 + 2 n_2) and D_c = c - (c + 1) Y n_{c+1} / n_c (Chen & Goodman 1998, eq. 26).
@@ -219,30 +218,32 @@ def discounts_of(counts: Array) -> Array:
     corpora, all three are Y (Ney, Essen & Kneser 1994); where that is no discount below one
     either, all three are one half.
 
-    >>> discounts_of(np.repeat([1, 2, 3, 4], [40, 12, 6, 4])).round(3).tolist()
+    >>> estimate_discounts(np.repeat([1, 2, 3, 4], [40, 12, 6, 4])).round(3).tolist()
     [0.625, 1.062, 1.333]
-    >>> discounts_of(np.array([1, 1, 2])).tolist(), discounts_of(np.array([1, 7])).tolist()
-    ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
+    >>> estimate_discounts(np.array([1, 1, 2])).tolist()
+    [0.5, 0.5, 0.5]
+    >>> estimate_discounts(np.array([1, 7])).tolist()
+    [0.5, 0.5, 0.5]
     """
     n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].astype(float)
     single = n[0] / (n[0] + 2 * n[1]) if n[0] > 0 and n[1] > 0 else HALF
     if n[:3].all():
         c = np.arange(1, 4)
         modified: Array = c - (c + 1) * single * n[1:] / n[:3]
-        if usable(modified) and np.all(np.diff(modified) <= 1):
+        if are_usable(modified) and np.all(np.diff(modified) <= 1):
             return modified
     return np.full(3, single)
 
 
-def discounts_by_level(ngrams: NGrams, order: int) -> Array:
-    """The discounts that the counts suggest, one row a level."""
+def estimate_all_discounts(ngrams: NGrams, order: int) -> Array:
+    """The discounts that the counts suggest, one row for each level."""
     rows = np.full((order, 3), HALF)
     for row, (low, high) in zip(rows, pairwise(ngrams.levels[1:]), strict=False):
-        row[:] = discounts_of(ngrams.counts[low:high])
+        row[:] = estimate_discounts(ngrams.counts[low:high])
     return rows
 
 
-def smoothed(ngrams: NGrams, discounts: Array) -> Automaton:
+def smooth_counts(ngrams: NGrams, discounts: Array) -> Automaton:
     """All probabilities, from counts and discounts.
 
     p(w | h) = (c(hw) - D(c(hw))) / Σ_v c(hv) + γ(h) p(w | h'), h' being h without its first word,
@@ -259,7 +260,7 @@ def smoothed(ngrams: NGrams, discounts: Array) -> Automaton:
     inner = totals > 0
     gamma = np.divide(left, totals, out=np.ones(size), where=inner)
     p = np.ones(size)
-    p[0] = 1.0 / (ngrams.levels[2] - 2)  # all unigrams but <s>, which is never foretold
+    p[0] = 1.0 / (ngrams.levels[2] - 2)  # all unigrams but <s>, which is never predicted
     p[1:] = (counts[1:] - less[1:]) / totals[parents[1:]]
     state = np.arange(size)
     for low, high in levels:
@@ -278,10 +279,10 @@ MARKS = (UNKNOWN, END, START)
 """Their numbers are 0, 1 and 2; other words follow in the order in which they first appear."""
 
 
-def cut(sentence: Any) -> list[str]:
+def split_words(sentence: Any) -> list[str]:
     """A sentence as a list of words: texts are cut at white space.
 
-    >>> cut("of the  people")
+    >>> split_words("of the  people")
     ['of', 'the', 'people']
     """
     if isinstance(sentence, str):
@@ -293,29 +294,29 @@ def cut(sentence: Any) -> list[str]:
     for word in words:
         if not isinstance(word, str):
             raise DataError(
-                f"{shown(word)} is no word", "give sentences as texts, or as lists of words"
+                f"{brief(word)} is no word", "give sentences as texts, or as lists of words"
             )
     return words
 
 
-def cut_all(sentences: Any) -> Iterator[list[str]]:
+def split_all(sentences: Any) -> Iterator[list[str]]:
     """Several sentences; whatever is wrong is said with the sentence's number."""
     if isinstance(sentences, str) or not isinstance(sentences, Iterable):
-        raise DataError(f"{shown(sentences)} is no list of sentences", "put it into a list: [text]")
+        raise DataError(f"{brief(sentences)} is no list of sentences", "put it into a list: [text]")
     for number, sentence in enumerate(sentences):
         try:
-            yield cut(sentence)
+            yield split_words(sentence)
         except DataError as error:
             error.message = f"sentence {number}: {error.message}"
             raise
 
 
-def numbered(sentences: Any) -> tuple[list[str], Array, Array]:
+def number_sentences(sentences: Any) -> tuple[list[str], Array, Array]:
     """The words there are, and every sentence as <s> … </s> in one array with its borders."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     for mark in MARKS:
         numbers[mark]
-    lists = list(cut_all(sentences))
+    lists = list(split_all(sentences))
     if not lists:
         raise DataError("there are no sentences", "give at least one")
     for number, words in enumerate(lists):
@@ -330,9 +331,9 @@ def numbered(sentences: Any) -> tuple[list[str], Array, Array]:
     return list(numbers), tokens, _borders(len(words) + 2 for words in lists)
 
 
-def looked_up(sentences: Any, numbers: Mapping[str, int]) -> tuple[Array, Array]:
+def look_up_sentences(sentences: Any, numbers: Mapping[str, int]) -> tuple[Array, Array]:
     """Sentences as words and their end, for words that are known by their numbers."""
-    lists = list(cut_all(sentences))
+    lists = list(split_all(sentences))
     marked = chain.from_iterable(chain((numbers.get(w, 0) for w in words), (1,)) for words in lists)
     return np.fromiter(marked, np.int32), _borders(len(words) + 1 for words in lists)
 
@@ -344,39 +345,7 @@ def _borders(lengths: Iterable[int]) -> Array:
 # Language models in files: n-grams and their counts, from which the rest follows.
 
 
-M = TypeVar("M")
-
-
-def content(model: Any) -> store.Stored:
-    """What a file holds of a fitted model."""
-    arrays = {**model.ngrams_._asdict(), "discounts": model.discounts_}
-    meta = {"settings": plain_settings(model), "words": model.words_}
-    return store.Stored(type(model).__name__, arrays, meta, model.signature_)
-
-
-def restore(cls: type[M], stored: store.Stored) -> M:
-    """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
-    return guarded(cls, lambda: _restored(cls, stored))
-
-
-def _restored(cls: type[M], stored: store.Stored) -> M:
-    model: Any = cls(**stored.meta["settings"])
-    check_whole("order", model.order)
-    words = stored.meta["words"]
-    strings(words, len(words), "words")
-    if tuple(words[: len(MARKS)]) != MARKS or len(set(words)) != len(words):
-        raise StoreError("the words are not those of a language model", AGAIN)
-    ngrams = NGrams(*(_whole(stored, name) for name in NGrams._fields))
-    if not _is_trie(ngrams, len(words), model.order) or not _is_counted(ngrams):
-        raise StoreError("the n-grams do not fit together", AGAIN)
-    discounts = numbers(stored, "discounts", (model.order, 3))
-    if not usable(discounts):
-        raise StoreError("the discounts cannot be taken from counts", AGAIN)
-    model.keep(words, ngrams, discounts, stored.signature)
-    return model  # type: ignore[no-any-return]
-
-
-def _whole(stored: store.Stored, name: str) -> Array:
+def _read_integers(stored: store.Stored, name: str) -> Array:
     """An array of whole numbers, none of them negative."""
     array = np.asarray(stored.arrays[name])
     if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
@@ -422,7 +391,7 @@ def _is_counted(ngrams: NGrams) -> bool:
 # The estimator: sentences in, probabilities of sentences out.
 
 
-class LanguageModel(BaseEstimator):  # type: ignore[misc]
+class LanguageModel(LanguageModelParameters, SklearnContract):
     """An n-gram model of sentences with interpolated Kneser-Ney smoothing.
 
     p(w_1 … w_m) = Π_i p(w_i | w_{i-n+1} … w_{i-1}), with <s> before the first word and </s> as the
@@ -430,11 +399,11 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
     white space. A word that was never seen is <unk>, which has its share like any other word: after
     every context the known words, <unk> and </s> add up to one.
 
-    ``order``     n: so many words, the one foretold among them, are looked at
+    ``order``     n: so many words, the predicted one among them, are looked at
     ``discount``  what is taken from every count: a number, or three, for counts of 1, 2 and more;
                   None: three for each length of n-grams, estimated from how many n-grams occur 1,
                   2, 3 and 4 times (on tiny corpora, where that fails: see
-                  `softcount.translate.language_model.discounts_of`)
+                  `softcount.translate.language_model.estimate_discounts`)
 
     >>> model = LanguageModel(order=2).fit(["the house is small", "the house is old"])
     >>> model.next_words("the house", 1)
@@ -447,47 +416,39 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
     """<unk>, </s>, <s>, and the words in the order in which they first appeared."""
     discounts_: Array
     """(order, 3): what is taken from counts of 1, 2 and more, of unigrams, bigrams, …"""
-    ngrams_: NGrams
-    automaton_: Automaton
+    _ngrams: NGrams
+    _automaton: Automaton
     """What kernels ask for probabilities (`softcount.translate.language_model`)."""
-    numbers_: dict[str, int]
-    """Number of each word that can be foretold."""
+    _numbers: dict[str, int]
+    """Number of each word that can be predicted."""
     signature_: str
     """One line that says what was learned from."""
-
-    def __init__(self, order: int = 3, discount: float | Sequence[float] | None = None) -> None:
-        self.order = order
-        self.discount = discount
 
     def fit(self, sentences: Any, y: Any = None) -> Self:
         """Count the n-grams of sentences (texts or lists of words); ``y`` is not looked at."""
         warn_of_ignored(self, y, "To tell classes apart by it, learn one for each class")
-        check_whole("order", self.order, 1, "3 for trigrams")
-        wanted = None if self.discount is None else given_discounts(self.discount, self.order)
-        words, tokens, borders = numbered(sentences)
+        check_parameters(self)
+        wanted = None if self.discount is None else check_discounts(self.discount, self.order)
+        words, tokens, borders = number_sentences(sentences)
         ngrams = count_ngrams(tokens, borders, len(words), self.order)
-        said = f"language model · order {self.order} · {len(borders) - 1} sentences"
-        self.keep(
-            words,
-            ngrams,
-            discounts_by_level(ngrams, self.order) if wanted is None else wanted,
-            said,
-        )
+        discounts = estimate_all_discounts(ngrams, self.order) if wanted is None else wanted
+        signature = f"language model · order {self.order} · {len(borders) - 1} sentences"
+        self._keep(words, ngrams, discounts, signature)
         return self
 
     def estimate(self, sentences: Any, y: Any = None) -> Estimate:
         """What `fit` will need: bytes, and the work of its one step. Nothing is learned."""
-        check_whole("order", self.order, 1, "3 for trigrams")
-        _, tokens, borders = numbered(sentences)
+        check_parameters(self)
+        _, tokens, borders = number_sentences(sentences)
         n, data = len(tokens), held(tokens)
         grams = 9.0 * NUMBER * self.order * n  # each is sorted, told apart and linked
         return needing(len(borders) - 1, n, 100.0 * self.order * n, data=data, grams=grams)
 
-    def keep(self, words: list[str], ngrams: NGrams, discounts: Array, signature: str) -> None:
+    def _keep(self, words: list[str], ngrams: NGrams, discounts: Array, signature: str) -> None:
         """Take these counts for this model's own."""
-        self.words_, self.ngrams_, self.discounts_ = words, ngrams, discounts
-        self.automaton_ = smoothed(ngrams, discounts)
-        self.numbers_ = {word: i for i, word in enumerate(words) if word not in (START, END)}
+        self.words_, self._ngrams, self.discounts_ = words, ngrams, discounts
+        self._automaton = smooth_counts(ngrams, discounts)
+        self._numbers = {word: i for i, word in enumerate(words) if word not in (START, END)}
         self.signature_ = signature
 
     # what it says of sentences
@@ -498,8 +459,8 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
     def score_samples(self, sentences: Any) -> Array:
         """log p of each sentence."""
         self._require_fit()
-        words, borders = looked_up(sentences, self.numbers_)
-        return log_probs(self.automaton_, self.start_, words, borders)
+        words, borders = look_up_sentences(sentences, self._numbers)
+        return log_probs(self._automaton, self._start, words, borders)
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """The mean of log p(sentence)."""
@@ -511,12 +472,12 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
         return float(np.exp(-logs.sum() / n))
 
     def _some(self, sentences: Any) -> tuple[Array, int]:
-        """log p of each of at least one sentence, and how many words were foretold."""
+        """log p of each of at least one sentence, and how many words were predicted."""
         self._require_fit()
-        words, borders = looked_up(sentences, self.numbers_)
+        words, borders = look_up_sentences(sentences, self._numbers)
         if len(borders) == 1:
             raise DataError("there are no sentences", "give at least one")
-        return log_probs(self.automaton_, self.start_, words, borders), len(words)
+        return log_probs(self._automaton, self._start, words, borders), len(words)
 
     # what comes next
     def next_words(self, context: Any = "", n: int | None = 10) -> list[tuple[str, float]]:
@@ -524,32 +485,32 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
         self._require_fit()
         if n is not None:
             check_whole("n", n)
-        numbers = np.array([self.numbers_.get(word, 0) for word in cut(context)], np.int32)
-        p = self.distribution(int(after(self.automaton_, self.start_, numbers)))
+        numbers = np.array([self._numbers.get(word, 0) for word in split_words(context)], np.int32)
+        p = self._distribution(int(after(self._automaton, self._start, numbers)))
         likeliest = np.argsort(-p, kind="stable")
-        foretold = likeliest[likeliest != MARKS.index(START)][:n]
-        return [(self.words_[w], float(p[w])) for w in foretold]
+        predicted = likeliest[likeliest != MARKS.index(START)][:n]
+        return [(self.words_[w], float(p[w])) for w in predicted]
 
     def generate(self, n: int = 1, random_state: Any = 0) -> list[list[str]]:
         """New sentences, drawn word by word; a word may be <unk>."""
         self._require_fit()
         check_whole("n", n, 0)
         rng = np.random.default_rng(random_state)
-        return [self._drawn(rng) for _ in range(n)]
+        return [self._draw_sentence(rng) for _ in range(n)]
 
-    def _drawn(self, rng: np.random.Generator) -> list[str]:
-        state, words = self.start_, list[str]()
+    def _draw_sentence(self, rng: np.random.Generator) -> list[str]:
+        state, words = self._start, list[str]()
         while True:
-            sums = np.cumsum(self.distribution(state))
+            sums = np.cumsum(self._distribution(state))
             word = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
             if word == MARKS.index(END):
                 return words
             words.append(self.words_[word])
-            state = int(after(self.automaton_, state, np.array([word], np.int32)))
+            state = int(after(self._automaton, state, np.array([word], np.int32)))
 
-    def distribution(self, state: int) -> Array:
+    def _distribution(self, state: int) -> Array:
         """p(w | state) for every word, in the order of ``words_``."""
-        model = self.automaton_
+        model = self._automaton
         chain = [state]
         while chain[-1]:
             chain.append(int(model.suffix[chain[-1]]))
@@ -561,20 +522,28 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
         return p
 
     @property
-    def start_(self) -> int:
+    def _start(self) -> int:
         """The state in which sentences begin."""
-        return int(self.automaton_.state[1 + MARKS.index(START)])
+        return int(self._automaton.state[1 + MARKS.index(START)])
 
     def _require_fit(self) -> None:
-        if not hasattr(self, "automaton_"):
+        if not hasattr(self, "_automaton"):
+            from sklearn.exceptions import NotFittedError  # whoever looks for it has it already
+
             raise NotFittedError("this LanguageModel has not been fitted: call fit first")
 
     # files
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`."""
         self._require_fit()
-        it = content(self)
+        it = self._content()
         store.write(path, it.kind, it.arrays, it.meta, it.signature)
+
+    def _content(self) -> store.Stored:
+        """What a file holds of a fitted model."""
+        arrays = {**self._ngrams._asdict(), "discounts": self.discounts_}
+        meta = {"settings": plain_settings(self), "words": self.words_}
+        return store.Stored(type(self).__name__, arrays, meta, self.signature_)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -584,4 +553,21 @@ class LanguageModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def restore(cls, stored: store.Stored) -> Self:
         """A model from what a file holds (see `softcount.load`)."""
-        return restore(cls, stored)
+
+        def make() -> Any:
+            model = cls(**stored.meta["settings"])
+            check_parameters(model)
+            words = stored.meta["words"]
+            strings(words, len(words), "words")
+            if tuple(words[: len(MARKS)]) != MARKS or len(set(words)) != len(words):
+                raise StoreError("the words are not those of a language model", AGAIN)
+            ngrams = NGrams(*(_read_integers(stored, name) for name in NGrams._fields))
+            if not _is_trie(ngrams, len(words), model.order) or not _is_counted(ngrams):
+                raise StoreError("the n-grams do not fit together", AGAIN)
+            discounts = numbers(stored, "discounts", (model.order, 3))
+            if not are_usable(discounts):
+                raise StoreError("the discounts cannot be taken from counts", AGAIN)
+            model._keep(words, ngrams, discounts, stored.signature)
+            return model
+
+        return guarded(cls, make)

@@ -1,6 +1,4 @@
-"""The search for the best translation.
-
-Steps of a beam search for translations: extend what there is, and keep the best.
+"""The search for the best translation: a beam search that extends what there is and keeps the best.
 
 A hypothesis has read some words of X and written the beginning of Y. Words are read in any order,
 but never more than ``reorder`` places beyond the first that is unread.
@@ -9,7 +7,7 @@ but never more than ``reorder`` places beyond the first that is unread.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple, Protocol
@@ -17,12 +15,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from softcount.errors import DataError, LearnerError, shown
+from softcount.core.errors import DataError, LearnerError
+from softcount.core.parameters import check_parameters
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
-from softcount.models.settings import check_number, check_whole
 from softcount.translate.language_model import END, MARKS, Automaton, LanguageModel, advance
-from softcount.types import Array
+from softcount.translate.parameters import TranslatorParameters
 
 NULL, SHARED = -1, -2
 """Instead of a word of Y: x came from no word, or from the one that was written last."""
@@ -30,7 +29,7 @@ NOWHERE = -1
 """Instead of a place in X: a word of Y came to be without any x."""
 
 
-class Task(NamedTuple):
+class DecodingTask(NamedTuple):
     """One sentence X; all numbers are logarithms, and weighted.
 
     Words that Y may have are numbered for this sentence alone.
@@ -38,21 +37,21 @@ class Task(NamedTuple):
     ``first``, ``candidates``  the words that x_j may become: those from first_j to first_{j+1}
     ``insertable``  words that may come from no x
     ``words``       the language model's number of each word
-    ``channel``     log t(x_j | y), one row a word
+    ``channel``     log t(x_j | y), one row for each word
     ``null``        log of t(x_j | NULL), and of its being NULL
     ``estimate``    what reading x_j will cost at best, or nearly so
     """
 
-    first: Array
-    candidates: Array
-    insertable: Array
-    words: Array
-    channel: Array
-    null: Array
-    estimate: Array
+    first: IntArray  # (words of X + 1,)
+    candidates: IntArray
+    insertable: IntArray
+    words: IntArray  # (words of Y,)
+    channel: FloatArray  # (words of Y, words of X)
+    null: FloatArray  # (words of X,)
+    estimate: FloatArray  # (words of X,)
 
 
-class Weights(NamedTuple):
+class StepCosts(NamedTuple):
     """What steps cost: weight of the language model, a jump of one word, fertilities 0 and ≥ 2."""
 
     language: float
@@ -62,7 +61,7 @@ class Weights(NamedTuple):
     reorder: int
 
 
-class Stack(NamedTuple):
+class HypothesisStack(NamedTuple):
     """Hypotheses, the best first.
 
     ``unread``  the first place not read;  ``mask``  bit b: place unread + 1 + b is read
@@ -71,31 +70,31 @@ class Stack(NamedTuple):
     ``score``   so far;  ``rest``  estimate of what is unread
     """
 
-    unread: Array
-    mask: Array
-    at: Array
-    state: Array
-    last: Array
-    open: Array
-    score: Array
-    rest: Array
+    unread: IntArray  # each (hypotheses,)
+    mask: IntArray
+    at: IntArray
+    state: IntArray
+    last: IntArray
+    open: IntArray
+    score: FloatArray
+    rest: FloatArray
 
 
-class Steps(NamedTuple):
+class SearchSteps(NamedTuple):
     """Extensions of a stack: from which hypothesis, by which place and word, and what comes out."""
 
-    source: Array
-    place: Array
-    word: Array
-    state: Array
-    score: Array
-    rest: Array
+    source: IntArray  # each (steps,)
+    place: IntArray
+    word: IntArray
+    state: IntArray
+    score: FloatArray
+    rest: FloatArray
 
 
 @njit
-def beginning(state: Any, rest: Any) -> Stack:
+def begin_search(state: Any, rest: Any) -> HypothesisStack:
     """Nothing read, nothing written."""
-    return Stack(
+    return HypothesisStack(
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
         np.full(1, -1, np.int64),
@@ -109,7 +108,7 @@ def beginning(state: Any, rest: Any) -> Stack:
 
 @inline
 def _steps(room: Any) -> Any:
-    return Steps(
+    return SearchSteps(
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
@@ -126,8 +125,8 @@ def _put(steps: Any, n: Any, h: Any, j: Any, u: Any, state: Any, score: Any, res
 
 
 @njit
-def _first(steps: Steps, n: Any) -> Steps:
-    return Steps(
+def _first(steps: SearchSteps, n: Any) -> SearchSteps:
+    return SearchSteps(
         steps.source[:n],
         steps.place[:n],
         steps.word[:n],
@@ -138,7 +137,9 @@ def _first(steps: Steps, n: Any) -> Steps:
 
 
 @njit
-def insertions(stack: Stack, task: Task, weights: Weights, model: Automaton) -> Steps:
+def extend_by_insertion(
+    stack: HypothesisStack, task: DecodingTask, weights: StepCosts, model: Automaton
+) -> SearchSteps:
     """Write one word more, reading none."""
     steps = _steps(len(stack.score) * len(task.insertable))
     n = 0
@@ -152,7 +153,9 @@ def insertions(stack: Stack, task: Task, weights: Weights, model: Automaton) -> 
 
 
 @njit
-def readings(stack: Stack, task: Task, weights: Weights, model: Automaton, margin: float) -> Steps:
+def extend_by_reading(
+    stack: HypothesisStack, task: DecodingTask, weights: StepCosts, model: Automaton, margin: float
+) -> SearchSteps:
     """Read one word more: translate it, leave it to NULL, or let it share the last word's origin.
 
     Steps that fall more than ``margin`` below the best are left out.
@@ -193,7 +196,7 @@ def readings(stack: Stack, task: Task, weights: Weights, model: Automaton, margi
 
 
 @njit
-def _without_word(last: Any, j: Any, u: Any, task: Task, weights: Weights) -> float:
+def _without_word(last: Any, j: Any, u: Any, task: DecodingTask, weights: StepCosts) -> float:
     """What it costs to read x_j and to write nothing."""
     if u == NULL:
         return float(task.null[j])
@@ -203,7 +206,9 @@ def _without_word(last: Any, j: Any, u: Any, task: Task, weights: Weights) -> fl
 
 
 @njit
-def selected(stack: Stack, steps: Steps, beam: int, margin: float) -> tuple[Stack, Array, Array]:
+def select_best(
+    stack: HypothesisStack, steps: SearchSteps, beam: int, margin: float
+) -> tuple[HypothesisStack, Array, Array]:
     """The best hypotheses that steps lead to, at most ``beam``; steps that arrive, and at which.
 
     Steps arrive together (recombine) that the future cannot tell apart: they have read the same,
@@ -214,7 +219,7 @@ def selected(stack: Stack, steps: Steps, beam: int, margin: float) -> tuple[Stac
     good = np.flatnonzero(priority >= worst)
     order = good[np.argsort(-priority[good])]
     found, room = 0, min(beam, len(order))
-    new = _room(room)
+    new = _empty_stack(room)
     bits = 2
     while (1 << bits) < 2 * room:
         bits += 1
@@ -238,7 +243,7 @@ def selected(stack: Stack, steps: Steps, beam: int, margin: float) -> tuple[Stac
 
 
 @njit
-def endings(stack: Stack, model: Automaton, end: Any) -> Array:
+def score_endings(stack: HypothesisStack, model: Automaton, end: Any) -> Array:
     """log p of the end of the sentence, after each hypothesis."""
     logs = np.empty(len(stack.state))
     for h in range(len(logs)):
@@ -247,8 +252,8 @@ def endings(stack: Stack, model: Automaton, end: Any) -> Array:
 
 
 @inline
-def _room(n: Any) -> Any:
-    return Stack(
+def _empty_stack(n: Any) -> Any:
+    return HypothesisStack(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
@@ -261,8 +266,8 @@ def _room(n: Any) -> Any:
 
 
 @njit
-def _head(stack: Stack, n: Any) -> Stack:
-    return Stack(
+def _head(stack: HypothesisStack, n: Any) -> HypothesisStack:
+    return HypothesisStack(
         stack.unread[:n],
         stack.mask[:n],
         stack.at[:n],
@@ -275,7 +280,7 @@ def _head(stack: Stack, n: Any) -> Stack:
 
 
 @njit
-def _read(stack: Stack, steps: Steps, e: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _read(stack: HypothesisStack, steps: SearchSteps, e: Any) -> tuple[Any, Any, Any, Any, Any]:
     """What is read after step e, where it ended, the last word, and whether an x must follow."""
     h, place, word = steps.source[e], steps.place[e], steps.word[e]
     unread, mask = stack.unread[h], stack.mask[h]
@@ -293,7 +298,14 @@ def _read(stack: Stack, steps: Steps, e: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 @njit
 def _slot(
-    new: Stack, slots: Array, unread: Any, mask: Any, at: Any, state: Any, last: Any, is_open: Any
+    new: HypothesisStack,
+    slots: Array,
+    unread: Any,
+    mask: Any,
+    at: Any,
+    state: Any,
+    last: Any,
+    is_open: Any,
 ) -> Any:
     """Where in a hash table these are, or would be."""
     key = mix(np.uint64(state) + np.uint64(0x9E3779B97F4A7C15))
@@ -315,28 +327,19 @@ def _slot(
     return slot
 
 
-# The dials of a translator, checked.
+# SearchSettings, as the kernels are told them.
 
 
-MOST_REORDER = 30
-"""What is read beyond the first unread word is kept in the bits of one number."""
 MARGIN = 8.0
 """Hypotheses that are so much (in nats) below the best of their stack are given up."""
 
 
-class Settings(NamedTuple):
-    """As of `softcount.Translator`."""
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(TranslatorParameters):
+    """How a translator searches, checked when it is made."""
 
-    beam: int | None
-    reorder: int
-    candidates: int
-    insertions: int
-    channel: float
-    language: float
-    distortion: float
-    null: float
-    share: float
-    insert: float
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @property
     def margin(self) -> float:
@@ -346,46 +349,26 @@ class Settings(NamedTuple):
     @property
     def width(self) -> int:
         """How many hypotheses a stack may hold."""
-        return np.iinfo(np.int64).max if self.beam is None else int(self.beam)
+        return int(np.iinfo(np.int64).max) if self.beam is None else int(self.beam)
 
-    def weights(self) -> Weights:
+    def step_costs(self) -> StepCosts:
         """What steps cost, as the kernels are told."""
         with np.errstate(divide="ignore"):
             insert, share = np.log(self.insert), np.log(self.share)
-        return Weights(
+        return StepCosts(
             float(self.language),
             float(self.distortion),
-            weighted(self.channel, insert),
-            weighted(self.channel, share),
+            weigh_logs(self.channel, insert),
+            weigh_logs(self.channel, share),
             int(self.reorder),
         )
 
 
-def weighted(weight: float, log: Any) -> Any:
+def weigh_logs(weight: float, log: Any) -> Any:
     """``weight`` · ``log``; what is impossible stays so with a weight of 0."""
     with np.errstate(invalid="ignore"):
         times = np.where(np.isneginf(log), -np.inf, weight * np.asarray(log))
     return float(times) if times.ndim == 0 else times
-
-
-def checked(given: Mapping[str, Any]) -> Settings:
-    """The settings, if they make sense."""
-    it = Settings(**given)
-    if it.beam is not None:
-        check_whole("beam", it.beam, 1, "or None: keep everything, for short sentences only")
-    check_whole("reorder", it.reorder, 0, "0: words keep their order")
-    check_whole("candidates", it.candidates)
-    check_whole("insertions", it.insertions, 0)
-    for name in ("channel", "language", "distortion"):
-        check_number(name, getattr(it, name))
-    for name in ("null", "share", "insert"):
-        value = getattr(it, name)
-        check_number(name, value, "a probability; 0: never")
-        if value > 1:
-            raise LearnerError(f"{name}={shown(value)}: is no probability", "give at most 1")
-    if it.reorder > MOST_REORDER:
-        raise LearnerError(f"reorder={it.reorder}: too far", f"give at most {MOST_REORDER}")
-    return it
 
 
 # What a translator answers.
@@ -415,7 +398,7 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class TranslationExplanation:
     """P(Y | X) ∝ P(X | Y) P(Y) at work on one sentence.
 
     ``best``            the likeliest translations
@@ -429,32 +412,32 @@ class Explanation:
     language_alone: Translation
 
     @property
-    def shares(self) -> list[float]:
+    def posteriors(self) -> list[float]:
         """P(Y | X) among the likeliest: proportional to exp(score)."""
         scores = np.array([one.score for one in self.best])
         p = np.exp(scores - scores.max())
-        return [float(share) for share in p / p.sum()]
+        return [float(each) for each in p / p.sum()]
 
     def __str__(self) -> str:
         lines = [
             f"X: {' '.join(self.sentence)}",
             "  P(Y|X)  log P(X|Y)   log P(Y)     order   Y",
         ]
-        for share, one in zip(self.shares, self.best, strict=True):
-            lines.append(f"  {share:6.3f} {_parts(one)}   {one}")
-        lines.append(f"channel alone  {_parts(self.channel_alone)}   {self.channel_alone}")
-        lines.append(f"language alone {_parts(self.language_alone)}   {self.language_alone}")
+        for p, one in zip(self.posteriors, self.best, strict=True):
+            lines.append(f"  {p:6.3f} {_format_parts(one)}   {one}")
+        lines.append(f"channel alone  {_format_parts(self.channel_alone)}   {self.channel_alone}")
+        lines.append(f"language alone {_format_parts(self.language_alone)}   {self.language_alone}")
         return "\n".join(lines)
 
 
-def _parts(one: Translation) -> str:
+def _format_parts(one: Translation) -> str:
     return f"{one.channel:11.2f} {one.language:10.2f} {one.distortion:9.2f}"
 
 
 # P(X | Y) word by word: what an aligner has learned, as a decoder asks for it.
 
 
-class Aligner(Protocol):
+class FittedAligner(Protocol):
     """What a translator needs of a fitted aligner, whose target side is X and source side Y."""
 
     @property
@@ -469,18 +452,18 @@ class Aligner(Protocol):
         """t(x | y), one row a word y, the last row for NULL, as a sparse matrix."""
 
 
-class Channel:
+class TranslationChannel:
     """t(x | y) by columns, with how common each y is.
 
     ``sources``  the words y;  ``targets``  number of each word x
-    ``prior``    p(y), one number a word
+    ``prior``    p(y), one number for each word
     """
 
     def __init__(self, sources: list[str], targets: list[str], table: Any, prior: Array) -> None:
         self.sources, self.prior = sources, prior
         self.targets = {word: i for i, word in enumerate(targets)}
         self.columns = sparse.csc_matrix(table)
-        self._known: dict[tuple[int, int], Array] = {}
+        self._candidates: dict[tuple[int, int], Array] = {}
 
     def column(self, x: int) -> tuple[Array, Array, float]:
         """Words y with t(x | y) > 0, these t(x | y), and t(x | NULL)."""
@@ -491,15 +474,15 @@ class Channel:
 
     def candidates(self, x: int, n: int) -> Array:
         """Words that x may come from: the n best by t(x | y) p(y), and the n best by t(x | y)."""
-        if (x, n) not in self._known:
+        if (x, n) not in self._candidates:
             rows, t, _ = self.column(x)
             likely = np.lexsort((rows, -t * self.prior[rows]))[:n]
             faithful = np.lexsort((rows, -t))[:n]
-            self._known[x, n] = rows[np.union1d(likely, faithful)]
-        return self._known[x, n]
+            self._candidates[x, n] = rows[np.union1d(likely, faithful)]
+        return self._candidates[x, n]
 
 
-def channel_of(aligner: Aligner, prior: Any) -> Channel:
+def make_channel(aligner: FittedAligner, prior: Any) -> TranslationChannel:
     """What an aligner has learned; ``prior``: from a word y to its p(y)."""
     missing = [
         name for name in ("table", "source_words_", "target_words_") if not hasattr(aligner, name)
@@ -515,29 +498,33 @@ def channel_of(aligner: Aligner, prior: Any) -> Channel:
         raise DataError(
             f"the aligner's table has the shape {table.shape} for {len(sources)} and "
             f"{len(targets)} words",
-            "it needs one row a source word and one for NULL, and one column a target word",
+            "it needs a row for each source word and for NULL, and a column for each target word",
         )
     if not np.isfinite(table.data).all() or table.data.min(initial=0.0) < 0.0:
         raise DataError("the aligner's table holds what is no probability", "fit it again")
-    return Channel(sources, targets, table, np.array([prior(word) for word in sources]))
+    return TranslationChannel(sources, targets, table, np.array([prior(word) for word in sources]))
 
 
 # One sentence made ready for the decoder.
 
 
-class Prepared(NamedTuple):
+class PreparedSentence(NamedTuple):
     """A sentence X: the decoder's task, the words Y may have, and the unweighted logarithms."""
 
     x: list[str]
-    task: Task
+    task: DecodingTask
     words: list[str]
-    log_t: Array
-    log_null: Array
+    log_t: FloatArray  # (words of Y, words of X)
+    log_null: FloatArray  # (words of X,)
 
 
 def prepare(
-    x: list[str], channel: Channel, language: LanguageModel, insertable: Array, how: Settings
-) -> Prepared:
+    x: list[str],
+    channel: TranslationChannel,
+    language: LanguageModel,
+    insertable: Array,
+    how: SearchSettings,
+) -> PreparedSentence:
     """Candidates for every word; words that come from no word y may stand for themselves."""
     chosen = [_candidates(word, channel, how.candidates) for word in x]
     known = np.unique(np.concatenate([insertable, *chosen]))
@@ -552,7 +539,7 @@ def prepare(
     itself = len(known)
     for j, (word, ys) in enumerate(zip(x, chosen, strict=True)):
         if word in channel.targets:
-            _fill(log_t[:, j], log_null[j : j + 1], channel, channel.targets[word], places)
+            _fill_logs(log_t[:, j], log_null[j : j + 1], channel, channel.targets[word], places)
         if len(ys):
             options.append(places[ys])
         else:
@@ -561,15 +548,17 @@ def prepare(
             itself += 1
     log_null += np.log(how.null) if how.null else -np.inf
     task = _task(options, places[insertable], words, log_t, log_null, language, how)
-    return Prepared(x, task, words, log_t, log_null)
+    return PreparedSentence(x, task, words, log_t, log_null)
 
 
-def _candidates(word: str, channel: Channel, n: int) -> Array:
+def _candidates(word: str, channel: TranslationChannel, n: int) -> Array:
     known = word in channel.targets
     return channel.candidates(channel.targets[word], n) if known else np.zeros(0, np.int64)
 
 
-def _fill(log_t: Array, log_null: Array, channel: Channel, x: int, places: Array) -> None:
+def _fill_logs(
+    log_t: Array, log_null: Array, channel: TranslationChannel, x: int, places: Array
+) -> None:
     """log t(x | y) for the words y that have a place, and log t(x | NULL)."""
     rows, t, null = channel.column(x)
     here = places[rows] >= 0
@@ -585,14 +574,14 @@ def _task(
     log_t: Array,
     log_null: Array,
     language: LanguageModel,
-    how: Settings,
-) -> Task:
-    numbers = np.array([language.numbers_.get(word, 0) for word in words], np.int64)
-    alone = how.language * language.automaton_.log_prob[1 + numbers]
-    channel, null = weighted(how.channel, log_t), weighted(how.channel, log_null)
+    how: SearchSettings,
+) -> DecodingTask:
+    numbers = np.array([language._numbers.get(word, 0) for word in words], np.int64)
+    alone = how.language * language._automaton.log_prob[1 + numbers]
+    channel, null = weigh_logs(how.channel, log_t), weigh_logs(how.channel, log_null)
     # Pharaoh's estimate (Koehn 2004): the best word on its own, as if nothing stood before it
     best = [np.max(channel[us, j] + alone[us]) for j, us in enumerate(options)]
-    return Task(
+    return DecodingTask(
         np.cumsum([0, *map(len, options)]),
         np.concatenate([np.zeros(0, np.int64), *options]),
         insertable,
@@ -610,57 +599,60 @@ Path = tuple[tuple[int, int], ...]
 """Steps in their order: which place of X was read, and which word was written."""
 
 
-class Layer(NamedTuple):
+class LatticeLayer(NamedTuple):
     """A stack's hypotheses have the numbers from ``begin``; the steps that lead to them.
 
     ``target``, ``source``  hypotheses;  ``gain``  of the step that leads from one to the other
     """
 
     begin: int
-    score: Array
-    target: Array
-    source: Array
-    place: Array
-    word: Array
-    gain: Array
+    score: FloatArray  # (hypotheses,)
+    target: IntArray  # each (steps,)
+    source: IntArray
+    place: IntArray
+    word: IntArray
+    gain: FloatArray
 
 
 class Lattice(NamedTuple):
     """All that the search has kept; ``ends`` are hypotheses that have read all of X."""
 
-    layers: list[Layer]
-    ends: Array
-    totals: Array
+    layers: list[LatticeLayer]
+    ends: IntArray  # each (hypotheses that have read all,)
+    totals: FloatArray
 
 
-def search(task: Task, how: Settings, model: Automaton, start: int) -> Lattice:
+def search(task: DecodingTask, how: SearchSettings, model: Automaton, start: int) -> Lattice:
     """Read X word by word, with an insertion before any word that is translated."""
-    weights = how.weights()
-    stack = beginning(start, task.estimate.sum())
+    weights = how.step_costs()
+    stack = begin_search(start, task.estimate.sum())
     none = np.zeros(0, np.int64)
-    layers = [Layer(0, stack.score, none, none, none, none, np.zeros(0))]
+    layers = [LatticeLayer(0, stack.score, none, none, none, none, np.zeros(0))]
     ids, size = np.zeros(1, np.int64), 1
     for _ in range(len(task.estimate)):
         if len(task.insertable) and weights.insertion > -np.inf:
-            steps = insertions(stack, task, weights, model)
-            opened, layer = _kept(stack, ids, steps, how, size)
+            steps = extend_by_insertion(stack, task, weights, model)
+            opened, layer = _keep_best(stack, ids, steps, how, size)
             layers.append(layer)
             ids = np.concatenate([ids, np.arange(size, size + len(opened.score))])
             size += len(opened.score)
-            stack = Stack(*map(np.concatenate, zip(stack, opened, strict=True)))
-        steps = readings(stack, task, weights, model, how.margin)
-        stack, layer = _kept(stack, ids, steps, how, size)
+            both: Any = map(np.concatenate, zip(stack, opened, strict=True))
+            stack = HypothesisStack(*both)
+        steps = extend_by_reading(stack, task, weights, model, how.margin)
+        stack, layer = _keep_best(stack, ids, steps, how, size)
         layers.append(layer)
         ids = np.arange(size, size + len(stack.score))
         size += len(ids)
-    last = endings(stack, model, MARKS.index(END))
+    last = score_endings(stack, model, MARKS.index(END))
     return Lattice(layers, ids, stack.score + how.language * last)
 
 
-def _kept(stack: Stack, ids: Array, steps: Steps, how: Settings, begin: int) -> tuple[Stack, Layer]:
-    new, arrived, where = selected(stack, steps, how.width, how.margin)
+def _keep_best(
+    stack: HypothesisStack, ids: Array, steps: SearchSteps, how: SearchSettings, begin: int
+) -> tuple[HypothesisStack, LatticeLayer]:
+    new, arrived, where = select_best(stack, steps, how.width, how.margin)
     source = steps.source[arrived]
-    layer = Layer(
+    layer = LatticeLayer(
         begin,
         new.score,
         begin + where,
@@ -672,7 +664,7 @@ def _kept(stack: Stack, ids: Array, steps: Steps, how: Settings, begin: int) -> 
     return new, layer
 
 
-def best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
+def find_best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
     """Paths through the lattice, the best first.
 
     A* from the end: what a path can gain before it reaches a hypothesis is known, for it is the
@@ -695,7 +687,7 @@ def best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
     while queue:
         total, _, node, after, path = heapq.heappop(queue)
         if node == 0:
-            yield float(-total), _unrolled(path)
+            yield float(-total), _unroll(path)
             continue
         for e in order[first[node] : first[node + 1]]:
             gained = after + gain[e]
@@ -704,7 +696,7 @@ def best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
             heapq.heappush(queue, (-(gained + scores[there]), next(tie), there, gained, step))
 
 
-def _unrolled(path: object) -> Path:
+def _unroll(path: object) -> Path:
     steps = []
     while isinstance(path, tuple):
         steps.append((path[0], path[1]))

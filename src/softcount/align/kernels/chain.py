@@ -3,137 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
+from softcount.core.types import Array
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.lanes import (
+from softcount.kernels.random import draw_weighted, item_stream, uniform
+from softcount.kernels.vectors import (
+    SHIFTS_AT_ONCE,
     WIDTH,
-    Matrix,
-    added,
-    const,
-    fold,
-    fused,
-    in_blocks,
-    larger,
-    splat,
+    shifted_dots,
+    weighted_max,
+    weighted_sum,
+    weighted_sum_two,
 )
-from softcount.kernels.lanes import typed_intrinsic as intrinsic
-from softcount.kernels.random import chosen, item_stream, uniform
-from softcount.types import Array
-
-Join = Callable[[Any, Any, Any, Any], Any]
-"""How a product joins what was there: (builder, factor, factor, before)."""
-
-SIDE = 4
-"""So many rows are met at once."""
-REGISTERS = 8
-"""So many sums go side by side: enough to hide the adder's latency, few enough for registers."""
-
-
-def _over_rows(into: Any, weights: Any, rows: Any, join: Join, height: int) -> Any:
-    """``into[i + r] = join_k weights[w − r + k] · rows[first + k]`` for r < height."""
-    signature = types.void(into, types.intp, weights, types.intp, rows, types.intp, types.intp)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = Matrix(context, builder, signature.args[0], args[0])
-        source = Matrix(context, builder, signature.args[4], args[4])
-        scales = context.make_array(signature.args[2])(context, builder, args[2])
-        scale = builder.gep(scales.data, [args[3]])
-        there = source.row(args[5])
-        nothing = ir.Constant(target.vector, [0.0] * WIDTH)
-        apart = 2 if isinstance(target.vector.element, ir.DoubleType) else 1
-
-        def block(begin: Any, count: int) -> None:
-            sums = [
-                [cgutils.alloca_once(builder, target.vector) for _ in range(count)]
-                for _ in range(height)
-            ]
-            for one in chain(*sums):
-                builder.store(nothing, one)
-            with cgutils.for_range_slice(builder, const(0), args[6], const(1)) as (k, _):
-                row = builder.add(builder.mul(k, source.vectors), begin)
-                places = [builder.add(row, const(lane)) for lane in range(count)]
-                values = [builder.load(builder.gep(there, [at]), align=4) for at in places]
-                for r, own in enumerate(sums):
-                    at = builder.sub(k, const(r))
-                    factor = splat(builder, builder.load(builder.gep(scale, [at])))
-                    for value, one in zip(values, own, strict=True):
-                        builder.store(join(builder, factor, value, builder.load(one)), one)
-            for r, own in enumerate(sums):
-                here = target.row(builder.add(args[1], const(r)))
-                for lane, one in enumerate(own):
-                    place = builder.gep(here, [builder.add(begin, const(lane))])
-                    builder.store(builder.load(one), place, align=4)
-
-        in_blocks(builder, target.vectors, block, REGISTERS // (height * apart))
-        return context.get_dummy_value()
-
-    return signature, code
-
-
-def _largest(builder: Any, factor: Any, value: Any, before: Any) -> Any:
-    return larger(builder, builder.fmul(factor, value), before)
-
-
-@intrinsic
-def blend(
-    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
-) -> Any:
-    """``into[i] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step rounded once."""
-    return _over_rows(into, weights, rows, fused, 1)
-
-
-@intrinsic
-def blend_two(
-    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
-) -> Any:
-    """`blend` for row i, and for row i + 1 with the weights from w − 1 on."""
-    return _over_rows(into, weights, rows, fused, 2)
-
-
-@intrinsic
-def best_of(
-    typing: Any, into: Any, i: Any, weights: Any, w: Any, rows: Any, first: Any, n: Any
-) -> Any:
-    """``into[i] = max_k weights[w + k] · rows[first + k]`` for k < n, and 0."""
-    return _over_rows(into, weights, rows, _largest, 1)
-
-
-@intrinsic
-def meet_shifted(typing: Any, left: Any, right: Any, shift: Any, n: Any, into: Any) -> Any:
-    """``into[q] = Σ_r left[r] · right[r + shift + q]`` for r < n, q < `SIDE`, over all lanes."""
-    signature = types.void(left, right, types.intp, types.intp, into)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        one = Matrix(context, builder, signature.args[0], args[0])
-        other = Matrix(context, builder, signature.args[1], args[1])
-        out = context.make_array(signature.args[4])(context, builder, args[4])
-        nothing = ir.Constant(one.vector, [0.0] * WIDTH)
-        sums = [cgutils.alloca_once(builder, one.vector) for _ in range(SIDE)]
-        for one_sum in sums:
-            builder.store(nothing, one_sum)
-        there = other.row(args[2])
-        length = builder.mul(args[3], one.vectors)
-        with cgutils.for_range_slice(builder, const(0), length, const(1)) as (v, _):
-            x = builder.load(builder.gep(one.base, [v]), align=4)
-            for q, one_sum in enumerate(sums):
-                place = builder.add(builder.mul(const(q), other.vectors), v)
-                y = builder.load(builder.gep(there, [place]), align=4)
-                builder.store(fused(builder, x, y, builder.load(one_sum)), one_sum)
-        for q, one_sum in enumerate(sums):
-            place = builder.gep(out.data, [const(q)])
-            builder.store(fold(builder, builder.load(one_sum), added), place)
-        return context.get_dummy_value()
-
-    return signature, code
-
 
 # Forward–backward over the hidden places of alignments (Vogel, Ney & Tillmann 1996).
 #
@@ -153,18 +37,18 @@ def meet_shifted(typing: Any, left: Any, right: Any, shift: Any, n: Any, into: A
 
 
 @njit
-def most(numbers: Array) -> Any:
+def largest(numbers: Array) -> Any:
     """Places that next to nothing leads to may promise more than numbers can hold: no more."""
     return numbers.dtype.type(1e28 if numbers.itemsize == 4 else 1e100)
 
 
 @njit
-def least(numbers: Array) -> Any:
+def smallest(numbers: Array) -> Any:
     """A word below this chance counts as impossible: 1 / chance would be no number."""
     return np.finfo(numbers.dtype).tiny
 
 
-class Jumps(NamedTuple):
+class JumpWeights(NamedTuple):
     """w(d) at ``ahead[middle + d]`` and ``back[middle − d]``; that of the start at ``start[k]``.
 
     ``z`` has l + 1 numbers for every length l of sentences, from ``rows[l]`` on.
@@ -176,10 +60,10 @@ class Jumps(NamedTuple):
     middle: int
     z: Array
     rows: Array
-    p0: float
+    p0: Any
 
 
-class Room(NamedTuple):
+class ChainWorkspace(NamedTuple):
     """Where a group of pairs is worked on: matrices with one column a lane."""
 
     emit: Array
@@ -196,7 +80,7 @@ class Room(NamedTuple):
 
 
 @njit
-def space(
+def allocate(
     first: int,
     last: int,
     groups: Array,
@@ -217,7 +101,7 @@ def space(
             l = max(l, sources[p + 1] - sources[p])
             m = max(m, targets[p + 1] - targets[p])
         lanes = -(-len(own) // WIDTH) * WIDTH
-        most = max(most, ((3 * m + 8) * (l + 1) + 2 * SIDE + m) * lanes)
+        most = max(most, ((3 * m + 8) * (l + 1) + 2 * SHIFTS_AT_ONCE + m) * lanes)
     return np.empty(most, links.dtype)
 
 
@@ -227,12 +111,12 @@ def _part(memory: Array, at: int, rows: int, lanes: int) -> Array:
 
 
 @njit
-def room(memory: Array, l: int, m: int, lanes: int) -> Room:
+def carve(memory: Array, l: int, m: int, lanes: int) -> ChainWorkspace:
     """Room for pairs of up to l source words and m target words; what it holds means nothing."""
     n = l + 1
     emit, pred, gamma = m * n, m * n, (m + 1) * n
     at = emit + pred + gamma
-    return Room(
+    return ChainWorkspace(
         _part(memory, 0, emit, lanes),
         _part(memory, emit, pred, lanes),
         _part(memory, emit + pred, gamma, lanes),
@@ -242,13 +126,15 @@ def room(memory: Array, l: int, m: int, lanes: int) -> Room:
         _part(memory, at + 3 * n, n, lanes),
         _part(memory, at + 4 * n, n, lanes),
         _part(memory, at + 5 * n, m, lanes),
-        _part(memory, at + 5 * n + m, l + SIDE, lanes),
-        _part(memory, at + 6 * n + m + SIDE - 1, l + SIDE, lanes),
+        _part(memory, at + 5 * n + m, l + SHIFTS_AT_ONCE, lanes),
+        _part(memory, at + 6 * n + m + SHIFTS_AT_ONCE - 1, l + SHIFTS_AT_ONCE, lanes),
     )
 
 
 @njit
-def load(own: Array, sizes: Array, offsets: Array, jumps: Jumps, links: Array, at: Room) -> None:
+def load(
+    own: Array, sizes: Array, offsets: Array, jumps: JumpWeights, links: Array, at: ChainWorkspace
+) -> None:
     """The emissions (l + 1, m) of each pair into its lane; at every word the empty word first.
 
     Lanes without a pair have lengths (0, 0).
@@ -278,7 +164,7 @@ def load(own: Array, sizes: Array, offsets: Array, jumps: Jumps, links: Array, a
 
 
 @njit
-def store(own: Array, sizes: Array, offsets: Array, at: Room, links: Array) -> None:
+def store(own: Array, sizes: Array, offsets: Array, at: ChainWorkspace, links: Array) -> None:
     """The posteriors of each pair out of its lane."""
     n, lanes = len(at.z), len(own)
     begins = offsets[own]
@@ -301,7 +187,9 @@ def store(own: Array, sizes: Array, offsets: Array, at: Room, links: Array) -> N
 
 
 @njit
-def summed(own: Array, sizes: Array, jumps: Jumps, at: Room, logs: Array, left: Array) -> None:
+def add_log_likelihoods(
+    own: Array, sizes: Array, jumps: JumpWeights, at: ChainWorkspace, logs: Array, left: Array
+) -> None:
     """log p of each pair, and from where it jumped."""
     for b in range(len(own)):
         l, m = sizes[b]
@@ -319,17 +207,17 @@ def slide(
 ) -> None:
     """``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
     for k in range(0, n - 1, 2):
-        blend_two(into, at + k, weights, middle - k, rows, first, n)
+        weighted_sum_two(into, at + k, weights, middle - k, rows, first, n)
     if n % 2:
-        blend(into, at + n - 1, weights, middle - n + 1, rows, first, n)
+        weighted_sum(into, at + n - 1, weights, middle - n + 1, rows, first, n)
 
 
 @njit
-def forward(jumps: Jumps, at: Room) -> None:
+def forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
     """γ of all words, Σ_h γ(h) A(h, ·) of all words in ``pred``, and c_j (0: impossible)."""
     n, lanes = at.z.shape
     emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
-    inverse, nothing = np.empty(lanes, emit.dtype), least(emit)
+    inverse, nothing = np.empty(lanes, emit.dtype), smallest(emit)
     gamma[:n] = 0.0
     gamma[0] = 1.0
     for j in range(len(scales)):
@@ -357,11 +245,11 @@ def forward(jumps: Jumps, at: Room) -> None:
 
 
 @njit
-def backward(jumps: Jumps, at: Room) -> None:
+def backward(jumps: JumpWeights, at: ChainWorkspace) -> None:
     """Posteriors in ``pred``, E β / c in ``emit``, γ z in ``gamma``, expected jumps in ``left``."""
     n, lanes = at.z.shape
     emit, pred, gamma, beta, later = at.emit, at.pred, at.gamma, at.beta, at.next
-    inverse, much, one = np.empty(lanes, emit.dtype), most(emit), emit.dtype.type(1.0)
+    inverse, much, one = np.empty(lanes, emit.dtype), largest(emit), emit.dtype.type(1.0)
     beta[:] = 1.0
     for j in range(len(at.scales) - 1, -1, -1):
         now = j * n
@@ -376,7 +264,7 @@ def backward(jumps: Jumps, at: Room) -> None:
                 pred[now, b] += gamma[now + k, b] * beta[k, b] * emit[now, b]
         for b in range(lanes):
             pred[now, b] = min(pred[now, b], one)
-        blend(later, 0, jumps.start, 1, emit, now + 1, n - 1)
+        weighted_sum(later, 0, jumps.start, 1, emit, now + 1, n - 1)
         slide(later, 1, jumps.ahead, jumps.middle, emit, now + 1, n - 1)
         for k in range(n):
             for b in range(lanes):
@@ -387,10 +275,10 @@ def backward(jumps: Jumps, at: Room) -> None:
 
 
 @njit
-def count_jumps(jumps: Jumps, at: Room, widths: Array, starts: Array) -> None:
+def count_jumps(jumps: JumpWeights, at: ChainWorkspace, widths: Array, starts: Array) -> None:
     """Add the expected jumps, by width and from the start by place; after `backward`."""
     n, lanes = at.z.shape
-    l, here, there, met = n - 1, at.here, at.there, np.empty(SIDE, at.here.dtype)
+    l, here, there, met = n - 1, at.here, at.there, np.empty(SHIFTS_AT_ONCE, at.here.dtype)
     here[l:] = 0.0
     there[l:] = 0.0
     at.first[:] = 0.0
@@ -401,20 +289,20 @@ def count_jumps(jumps: Jumps, at: Room, widths: Array, starts: Array) -> None:
                 here[k - 1, b] = at.gamma[now + k, b]
                 there[k - 1, b] = at.emit[now + k, b]
                 at.first[k, b] += at.gamma[now, b] * at.emit[now + k, b]
-        for d in range(0, l, SIDE):
-            meet_shifted(here, there, d, l - d, met)
-            for q in range(min(SIDE, l - d)):
+        for d in range(0, l, SHIFTS_AT_ONCE):
+            shifted_dots(met, here, there, d, l - d)
+            for q in range(min(SHIFTS_AT_ONCE, l - d)):
                 widths[jumps.middle + d + q] += met[q] * jumps.ahead[jumps.middle + d + q]
-        for d in range(1, l, SIDE):
-            meet_shifted(there, here, d, l - d, met)
-            for q in range(min(SIDE, l - d)):
+        for d in range(1, l, SHIFTS_AT_ONCE):
+            shifted_dots(met, there, here, d, l - d)
+            for q in range(min(SHIFTS_AT_ONCE, l - d)):
                 widths[jumps.middle - d - q] += met[q] * jumps.ahead[jumps.middle - d - q]
     for k in range(1, n):
         starts[k] += at.first[k].sum() * jumps.start[k]
 
 
 @njit
-def measured(own: Array, sources: Array, targets: Array) -> Array:
+def measure_group(own: Array, sources: Array, targets: Array) -> Array:
     """The lengths of a group's sentences, a row a lane; (0, 0) where there is no pair."""
     sizes = np.zeros((-(-len(own) // WIDTH) * WIDTH, 2), np.int64)
     for b in range(len(own)):
@@ -425,17 +313,17 @@ def measured(own: Array, sources: Array, targets: Array) -> Array:
 
 
 @njit
-def loaded(
-    memory: Array, own: Array, sizes: Array, offsets: Array, jumps: Jumps, links: Array
-) -> Room:
+def load_group(
+    memory: Array, own: Array, sizes: Array, offsets: Array, jumps: JumpWeights, links: Array
+) -> ChainWorkspace:
     """Room for a group of pairs, with their emissions in it."""
-    at = room(memory, sizes[:, 0].max(), sizes[:, 1].max(), len(sizes))
+    at = carve(memory, sizes[:, 0].max(), sizes[:, 1].max(), len(sizes))
     load(own, sizes, offsets, jumps, links, at)
     return at
 
 
 @njit
-def chains(
+def forward_backward(
     first: int,
     last: int,
     groups: Array,
@@ -443,7 +331,7 @@ def chains(
     sources: Array,
     targets: Array,
     offsets: Array,
-    jumps: Jumps,
+    jumps: JumpWeights,
     links: Array,
     logs: Array,
     widths: Array,
@@ -457,17 +345,17 @@ def chains(
     width), ``starts`` (by first place) and ``left`` (by length and place of departure), if they are
     to be counted.
     """
-    memory = space(first, last, groups, members, sources, targets, links)
+    memory = allocate(first, last, groups, members, sources, targets, links)
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
-        sizes = measured(own, sources, targets)
-        at = loaded(memory, own, sizes, offsets, jumps, links)
+        sizes = measure_group(own, sources, targets)
+        at = load_group(memory, own, sizes, offsets, jumps, links)
         forward(jumps, at)
         backward(jumps, at)
         if counting:
             count_jumps(jumps, at, widths, starts)
         store(own, sizes, offsets, at, links)
-        summed(own, sizes, jumps, at, logs, left)
+        add_log_likelihoods(own, sizes, jumps, at, logs, left)
 
 
 # The best path through a chain of places, and draws of paths: see `softcount.align.kernels.chain`.
@@ -476,14 +364,14 @@ def chains(
 
 
 @inline
-def jump(jumps: Jumps, l: int, h: int, k: int) -> Any:
+def jump(jumps: JumpWeights, l: int, h: int, k: int) -> Any:
     """A(h, k): from place h to place k ≥ 1 of a sentence of l words."""
     weight = jumps.start[k] if h == 0 else jumps.ahead[jumps.middle + k - h]
     return weight * jumps.z[jumps.rows[l] + h]
 
 
 @njit
-def _best_forward(jumps: Jumps, at: Room) -> None:
+def _viterbi_forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
     """As `softcount.align.kernels.chain.forward`, with the largest term for the sum; so is c_j."""
     n, lanes = at.z.shape
     emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
@@ -498,7 +386,7 @@ def _best_forward(jumps: Jumps, at: Room) -> None:
             gamma[new, b] = gamma[now, b] * emit[now, b]
             scales[j, b] = gamma[new, b]
         for k in range(1, n):
-            best_of(pred, now + k, jumps.back, jumps.middle - k + 1, scaled, 1, n - 1)
+            weighted_max(pred, now + k, jumps.back, jumps.middle - k + 1, scaled, 1, n - 1)
             first = jumps.start[k]
             for b in range(lanes):
                 pred[now + k, b] = max(pred[now + k, b], first * scaled[0, b]) * emit[now + k, b]
@@ -511,7 +399,9 @@ def _best_forward(jumps: Jumps, at: Room) -> None:
 
 
 @njit
-def _traced(jumps: Jumps, at: Room, lane: int, l: int, m: int, path: Array) -> float:
+def _trace_back(
+    jumps: JumpWeights, at: ChainWorkspace, lane: int, l: int, m: int, path: Array
+) -> float:
     """The best path of one lane, 0 where a word comes from the empty word; answers its log p."""
     n, total = len(at.z), 0.0
     best = 0
@@ -538,7 +428,7 @@ def _traced(jumps: Jumps, at: Room, lane: int, l: int, m: int, path: Array) -> f
 
 
 @njit
-def best(
+def viterbi(
     first: int,
     last: int,
     groups: Array,
@@ -546,24 +436,24 @@ def best(
     sources: Array,
     targets: Array,
     offsets: Array,
-    jumps: Jumps,
+    jumps: JumpWeights,
     links: Array,
     paths: Array,
     path_at: Array,
     logs: Array,
 ) -> None:
     """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
-    memory = space(first, last, groups, members, sources, targets, links)
+    memory = allocate(first, last, groups, members, sources, targets, links)
     for g in range(first, last):
         own = members[groups[g] : groups[g + 1]]
-        sizes = measured(own, sources, targets)
-        at = loaded(memory, own, sizes, offsets, jumps, links)
-        _best_forward(jumps, at)
+        sizes = measure_group(own, sources, targets)
+        at = load_group(memory, own, sizes, offsets, jumps, links)
+        _viterbi_forward(jumps, at)
         for lane in range(len(own)):
             p = own[lane]
             l, m = sizes[lane]
             path = paths[path_at[p] : path_at[p] + m]
-            logs[p] = _traced(jumps, at, lane, l, m, path)
+            logs[p] = _trace_back(jumps, at, lane, l, m, path)
             begin = offsets[p]
             links[begin : offsets[p + 1]] = 0.0
             for j in range(m):
@@ -571,7 +461,7 @@ def best(
 
 
 @njit
-def _filtered(links: Array, l: int, m: int, jumps: Jumps) -> Array:
+def _filter_forward(links: Array, l: int, m: int, jumps: JumpWeights) -> Array:
     """γ_j(k), scaled to sum to 1 for every j; all zero from where nothing is possible."""
     gamma = np.zeros((m + 1, l + 1))
     gamma[0, 0] = 1.0
@@ -590,12 +480,12 @@ def _filtered(links: Array, l: int, m: int, jumps: Jumps) -> Array:
 
 
 @njit
-def _drawn_path(
-    links: Array, l: int, m: int, jumps: Jumps, gamma: Array, stream: Array, path: Array
+def _sample_path(
+    links: Array, l: int, m: int, jumps: JumpWeights, gamma: Array, stream: Array, path: Array
 ) -> None:
     """A path drawn from its posterior, from the last word back to the first."""
     weights = np.empty(l + 1)
-    k = chosen(gamma[m], stream)
+    k = draw_weighted(gamma[m], stream)
     for j in range(m - 1, -1, -1):
         stayed = gamma[j, k] * jumps.p0 * links[l * m + j]
         total = stayed
@@ -608,18 +498,18 @@ def _drawn_path(
             path[j] = 0
         else:
             path[j] = k
-            k = chosen(weights, stream)
+            k = draw_weighted(weights, stream)
 
 
 @njit
-def draw(
+def sample_paths(
     first: int,
     last: int,
     heights: Array,
     widths: Array,
     offsets: Array,
     links: Array,
-    jumps: Jumps,
+    jumps: JumpWeights,
     numbers: Array,
     seed: Any,
     samples: int,
@@ -632,11 +522,11 @@ def draw(
         l, m = heights[p], widths[p]
         own = links[offsets[p] : offsets[p + 1]]
         stream[0] = item_stream(seed, numbers[p])
-        gamma = _filtered(own, l, m, jumps)
+        gamma = _filter_forward(own, l, m, jumps)
         often = np.zeros(len(own))
         for s in range(samples):
             path = paths[path_at[p] + s * m : path_at[p] + (s + 1) * m]
-            _drawn_path(own, l, m, jumps, gamma, stream, path)
+            _sample_path(own, l, m, jumps, gamma, stream, path)
             for j in range(m):
                 often[(path[j] - 1 if path[j] > 0 else l) * m + j] += 1.0 / samples
         own[:] = often
@@ -646,7 +536,7 @@ def draw(
 def count_path_jumps(
     heights: Array,
     widths: Array,
-    jumps: Jumps,
+    jumps: JumpWeights,
     paths: Array,
     path_at: Array,
     samples: int,

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.types import Array
 from softcount.kernels.jit import inline, njit
-from softcount.kernels.prefetch import AHEAD, prefetch
 from softcount.kernels.random import item_stream, uniform
-from softcount.types import Array
+from softcount.kernels.vectors import prefetch
 
+AHEAD = 4
+"""Places that lie so far ahead are asked for."""
 WORD = 64
 SHIFT, LOW = np.uint64(6), np.uint64(63)
 HALVING = 16
@@ -28,7 +30,7 @@ SORT_STEP = 4
 
 
 @njit
-def occurrences(tokens: Array, borders: Array, n_words: int) -> tuple[Array, Array, Array]:
+def index_occurrences(tokens: Array, borders: Array, n_words: int) -> tuple[Array, Array, Array]:
     """Where each word occurs: row borders, the pair and the place in it, in the order of pairs.
 
     The last row is that of the empty word, which stands behind the last place of every pair.
@@ -57,7 +59,7 @@ def occurrences(tokens: Array, borders: Array, n_words: int) -> tuple[Array, Arr
 
 
 @njit
-def within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
+def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
     """The places of a row's word that are in the pairs ``lower`` to ``upper``: from, to."""
     begin = indptr[row]
     own = pairs[begin : indptr[row + 1]]
@@ -65,7 +67,7 @@ def within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tup
 
 
 @njit
-def links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
+def count_links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
     """How many links the words before each row have; one more for all of them."""
     before = np.zeros(len(indptr), np.int64)
     for row in range(len(indptr) - 1):
@@ -85,7 +87,7 @@ def _log2(n: Any) -> int:
 
 
 @njit
-def cooccurring(
+def find_cooccurring(
     first: int,
     last: int,
     occurs: Array,
@@ -146,7 +148,9 @@ def _unpack(seen: Array, out: Array, at: int) -> None:
 
 
 @njit
-def find(indptr: Array, targets: Array, sources: Array, wanted: Array, found: Array) -> None:
+def find_entries(
+    indptr: Array, targets: Array, sources: Array, wanted: Array, found: Array
+) -> None:
     """The entry of each pair of words by halving; what is not there is left as it is."""
     for n in range(len(sources)):
         low, high = indptr[sources[n]], indptr[sources[n] + 1]
@@ -162,7 +166,7 @@ def find(indptr: Array, targets: Array, sources: Array, wanted: Array, found: Ar
 
 
 @njit
-def match(
+def match_entries(
     indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
 ) -> None:
     """Where the entries of some rows are in a larger lexicon; what is not there is left as it is.
@@ -232,7 +236,7 @@ def gather(
     open_row = np.zeros(n_words, table.dtype)
     origin = offsets[lower]
     for row in range(first, last):
-        begin, end = within(occurs, pairs, row, lower, upper)
+        begin, end = range_within(occurs, pairs, row, lower, upper)
         if begin == end:
             continue
         for k in range(rows[row], rows[row + 1]):
@@ -265,7 +269,7 @@ def scatter(
     mass = np.zeros(n_words)
     origin = offsets[lower]
     for row in range(first, last):
-        begin, end = within(occurs, pairs, row, lower, upper)
+        begin, end = range_within(occurs, pairs, row, lower, upper)
         if begin == end:
             continue
         for o in range(begin, end):
@@ -282,7 +286,7 @@ def scatter(
 
 
 @njit
-def restrict(
+def apply_constraints(
     lower: int,
     upper: int,
     known: Array,
@@ -351,7 +355,9 @@ LEAST = np.finfo(np.float64).tiny
 
 
 @njit
-def weigh(first: int, last: int, offsets: Array, at: Array, places: Array, links: Array) -> None:
+def multiply_positions(
+    first: int, last: int, offsets: Array, at: Array, places: Array, links: Array
+) -> None:
     """Multiply pairs ``first`` to ``last`` by their d(i | j), which begin at ``places[at[p]]``."""
     for p in range(first, last):
         shift = at[p] - offsets[p]
@@ -360,7 +366,9 @@ def weigh(first: int, last: int, offsets: Array, at: Array, places: Array, links
 
 
 @njit
-def soften(first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array) -> None:
+def normalise_columns(
+    first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array
+) -> None:
     """Joint probabilities become posteriors; ``logs`` gets Σ_j log Σ_i (−inf: impossible).
 
     ``widths`` are the numbers m of target words.
@@ -383,7 +391,9 @@ def soften(first: int, last: int, widths: Array, offsets: Array, links: Array, l
 
 
 @njit
-def harden(first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array) -> None:
+def choose_best(
+    first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array
+) -> None:
     """The best source place of every word gets 1 (the first among equals), the others 0.
 
     ``logs`` gets Σ_j log max_i.
@@ -401,7 +411,7 @@ def harden(first: int, last: int, widths: Array, offsets: Array, links: Array, l
 
 
 @njit
-def draw(
+def draw_columns(
     first: int,
     last: int,
     widths: Array,
@@ -433,7 +443,7 @@ def draw(
 
 
 @njit
-def add_places(
+def add_positions(
     first: int,
     last: int,
     groups: Array,
@@ -487,7 +497,7 @@ def denominators(
     open_row = np.empty(n_words, table.dtype)
     sums[borders[first] : borders[last]] = 0.0
     for row in range(len(occurs) - 1):
-        begin, end = within(occurs, pairs, row, first, last)
+        begin, end = range_within(occurs, pairs, row, first, last)
         if begin == end:
             continue
         for k in range(rows[row], rows[row + 1]):
@@ -518,10 +528,9 @@ def invert(first: int, last: int, borders: Array, sums: Array, logs: Array) -> N
 
 
 @njit
-def counts(
+def expected_counts(
     first: int,
     last: int,
-    origin: int,
     rows: Array,
     targets: Array,
     table: Array,
@@ -530,22 +539,80 @@ def counts(
     tokens: Array,
     borders: Array,
     n_words: int,
-    shares: Array,
+    inverse: Array,
     out: Array,
 ) -> None:
-    """Expected counts of the rows ``origin + first`` to ``origin + last``.
-
-    ``shares`` are 1 / denominator; ``out`` begins with row ``origin``.
-    """
+    """Expected counts of the rows ``first`` to ``last``; ``inverse`` are 1 / denominator."""
     mass = np.zeros(n_words)
-    for row in range(origin + first, origin + last):
+    for row in range(first, last):
         begin, end = occurs[row], occurs[row + 1]
         for o in range(begin, end):
             if o + AHEAD < end:
-                _ask_for(pairs[o + AHEAD], borders, tokens, shares)
+                _ask_for(pairs[o + AHEAD], borders, tokens, inverse)
             p = pairs[o]
             for t in range(borders[p], borders[p + 1]):
-                mass[tokens[t]] += shares[t]
+                mass[tokens[t]] += inverse[t]
         for k in range(rows[row], rows[row + 1]):
-            out[k - rows[origin]] = table[k] * mass[targets[k]]
+            out[k] = table[k] * mass[targets[k]]
             mass[targets[k]] = 0.0
+
+
+# Both directions of the same pairs: links (l + 1, m) and, backward, (m + 1, l).
+
+
+@njit
+def multiply_directions(
+    first: int,
+    last: int,
+    source_lengths: Array,
+    target_lengths: Array,
+    offsets: Array,
+    back_offsets: Array,
+    links: Array,
+    back: Array,
+) -> None:
+    """Both become their product; what is left of a word goes to the empty word."""
+    for p in range(first, last):
+        l, m = source_lengths[p], target_lengths[p]
+        there, here = (
+            back[back_offsets[p] : back_offsets[p + 1]],
+            links[offsets[p] : offsets[p + 1]],
+        )
+        for j in range(m):
+            here[l * m + j] = 1.0
+        for i in range(l):
+            left = 1.0
+            for j in range(m):
+                both = here[i * m + j] * there[j * l + i]
+                here[i * m + j] = both
+                there[j * l + i] = both
+                left -= both
+                here[l * m + j] -= both
+            there[m * l + i] = max(left, 0.0)
+        for j in range(m):
+            here[l * m + j] = max(here[l * m + j], 0.0)
+
+
+@njit
+def average_directions(
+    first: int,
+    last: int,
+    source_lengths: Array,
+    target_lengths: Array,
+    offsets: Array,
+    back_offsets: Array,
+    links: Array,
+    back: Array,
+    geometric: bool,
+) -> None:
+    """The geometric or the arithmetic mean of both directions, in ``links``."""
+    for p in range(first, last):
+        l, m = source_lengths[p], target_lengths[p]
+        there, here = (
+            back[back_offsets[p] : back_offsets[p + 1]],
+            links[offsets[p] : offsets[p + 1]],
+        )
+        for i in range(l):
+            for j in range(m):
+                one, other = here[i * m + j], there[j * l + i]
+                here[i * m + j] = (one * other) ** 0.5 if geometric else (one + other) / 2.0

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
+from softcount.core.types import Array
 from softcount.kernels.jit import inline, njit
-from softcount.types import Array
 
 
 @inline
@@ -24,7 +24,7 @@ def nearness(i: int, j: int, l: int, m: int) -> float:
 
 
 @njit
-def fill(
+def fill_diagonal(
     heights: Array, widths: Array, begins: Array, tension: float, p0: float, out: Array
 ) -> None:
     """d of all shapes, (l + 1, m) each; the empty word is last. Without words it is certain."""
@@ -92,7 +92,7 @@ def summarise(
 
 
 @njit
-def totals(
+def sum_jumps(
     lengths: Array, rows: Array, ahead: Array, middle: int, start: Array, out: Array
 ) -> None:
     """Z(h) = Σ_k w(k − h) of every row."""
@@ -106,10 +106,10 @@ def totals(
 
 
 @njit
-def spread(
+def spread_over_jumps(
     lengths: Array, rows: Array, shares: Array, middle: int, by_width: Array, starts: Array
 ) -> None:
-    """Add each row's share to all jumps that it allows: the transpose of `totals`."""
+    """Add each row's share to all jumps that it allows: the transpose of `sum_jumps`."""
     for n in range(len(lengths)):
         l, at = lengths[n], rows[n]
         for h in range(l + 1):
@@ -127,7 +127,7 @@ def spread(
 
 
 @njit
-def lend(
+def lend_counts(
     first: int,
     last: int,
     members: Array,
@@ -251,7 +251,7 @@ def _finish(
 
 
 @njit
-def grow(
+def grow_links(
     indptr: Array,
     target: Array,
     source: Array,

@@ -1,4 +1,30 @@
-"""Compiled charts of grammars that have every rule A → B C."""
+"""Compiled charts of dense grammars: Chomsky normal form, in which every rule A → B C is there.
+
+The inside probability β(A, i, j) is that of A ⇒ words i to j. For each span, the products of its
+pairs of neighbouring parts are added up first, and the rules applied to the sums:
+
+    M(B, C) = Σ_m β(B, i, m) β(C, m, j)            β(A, i, j) = Σ_BC R(A, B, C) M(B, C)
+
+(Baker 1979; Lari & Young 1990). Outside goes the other way. With ω = ∂ log p / ∂β, which is the
+outside probability over p(sentence), from the root down,
+
+    W(B, C) = Σ_A ω(A, i, j) R(A, B, C)
+    ω(B, i, m) += Σ_C W(B, C) β(C, m, j)           ω(C, m, j) += Σ_B β(B, i, m) W(B, C)
+
+ω ∘ β are the posteriors of symbols over spans, and Σ ω(A) M(B, C) R(A, B, C) the expected counts of
+rules. A sentence's weight multiplies ω of its root. Where one of two neighbours is a leaf, all that
+its word does to the spans beside it is in one table of that word, made once for all spans that
+begin (or end) with it,
+
+    F(C, A) = Σ_B β(B, i, i + 1) R(A, B, C)        β(A, i, j) += Σ_C F(C, A) β(C, i + 1, j)
+
+and G(C, A) = Σ_j ω(A, i, j) β(C, i + 1, j) is all that outside needs for the word and its rules.
+These are products of matrices (`softcount.kernels.vectors`), of some spans of one width at
+a time, whichever sentences they come from.
+
+Nothing underflows: probabilities of each word are divided by the largest of them, and those of each
+span are kept times a power of two of its own, which rounds nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,267 +33,307 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.kernels.jit import lean, njit, part
-from softcount.kernels.lanes import add_scaled
-from softcount.kernels.products import SIDE, TALL
-from softcount.kernels.random import chosen, item_stream
-from softcount.kernels.table_products import (
-    add_crosses,
-    add_row,
-    apply,
-    apply_best,
-    copy_row,
-    meet,
-    meet_best,
-    multiply,
-    pitch,
-    raise_row,
+from softcount.core.types import Array, FloatArray, IntArray
+from softcount.kernels.jit import njit, part
+from softcount.kernels.random import draw_weighted, item_stream
+from softcount.kernels.vectors import (
+    COLUMNS_AT_ONCE,
+    ROWS_AT_ONCE,
+    add_columns_product,
+    add_row_times_table,
+    add_scaled_row,
+    max_multiply_columns,
+    max_multiply_panels,
+    max_row_times_table,
+    multiply_columns,
+    multiply_panels,
+    multiply_table,
+    set_scaled_row,
+    table_pitch,
 )
-from softcount.types import Array
-
-
-@lean
-def best_splits(gains: Array) -> Array:
-    """Where each span is best split in two, if spans bring gains (n, n + 1), by start and end.
-
-    With f(i, j) = gain(i, j) + max_k (f(i, k) + f(k, j)), the first k of the largest sum.
-
-    >>> gains = np.zeros((3, 4))
-    >>> gains[1, 3] = 0.5
-    >>> int(best_splits(gains)[0, 3])
-    1
-    """
-    n = len(gains)
-    total, splits = gains.copy(), np.zeros(gains.shape, np.int64)
-    for i in range(n - 2, -1, -1):
-        for j in range(i + 2, n + 1):
-            most, at = total[i, i + 1] + total[i + 1, j], i + 1
-            for k in range(i + 2, j):
-                more = total[i, k] + total[k, j]
-                if more > most:
-                    most, at = more, k
-            total[i, j] += most
-            splits[i, j] = at
-    return splits
-
-
-# Charts of sentences, and the pairs of neighbouring spans that a span is made of.
-#
-# A sentence of n words has n leaves and n (n − 1) / 2 spans of two words or more, the short ones
-# first. A leaf has preterminals, a longer span has nonterminals.
-#
-# Numbers of spans are kept times powers of two, one for each span: products of two have to be
-# brought to that of their span, which rounds nothing.
-
 
 EMPTY = 1 << 20
-"""The power of spans that cannot be: they count for nothing beside others."""
+"""The exponent of spans that no symbol can derive: they count for nothing beside others."""
+MIN_EXPONENT = -1010
+"""What is below 2 to this power, beside the largest product of two spans, counts as zero."""
+MIN_EXPONENT_SINGLE = -100
+"""The same in float32, whose smaller numbers have fewer digits; and so for words and roots."""
+CHUNK = 24
+"""So many spans are worked on at a time, whole blocks of rows, so that their M and W stay in cache.
+"""
 
 
-class Charts(NamedTuple):
-    """Numbers of some sentences' leaves and spans.
+# Charts, and the pairs of neighbouring spans that a span consists of
 
-    ``lengths``  of the sentences
-    ``leaf_of``, ``span_of``  the first leaf, and the first span, of each sentence
-    ``leaves``   (words, preterminals)
-    ``spans``    (spans, nonterminals): see `cell`
-    ``powers``   (spans,): each is kept times 2 to that power; `EMPTY` if it cannot be
+
+class DenseCharts(NamedTuple):
+    """Inside (or outside) probabilities of some sentences' leaves and spans.
+
+    A sentence of n words has n leaves, which have preterminals, and n (n − 1) / 2 spans of two
+    words or more, which have nonterminals, the short ones first.
+
+    ``lengths``     int64 (sentences,)
+    ``first_leaf``  int64 (sentences,): the first leaf of each sentence
+    ``first_span``  int64 (sentences,): the first span of each sentence
+    ``leaves``      float (words, preterminals), padded
+    ``spans``       float (spans, nonterminals), padded: see `span_index`
+    ``exponents``   int64 (spans,): each is kept times 2 to that power; `EMPTY` if it is impossible
     """
 
-    lengths: Array
-    leaf_of: Array
-    span_of: Array
+    lengths: IntArray
+    first_leaf: IntArray
+    first_span: IntArray
     leaves: Array
     spans: Array
-    powers: Array
+    exponents: IntArray
 
 
 @njit
-def cell(n: int, w: int, i: int) -> int:
+def span_index(n: int, w: int, i: int) -> int:
     """The place of the span of w words from word i on in a sentence of n words.
 
-    >>> [cell(4, w, i) for w, i in [(2, 0), (2, 2), (3, 0), (3, 1), (4, 0)]]
+    >>> [span_index(4, w, i) for w, i in [(2, 0), (2, 2), (3, 0), (3, 1), (4, 0)]]
     [0, 2, 3, 4, 5]
     """
     return (w - 2) * (n + 1) - (w * (w - 1)) // 2 + 1 + i
 
 
 @part
-def power_of(w: int, i: int, s: int, c: Charts) -> int:
-    """The power of the span of w words from i on; leaves have none."""
-    return 0 if w == 1 else int(c.powers[c.span_of[s] + cell(c.lengths[s], w, i)])
+def exponent_of(w: int, i: int, s: int, c: DenseCharts) -> int:
+    """The exponent of the span of w words from i on; leaves have 0."""
+    return 0 if w == 1 else int(c.exponents[c.first_span[s] + span_index(c.lengths[s], w, i)])
 
 
 @part
-def factor_of(whole: int, parts: int) -> float:
-    """What brings a product to the power of the span that it is a part of; 0 if one cannot be."""
+def rescaling(whole: int, parts: int) -> float:
+    """The factor from the exponent of a product to that of its span; 0 if one is impossible."""
     return math.ldexp(1.0, whole - parts) if max(whole, parts) < EMPTY else 0.0
 
 
 @part
-def factors_of(w: int, first: int, n: int, c: Charts, rooms: Any) -> None:
-    """What brings products of m words and w − m to the power of their span, of n spans."""
+def fill_rescalings(w: int, first: int, n: int, c: DenseCharts, work: Any) -> None:
+    """Factors of the products of m words and w − m, for n spans of w words."""
     for q in range(n):
-        i, s = rooms.starts[first + q], rooms.sentences[first + q]
-        whole = power_of(w, i, s, c)
+        i, s = work.starts[first + q], work.sentences[first + q]
+        whole = exponent_of(w, i, s, c)
         for m in range(1, w):
-            parts = power_of(m, i, s, c) + power_of(w - m, i + m, s, c)
-            rooms.factors[q, m] = factor_of(whole, parts)
+            parts = exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c)
+            work.rescalings[q, m] = rescaling(whole, parts)
 
 
 @part
-def gather(
-    w: int, i: int, s: int, q: int, c: Charts, left: Array, right: Array, factors: Array
+def gather_pairs(
+    w: int, i: int, s: int, q: int, c: DenseCharts, left: Array, right: Array, rescalings: Array
 ) -> int:
     """Copy the pairs of two leaves, or of two spans, that make up the span of w words from i on.
 
-    Gives their number. The left ones are multiplied by row q of ``factors``.
+    Returns how many. The left ones are multiplied by row q of ``rescalings``.
     """
-    n, one = c.lengths[s], factors.dtype.type(1.0)
+    n, one = c.lengths[s], rescalings.dtype.type(1.0)
     if w == 2:
-        copy_row(left, 0, c.leaves, c.leaf_of[s] + i, factors[q, 1])
-        copy_row(right, 0, c.leaves, c.leaf_of[s] + i + 1, one)
+        set_scaled_row(left, 0, rescalings[q, 1], c.leaves, c.first_leaf[s] + i)
+        set_scaled_row(right, 0, one, c.leaves, c.first_leaf[s] + i + 1)
         return 1
     for m in range(2, w - 1):
-        copy_row(left, m - 2, c.spans, c.span_of[s] + cell(n, m, i), factors[q, m])
-        copy_row(right, m - 2, c.spans, c.span_of[s] + cell(n, w - m, i + m), one)
+        set_scaled_row(
+            left, m - 2, rescalings[q, m], c.spans, c.first_span[s] + span_index(n, m, i)
+        )
+        set_scaled_row(right, m - 2, one, c.spans, c.first_span[s] + span_index(n, w - m, i + m))
     return w - 3
 
 
 @part
-def scatter(
-    w: int, i: int, s: int, q: int, out: Charts, left: Array, right: Array, factors: Array
+def scatter_pairs(
+    w: int, i: int, s: int, q: int, out: DenseCharts, left: Array, right: Array, rescalings: Array
 ) -> None:
-    """Add rows to where `gather` took them from, the left ones times row q of ``factors``."""
-    n, one = out.lengths[s], factors.dtype.type(1.0)
+    """Add rows where `gather_pairs` took them from, the left ones times row q of ``rescalings``."""
+    n, one = out.lengths[s], rescalings.dtype.type(1.0)
     if w == 2:
-        add_scaled(out.leaves, out.leaf_of[s] + i, factors[q, 1], left, 0)
-        add_scaled(out.leaves, out.leaf_of[s] + i + 1, one, right, 0)
+        add_scaled_row(out.leaves, out.first_leaf[s] + i, rescalings[q, 1], left, 0)
+        add_scaled_row(out.leaves, out.first_leaf[s] + i + 1, one, right, 0)
         return
     for m in range(2, w - 1):
-        add_scaled(out.spans, out.span_of[s] + cell(n, m, i), factors[q, m], left, m - 2)
-        add_scaled(out.spans, out.span_of[s] + cell(n, w - m, i + m), one, right, m - 2)
+        add_scaled_row(
+            out.spans, out.first_span[s] + span_index(n, m, i), rescalings[q, m], left, m - 2
+        )
+        add_scaled_row(
+            out.spans, out.first_span[s] + span_index(n, w - m, i + m), one, right, m - 2
+        )
 
 
-# Steps of inside and outside: rules applied to pairs of spans, and undone.
-#
-# See `softcount.grammar.kernels.dense`.
+# Tables of rules, sentences, counts, and workspaces
 
 
-CHUNK = 24
-"""So many spans at a time, whole blocks of rows: M and W of them should be near."""
+class PairRules(NamedTuple):
+    """Rules with two leaves, or two spans, on their right side.
 
+    In panels: see `softcount.kernels.vectors`.
 
-class Pairs(NamedTuple):
-    """Rules with two leaves, or two spans, on their right side, in panels: see
-    `softcount.kernels.table_products`.
-
-    ``up``    (pairs, nonterminals)
-    ``down``  (nonterminals, pairs), with left symbols padded to a multiple of `SIDE`
+    ``bottom_up``  (pairs, nonterminals), for inside
+    ``top_down``   (nonterminals, pairs), for outside; left symbols padded to a multiple of
+                   `COLUMNS_AT_ONCE`
     """
 
-    up: Array
-    down: Array
+    bottom_up: FloatArray
+    top_down: FloatArray
 
 
-class Beside(NamedTuple):
+class LeafRules(NamedTuple):
     """Rules with a leaf and a span on their right side, in panels.
 
-    ``given``  (leaf, (span, nonterminal)), the span's symbols padded to a multiple of `SIDE`
-    ``back``   ((span, nonterminal), leaf)
+    ``bottom_up``  (leaf, (span, nonterminal)), the span's symbols padded to a multiple of
+                   `COLUMNS_AT_ONCE`
+    ``top_down``   ((span, nonterminal), leaf)
     """
 
-    given: Array
-    back: Array
+    bottom_up: FloatArray
+    top_down: FloatArray
 
 
-class Grammar(NamedTuple):
-    """``root`` and ``single``: what sentences are, of several words and of one; rules by what is
-    on their right side; and all ``rules`` (nonterminals, symbols, symbols), without padding."""
+class DenseTables(NamedTuple):
+    """Probabilities of a dense grammar as charts want them.
 
-    root: Array
-    single: Array
-    leaves: Pairs
-    leaf_first: Beside
-    leaf_last: Beside
-    spans: Pairs
-    rules: Array
-
-
-class Room(NamedTuple):
-    """Where pairs are worked on: those of a span; M and W of some spans, which are tables.
-
-    ``turned``  a W the other way round
+    ``root``               (nonterminals,), padded: p(root) of sentences of several words
+    ``root_preterminals``  (preterminals,), padded: p(root) of sentences of one word
+    ``leaves``             rules whose right side are two leaves
+    ``leaf_first``         a leaf and then a span
+    ``leaf_last``          a span and then a leaf
+    ``spans``              two spans
+    ``rules``              all of them (nonterminals, symbols, symbols), without padding
     """
 
-    left: Array
-    right: Array
-    out_left: Array
-    out_right: Array
-    turned: Array
-    met: Array
-    pushed: Array
+    root: FloatArray
+    root_preterminals: FloatArray
+    leaves: PairRules
+    leaf_first: LeafRules
+    leaf_last: LeafRules
+    spans: PairRules
+    rules: FloatArray
 
 
-class Rooms(NamedTuple):
-    """Room for all that inside and outside need.
+class DenseText(NamedTuple):
+    """Sentences, and which symbols their spans may have.
 
-    ``leaf_first``, ``leaf_last``  of each word, the table (span, nonterminal) of what it makes of
-                                   the span behind or before it
-    ``some``  numbers of some spans
-    ``words``  those of all words
-    ``one``   those of a single span
-    ``factors``  of some spans and all widths: see `softcount.grammar.kernels.dense.factors_of`
-    ``sentences``, ``starts``  of the spans of one width
+    ``order``       int64: the sentences that have words, in the order in which they are parsed
+    ``indptr``      int64 (sentences + 1,): the tokens of each sentence
+    ``rows``        int (tokens,): each token's row of ``emissions``
+    ``emissions``   float (rows, preterminals), padded: p(word | preterminal)
+    ``weights``     float (sentences,)
+    ``first_sets``  int64: where the ``sets`` of each sentence's spans begin; empty: all are allowed
+    ``sets``        int64: for each span the set of nonterminals that it may have
+    ``allowed``     float (sets, nonterminals), padded: ones and zeros
     """
 
-    leaves: Room
-    spans: Room
-    leaf_first: Array
-    leaf_last: Array
-    some: Array
-    words: Array
-    one: Array
-    factors: Array
-    sentences: Array
-    starts: Array
+    order: IntArray
+    indptr: IntArray
+    rows: IntArray
+    emissions: FloatArray
+    weights: FloatArray
+    first_sets: IntArray
+    sets: IntArray
+    allowed: FloatArray
+
+
+class DenseCounts(NamedTuple):
+    """Expected counts; those of rules are still to be multiplied by the rules' probabilities.
+
+    ``log_p``      (sentences,): log p of each
+    ``root``, ``root_preterminals``  roots of sentences of several words, and of one
+    ``words``      (rows, preterminals), padded
+    ``word_rows``  (tokens,): the row of ``words`` where each token is counted
+    ``leaves``, ``leaf_first``, ``leaf_last``, ``spans``  rules, as in `DenseTables`
+    """
+
+    log_p: FloatArray
+    root: FloatArray
+    root_preterminals: FloatArray
+    words: FloatArray
+    word_rows: IntArray
+    leaves: FloatArray
+    leaf_first: FloatArray
+    leaf_last: FloatArray
+    spans: FloatArray
+
+
+class PairWorkspace(NamedTuple):
+    """Where the pairs of one span are worked on, and M and W of some spans.
+
+    ``left``, ``right``          β of the parts of all pairs
+    ``out_left``, ``out_right``  ω of the parts of all pairs
+    ``transposed``               one W, rows and columns exchanged
+    ``products``                 M of `CHUNK` spans, each as one row
+    ``outside_products``         W of `CHUNK` spans, each as one row
+    """
+
+    left: FloatArray
+    right: FloatArray
+    out_left: FloatArray
+    out_right: FloatArray
+    transposed: FloatArray
+    products: FloatArray
+    outside_products: FloatArray
+
+
+class DenseWorkspace(NamedTuple):
+    """All that inside and outside write to besides the charts.
+
+    ``leaves``, ``spans``          for pairs of two leaves, and of two spans
+    ``leaf_first``, ``leaf_last``  F of each word (span, nonterminal): what it makes of the span
+                                   after it, or before it; in outside, G
+    ``block``                      (`CHUNK`, nonterminals): numbers of some spans
+    ``words``                      (words, preterminals)
+    ``row``                        (1, nonterminals): numbers of a single span
+    ``rescalings``                 (`CHUNK`, widths): see `fill_rescalings`
+    ``sentences``, ``starts``      of all spans of one width
+    """
+
+    leaves: PairWorkspace
+    spans: PairWorkspace
+    leaf_first: FloatArray
+    leaf_last: FloatArray
+    block: Array
+    words: FloatArray
+    row: FloatArray
+    rescalings: FloatArray
+    sentences: IntArray
+    starts: IntArray
 
 
 def padded_rows(n: int) -> int:
-    """A number of symbols, padded to a multiple of `SIDE`."""
-    return -(-n // SIDE) * SIDE
+    """A number of symbols, padded to a multiple of `COLUMNS_AT_ONCE`."""
+    return -(-n // COLUMNS_AT_ONCE) * COLUMNS_AT_ONCE
 
 
-def roomy(n: int, wide: int, dtype: Any) -> Array:
-    """Zeros (n, wide); blocks of `TALL` rows may go beyond their end."""
-    return np.zeros((n + TALL, wide), dtype)[:n]
+def padded_zeros(n: int, wide: int, dtype: Any) -> Array:
+    """Zeros (n, wide); blocks of `ROWS_AT_ONCE` rows may go beyond their end."""
+    return np.zeros((n + ROWS_AT_ONCE, wide), dtype)[:n]
 
 
-def _room(rows: int, wide: int, most: int, dtype: Any) -> Room:
-    return Room(
-        roomy(most, wide, dtype),
-        roomy(most, wide, dtype),
-        roomy(most, wide, dtype),
-        roomy(most, wide, dtype),
+def _make_pair_workspace(rows: int, wide: int, most: int, dtype: Any) -> PairWorkspace:
+    return PairWorkspace(
+        padded_zeros(most, wide, dtype),
+        padded_zeros(most, wide, dtype),
+        padded_zeros(most, wide, dtype),
+        padded_zeros(most, wide, dtype),
         np.zeros((1, wide * wide), dtype),
-        np.zeros((CHUNK, pitch(rows, wide)), dtype),
-        np.zeros((CHUNK, pitch(rows, wide)), dtype),
+        np.zeros((CHUNK, table_pitch(rows, wide)), dtype),
+        np.zeros((CHUNK, table_pitch(rows, wide)), dtype),
     )
 
 
-def rooms_for(c: Charts, grammar: Grammar) -> Rooms:
-    """For the sentences of a chart."""
+def make_workspace(c: DenseCharts, grammar: DenseTables) -> DenseWorkspace:
+    """A workspace for the sentences of a chart."""
     n_words, widths = len(c.leaves), int(c.lengths.max()) + 1
     n_high, n_symbols = grammar.rules.shape[:2]
-    high, low, dtype = len(grammar.root), len(grammar.single), grammar.root.dtype
+    high, low, dtype = len(grammar.root), len(grammar.root_preterminals), grammar.root.dtype
     rows = padded_rows(n_high)
-    return Rooms(
-        _room(padded_rows(n_symbols - n_high), low, 1, dtype),
-        _room(rows, high, widths, dtype),
-        roomy(n_words, pitch(rows, high), dtype),
-        roomy(n_words, pitch(rows, high), dtype),
+    return DenseWorkspace(
+        _make_pair_workspace(padded_rows(n_symbols - n_high), low, 1, dtype),
+        _make_pair_workspace(rows, high, widths, dtype),
+        padded_zeros(n_words, table_pitch(rows, high), dtype),
+        padded_zeros(n_words, table_pitch(rows, high), dtype),
         np.zeros((CHUNK, high), dtype),
-        roomy(n_words, low, dtype),
+        padded_zeros(n_words, low, dtype),
         np.zeros((1, high), dtype),
         np.zeros((CHUNK, widths), dtype),
         np.empty(n_words, np.int64),
@@ -276,129 +342,141 @@ def rooms_for(c: Charts, grammar: Grammar) -> Rooms:
 
 
 @part
-def table_rows(table: Array, wide: int) -> int:
-    """How many rows of so many numbers the tables of a matrix have."""
-    return int((table.shape[1] - 1) // wide)
+def n_table_rows(tables: Array, wide: int) -> int:
+    """How many rows of ``wide`` numbers each of some tables has."""
+    return int((tables.shape[1] - 1) // wide)
 
 
 @part
-def applied(n: int, left: Array, right: Array, depth: int, best: bool, out: Array) -> None:
-    """n rows times rules; or the ``best`` products. Whole blocks of rows are written."""
-    for q in range(0, n, TALL):
-        if best:
-            apply_best(out, q, left, q, right, depth)
+def apply_rules(n: int, left: Array, right: Array, depth: int, viterbi: bool, out: Array) -> None:
+    """n rows times rules (max in place of the sum if ``viterbi``). Writes whole blocks of rows."""
+    for q in range(0, n, ROWS_AT_ONCE):
+        if viterbi:
+            max_multiply_panels(out, q, left, q, right, depth)
         else:
-            apply(out, q, left, q, right, depth)
+            multiply_panels(out, q, left, q, right, depth)
 
 
 @part
-def up(
-    w: int, first: int, n: int, c: Charts, pairs: Pairs, best: bool, at: Room, rooms: Rooms
+def inside_pairs(
+    w: int,
+    first: int,
+    n: int,
+    c: DenseCharts,
+    pairs: PairRules,
+    viterbi: bool,
+    at: PairWorkspace,
+    work: DenseWorkspace,
 ) -> None:
-    """What pairs of two leaves, or two spans, make of n spans; or the ``best`` they make."""
-    rows = table_rows(at.met, at.right.shape[1])
+    """β of n spans, as far as it comes from pairs of two leaves, or of two spans."""
+    rows = n_table_rows(at.products, at.right.shape[1])
     for q in range(n):
-        i, s = rooms.starts[first + q], rooms.sentences[first + q]
-        m = gather(w, i, s, q, c, at.left, at.right, rooms.factors)
-        if best:
-            meet_best(at.met, q, at.left, at.right, m, rows)
+        i, s = work.starts[first + q], work.sentences[first + q]
+        m = gather_pairs(w, i, s, q, c, at.left, at.right, work.rescalings)
+        if viterbi:
+            max_multiply_columns(at.products, q, at.left, at.right, m, rows)
         else:
-            meet(at.met, q, at.left, at.right, m, rows)
-    depth = len(pairs.up) * pairs.up.shape[1] // rooms.some.shape[1]
-    applied(n, at.met, pairs.up, depth, best, rooms.some)
+            multiply_columns(at.products, q, at.left, at.right, m, rows)
+    depth = len(pairs.bottom_up) * pairs.bottom_up.shape[1] // work.block.shape[1]
+    apply_rules(n, at.products, pairs.bottom_up, depth, viterbi, work.block)
 
 
 @part
-def _leaf_and_span(w: int, i: int, s: int, last: int, c: Charts) -> tuple[int, int]:
+def _leaf_and_span(w: int, i: int, s: int, last: int, c: DenseCharts) -> tuple[int, int]:
     """Of a span of w words, its first or ``last`` word and the span of the others: their places."""
-    leaf = c.leaf_of[s] + i + last * (w - 1)
-    return leaf, c.span_of[s] + cell(c.lengths[s], w - 1, i + 1 - last)
+    leaf = c.first_leaf[s] + i + last * (w - 1)
+    return leaf, c.first_span[s] + span_index(c.lengths[s], w - 1, i + 1 - last)
 
 
 @part
-def up_beside(w: int, first: int, n: int, c: Charts, best: bool, rooms: Rooms) -> None:
-    """Add what leaves and the spans beside them make of n spans; or take it where it is more."""
-    some, one = rooms.some, rooms.one
-    rows = table_rows(rooms.leaf_first, some.shape[1])
+def inside_with_leaf(
+    w: int, first: int, n: int, c: DenseCharts, viterbi: bool, work: DenseWorkspace
+) -> None:
+    """Add to β of n spans what comes from a leaf and the span beside it (or take the maximum)."""
+    block, row = work.block, work.row
+    rows = n_table_rows(work.leaf_first, block.shape[1])
     for q in range(n):
-        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        i, s = work.starts[first + q], work.sentences[first + q]
         for last in range(2):
-            tables = rooms.leaf_last if last else rooms.leaf_first
+            tables = work.leaf_last if last else work.leaf_first
             leaf, place = _leaf_and_span(w, i, s, last, c)
-            copy_row(one, 0, c.spans, place, rooms.factors[q, w - 1 if last else 1])
-            if best:
-                raise_row(some, q, one, 0, tables, leaf, rows)
+            set_scaled_row(row, 0, work.rescalings[q, w - 1 if last else 1], c.spans, place)
+            if viterbi:
+                max_row_times_table(block, q, row, 0, tables, leaf, rows)
             else:
-                add_row(some, q, one, 0, tables, leaf, rows)
+                add_row_times_table(block, q, row, 0, tables, leaf, rows)
 
 
 @part
-def down_beside(w: int, first: int, n: int, c: Charts, out: Charts, rooms: Rooms) -> None:
-    """Hand ω of n spans on to the spans beside their first and last words; tables are `turned`."""
-    some, one = rooms.some, rooms.one
-    rows = table_rows(rooms.leaf_first, some.shape[1])
+def outside_with_leaf(
+    w: int, first: int, n: int, c: DenseCharts, out: DenseCharts, work: DenseWorkspace
+) -> None:
+    """ω of n spans goes on to the spans beside their first and last words, by transposed tables."""
+    block, row = work.block, work.row
+    rows = n_table_rows(work.leaf_first, block.shape[1])
     for q in range(n):
-        i, s = rooms.starts[first + q], rooms.sentences[first + q]
+        i, s = work.starts[first + q], work.sentences[first + q]
         for last in range(2):
-            copy_row(one, 0, some, q, rooms.factors[q, w - 1 if last else 1])
-            tables = rooms.leaf_last if last else rooms.leaf_first
+            set_scaled_row(row, 0, work.rescalings[q, w - 1 if last else 1], block, q)
+            tables = work.leaf_last if last else work.leaf_first
             leaf, place = _leaf_and_span(w, i, s, last, c)
-            add_row(out.spans, place, one, 0, tables, leaf, rows)
+            add_row_times_table(out.spans, place, row, 0, tables, leaf, rows)
 
 
 @part
-def turned(tables: Array, wide: int) -> None:
+def transpose_tables(tables: Array, wide: int) -> None:
     """Exchange rows and columns of each table."""
     for t in range(len(tables)):
-        for a in range(table_rows(tables, wide)):
+        for a in range(n_table_rows(tables, wide)):
             for b in range(a):
                 above, below = tables[t, b * wide + a], tables[t, a * wide + b]
                 tables[t, b * wide + a], tables[t, a * wide + b] = below, above
 
 
 @part
-def down(
+def outside_pairs(
     w: int,
     first: int,
     n: int,
-    c: Charts,
-    out: Charts,
-    pairs: Pairs,
-    at: Room,
-    rooms: Rooms,
+    c: DenseCharts,
+    out: DenseCharts,
+    pairs: PairRules,
+    at: PairWorkspace,
+    work: DenseWorkspace,
     counts: Array,
 ) -> None:
-    """Hand ω of n spans on to their pairs of two leaves, or two spans, and count the rules."""
-    depth = len(pairs.down) // (at.pushed.shape[1] // pairs.down.shape[1] - 1)
-    applied(n, rooms.some, pairs.down, depth, False, at.pushed)
-    rows = table_rows(at.met, at.right.shape[1])
+    """ω of n spans goes on to their pairs of two leaves, or two spans; and rules are counted."""
+    depth = len(pairs.top_down) // (at.outside_products.shape[1] // pairs.top_down.shape[1] - 1)
+    apply_rules(n, work.block, pairs.top_down, depth, False, at.outside_products)
+    rows = n_table_rows(at.products, at.right.shape[1])
     for q in range(n):
-        i, s = rooms.starts[first + q], rooms.sentences[first + q]
-        m = gather(w, i, s, q, c, at.left, at.right, rooms.factors)
-        meet(at.met, q, at.left, at.right, m, rows)
-        _hand_on(q, m, at)
-        scatter(w, i, s, q, out, at.out_left, at.out_right, rooms.factors)
-    add_crosses(counts, rooms.some, at.met, 0, n)
+        i, s = work.starts[first + q], work.sentences[first + q]
+        m = gather_pairs(w, i, s, q, c, at.left, at.right, work.rescalings)
+        multiply_columns(at.products, q, at.left, at.right, m, rows)
+        _outside_children(q, m, at)
+        scatter_pairs(w, i, s, q, out, at.out_left, at.out_right, work.rescalings)
+    add_columns_product(counts, work.block, at.products, 0, n)
 
 
 @part
-def _hand_on(q: int, m: int, at: Room) -> None:
+def _outside_children(q: int, m: int, at: PairWorkspace) -> None:
     """β W and W β of m pairs, W being that of span q."""
     wide = at.right.shape[1]
-    rows = table_rows(at.pushed, wide)
+    rows = n_table_rows(at.outside_products, wide)
     for b in range(rows):
         for k in range(wide):
-            at.turned[0, k * wide + b] = at.pushed[q, b * wide + k]
-    for p in range(0, m, TALL):
-        multiply(at.out_right, p, at.left, p, at.pushed, q, rows)
-        multiply(at.out_left, p, at.right, p, at.turned, 0, wide)
+            at.transposed[0, k * wide + b] = at.outside_products[q, b * wide + k]
+    for p in range(0, m, ROWS_AT_ONCE):
+        multiply_table(at.out_right, p, at.left, p, at.outside_products, q, rows)
+        multiply_table(at.out_left, p, at.right, p, at.transposed, 0, wide)
 
 
 @part
-def words_beside(last: int, c: Charts, out: Charts, at: Room, tables: Array) -> None:
-    """Σ ω(A) β(C) of all spans that begin, or end, with a word, C being what is beside it: such a
-    table of each word takes the place of that which inside made."""
-    rows = table_rows(tables, at.right.shape[1])
+def sum_beside_words(
+    last: int, c: DenseCharts, out: DenseCharts, at: PairWorkspace, tables: Array
+) -> None:
+    """G of each word in place of F: Σ ω(A) β(C) over all spans that begin (or end) with it."""
+    rows = n_table_rows(tables, at.right.shape[1])
     for s in range(len(c.lengths)):
         n = c.lengths[s]
         for word in range(n):
@@ -406,537 +484,503 @@ def words_beside(last: int, c: Charts, out: Charts, at: Room, tables: Array) -> 
             for w in range(3, 1 + (word + 1 if last else n - word)):
                 i = word + 1 - w if last else word
                 _, place = _leaf_and_span(w, i, s, last, c)
-                whole = c.span_of[s] + cell(n, w, i)
-                factor = factor_of(c.powers[whole], c.powers[place])
-                if factor > 0.0:
-                    copy_row(at.left, m, c.spans, place, c.spans.dtype.type(factor))
-                    copy_row(at.right, m, out.spans, whole, c.spans.dtype.type(1.0))
+                whole = c.first_span[s] + span_index(n, w, i)
+                scale = rescaling(c.exponents[whole], c.exponents[place])
+                if scale > 0.0:
+                    set_scaled_row(at.left, m, c.spans.dtype.type(scale), c.spans, place)
+                    set_scaled_row(at.right, m, c.spans.dtype.type(1.0), out.spans, whole)
                     m += 1
-            meet(tables, c.leaf_of[s] + word, at.left, at.right, m, rows)
+            multiply_columns(tables, c.first_leaf[s] + word, at.left, at.right, m, rows)
 
 
 @part
-def down_to_words(
-    tables: Array, back: Array, c: Charts, out: Charts, words: Array, counts: Array
+def outside_words(
+    tables: Array, top_down: Array, c: DenseCharts, out: DenseCharts, words: Array, counts: Array
 ) -> None:
-    """Hand ω on to words, by the tables of `words_beside`, and count the rules."""
-    depth = len(back) * back.shape[1] // words.shape[1]
-    applied(len(words), tables, back, depth, False, words)
+    """ω goes on to words, by the tables of `sum_beside_words`; and rules are counted."""
+    depth = len(top_down) * top_down.shape[1] // words.shape[1]
+    apply_rules(len(words), tables, top_down, depth, False, words)
     for r in range(len(words)):
-        add_scaled(out.leaves, r, words.dtype.type(1.0), words, r)
+        add_scaled_row(out.leaves, r, words.dtype.type(1.0), words, r)
     for first in range(0, len(tables), CHUNK):
-        add_crosses(counts, c.leaves, tables, first, min(CHUNK, len(tables) - first))
+        add_columns_product(counts, c.leaves, tables, first, min(CHUNK, len(tables) - first))
 
 
-# Inside and outside of grammars in Chomsky normal form in which any rule may be.
-#
-# β(A, i, j) is the chance that A becomes the words i to j. Of the spans that two neighbours make
-# up, products of symbols are added up first, and rules applied to the sums:
-#
-#     M(B, C) = Σ_m β(B, i, m) β(C, m, j)            β(A, i, j) = Σ_BC R(A, B, C) M(B, C)
-#
-# (Baker 1979). Outside goes the other way. With ω = ∂ log p / ∂β, from the root down,
-#
-#     W(B, C) = Σ_A ω(A, i, j) R(A, B, C)
-#     ω(B, i, m) += Σ_C W(B, C) β(C, m, j)           ω(C, m, j) += Σ_B β(B, i, m) W(B, C)
-#
-# ω ∘ β are posteriors and Σ ω(A) M(B, C) R(A, B, C) expected rules. Whoever weighs a sentence
-# weighs ω of its root. Where one of two neighbours is a leaf, all that its word does to the spans
-# beside it is in a table of that word, made once for all spans that begin with it (and so for those
-# that end),
-#
-#     F(C, A) = Σ_B β(B, i, i + 1) R(A, B, C)        β(A, i, j) += Σ_C F(C, A) β(C, i + 1, j)
-#
-# and G(C, A) = Σ_j ω(A, i, j) β(C, i + 1, j) is all that outside needs for the word and its rules.
-# These are products of matrices (`softcount.kernels.table_products`), of some spans of one width at
-# a time, from whichever sentences they come. Chances of words are divided by the largest of each
-# word; for powers of two see `softcount.grammar.kernels.dense`.
+# Inside
 
 
-LEAST = -1010
-"""What is below 2 to this power, beside the largest product of two spans, is nothing."""
-LEAST_SINGLE = -100
-"""The same in float32, whose smaller numbers have fewer digits; and so for words and roots."""
-
-
-class Text(NamedTuple):
-    """Sentences: those to be gone through, in an ``order``, and what is known of their spans.
-
-    ``rows``     each token's row of the ``table`` of p(word | preterminal)
-    ``limits``   where the ``sets`` of each sentence's spans begin; empty: nothing is known
-    ``allowed``  (sets, nonterminals), ones and zeros
-    """
-
-    order: Array
-    indptr: Array
-    rows: Array
-    table: Array
-    weights: Array
-    limits: Array
-    sets: Array
-    allowed: Array
-
-
-class Tally(NamedTuple):
-    """What is counted: log p of sentences, roots, words (by ``into``); rules, still to be
-    multiplied by their chances."""
-
-    logs: Array
-    root: Array
-    single: Array
-    words: Array
-    into: Array
-    leaves: Array
-    leaf_first: Array
-    leaf_last: Array
-    spans: Array
-
-
-def _charts(first: int, last: int, text: Text, grammar: Grammar) -> Charts:
+def _make_charts(first: int, last: int, text: DenseText, grammar: DenseTables) -> DenseCharts:
     """Charts of sentences ``order[first]`` to ``order[last − 1]``, all zeros."""
     own = text.order[first:last]
     lengths = text.indptr[own + 1] - text.indptr[own]
     n_spans = lengths * (lengths - 1) // 2
     kind = grammar.root.dtype
-    return Charts(
+    return DenseCharts(
         lengths,
         np.cumsum(lengths) - lengths,
         np.cumsum(n_spans) - n_spans,
-        roomy(lengths.sum(), len(grammar.single), kind),
+        padded_zeros(lengths.sum(), len(grammar.root_preterminals), kind),
         np.zeros((n_spans.sum(), len(grammar.root)), kind),
         np.full(n_spans.sum(), EMPTY, np.int64),
     )
 
 
 @part
-def _too_small(number: float, like: Array) -> bool:
-    """Whether float32, if numbers are such, has not all digits of a number."""
-    return like.itemsize < 8 and number < math.ldexp(1.0, LEAST_SINGLE)
+def _underflows(number: float, like: Array) -> bool:
+    """Whether a number is too small for float32 to have all its digits, if numbers are such."""
+    return like.itemsize < 8 and number < math.ldexp(1.0, MIN_EXPONENT_SINGLE)
 
 
 @part
-def _load(first: int, text: Text, c: Charts, logs: Array) -> None:
-    """Chances of words, the largest of each being one; its logarithm goes to ``logs``."""
+def _load_words(first: int, text: DenseText, c: DenseCharts, log_p: Array) -> None:
+    """p(word | preterminal) over the largest of each word, whose logarithm goes to ``log_p``."""
     for s in range(len(c.lengths)):
         sentence = text.order[first + s]
         for i in range(c.lengths[s]):
-            row, top = text.rows[text.indptr[sentence] + i], 0.0
-            for k in range(text.table.shape[1]):
-                top = max(top, text.table[row, k])
-            may_be = top > 0.0 and not _too_small(top, text.table)
-            logs[sentence] += math.log(top) if may_be else -np.inf
-            if may_be:
-                for k in range(text.table.shape[1]):
-                    c.leaves[c.leaf_of[s] + i, k] = text.table[row, k] / top
+            row, largest = text.rows[text.indptr[sentence] + i], 0.0
+            for k in range(text.emissions.shape[1]):
+                largest = max(largest, text.emissions[row, k])
+            possible = largest > 0.0 and not _underflows(largest, text.emissions)
+            log_p[sentence] += math.log(largest) if possible else -np.inf
+            if possible:
+                for k in range(text.emissions.shape[1]):
+                    c.leaves[c.first_leaf[s] + i, k] = text.emissions[row, k] / largest
 
 
 @part
-def _set_of(s: int, w: int, i: int, first: int, text: Text, n: int) -> int:
-    """What is known of a span."""
+def _allowed_set(s: int, w: int, i: int, first: int, text: DenseText, n: int) -> int:
+    """The number of the set of nonterminals that a span may have."""
     if not len(text.sets):
         return 0
-    return int(text.sets[text.limits[text.order[first + s]] + cell(n, w, i)])
+    return int(text.sets[text.first_sets[text.order[first + s]] + span_index(n, w, i)])
 
 
 @part
-def _of_width(w: int, first: int, text: Text, c: Charts, found: bool, rooms: Rooms) -> int:
-    """The spans of w words that may be, or that were found to be; gives their number."""
+def _list_spans_of_width(
+    w: int, first: int, text: DenseText, c: DenseCharts, found: bool, work: DenseWorkspace
+) -> int:
+    """List spans of w words that are allowed (and ``found`` to be possible); returns how many."""
     n = 0
     for s in range(len(c.lengths)):
         for i in range(c.lengths[s] - w + 1):
-            known, some = _set_of(s, w, i, first, text, c.lengths[s]), False
+            number, any_allowed = _allowed_set(s, w, i, first, text, c.lengths[s]), False
             for k in range(text.allowed.shape[1]):
-                some |= text.allowed[known, k] > 0.0
-            if some and (not found or power_of(w, i, s, c) < EMPTY):
-                rooms.sentences[n], rooms.starts[n] = s, i
+                any_allowed |= text.allowed[number, k] > 0.0
+            if any_allowed and (not found or exponent_of(w, i, s, c) < EMPTY):
+                work.sentences[n], work.starts[n] = s, i
                 n += 1
     return n
 
 
 @part
-def _first_power(w: int, i: int, s: int, c: Charts) -> int:
-    """The power at which no product of two that make up a span is above one."""
-    least = power_of(w - 1, i + 1, s, c)
+def _initial_exponent(w: int, i: int, s: int, c: DenseCharts) -> int:
+    """The exponent at which no product of two parts of a span is above one."""
+    least = exponent_of(w - 1, i + 1, s, c)
     for m in range(2, w):
-        least = min(least, power_of(m, i, s, c) + power_of(w - m, i + m, s, c))
+        least = min(least, exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c))
     return int(least)
 
 
 @njit
-def _filled(
+def _fill_inside(
     first: int,
-    text: Text,
-    c: Charts,
-    grammar: Grammar,
-    best: bool,
-    rooms: Rooms,
-    logs: Array,
+    text: DenseText,
+    c: DenseCharts,
+    grammar: DenseTables,
+    viterbi: bool,
+    work: DenseWorkspace,
+    log_p: Array,
 ) -> None:
-    """β of all spans; or the chance of the best tree of each."""
-    _load(first, text, c, logs)
+    """β of all spans; or, if ``viterbi``, the probability of the best tree of each symbol."""
+    _load_words(first, text, c, log_p)
     for last in range(2):
-        rules = grammar.leaf_last.given if last else grammar.leaf_first.given
-        tables = rooms.leaf_last if last else rooms.leaf_first
+        rules = grammar.leaf_last.bottom_up if last else grammar.leaf_first.bottom_up
+        tables = work.leaf_last if last else work.leaf_first
         depth = len(rules) // (tables.shape[1] // rules.shape[1] - 1)
-        applied(len(c.leaves), c.leaves, rules, depth, best, tables)
-    for w in range(2, rooms.factors.shape[1]):
-        n_spans = _of_width(w, first, text, c, False, rooms)
-        pairs, at = (grammar.leaves, rooms.leaves) if w == 2 else (grammar.spans, rooms.spans)
+        apply_rules(len(c.leaves), c.leaves, rules, depth, viterbi, tables)
+    for w in range(2, work.rescalings.shape[1]):
+        n_spans = _list_spans_of_width(w, first, text, c, False, work)
+        pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
             for r in range(q, q + n):
-                s, i = rooms.sentences[r], rooms.starts[r]
-                c.powers[c.span_of[s] + cell(c.lengths[s], w, i)] = _first_power(w, i, s, c)
-            factors_of(w, q, n, c, rooms)
+                s, i = work.sentences[r], work.starts[r]
+                place = c.first_span[s] + span_index(c.lengths[s], w, i)
+                c.exponents[place] = _initial_exponent(w, i, s, c)
+            fill_rescalings(w, q, n, c, work)
             if w == 3:
-                rooms.some[:] = 0.0
+                work.block[:] = 0.0
             else:
-                up(w, q, n, c, pairs, best, at, rooms)
+                inside_pairs(w, q, n, c, pairs, viterbi, at, work)
             if w > 2:
-                up_beside(w, q, n, c, best, rooms)
-            _store(w, q, n, first, text, rooms, c)
+                inside_with_leaf(w, q, n, c, viterbi, work)
+            _store_spans(w, q, n, first, text, work, c)
 
 
 def inside(
-    first: int, last: int, text: Text, grammar: Grammar, best: bool, logs: Array
-) -> tuple[Charts, Rooms]:
-    """Charts of sentences ``order[first]`` to ``order[last − 1]``; ``logs`` gets their words'."""
-    c = _charts(first, last, text, grammar)
-    rooms = rooms_for(c, grammar)
-    _filled(first, text, c, grammar, best, rooms, logs)
-    return c, rooms
+    first: int, last: int, text: DenseText, grammar: DenseTables, viterbi: bool, log_p: Array
+) -> tuple[DenseCharts, DenseWorkspace]:
+    """Inside charts of sentences ``order[first]`` to ``order[last − 1]``.
+
+    ``log_p`` gets what was divided out of the words' probabilities.
+    """
+    c = _make_charts(first, last, text, grammar)
+    work = make_workspace(c, grammar)
+    _fill_inside(first, text, c, grammar, viterbi, work, log_p)
+    return c, work
 
 
 @part
-def _store(w: int, q: int, n: int, first: int, text: Text, rooms: Rooms, c: Charts) -> None:
-    """Put β of spans where it belongs, as far as its symbols may be, the largest of each span
-    being below one by less than a power of two."""
-    some = rooms.some
-    for r in range(n):
-        s, i = rooms.sentences[q + r], rooms.starts[q + r]
-        known = _set_of(s, w, i, first, text, c.lengths[s])
-        place, top = c.span_of[s] + cell(c.lengths[s], w, i), 0.0
-        for k in range(some.shape[1]):
-            some[r, k] *= text.allowed[known, k]
-            top = max(top, some[r, k])
-        power = math.frexp(top)[1]
-        if top == 0.0 or power < LEAST or _too_small(top, some):
-            c.powers[place] = EMPTY
-            continue
-        c.powers[place] -= power
-        copy_row(c.spans, place, some, r, some.dtype.type(math.ldexp(1.0, -power)))
-
-
-def _at_root(
-    own: Array, text: Text, c: Charts, out: Charts, grammar: Grammar, tally: Tally
+def _store_spans(
+    w: int, q: int, n: int, first: int, text: DenseText, work: DenseWorkspace, c: DenseCharts
 ) -> None:
-    """log p of sentences; ω of their roots, and expected ones."""
-    tops = c.span_of + c.lengths * (c.lengths - 1) // 2 - 1
-    longer = (c.lengths > 1, tops, grammar.root, c.spans, out.spans, tally.root)
-    single = (c.lengths == 1, c.leaf_of, grammar.single, c.leaves, out.leaves, tally.single)
-    no_powers = np.zeros(len(c.leaves), np.int64)
-    for which, places, chances, beta, omega, counts in (longer, single):
-        some, at = own[which], places[which]
-        shares = chances * beta[at]
-        totals = shares.sum(axis=1, dtype=np.float64)
-        if shares.itemsize < 8:  # as `_too_small` says
-            totals[totals < 2.0**LEAST_SINGLE] = 0.0
-        powers = (no_powers if beta is c.leaves else c.powers)[at]
+    """Store β of spans, of allowed symbols only, the largest of each span being in [½, 1)."""
+    block = work.block
+    for r in range(n):
+        s, i = work.sentences[q + r], work.starts[q + r]
+        number = _allowed_set(s, w, i, first, text, c.lengths[s])
+        place, largest = c.first_span[s] + span_index(c.lengths[s], w, i), 0.0
+        for k in range(block.shape[1]):
+            block[r, k] *= text.allowed[number, k]
+            largest = max(largest, block[r, k])
+        exponent = math.frexp(largest)[1]
+        if largest == 0.0 or exponent < MIN_EXPONENT or _underflows(largest, block):
+            c.exponents[place] = EMPTY
+            continue
+        c.exponents[place] -= exponent
+        set_scaled_row(c.spans, place, block.dtype.type(math.ldexp(1.0, -exponent)), block, r)
+
+
+# Outside
+
+
+def _start_outside(
+    sentences: Array,
+    text: DenseText,
+    c: DenseCharts,
+    out: DenseCharts,
+    grammar: DenseTables,
+    counts: DenseCounts,
+) -> None:
+    """log p of sentences; ω of their roots, and the roots' expected counts."""
+    tops = c.first_span + c.lengths * (c.lengths - 1) // 2 - 1
+    no_exponents = np.zeros(len(c.leaves), np.int64)
+    several = (tops, grammar.root, c.spans, out.spans, c.exponents, counts.root)
+    tables = (grammar.root_preterminals, c.leaves, out.leaves, no_exponents)
+    single = (c.first_leaf, *tables, counts.root_preterminals)
+    for which, kind in ((c.lengths > 1, several), (c.lengths == 1, single)):
+        places, probabilities, beta, omega, exponents, root_counts = kind
+        own, at = sentences[which], places[which]
+        joint = probabilities * beta[at]
+        totals = joint.sum(axis=1, dtype=np.float64)
+        if joint.itemsize < 8:  # as `_underflows` says
+            totals[totals < 2.0**MIN_EXPONENT_SINGLE] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            tally.logs[some] += np.log(totals) - powers * math.log(2.0)
-            weights = np.where(totals > 0.0, text.weights[some] / totals, 0.0)[:, None]
-        omega[at] = chances * weights
-        counts += (shares * weights).sum(axis=0)
+            counts.log_p[own] += np.log(totals) - exponents[at] * math.log(2.0)
+            weights = np.where(totals > 0.0, text.weights[own] / totals, 0.0)[:, None]
+        omega[at] = probabilities * weights
+        root_counts += (joint * weights).sum(axis=0)
 
 
 @part
-def _limit(w: int, first: int, text: Text, out: Charts) -> None:
-    """Spans of w words count as far as their symbols may be."""
+def _apply_constraints(w: int, first: int, text: DenseText, out: DenseCharts) -> None:
+    """Symbols that spans of w words may not have get ω = 0."""
     for s in range(len(out.lengths)):
         for i in range(out.lengths[s] - w + 1):
-            known = _set_of(s, w, i, first, text, out.lengths[s])
-            place = out.span_of[s] + cell(out.lengths[s], w, i)
+            number = _allowed_set(s, w, i, first, text, out.lengths[s])
+            place = out.first_span[s] + span_index(out.lengths[s], w, i)
             for k in range(out.spans.shape[1]):
-                out.spans[place, k] *= text.allowed[known, k]
+                out.spans[place, k] *= text.allowed[number, k]
 
 
 @njit
-def _outside(
+def _fill_outside(
     first: int,
-    text: Text,
-    c: Charts,
-    out: Charts,
-    grammar: Grammar,
-    rooms: Rooms,
+    text: DenseText,
+    c: DenseCharts,
+    out: DenseCharts,
+    grammar: DenseTables,
+    work: DenseWorkspace,
     counts: tuple[Array, Array, Array, Array],
 ) -> None:
-    """ω of all spans and leaves, and expected rules."""
-    turned(rooms.leaf_first, c.spans.shape[1])
-    turned(rooms.leaf_last, c.spans.shape[1])
-    for w in range(rooms.factors.shape[1] - 1, 1, -1):
-        n_spans = _of_width(w, first, text, c, True, rooms)
-        _limit(w, first, text, out)
-        pairs, at = (grammar.leaves, rooms.leaves) if w == 2 else (grammar.spans, rooms.spans)
+    """ω of all spans and leaves, and expected counts of rules."""
+    transpose_tables(work.leaf_first, c.spans.shape[1])
+    transpose_tables(work.leaf_last, c.spans.shape[1])
+    for w in range(work.rescalings.shape[1] - 1, 1, -1):
+        n_spans = _list_spans_of_width(w, first, text, c, True, work)
+        _apply_constraints(w, first, text, out)
+        pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
-            factors_of(w, q, n, c, rooms)
+            fill_rescalings(w, q, n, c, work)
             for r in range(n):
-                s = rooms.sentences[q + r]
-                place = c.span_of[s] + cell(c.lengths[s], w, rooms.starts[q + r])
-                copy_row(rooms.some, r, out.spans, place, out.spans.dtype.type(1.0))
+                s = work.sentences[q + r]
+                place = c.first_span[s] + span_index(c.lengths[s], w, work.starts[q + r])
+                set_scaled_row(work.block, r, out.spans.dtype.type(1.0), out.spans, place)
             if w != 3:
-                down(w, q, n, c, out, pairs, at, rooms, counts[0 if w == 2 else 3])
+                outside_pairs(w, q, n, c, out, pairs, at, work, counts[0 if w == 2 else 3])
             if w > 2:
-                down_beside(w, q, n, c, out, rooms)
+                outside_with_leaf(w, q, n, c, out, work)
     for last in range(2):
-        back = grammar.leaf_last.back if last else grammar.leaf_first.back
-        tables = rooms.leaf_last if last else rooms.leaf_first
-        words_beside(last, c, out, rooms.spans, tables)
-        down_to_words(tables, back, c, out, rooms.words, counts[1 + last])
+        top_down = grammar.leaf_last.top_down if last else grammar.leaf_first.top_down
+        tables = work.leaf_last if last else work.leaf_first
+        sum_beside_words(last, c, out, work.spans, tables)
+        outside_words(tables, top_down, c, out, work.words, counts[1 + last])
 
 
 @njit
-def _add_rows(some: Array, numbers: Array, into: Array) -> None:
-    for r in range(len(some)):
-        for k in range(some.shape[1]):
-            into[numbers[r], k] += some[r, k]
+def _add_rows(rows: Array, numbers: Array, into: Array) -> None:
+    for r in range(len(rows)):
+        for k in range(rows.shape[1]):
+            into[numbers[r], k] += rows[r, k]
 
 
-def both_ways(
-    first: int, last: int, text: Text, grammar: Grammar, tally: Tally, counting: bool
-) -> tuple[Charts, Charts]:
-    """β and, if there is counting, ω of sentences ``order[first]`` to ``order[last − 1]``, none of
-    them empty, together; the tally gets log p of each and, if wanted, what is counted."""
-    c, rooms = inside(first, last, text, grammar, False, tally.logs)
+def inside_outside(
+    first: int,
+    last: int,
+    text: DenseText,
+    grammar: DenseTables,
+    counts: DenseCounts,
+    with_counts: bool,
+) -> tuple[DenseCharts, DenseCharts]:
+    """β and ω of sentences ``order[first]`` to ``order[last − 1]``, none of them empty, together.
+
+    ``counts`` gets log p of each and, if ``with_counts``, expected counts; otherwise there is no ω.
+    """
+    c, work = inside(first, last, text, grammar, False, counts.log_p)
     out = c._replace(leaves=np.zeros_like(c.leaves), spans=np.zeros_like(c.spans))
-    own = text.order[first:last]
-    _at_root(own, text, c, out, grammar, tally)
-    if counting:
-        into = (tally.leaves, tally.leaf_first, tally.leaf_last, tally.spans)
-        counts: Any = tuple(np.zeros(some.shape, grammar.root.dtype) for some in into)
-        _outside(first, text, c, out, grammar, rooms, counts)
-        for total, some in zip(into, counts, strict=True):
-            total += some
-        tokens = np.repeat(text.indptr[own] - c.leaf_of, c.lengths) + np.arange(len(c.leaves))
-        _add_rows(out.leaves * c.leaves, tally.into[tokens], tally.words)
+    sentences = text.order[first:last]
+    _start_outside(sentences, text, c, out, grammar, counts)
+    if with_counts:
+        totals = (counts.leaves, counts.leaf_first, counts.leaf_last, counts.spans)
+        rules: Any = tuple(np.zeros(total.shape, grammar.root.dtype) for total in totals)
+        _fill_outside(first, text, c, out, grammar, work, rules)
+        for total, more in zip(totals, rules, strict=True):
+            total += more
+        begins = np.repeat(text.indptr[sentences] - c.first_leaf, c.lengths)
+        tokens = begins + np.arange(len(c.leaves))
+        _add_rows(out.leaves * c.leaves, counts.word_rows[tokens], counts.words)
     return c, out
 
 
-# Posteriors of the symbols of spans, ω ∘ β: see `softcount.grammar.kernels.dense`.
+# Posteriors of the symbols of spans, ω ∘ β
 
 
-class Shares(NamedTuple):
+class ShardSpans(NamedTuple):
     """p(symbol spans the words from start to end | sentence), one sentence after the other.
 
-    ``borders``  those of the n-th sentence are from ``borders[n]`` to ``borders[n + 1]``
+    ``indptr``      int64 (sentences + 1,): where the entries of each sentence begin
+    ``starts``      int64: the first word
+    ``ends``        int64: the first word after the span
+    ``symbols``     int32
+    ``posteriors``  float64
     """
 
-    borders: Array
-    starts: Array
-    ends: Array
-    symbols: Array
-    shares: Array
+    indptr: IntArray
+    starts: IntArray
+    ends: IntArray
+    symbols: IntArray
+    posteriors: FloatArray
 
 
 @njit
-def _listed(
-    i: int, end: int, shift: int, least: float, beta: Array, omega: Array, used: int, into: Shares
+def _list_symbols(
+    i: int,
+    end: int,
+    shift: int,
+    threshold: float,
+    beta: Array,
+    omega: Array,
+    used: int,
+    into: ShardSpans,
 ) -> int:
-    """Write down the symbols of one span; gives how many are written down then."""
+    """List the symbols of one span; returns how many entries there are then."""
     for k in range(len(beta)):
-        share = beta[k] * omega[k]
-        if share > least:
+        posterior = beta[k] * omega[k]
+        if posterior > threshold:
             into.starts[used], into.ends[used] = i, end
-            into.symbols[used], into.shares[used] = shift + k, share
+            into.symbols[used], into.posteriors[used] = shift + k, posterior
             used += 1
     return used
 
 
-def shares_of(
+def span_posteriors(
     first: int,
     last: int,
-    text: Text,
-    grammar: Grammar,
+    text: DenseText,
+    grammar: DenseTables,
     n_nonterminals: int,
-    least: float,
-    tally: Tally,
-) -> Shares:
+    threshold: float,
+    counts: DenseCounts,
+) -> ShardSpans:
     """Sentences ``order[first]`` to ``order[last − 1]``, none of them empty, together.
 
-    Spans go by their starts and then by their ends. Shares up to ``least`` are left out; the
-    ``tally`` gets counts.
+    Spans go by their starts and then by their ends. Posteriors up to ``threshold`` are left out.
     """
-    c, out = both_ways(first, last, text, grammar, tally, True)
-    room = int((c.leaves * out.leaves > least).sum() + (c.spans * out.spans > least).sum())
-    found = Shares(
+    c, out = inside_outside(first, last, text, grammar, counts, True)
+    size = int((c.leaves * out.leaves > threshold).sum() + (c.spans * out.spans > threshold).sum())
+    found = ShardSpans(
         np.zeros(len(c.lengths) + 1, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int32),
-        np.empty(room),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int32),
+        np.empty(size),
     )
-    _write_down(c, out, n_nonterminals, least, found)
+    _list_posteriors(c, out, n_nonterminals, threshold, found)
     return found
 
 
 @njit
-def _write_down(c: Charts, out: Charts, n_nonterminals: int, least: float, found: Shares) -> None:
-    """All spans of all sentences."""
+def _list_posteriors(
+    c: DenseCharts, out: DenseCharts, n_nonterminals: int, threshold: float, found: ShardSpans
+) -> None:
+    """List all spans of all sentences."""
     used = 0
     for s in range(len(c.lengths)):
         n = c.lengths[s]
         for i in range(n):
-            at = c.leaf_of[s] + i
+            at = c.first_leaf[s] + i
             given = (c.leaves[at], out.leaves[at], used, found)
-            used = _listed(i, i + 1, n_nonterminals, least, *given)
+            used = _list_symbols(i, i + 1, n_nonterminals, threshold, *given)
             for w in range(2, n - i + 1):
-                at = c.span_of[s] + cell(n, w, i)
+                at = c.first_span[s] + span_index(n, w, i)
                 given = (c.spans[at], out.spans[at], used, found)
-                used = _listed(i, i + w, 0, least, *given)
-        found.borders[s + 1] = used
+                used = _list_symbols(i, i + w, 0, threshold, *given)
+        found.indptr[s + 1] = used
 
 
-# Best trees, and draws of trees, from charts: see `softcount.grammar.kernels.dense`.
-#
-# A tree of n words has 2 n − 1 nodes, here from the root down, the left child and all below it
-# first; of each its symbol and its end are known. Preterminals come after nonterminals.
+# Viterbi trees, and samples of trees, from inside charts
 
 
-class Nodes(NamedTuple):
-    """Nodes of trees (samples, 2 · tokens): those of a sentence begin at twice its first token."""
+class TreeNodes(NamedTuple):
+    """Nodes of trees in preorder: a tree of n words has 2 n − 1, preterminals after nonterminals.
 
-    symbols: Array
-    ends: Array
+    Nodes of a sentence begin at twice its first token.
 
-
-class Rules(NamedTuple):
-    """Chances of roots, and of all rules: see `softcount.grammar.kernels.dense.Grammar`."""
-
-    root: Array
-    single: Array
-    every: Array
-
-
-class Desk(NamedTuple):
-    """Where trees are worked on.
-
-    ``stack``   symbols, first words and widths of nodes to come
-    ``splits``  weights of the widths of a left child
-    ``pairs``   weights of pairs of symbols
+    ``symbols``  int32 (samples, 2 · tokens)
+    ``ends``     int32 (samples, 2 · tokens): the first word after the node
     """
 
-    stack: Array
-    splits: Array
-    pairs: Array
+    symbols: IntArray
+    ends: IntArray
 
 
-def traced(
+class TraceWorkspace(NamedTuple):
+    """Where trees are traced.
+
+    ``stack``   int64 (nodes, 3): symbols, first words and widths of nodes to come
+    ``splits``  float64 (widths,): weights of the widths of a left child
+    ``pairs``   float64: weights of pairs of symbols
+    """
+
+    stack: IntArray
+    splits: FloatArray
+    pairs: FloatArray
+
+
+def trace_trees(
     first: int,
     last: int,
-    text: Text,
-    grammar: Grammar,
-    n_nonterminals: int,
-    best: bool,
+    text: DenseText,
+    grammar: DenseTables,
+    viterbi: bool,
     numbers: Array,
     seed: Any,
-    logs: Array,
-    nodes: Nodes,
+    log_p: Array,
+    nodes: TreeNodes,
 ) -> None:
     """Trees of sentences ``order[first]`` to ``order[last − 1]``, none of them empty.
 
-    The best one, ``logs`` being log p(tree, sentence); or drawn in proportion to their chances,
-    ``logs`` being log p(sentence). A draw depends on the seed, the sentence's number and the
-    sample's alone.
+    If ``viterbi``, the most probable one, and ``log_p`` gets log p(tree, sentence); otherwise
+    samples from p(tree | sentence), and ``log_p`` gets log p(sentence). A draw depends on the seed,
+    the sentence's number and the sample's alone.
     """
-    c, _ = inside(first, last, text, grammar, best, logs)
+    c, _ = inside(first, last, text, grammar, viterbi, log_p)
     own = text.order[first:last]
-    rules, begins = Rules(grammar.root, grammar.single, grammar.rules), 2 * text.indptr[own]
-    desk = _desk(c, rules)
-    _traces(c, rules, best, own, numbers[own], begins, seed, logs, nodes, desk)
-
-
-def _desk(c: Charts, rules: Rules) -> Desk:
     longest = int(c.lengths.max()) + 1
-    n_weights = max(rules.every[0].size, len(rules.root), len(rules.single))
-    return Desk(np.empty((longest + 1, 3), np.int64), np.empty(longest), np.empty(n_weights))
+    n_weights = max(grammar.rules[0].size, len(grammar.root), len(grammar.root_preterminals))
+    stack = np.empty((longest + 1, 3), np.int64)
+    work = TraceWorkspace(stack, np.empty(longest), np.empty(n_weights))
+    begins = 2 * text.indptr[own]
+    _trace_all(c, grammar, viterbi, own, numbers[own], begins, seed, log_p, nodes, work)
 
 
 @njit
-def _traces(
-    c: Charts,
-    rules: Rules,
-    best: bool,
+def _trace_all(
+    c: DenseCharts,
+    grammar: DenseTables,
+    viterbi: bool,
     own: Array,
     numbers: Array,
     begins: Array,
     seed: Any,
-    logs: Array,
-    nodes: Nodes,
-    desk: Desk,
+    log_p: Array,
+    nodes: TreeNodes,
+    work: TraceWorkspace,
 ) -> None:
-    """Trees of a chart's sentences, which are to begin at some places of the nodes."""
+    """Trees of a chart's sentences, whose nodes begin at ``begins``."""
     stream = np.empty(1, np.uint64)
     for s in range(len(c.lengths)):
-        logs[own[s]] += _root_log(s, c, rules, best)
-        if logs[own[s]] == -np.inf:
+        log_p[own[s]] += _root_log_p(s, c, grammar, viterbi)
+        if log_p[own[s]] == -np.inf:
             continue
         for n in range(len(nodes.symbols)):
             stream[0] = item_stream(item_stream(seed, numbers[s]), n)
-            _trace(s, c, rules, best, stream, desk, n, begins[s], nodes)
+            _trace(s, c, grammar, viterbi, stream, work, n, begins[s], nodes)
 
 
 @part
-def _root_log(s: int, c: Charts, rules: Rules, best: bool) -> float:
-    """log of the root's chance: that of the best one, or of all."""
-    weights, beta = _tree_at_root(s, c, rules)
+def _root_log_p(s: int, c: DenseCharts, grammar: DenseTables, viterbi: bool) -> float:
+    """log p(sentence), or that of its best tree, but for what was divided out of the words."""
+    weights, beta = _root_weights(s, c, grammar)
     total = 0.0
     for k in range(len(weights)):
-        chance = weights[k] * beta[k]
-        total = max(total, chance) if best else total + chance
-    power = power_of(c.lengths[s], 0, s, c)
-    return math.log(total) - power * math.log(2.0) if total > 0.0 else -np.inf
+        probability = weights[k] * beta[k]
+        total = max(total, probability) if viterbi else total + probability
+    exponent = exponent_of(c.lengths[s], 0, s, c)
+    return math.log(total) - exponent * math.log(2.0) if total > 0.0 else -np.inf
 
 
 @part
-def _tree_at_root(s: int, c: Charts, rules: Rules) -> tuple[Array, Array]:
-    """Chances of being the root, and of what is below."""
+def _root_weights(s: int, c: DenseCharts, grammar: DenseTables) -> tuple[Array, Array]:
+    """p(symbol is the root), and β of the whole sentence."""
     n = c.lengths[s]
     if n == 1:
-        return rules.single, c.leaves[c.leaf_of[s]]
-    return rules.root, c.spans[c.span_of[s] + cell(n, n, 0)]
+        return grammar.root_preterminals, c.leaves[c.first_leaf[s]]
+    return grammar.root, c.spans[c.first_span[s] + span_index(n, n, 0)]
 
 
 @part
-def _picked(weights: Array, best: bool, stream: Array) -> int:
+def _choose(weights: Array, viterbi: bool, stream: Array) -> int:
     """The number of the largest weight; or one drawn in proportion to them."""
-    if not best:
-        return chosen(weights, stream)
-    top = 0
+    if not viterbi:
+        return draw_weighted(weights, stream)
+    largest = 0
     for k in range(1, len(weights)):
-        if weights[k] > weights[top]:
-            top = k
-    return top
+        if weights[k] > weights[largest]:
+            largest = k
+    return largest
 
 
 @part
 def _trace(
     s: int,
-    c: Charts,
-    rules: Rules,
-    best: bool,
+    c: DenseCharts,
+    grammar: DenseTables,
+    viterbi: bool,
     stream: Array,
-    desk: Desk,
+    work: TraceWorkspace,
     sample: int,
     begin: int,
-    nodes: Nodes,
+    nodes: TreeNodes,
 ) -> None:
-    """A tree of a sentence."""
-    n, stack = c.lengths[s], desk.stack
-    weights, beta = _tree_at_root(s, c, rules)
+    """Trace one tree of a sentence."""
+    n, stack = c.lengths[s], work.stack
+    weights, beta = _root_weights(s, c, grammar)
     for k in range(len(weights)):
-        desk.pairs[k] = weights[k] * beta[k]
-    root = _picked(desk.pairs[: len(weights)], best, stream)
-    stack[0, 0], stack[0, 1], stack[0, 2] = root + (len(rules.every) if n == 1 else 0), 0, n
+        work.pairs[k] = weights[k] * beta[k]
+    root = _choose(work.pairs[: len(weights)], viterbi, stream)
+    stack[0, 0], stack[0, 1], stack[0, 2] = root + (len(grammar.rules) if n == 1 else 0), 0, n
     depth, number = 1, begin
     while depth:
         depth -= 1
@@ -944,72 +988,70 @@ def _trace(
         nodes.symbols[sample, number], nodes.ends[sample, number] = symbol, i + w
         number += 1
         if w > 1:
-            m, left, right = _way_on(symbol, w, i, s, c, rules.every, best, stream, desk)
+            m, left, right = _choose_children(
+                symbol, w, i, s, c, grammar.rules, viterbi, stream, work
+            )
             stack[depth, 0], stack[depth, 1], stack[depth, 2] = right, i + m, w - m
             stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = left, i, m
             depth += 2
 
 
 @part
-def _way_on(
+def _choose_children(
     symbol: int,
     w: int,
     i: int,
     s: int,
-    c: Charts,
+    c: DenseCharts,
     rules: Array,
-    best: bool,
+    viterbi: bool,
     stream: Array,
-    desk: Desk,
+    work: TraceWorkspace,
 ) -> tuple[int, int, int]:
-    """How a node goes on, in the best way or in one drawn: the width of its left child, and the
-    symbols of both."""
+    """Expand a node: the width of its left child, and the symbols of both children."""
     for m in range(1, w):
         total = 0.0
-        for k in range(_weigh(m, symbol, w, i, s, c, rules, desk.pairs)):
-            total = max(total, desk.pairs[k]) if best else total + desk.pairs[k]
-        desk.splits[m - 1] = total
-    m = 1 + _picked(desk.splits[: w - 1], best, stream)
-    n_pairs = _weigh(m, symbol, w, i, s, c, rules, desk.pairs)
-    pair = _picked(desk.pairs[:n_pairs], best, stream)
-    first, last = _symbols(m, rules), _symbols(w - m, rules)
+        for k in range(_weigh_pairs(m, symbol, w, i, s, c, rules, work.pairs)):
+            total = max(total, work.pairs[k]) if viterbi else total + work.pairs[k]
+        work.splits[m - 1] = total
+    m = 1 + _choose(work.splits[: w - 1], viterbi, stream)
+    n_pairs = _weigh_pairs(m, symbol, w, i, s, c, rules, work.pairs)
+    pair = _choose(work.pairs[:n_pairs], viterbi, stream)
+    first, last = _symbol_range(m, rules), _symbol_range(w - m, rules)
     wide = last[1] - last[0]
     return m, first[0] + pair // wide, last[0] + pair % wide
 
 
 @part
-def _symbols(w: int, rules: Array) -> tuple[int, int]:
-    """What spans of w words may be: the first symbol and the end."""
+def _symbol_range(w: int, rules: Array) -> tuple[int, int]:
+    """The first symbol that spans of w words may have, and the end."""
     return (len(rules), rules.shape[1]) if w == 1 else (0, len(rules))
 
 
 @part
-def _weigh(
-    m: int, symbol: int, w: int, i: int, s: int, c: Charts, rules: Array, pairs: Array
+def _weigh_pairs(
+    m: int, symbol: int, w: int, i: int, s: int, c: DenseCharts, rules: Array, pairs: Array
 ) -> int:
-    """Chances of pairs of symbols, the left child being m words wide; gives their number."""
-    parts = power_of(m, i, s, c) + power_of(w - m, i + m, s, c)
-    factor = factor_of(power_of(w, i, s, c), parts)
-    left, right = _child(m, i, s, c), _child(w - m, i + m, s, c)
-    first, last = _symbols(m, rules), _symbols(w - m, rules)
+    """Weights of pairs of symbols, the left child being m words wide; returns how many."""
+    parts = exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c)
+    scale = rescaling(exponent_of(w, i, s, c), parts)
+    left, right = _child_row(m, i, s, c), _child_row(w - m, i + m, s, c)
+    first, last = _symbol_range(m, rules), _symbol_range(w - m, rules)
     n = 0
     for b in range(first[0], first[1]):
-        chance = left[b - first[0]] * factor
+        probability = left[b - first[0]] * scale
         for k in range(last[0], last[1]):
-            pairs[n] = rules[symbol, b, k] * chance * right[k - last[0]]
+            pairs[n] = rules[symbol, b, k] * probability * right[k - last[0]]
             n += 1
     return n
 
 
 @part
-def _child(w: int, i: int, s: int, c: Charts) -> Any:
-    """Chances of what is below a leaf's symbols, or a longer span's."""
+def _child_row(w: int, i: int, s: int, c: DenseCharts) -> Any:
+    """β of a leaf, or of a longer span."""
     if w == 1:
-        return c.leaves[c.leaf_of[s] + i]
-    return c.spans[c.span_of[s] + cell(c.lengths[s], w, i)]
-
-
-# What trees count: see `softcount.grammar.kernels.dense` for how they are written down.
+        return c.leaves[c.first_leaf[s] + i]
+    return c.spans[c.first_span[s] + span_index(c.lengths[s], w, i)]
 
 
 @njit
@@ -1026,7 +1068,7 @@ def count_trees(
 ) -> None:
     """Add roots (K + T,), rules (K, K + T, K + T) and words (rows, T) of trees (samples, nodes).
 
-    Each tree counts by its share of the sentence's weight; sentences that are not possible do not.
+    Samples of one sentence share its weight; impossible sentences count nothing.
     """
     n_nonterminals = len(rules)
     for s in range(len(indptr) - 1):
@@ -1043,6 +1085,50 @@ def count_trees(
                     words[rows[indptr[s] + begin], symbol - n_nonterminals] += share
                     begin = end
                     continue
-                # behind the left child and all below it
+                # after the left child and all nodes below it
                 right = node + 2 * (ends[n, node + 1] - begin)
                 rules[symbol, symbols[n, node + 1], symbols[n, right]] += share
+
+
+@njit
+def list_cells(
+    symbols: Array,
+    ends: Array,
+    indptr: Array,
+    rows: Array,
+    possible: Array,
+    n_nonterminals: int,
+    n_symbols: int,
+    n_words: int,
+) -> tuple[Array, Array]:
+    """The table entries ("cells") that one tree of each sentence uses, and where each one's begin.
+
+    The root's is first, then the others in preorder. Entries are numbered through all tables: K + T
+    roots, then K rows of (K + T)² rules, then T rows of words. Words from number ``n_words`` on are
+    in no table, and have no cell; nor have sentences that are empty, or not possible.
+    """
+    first_rule = n_symbols
+    first_word = first_rule + n_nonterminals * n_symbols * n_symbols
+    cells, borders = np.empty(2 * indptr[-1], np.int64), np.zeros(len(indptr), np.int64)
+    used = 0
+    for s in range(len(indptr) - 1):
+        if possible[s] and indptr[s] < indptr[s + 1]:
+            first, begin = 2 * indptr[s], 0
+            cells[used] = symbols[first]
+            used += 1
+            for node in range(first, 2 * indptr[s + 1] - 1):
+                symbol, end = symbols[node], ends[node]
+                if end > begin + 1:
+                    # after the left child and all nodes below it
+                    right = symbols[node + 2 * (ends[node + 1] - begin)]
+                    pair = symbols[node + 1] * n_symbols + right
+                    cells[used] = first_rule + symbol * n_symbols * n_symbols + pair
+                    used += 1
+                    continue
+                word = rows[indptr[s] + begin]
+                if word < n_words:
+                    cells[used] = first_word + (symbol - n_nonterminals) * n_words + word
+                    used += 1
+                begin = end
+        borders[s + 1] = used
+    return cells[:used], borders

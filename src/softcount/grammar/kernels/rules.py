@@ -1,17 +1,33 @@
-"""Compiled charts of grammars with many given rules.
+"""Compiled charts of rule-based grammars: many rules, of which a sentence needs few.
 
-Chains of unary rules, all of them at once.
+Rules are binary, A → X R; unary among the N nonterminals; or lexical, A → word. Symbols from N on,
+which binarising made, have no unary rules, and those from ``n_left`` on are never a left child X.
+With β for inside, β₀ for inside below a chain of unary rules, α for outside, α₀ for outside above
+such a chain (Baker 1979; Lari & Young 1990),
 
-With U[A, B] = p(A → B), the chains from B up to A, of whatever length, have the weight
+    β₀[A, i, j] = Σ_k Σ_{A → X R} p β[X, i, k] β[R, k, j]        β = G β₀        α = Gᵀ α₀
+    α₀[R, k, j] = Σ_i Σ_{A → X R} p α[A, i, j] β[X, i, k]        α₀[X, i, k] likewise
+
+and A → X R is expected α[A, i, j] p β[X, i, k] β[R, k, j] times, A → B α[A, i, j] p β[B, i, j]
+times.
+
+G sums over chains of unary rules, of whatever length. With U[A, B] = p(A → B),
 
     G = I + U + U² + … = (I − U)⁻¹
 
 (Stolcke 1995, "An efficient probabilistic context-free parsing algorithm that computes prefix
 probabilities"). G comes from eliminating symbol after symbol (Kleene 1956), which adds and
 multiplies and never subtracts but in 1 / (1 − u): entries that are zero stay so, and no digits are
-lost. The best chain has the largest product in place of the sum.
+lost. For Viterbi, the best chain has the largest product in place of the sum. Where only some
+symbols are allowed, chains go through these alone: each set of symbols has its own G.
 
-Where only some symbols are allowed, chains go through these alone: each set of them has its own G.
+A cell of the chart lists the symbols that it has. Rules are found by R, which is one of the list; X
+is looked up in a row of numbers for all X, which the cells (i, k) of one i keep for as long as i is
+the current start. β of a cell is kept times a power of two of its own, so that the largest is about
+one, and α divided by it: their products are posteriors. So long sentences neither underflow nor
+overflow.
+
+Helpers take numbers and whole arrays, as views of arrays would have their references counted.
 """
 
 from __future__ import annotations
@@ -21,48 +37,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import lean, merged
 from softcount.kernels.random import item_stream, uniform
-from softcount.types import Array
 
 
-class Chains(NamedTuple):
+class UnaryRules(NamedTuple):
     """Unary rules by left side, and what chains of them add up to.
 
-    ``indptr``, ``child``, ``chance``   A → child[u] for u from indptr[A] to indptr[A + 1]
-    ``begins``, ``tops``, ``weights``   with N symbols, what is above symbol B where set s is
-                                        allowed are entries from begins[s N + B] to the next one:
-                                        symbols A, and G[A, B] within the set
+    A → child[u] has probability[u], u from indptr[A] to indptr[A + 1]. With N nonterminals, the
+    symbols A above B where set s is allowed are closure_parents[e], and G[A, B] within the set is
+    closure_weights[e], e from closure_indptr[s N + B] to closure_indptr[s N + B + 1].
     """
 
-    indptr: Array
-    child: Array
-    chance: Array
-    begins: Array
-    tops: Array
-    weights: Array
+    indptr: IntArray
+    child: IntArray
+    probability: FloatArray
+    closure_indptr: IntArray
+    closure_parents: IntArray
+    closure_weights: FloatArray
 
 
 @lean
-def _summed(table: Array) -> bool:
+def _sum_chains(table: Array) -> bool:
     """U + U² + … in place of U; False if it has no finite sum."""
     m = len(table)
     for k in range(m):
         if not table[k, k] < 1.0:
             return False
-        again = 1.0 / (1.0 - table[k, k])
+        geometric = 1.0 / (1.0 - table[k, k])
         for i in range(m):
             if i != k and table[i, k] > 0.0:
-                weight = table[i, k] * again
+                weight = table[i, k] * geometric
                 for j in range(m):
                     table[i, j] += weight * table[k, j]
         for j in range(m):
-            table[k, j] *= again
+            table[k, j] *= geometric
     return True
 
 
 @lean
-def _largest(table: Array) -> None:
+def _best_chains(table: Array) -> None:
     """The best chain in place of U."""
     m = len(table)
     for k in range(m):
@@ -73,247 +88,185 @@ def _largest(table: Array) -> None:
                     table[i, j] = max(table[i, j], weight * table[k, j])
 
 
-def closure(table: Array, best: bool = False) -> Array | None:
+def unary_closure(table: Array, viterbi: bool = False) -> Array | None:
     """(I − U)⁻¹, or the weights of best chains; None if chains have no finite sum.
 
-    >>> closure(np.array([[0.5, 0.25], [0.0, 0.0]]))
+    >>> unary_closure(np.array([[0.5, 0.25], [0.0, 0.0]]))
     array([[2. , 0.5],
            [0. , 1. ]])
-    >>> closure(np.array([[0.5, 0.25], [0.0, 0.0]]), best=True)
+    >>> unary_closure(np.array([[0.5, 0.25], [0.0, 0.0]]), viterbi=True)
     array([[1.  , 0.25],
            [0.  , 1.  ]])
     """
     found = np.array(table, np.float64)
-    if best:
-        _largest(found)
+    if viterbi:
+        _best_chains(found)
         np.fill_diagonal(found, 1.0)
         return found
-    if not _summed(found):
+    if not _sum_chains(found):
         return None
     found[np.diag_indices(len(found))] += 1.0
     return found
 
 
-def chains(
-    indptr: Array, child: Array, chance: Array, allowed: Array, best: bool = False
-) -> Chains | None:
-    """Chains within each set of symbols, ``allowed`` (sets, N); None if one has no finite sum."""
+def make_unary_rules(
+    indptr: Array, child: Array, probability: Array, allowed: Array, viterbi: bool = False
+) -> UnaryRules | None:
+    """Unary rules with the closure within each set of symbols; None if one has no finite sum.
+
+    ``allowed``  bool (sets, N)
+    """
     n = len(indptr) - 1
     parent = np.repeat(np.arange(n), np.diff(indptr))
     linked = np.unique(np.concatenate([parent, child]))
     place = np.zeros(n, np.int64)
     place[linked] = np.arange(len(linked))
     table = np.zeros((len(linked), len(linked)))
-    np.add.at(table, (place[parent], place[child]), chance)
-    sizes, tops, weights = [], [], []
-    for may in np.asarray(allowed, bool):
-        own = linked[may[linked]]
-        found = closure(table[np.ix_(place[own], place[own])], best)
+    np.add.at(table, (place[parent], place[child]), probability)
+    sizes, parents, weights = [], [], []
+    for inside_set in np.asarray(allowed, bool):
+        own = linked[inside_set[linked]]
+        found = unary_closure(table[np.ix_(place[own], place[own])], viterbi)
         if found is None:
             return None
-        alone = np.flatnonzero(may & ~np.isin(np.arange(n), linked))
+        unlinked = np.flatnonzero(inside_set & ~np.isin(np.arange(n), linked))
         at, above = np.nonzero(found.T)
-        bottom = np.concatenate([own[at], alone])
+        bottom = np.concatenate([own[at], unlinked])
         order = np.argsort(bottom, kind="stable")
         sizes.append(np.bincount(bottom, minlength=n))
-        tops.append(np.concatenate([own[above], alone])[order])
-        weights.append(np.concatenate([found.T[at, above], np.ones(len(alone))])[order])
+        parents.append(np.concatenate([own[above], unlinked])[order])
+        weights.append(np.concatenate([found.T[at, above], np.ones(len(unlinked))])[order])
     begins = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-    return Chains(indptr, child, chance, begins, np.concatenate(tops), np.concatenate(weights))
-
-
-# Leaving out symbols of a cell that a coarse grammar thinks improbable: see `rule_coarse`.
-
-
-class Sieve(NamedTuple):
-    """Which symbols of cells are left out: those that a coarse grammar thinks improbable.
-
-    ``least``    what is less probable is left out; 0: nothing
-    ``classes``  of symbols
-    ``priors``   p(symbol | class)
-    ``shares``   p(class | sentence) of each cell, classes of a cell side by side
-    ``sums``     zeros, one for each class
-    """
-
-    least: float
-    classes: Array
-    priors: Array
-    shares: Array
-    sums: Array
-
-
-@lean
-def is_open(c: int, sieve: Sieve) -> bool:
-    """Whether anything may stay in a cell."""
-    n_classes = len(sieve.sums)
-    for a in range(n_classes):
-        if sieve.shares[c * n_classes + a] >= sieve.least:
-            return True
-    return n_classes == 0
-
-
-@lean
-def sift(count: int, c: int, grammar: RuleTables, room: Room, sieve: Sieve) -> None:
-    """Make zeros of what is left out: p(class | sentence) times the symbol's share in its class.
-
-    What a symbol that stays may consist of by unary rules stays too, as c has these chains in it.
-    """
-    risen, raised, stays, waiting = room.risen, room.raised, room.base, room.based
-    classes, priors, sums, chains = sieve.classes, sieve.priors, sieve.sums, grammar.chains
-    at, n_known, n_waiting = c * len(sums), len(grammar.root), 0
-    for e in range(count):
-        sums[classes[raised[e]]] += risen[raised[e]] * priors[raised[e]]
-    for e in range(count):
-        symbol, own = raised[e], classes[raised[e]]
-        if sieve.shares[at + own] * risen[symbol] * priors[symbol] >= sieve.least * sums[own]:
-            stays[symbol] = 1.0
-            if symbol < n_known:
-                waiting[n_waiting] = symbol
-                n_waiting += 1
-    while n_waiting > 0:
-        n_waiting -= 1
-        top = waiting[n_waiting]
-        for u in range(chains.indptr[top], chains.indptr[top + 1]):
-            below = chains.child[u]
-            if risen[below] > 0.0 and stays[below] == 0.0 and chains.chance[u] > 0.0:
-                stays[below] = 1.0
-                waiting[n_waiting] = below
-                n_waiting += 1
-    for e in range(count):
-        symbol = raised[e]
-        sums[classes[symbol]] = 0.0
-        risen[symbol] *= stays[symbol]
-        stays[symbol] = 0.0
-
-
-# Inside and outside of a grammar with many rules, of which a sentence needs few.
-#
-# Rules are binary, A → X R, unary among the N symbols that users know (`unary_chains`), or they are
-# of words. Symbols from N on have no unary rules, and those from ``n_left`` on are never X. With c
-# for inside, b for what is below a unary chain, and β for outside (Baker 1979; Lari & Young 1990),
-#
-#     b[A, i, j] = Σ_k Σ_{A → X R} p c[X, i, k] c[R, k, j]          c = G b          β = Gᵀ α
-#     α[R, k, j] = Σ_i Σ_{A → X R} p β[A, i, j] c[X, i, k]          α[X, i, k] likewise
-#
-# and rules are used β[A, i, j] p c[X, i, k] c[R, k, j] times, unary ones β[A, i, j] p c[B, i, j].
-#
-# A cell lists the symbols that it has. Rules are found by R, which is one of the list; X is looked
-# up in a row of numbers for all X, which cells (i, k) of one i have for as long as i is the place
-# at hand. c of a cell is kept times a power of two of its own, so that the largest is about one,
-# and β divided by it: their products are posteriors. So long sentences neither underflow nor
-# overflow.
-#
-# Helpers take numbers and whole arrays, as views of arrays would have their references counted.
+    closure = (begins, np.concatenate(parents), np.concatenate(weights))
+    return UnaryRules(indptr, child, probability, *closure)
 
 
 TINY = float(np.finfo(np.float64).tiny)
-"""What is smaller counts as impossible: its inverse is no number."""
-FAR = -1000
-"""What is smaller by such a power of two is nothing beside the rest."""
+"""What is smaller counts as impossible: its inverse is not finite."""
+NEGLIGIBLE = -1000
+"""What is smaller by such a power of two counts for nothing beside the rest."""
 FIRST_ENTRIES = 4096
 
 
-class Joins(NamedTuple):
+class BinaryRules(NamedTuple):
     """Binary rules by the right child: parent[r] → left[r] R, r from indptr[R] to indptr[R + 1].
 
-    ``wide``  those up to wide[R] have a left child that may be of several words
+    ``wide``  rules up to wide[R] have a left child that may span several words
     """
 
-    indptr: Array
-    wide: Array
-    left: Array
-    parent: Array
-    chance: Array
+    indptr: IntArray
+    wide: IntArray
+    left: IntArray
+    parent: IntArray
+    probability: FloatArray
 
 
 class RuleTables(NamedTuple):
     """Rules with their probabilities.
 
-    ``root``  p(symbol is the root), of the N symbols that users know
-    ``best``  whether charts have the best derivation in place of the sum of all; chains too
+    ``root``     float64 (N,): p(nonterminal is the root)
+    ``n_left``   symbols from this on are never a left child
+    ``viterbi``  whether charts and chains have the best derivation in place of the sum of all
     """
 
-    root: Array
+    root: FloatArray
     n_left: int
-    joins: Joins
-    chains: Chains
-    best: bool
+    binary: BinaryRules
+    unary: UnaryRules
+    viterbi: bool
 
 
-class Words(NamedTuple):
-    """p(symbol → token t) is that of row r = rows[t]: ``symbols`` and ``chances`` from indptr[r]
-    to indptr[r + 1], no symbol twice."""
+class LexicalRules(NamedTuple):
+    """Lexical rules by word: those of token t are in row r = rows[t].
 
-    rows: Array
-    indptr: Array
-    symbols: Array
-    chances: Array
+    symbols[e] → token has probabilities[e], e from indptr[r] to indptr[r + 1], no symbol twice.
+    """
+
+    rows: IntArray
+    indptr: IntArray
+    symbols: IntArray
+    probabilities: FloatArray
 
 
 class RuleText(NamedTuple):
-    """Sentence s has the tokens from indptr[s] to indptr[s + 1], and what is known of it.
+    """Sentences, and which symbols their cells may have.
 
-    ``begins``  where the sets of the sentence's cells begin, one for each cell; −1: all are set 0
-    ``sets``    which set of symbols is allowed, in the order of `cell`
+    ``indptr``  int64 (sentences + 1,): the tokens of each sentence
+    ``begins``  int64 (sentences,): where the sets of its cells begin; −1: all are set 0
+    ``sets``    int64: the set of symbols allowed in each cell, in the order of `cell_index`
     """
 
-    indptr: Array
-    begins: Array
-    sets: Array
+    indptr: IntArray
+    begins: IntArray
+    sets: IntArray
 
 
 class RuleCounts(NamedTuple):
-    """log p of each sentence; how often roots, rules, and entries of words were used; where some
-    are left out as improbable, how many symbols cells had before, how many of them were left out,
-    and how many sentences had to be gone through again without that."""
+    """How often rules were used, or are expected to be.
 
-    logs: Array
-    root: Array
-    joins: Array
-    chains: Array
-    words: Array
-    left_out: Array
-
-
-class Chart(NamedTuple):
-    """Cell c has ``symbols`` and ``values`` from begins[c] to ends[c], to be multiplied by
-    2^powers[c]; up to middles[c] they are such as may stand beside several words."""
-
-    begins: Array
-    middles: Array
-    ends: Array
-    powers: Array
-    symbols: Array
-    values: Array
-
-
-class Room(NamedTuple):
-    """Where a cell is worked on: numbers for all symbols, all zero between two cells, and lists of
-    those that are not; ``row`` and ``outer`` are c and α of X in the cells that begin at one place.
+    ``log_p``    float64 (sentences,): log p of each
+    ``root``     float64 (N,)
+    ``binary``   float64, one number for each of `BinaryRules`
+    ``unary``    float64, one number for each of `UnaryRules`
+    ``lexical``  float64, one number for each of `LexicalRules`
+    ``pruned``   float64 (3,): how many symbols cells had before pruning, how many of them were
+                 pruned, and how many sentences had to be parsed again without pruning
     """
 
-    base: Array
-    based: Array
-    risen: Array
-    raised: Array
-    row: Array
-    outer: Array
+    log_p: FloatArray
+    root: FloatArray
+    binary: FloatArray
+    unary: FloatArray
+    lexical: FloatArray
+    pruned: FloatArray
+
+
+class RuleChart(NamedTuple):
+    """β of a sentence: that of symbols[e] over cell c is values[e] · 2^exponents[c].
+
+    Entries e are from begins[c] to ends[c]; those up to middles[c] may be right children beside
+    several words, the others beside one word only.
+    """
+
+    begins: IntArray
+    middles: IntArray
+    ends: IntArray
+    exponents: IntArray
+    symbols: Array
+    values: FloatArray
+
+
+class CellWorkspace(NamedTuple):
+    """Where one cell is worked on: numbers of all symbols, all zero between two cells.
+
+    ``below``, ``below_symbols``    β₀ (outside: α), and a list of the symbols that have some
+    ``closed``, ``closed_symbols``  β (outside: α₀), and a list of the symbols that have some
+    ``left_inside``                 β of left children in all cells that begin at the current start
+    ``left_outside``                α₀ of the same
+    """
+
+    below: FloatArray
+    below_symbols: IntArray
+    closed: FloatArray
+    closed_symbols: IntArray
+    left_inside: FloatArray
+    left_outside: FloatArray
 
 
 @merged
-def rule_cell(i: int, j: int, n: int) -> int:
+def cell_index(i: int, j: int, n: int) -> int:
     """The number of the cell from i to j: row by row, by ends."""
     return i * n - i * (i - 1) // 2 + j - i - 1
 
 
 @lean
-def room_for(first: int, last: int, indptr: Array, grammar: RuleTables) -> Room:
-    """Room for the longest of some sentences."""
+def make_cell_workspace(first: int, last: int, indptr: Array, grammar: RuleTables) -> CellWorkspace:
+    """A workspace for the longest of some sentences."""
     longest = 0
     for s in range(first, last):
         longest = max(longest, indptr[s + 1] - indptr[s])
-    n, wide = len(grammar.joins.indptr) - 1, (longest + 1) * grammar.n_left
-    return Room(
+    n, wide = len(grammar.binary.indptr) - 1, (longest + 1) * grammar.n_left
+    return CellWorkspace(
         np.zeros(n),
         np.empty(n, np.int32),
         np.zeros(n),
@@ -324,20 +277,93 @@ def room_for(first: int, last: int, indptr: Array, grammar: RuleTables) -> Room:
 
 
 @lean
-def set_of(s: int, c: int, begins: Array, sets: Array) -> int:
+def allowed_set(s: int, c: int, begins: Array, sets: Array) -> int:
     """The set of symbols allowed in a cell."""
     return 0 if begins[s] < 0 else sets[begins[s] + c]
 
 
-# inside
+class Pruner(NamedTuple):
+    """Which symbols of a sentence's cells are pruned: those that a coarse grammar finds improbable.
+
+    ``threshold``   what is less probable is pruned; 0: nothing
+    ``classes``     int32 (symbols,): the class of each
+    ``priors``      float64 (symbols,): p(symbol | class)
+    ``posteriors``  float64 (cells · classes,): p(class over the cell | sentence)
+    ``sums``        float64 (classes,): zeros
+    """
+
+    threshold: float
+    classes: IntArray
+    priors: FloatArray
+    posteriors: FloatArray
+    sums: FloatArray
+
+
 @lean
-def _join(
+def may_keep_any(c: int, pruner: Pruner) -> bool:
+    """Whether any class is probable enough in a cell."""
+    n_classes = len(pruner.sums)
+    for a in range(n_classes):
+        if pruner.posteriors[c * n_classes + a] >= pruner.threshold:
+            return True
+    return n_classes == 0
+
+
+@lean
+def prune_cell(
+    count: int, c: int, grammar: RuleTables, work: CellWorkspace, pruner: Pruner
+) -> None:
+    """Set to zero what is improbable: p(class | sentence) times the symbol's share of its class.
+
+    What a symbol that stays may derive by unary rules stays too, as β has these chains in it.
+    """
+    closed, closed_symbols, stays, waiting = (
+        work.closed,
+        work.closed_symbols,
+        work.below,
+        work.below_symbols,
+    )
+    classes, priors, sums, unary = pruner.classes, pruner.priors, pruner.sums, grammar.unary
+    at, n_nonterminals, n_waiting = c * len(sums), len(grammar.root), 0
+    for e in range(count):
+        sums[classes[closed_symbols[e]]] += closed[closed_symbols[e]] * priors[closed_symbols[e]]
+    for e in range(count):
+        symbol, own = closed_symbols[e], classes[closed_symbols[e]]
+        if (
+            pruner.posteriors[at + own] * closed[symbol] * priors[symbol]
+            >= pruner.threshold * sums[own]
+        ):
+            stays[symbol] = 1.0
+            if symbol < n_nonterminals:
+                waiting[n_waiting] = symbol
+                n_waiting += 1
+    while n_waiting > 0:
+        n_waiting -= 1
+        parent = waiting[n_waiting]
+        for u in range(unary.indptr[parent], unary.indptr[parent + 1]):
+            child = unary.child[u]
+            if closed[child] > 0.0 and stays[child] == 0.0 and unary.probability[u] > 0.0:
+                stays[child] = 1.0
+                waiting[n_waiting] = child
+                n_waiting += 1
+    for e in range(count):
+        symbol = closed_symbols[e]
+        sums[classes[symbol]] = 0.0
+        closed[symbol] *= stays[symbol]
+        stays[symbol] = 0.0
+
+
+# Inside
+
+
+@lean
+def _add_binary(
     low: int,
     high: int,
     factor: float,
-    held: int,
-    alone: bool,
-    best: bool,
+    offset: int,
+    one_word: bool,
+    viterbi: bool,
     count: int,
     symbols: Array,
     values: Array,
@@ -345,327 +371,358 @@ def _join(
     wide: Array,
     left: Array,
     parent: Array,
-    chance: Array,
+    probability: Array,
     row: Array,
-    base: Array,
-    based: Array,
+    below: Array,
+    below_symbols: Array,
 ) -> int:
-    """Add what entries of the right cell make with the left cell, whose row begins at ``held``;
-    ``alone``: it has one word."""
+    """Add to β₀ what entries of the right cell make with the left cell.
+
+    ``offset``    where the row of the left cell begins
+    ``one_word``  whether the left cell has one word
+    """
     for e in range(low, high):
         symbol, value = symbols[e], values[e] * factor
-        end = indptr[symbol + 1] if alone else wide[symbol]
+        end = indptr[symbol + 1] if one_word else wide[symbol]
         for r in range(indptr[symbol], end):
-            beside = row[held + left[r]]
-            if beside > 0.0:
-                made = chance[r] * beside * value
-                if made > 0.0:
+            left_value = row[offset + left[r]]
+            if left_value > 0.0:
+                product = probability[r] * left_value * value
+                if product > 0.0:
                     top = parent[r]
-                    if base[top] == 0.0:
-                        based[count] = top
+                    if below[top] == 0.0:
+                        below_symbols[count] = top
                         count += 1
-                    base[top] = max(base[top], made) if best else base[top] + made
+                    below[top] = max(below[top], product) if viterbi else below[top] + product
     return count
 
 
 @lean
-def _reach(i: int, j: int, n: int, begins: Array, ends: Array, powers: Array) -> int:
-    """The largest power of two of two cells side by side."""
+def _max_exponent(i: int, j: int, n: int, begins: Array, ends: Array, exponents: Array) -> int:
+    """The largest exponent of two cells side by side."""
     most, found = 0, False
     for k in range(i + 1, j):
-        a, b = rule_cell(i, k, n), rule_cell(k, j, n)
+        a, b = cell_index(i, k, n), cell_index(k, j, n)
         if ends[a] > begins[a] and ends[b] > begins[b]:
-            power = powers[a] + powers[b]
-            most = power if not found else max(most, power)
+            exponent = exponents[a] + exponents[b]
+            most = exponent if not found else max(most, exponent)
             found = True
     return most
 
 
 @lean
-def _rise(count: int, at: int, grammar: RuleTables, room: Room) -> int:
-    """c of a cell from its b, which is cleared: gives how many symbols have some."""
-    base, based, risen, raised = room.base, room.based, room.risen, room.raised
-    begins, tops, weights = grammar.chains.begins, grammar.chains.tops, grammar.chains.weights
-    n_known, best, found = len(grammar.root), grammar.best, 0
+def _close_unary(count: int, at: int, grammar: RuleTables, work: CellWorkspace) -> int:
+    """β of a cell from its β₀, which is cleared; returns how many symbols have some."""
+    below, below_symbols, closed, closed_symbols = (
+        work.below,
+        work.below_symbols,
+        work.closed,
+        work.closed_symbols,
+    )
+    begins, tops, weights = (
+        grammar.unary.closure_indptr,
+        grammar.unary.closure_parents,
+        grammar.unary.closure_weights,
+    )
+    n_nonterminals, viterbi, found = len(grammar.root), grammar.viterbi, 0
     for e in range(count):
-        symbol = based[e]
-        value, base[symbol] = base[symbol], 0.0
-        if symbol >= n_known:
-            risen[symbol] = value
-            raised[found] = symbol
+        symbol = below_symbols[e]
+        value, below[symbol] = below[symbol], 0.0
+        if symbol >= n_nonterminals:
+            closed[symbol] = value
+            closed_symbols[found] = symbol
             found += 1
             continue
         for u in range(begins[at + symbol], begins[at + symbol + 1]):
             top, more = tops[u], weights[u] * value
             if more > 0.0:
-                if risen[top] == 0.0:
-                    raised[found] = top
+                if closed[top] == 0.0:
+                    closed_symbols[found] = top
                     found += 1
-                risen[top] = max(risen[top], more) if best else risen[top] + more
+                closed[top] = max(closed[top], more) if viterbi else closed[top] + more
     return found
 
 
 @lean
-def _keep(
-    count: int, used: int, joins: Joins, room: Room, symbols: Array, values: Array
+def _store_cell(
+    count: int, used: int, binary: BinaryRules, work: CellWorkspace, symbols: Array, values: Array
 ) -> tuple[int, int, int]:
-    """Write c of a cell into the chart, and clear it: where it ends, where such begin as may only
-    stand beside one word, and its power of two."""
-    risen, raised = room.risen, room.raised
+    """Write β of a cell into the chart, and clear it; returns its end, middle and exponent."""
+    closed, closed_symbols = work.closed, work.closed_symbols
     most = 0.0
     for e in range(count):
-        most = max(most, risen[raised[e]])
-    power = math.frexp(most)[1]
-    factor = math.ldexp(1.0, -power) if most >= TINY else 0.0
+        most = max(most, closed[closed_symbols[e]])
+    exponent = math.frexp(most)[1]
+    factor = math.ldexp(1.0, -exponent) if most >= TINY else 0.0
     middle = used
-    for alone in (False, True):
-        middle = used if alone else middle
+    for one_word in (False, True):
+        middle = used if one_word else middle
         for e in range(count):
-            symbol = raised[e]
-            if (joins.wide[symbol] == joins.indptr[symbol]) != alone:
+            symbol = closed_symbols[e]
+            if (binary.wide[symbol] == binary.indptr[symbol]) != one_word:
                 continue
-            value, risen[symbol] = risen[symbol] * factor, 0.0
+            value, closed[symbol] = closed[symbol] * factor, 0.0
             if value > 0.0:
                 symbols[used], values[used] = symbol, value
                 used += 1
-    return used, middle, power
+    return used, middle, exponent
 
 
 @lean
-def _grown(old: Array, used: int, least: int) -> Array:
-    new = np.empty(max(2 * len(old), least), old.dtype)
+def _grow(old: Array, used: int, size: int) -> Array:
+    new = np.empty(max(2 * len(old), size), old.dtype)
     for e in range(used):
         new[e] = old[e]
     return new
 
 
 @lean
-def spread(low: int, high: int, held: int, n_left: int, chart: Chart, row: Array) -> None:
-    """Have c of a cell at hand in a row."""
+def scatter_cell(
+    low: int, high: int, offset: int, n_left: int, chart: RuleChart, row: Array
+) -> None:
+    """Write β of a cell into a row of numbers for all left children."""
     for e in range(low, high):
         if chart.symbols[e] < n_left:
-            row[held + chart.symbols[e]] = chart.values[e]
+            row[offset + chart.symbols[e]] = chart.values[e]
 
 
 @lean
-def clear(low: int, high: int, held: int, n_left: int, symbols: Array, row: Array) -> None:
-    """Make zeros of what `spread` wrote."""
+def clear_cell(low: int, high: int, offset: int, n_left: int, symbols: Array, row: Array) -> None:
+    """Make zeros of what `scatter_cell` wrote."""
     for e in range(low, high):
         if symbols[e] < n_left:
-            row[held + symbols[e]] = 0.0
+            row[offset + symbols[e]] = 0.0
 
 
 @lean
-def _based(
-    i: int, j: int, n: int, row: int, grammar: RuleTables, words: Words, chart: Chart, room: Room
+def _fill_below(
+    i: int,
+    j: int,
+    n: int,
+    row: int,
+    grammar: RuleTables,
+    lexical: LexicalRules,
+    chart: RuleChart,
+    work: CellWorkspace,
 ) -> tuple[int, int]:
-    """b of a cell: how many symbols have some, and its power of two."""
-    begins, ends, powers, joins = chart.begins, chart.ends, chart.powers, grammar.joins
+    """β₀ of a cell; returns how many symbols have some, and its exponent."""
+    begins, ends, exponents, binary = chart.begins, chart.ends, chart.exponents, grammar.binary
     count = 0
     if j == i + 1:
-        for e in range(words.indptr[row], words.indptr[row + 1]):
-            if words.chances[e] > 0.0:
-                room.base[words.symbols[e]] = words.chances[e]
-                room.based[count] = words.symbols[e]
+        for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
+            if lexical.probabilities[e] > 0.0:
+                work.below[lexical.symbols[e]] = lexical.probabilities[e]
+                work.below_symbols[count] = lexical.symbols[e]
                 count += 1
         return count, 0
-    reach = _reach(i, j, n, begins, ends, powers)
+    largest = _max_exponent(i, j, n, begins, ends, exponents)
     for k in range(i + 1, j):
-        a, b = rule_cell(i, k, n), rule_cell(k, j, n)
-        less = powers[a] + powers[b] - reach
-        if ends[a] > begins[a] and ends[b] > begins[b] and less > FAR:
-            alone = k == i + 1
-            count = _join(
-                begins[b], ends[b] if alone else chart.middles[b], math.ldexp(1.0, less),
-                k * grammar.n_left, alone, grammar.best, count, chart.symbols, chart.values,
-                joins.indptr, joins.wide, joins.left, joins.parent, joins.chance,
-                room.row, room.base, room.based,
+        a, b = cell_index(i, k, n), cell_index(k, j, n)
+        less = exponents[a] + exponents[b] - largest
+        if ends[a] > begins[a] and ends[b] > begins[b] and less > NEGLIGIBLE:
+            one_word = k == i + 1
+            count = _add_binary(
+                begins[b], ends[b] if one_word else chart.middles[b], math.ldexp(1.0, less),
+                k * grammar.n_left, one_word, grammar.viterbi, count, chart.symbols, chart.values,
+                binary.indptr, binary.wide, binary.left, binary.parent, binary.probability,
+                work.left_inside, work.below, work.below_symbols,
             )  # fmt: skip
-    return count, reach
+    return count, largest
 
 
 @lean
-def sifted_inside(
-    s: int, text: RuleText, grammar: RuleTables, words: Words, room: Room, sieve: Sieve
-) -> tuple[Chart, int]:
-    """c of a sentence, and how many symbols of cells there were before some were left out."""
+def pruned_inside(
+    s: int,
+    text: RuleText,
+    grammar: RuleTables,
+    lexical: LexicalRules,
+    work: CellWorkspace,
+    pruner: Pruner,
+) -> tuple[RuleChart, int]:
+    """β of a sentence, and how many symbols its cells had before pruning."""
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
-    n_known, n_left, n_cells = len(grammar.root), grammar.n_left, n * (n + 1) // 2
+    n_nonterminals, n_left, n_cells = len(grammar.root), grammar.n_left, n * (n + 1) // 2
     begins, ends = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
-    middles, powers = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
+    middles, exponents = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
     symbols, values = np.empty(FIRST_ENTRIES, np.int32), np.empty(FIRST_ENTRIES)
-    used, made = 0, 0
+    used, n_before = 0, 0
     for i in range(n - 1, -1, -1):
         for j in range(i + 1, n + 1):
-            chart, c = Chart(begins, middles, ends, powers, symbols, values), rule_cell(i, j, n)
+            chart = RuleChart(begins, middles, ends, exponents, symbols, values)
+            c = cell_index(i, j, n)
             begins[c] = ends[c] = used
-            if not is_open(c, sieve):
+            if not may_keep_any(c, pruner):
                 continue
-            row = words.rows[first + i]
-            count, power = _based(i, j, n, row, grammar, words, chart, room)
-            at = set_of(s, c, text.begins, text.sets) * n_known
-            count = _rise(count, at, grammar, room)
-            made += count
-            if sieve.least > 0.0:
-                sift(count, c, grammar, room, sieve)
+            row = lexical.rows[first + i]
+            count, exponent = _fill_below(i, j, n, row, grammar, lexical, chart, work)
+            at = allowed_set(s, c, text.begins, text.sets) * n_nonterminals
+            count = _close_unary(count, at, grammar, work)
+            n_before += count
+            if pruner.threshold > 0.0:
+                prune_cell(count, c, grammar, work, pruner)
             if used + count > len(symbols):
-                symbols = _grown(symbols, used, used + count)
-                values = _grown(values, used, used + count)
-            used, middles[c], more = _keep(count, used, grammar.joins, room, symbols, values)
-            ends[c], powers[c] = used, power + more
-            chart = Chart(begins, middles, ends, powers, symbols, values)
-            spread(begins[c], used, j * n_left, n_left, chart, room.row)
+                symbols = _grow(symbols, used, used + count)
+                values = _grow(values, used, used + count)
+            used, middles[c], more = _store_cell(count, used, grammar.binary, work, symbols, values)
+            ends[c], exponents[c] = used, exponent + more
+            chart = RuleChart(begins, middles, ends, exponents, symbols, values)
+            scatter_cell(begins[c], used, j * n_left, n_left, chart, work.left_inside)
         for j in range(i + 1, n + 1):
-            c = rule_cell(i, j, n)
-            clear(begins[c], ends[c], j * n_left, n_left, symbols, room.row)
-    return Chart(begins, middles, ends, powers, symbols, values), made
+            c = cell_index(i, j, n)
+            clear_cell(begins[c], ends[c], j * n_left, n_left, symbols, work.left_inside)
+    return RuleChart(begins, middles, ends, exponents, symbols, values), n_before
 
 
 @lean
-def rule_inside(s: int, text: RuleText, grammar: RuleTables, words: Words, room: Room) -> Chart:
-    """c of a sentence."""
+def inside(
+    s: int, text: RuleText, grammar: RuleTables, lexical: LexicalRules, work: CellWorkspace
+) -> RuleChart:
+    """β of a sentence."""
     none = np.zeros(0)
-    sieve = Sieve(0.0, np.zeros(0, np.int32), none, none, none)
-    return sifted_inside(s, text, grammar, words, room, sieve)[0]
+    pruner = Pruner(0.0, np.zeros(0, np.int32), none, none, none)
+    return pruned_inside(s, text, grammar, lexical, work, pruner)[0]
 
 
 @lean
-def whole(n: int, root: Array, best: bool, chart: Chart) -> float:
-    """p(sentence), or that of its best derivation, to be multiplied by the last cell's power."""
-    total, c = 0.0, rule_cell(0, n, n)
+def sentence_probability(n: int, root: Array, viterbi: bool, chart: RuleChart) -> float:
+    """p(sentence), or that of its best derivation, but for the exponent of the last cell."""
+    total, c = 0.0, cell_index(0, n, n)
     for e in range(chart.begins[c], chart.ends[c]):
         if chart.symbols[e] < len(root):
             more = root[chart.symbols[e]] * chart.values[e]
-            total = max(total, more) if best else total + more
+            total = max(total, more) if viterbi else total + more
     return total
 
 
 @lean
-def log_of(total: float, n: int, powers: Array) -> float:
-    """log of what `whole` gives, −inf if the sentence is impossible."""
+def log_probability(total: float, n: int, exponents: Array) -> float:
+    """log of what `sentence_probability` gives, −inf if the sentence is impossible."""
     if not total >= TINY:
         return -np.inf
-    return math.log(total) + float(powers[rule_cell(0, n, n)]) * math.log(2.0)
+    return math.log(total) + float(exponents[cell_index(0, n, n)]) * math.log(2.0)
 
 
-# Outside scores and expected counts of a grammar with many rules: see `rule_charts`.
+# Outside, and expected counts
 
 
 @lean
-def _part(
+def _outside_binary(
     low: int,
     high: int,
     factor: float,
-    held: int,
-    alone: bool,
+    offset: int,
+    one_word: bool,
     symbols: Array,
     values: Array,
     indptr: Array,
     wide: Array,
     left: Array,
     parent: Array,
-    chance: Array,
-    beta: Array,
+    probability: Array,
+    alpha: Array,
     row: Array,
     outer: Array,
     out: Array,
     counts: Array,
 ) -> None:
-    """Hand β of a cell on to two cells that it may consist of, and count the rules."""
+    """α of a cell goes on to two cells that it may consist of; and rules are counted."""
     for e in range(low, high):
         symbol, value, total = symbols[e], values[e], 0.0
-        end = indptr[symbol + 1] if alone else wide[symbol]
+        end = indptr[symbol + 1] if one_word else wide[symbol]
         for r in range(indptr[symbol], end):
-            above = beta[parent[r]]
-            if above > 0.0:
-                beside = row[held + left[r]]
-                if beside > 0.0:
-                    share = chance[r] * factor * above
-                    total += share * beside
-                    outer[held + left[r]] += share * value
-                    counts[r] += share * beside * value
+            parent_outside = alpha[parent[r]]
+            if parent_outside > 0.0:
+                left_value = row[offset + left[r]]
+                if left_value > 0.0:
+                    share = probability[r] * factor * parent_outside
+                    total += share * left_value
+                    outer[offset + left[r]] += share * value
+                    counts[r] += share * left_value * value
         out[e] += total
 
 
 @lean
-def _fall(
+def _outside_unary(
     low: int,
     high: int,
-    held: int,
+    offset: int,
     at: int,
-    n_known: int,
+    n_nonterminals: int,
     n_left: int,
-    chains: Chains,
+    unary: UnaryRules,
     symbols: Array,
-    room: Room,
+    work: CellWorkspace,
     out: Array,
     counts: Array,
 ) -> bool:
-    """β of a cell (in ``base``) from its α, and count unary rules: whether there is any."""
-    alpha, beta, row, outer = room.risen, room.base, room.row, room.outer
+    """α of a cell (in ``below``) from its α₀, counting unary rules; returns whether it has any."""
+    above, alpha, row, outer = work.closed, work.below, work.left_inside, work.left_outside
     some = False
     for e in range(low, high):
         symbol = symbols[e]
-        alpha[symbol] = out[e]
+        above[symbol] = out[e]
         if symbol < n_left:
-            alpha[symbol] += outer[held + symbol]
-        some = some or alpha[symbol] > 0.0
+            above[symbol] += outer[offset + symbol]
+        some = some or above[symbol] > 0.0
     if not some:
         return False
     for e in range(low, high):
         symbol = symbols[e]
-        if symbol >= n_known:
-            beta[symbol] = alpha[symbol]
+        if symbol >= n_nonterminals:
+            alpha[symbol] = above[symbol]
             continue
         total = 0.0
-        for u in range(chains.begins[at + symbol], chains.begins[at + symbol + 1]):
-            total += chains.weights[u] * alpha[chains.tops[u]]
-        beta[symbol] = total
-        for u in range(chains.indptr[symbol], chains.indptr[symbol + 1]):
-            counts[u] += total * chains.chance[u] * row[held + chains.child[u]]
+        for u in range(unary.closure_indptr[at + symbol], unary.closure_indptr[at + symbol + 1]):
+            total += unary.closure_weights[u] * above[unary.closure_parents[u]]
+        alpha[symbol] = total
+        for u in range(unary.indptr[symbol], unary.indptr[symbol + 1]):
+            counts[u] += total * unary.probability[u] * row[offset + unary.child[u]]
     return True
 
 
 @lean
-def _hand_on(
+def _outside_children(
     i: int,
     j: int,
     n: int,
     row: int,
     grammar: RuleTables,
-    words: Words,
-    chart: Chart,
-    room: Room,
+    lexical: LexicalRules,
+    chart: RuleChart,
+    work: CellWorkspace,
     out: Array,
-    tally: RuleCounts,
+    counts: RuleCounts,
 ) -> None:
-    """Hand β of a cell on to all below it."""
-    begins, ends, powers, joins = chart.begins, chart.ends, chart.powers, grammar.joins
-    c = rule_cell(i, j, n)
+    """α of a cell goes on to all below it."""
+    begins, ends, exponents, binary = chart.begins, chart.ends, chart.exponents, grammar.binary
+    c = cell_index(i, j, n)
     if j == i + 1:
-        factor = math.ldexp(1.0, -powers[c])
-        for e in range(words.indptr[row], words.indptr[row + 1]):
-            tally.words[e] += room.base[words.symbols[e]] * words.chances[e] * factor
+        factor = math.ldexp(1.0, -exponents[c])
+        for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
+            counts.lexical[e] += work.below[lexical.symbols[e]] * lexical.probabilities[e] * factor
         return
     for k in range(i + 1, j):
-        a, b = rule_cell(i, k, n), rule_cell(k, j, n)
+        a, b = cell_index(i, k, n), cell_index(k, j, n)
         if ends[a] > begins[a] and ends[b] > begins[b]:
-            factor = math.ldexp(1.0, powers[a] + powers[b] - powers[c])
-            alone = k == i + 1
-            _part(
-                begins[b], ends[b] if alone else chart.middles[b], factor, k * grammar.n_left,
-                alone, chart.symbols, chart.values, joins.indptr, joins.wide, joins.left,
-                joins.parent, joins.chance, room.base, room.row, room.outer, out, tally.joins,
+            factor = math.ldexp(1.0, exponents[a] + exponents[b] - exponents[c])
+            one_word = k == i + 1
+            _outside_binary(
+                begins[b], ends[b] if one_word else chart.middles[b], factor, k * grammar.n_left,
+                one_word, chart.symbols, chart.values, binary.indptr, binary.wide, binary.left,
+                binary.parent, binary.probability, work.below, work.left_inside, work.left_outside,
+                out, counts.binary,
             )  # fmt: skip
 
 
 @lean
-def _shares(low: int, high: int, chart: Chart, room: Room, out: Array) -> None:
-    """Posteriors of a cell's symbols, β c, in place of their α; the room is cleared."""
+def _cell_posteriors(
+    low: int, high: int, chart: RuleChart, work: CellWorkspace, out: Array
+) -> None:
+    """Posteriors of a cell's symbols, α β, in place of their α₀; the workspace is cleared."""
     for e in range(low, high):
         symbol = chart.symbols[e]
-        out[e] = room.base[symbol] * chart.values[e]
-        room.base[symbol] = room.risen[symbol] = 0.0
+        out[e] = work.below[symbol] * chart.values[e]
+        work.below[symbol] = work.closed[symbol] = 0.0
 
 
 @lean
@@ -674,291 +731,286 @@ def outside(
     weight: float,
     text: RuleText,
     grammar: RuleTables,
-    words: Words,
-    chart: Chart,
-    room: Room,
-    tally: RuleCounts,
+    lexical: LexicalRules,
+    chart: RuleChart,
+    work: CellWorkspace,
+    counts: RuleCounts,
 ) -> Array:
-    """Add what a sentence is expected to use, ``weight`` being that of the sentence over `whole`.
+    """Add the expected counts of a sentence; returns the posterior of each symbol in each cell.
 
-    Gives how often each symbol is expected in each cell.
+    ``weight``  that of the sentence over `sentence_probability`
     """
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
-    n_known, n_left = len(grammar.root), grammar.n_left
+    n_nonterminals, n_left = len(grammar.root), grammar.n_left
     begins, ends = chart.begins, chart.ends
-    out, c = np.zeros(len(chart.values)), rule_cell(0, n, n)
+    out, c = np.zeros(len(chart.values)), cell_index(0, n, n)
     for e in range(begins[c], ends[c]):
-        if chart.symbols[e] < n_known:
+        if chart.symbols[e] < n_nonterminals:
             out[e] = grammar.root[chart.symbols[e]] * weight
-            tally.root[chart.symbols[e]] += out[e] * chart.values[e]
+            counts.root[chart.symbols[e]] += out[e] * chart.values[e]
     for i in range(n):
         for j in range(i + 1, n + 1):
-            c = rule_cell(i, j, n)
-            spread(begins[c], ends[c], j * n_left, n_left, chart, room.row)
+            c = cell_index(i, j, n)
+            scatter_cell(begins[c], ends[c], j * n_left, n_left, chart, work.left_inside)
         for j in range(n, i, -1):
-            c = rule_cell(i, j, n)
-            at = set_of(s, c, text.begins, text.sets) * n_known
-            if _fall(
-                begins[c], ends[c], j * n_left, at, n_known, n_left, grammar.chains,
-                chart.symbols, room, out, tally.chains,
+            c = cell_index(i, j, n)
+            at = allowed_set(s, c, text.begins, text.sets) * n_nonterminals
+            if _outside_unary(
+                begins[c], ends[c], j * n_left, at, n_nonterminals, n_left, grammar.unary,
+                chart.symbols, work, out, counts.unary,
             ):  # fmt: skip
-                _hand_on(i, j, n, words.rows[first + i], grammar, words, chart, room, out, tally)
-            _shares(begins[c], ends[c], chart, room, out)
+                _outside_children(
+                    i, j, n, lexical.rows[first + i], grammar, lexical, chart, work, out, counts
+                )
+            _cell_posteriors(begins[c], ends[c], chart, work, out)
         for j in range(i + 1, n + 1):
-            c = rule_cell(i, j, n)
-            clear(begins[c], ends[c], j * n_left, n_left, chart.symbols, room.row)
-            clear(begins[c], ends[c], j * n_left, n_left, chart.symbols, room.outer)
+            c = cell_index(i, j, n)
+            clear_cell(begins[c], ends[c], j * n_left, n_left, chart.symbols, work.left_inside)
+            clear_cell(begins[c], ends[c], j * n_left, n_left, chart.symbols, work.left_outside)
     return out
 
 
 @lean
-def nodes(
-    s: int, text: RuleText, grammar: RuleTables, words: Words, tally: RuleCounts
+def span_posteriors(
+    s: int, text: RuleText, grammar: RuleTables, lexical: LexicalRules, counts: RuleCounts
 ) -> tuple[Array, Array, Array]:
-    """How often each symbol is expected over each span of a sentence: cells, symbols, numbers.
+    """How often each nonterminal is expected over each span of a sentence.
 
-    Symbols are those that users know; a sentence that is impossible or empty has none. ``tally``
-    gets counts.
+    Returns cells, symbols, and expected numbers, which may be above one where unary rules go round.
+    A sentence that is impossible or empty has none. ``counts`` gets expected counts.
     """
     n, used = text.indptr[s + 1] - text.indptr[s], 0
-    cells, symbols, shares = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+    cells, symbols, posteriors = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
     if n == 0:
-        return cells, symbols, shares
-    room = room_for(s, s + 1, text.indptr, grammar)
-    chart = rule_inside(s, text, grammar, words, room)
-    total = whole(n, grammar.root, grammar.best, chart)
+        return cells, symbols, posteriors
+    work = make_cell_workspace(s, s + 1, text.indptr, grammar)
+    chart = inside(s, text, grammar, lexical, work)
+    total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
     if not total >= TINY:
-        return cells, symbols, shares
-    out = outside(s, 1.0 / total, text, grammar, words, chart, room, tally)
-    cells, symbols, shares = np.empty(len(out), np.int64), chart.symbols.copy(), out.copy()
+        return cells, symbols, posteriors
+    out = outside(s, 1.0 / total, text, grammar, lexical, chart, work, counts)
+    cells, symbols, posteriors = np.empty(len(out), np.int64), chart.symbols.copy(), out.copy()
     for c in range(len(chart.begins)):
         for e in range(chart.begins[c], chart.ends[c]):
             if out[e] > 0.0 and chart.symbols[e] < len(grammar.root):
-                cells[used], symbols[used], shares[used] = c, chart.symbols[e], out[e]
+                cells[used], symbols[used], posteriors[used] = c, chart.symbols[e], out[e]
                 used += 1
-    return cells[:used], symbols[:used], shares[:used]
+    return cells[:used], symbols[:used], posteriors[:used]
 
 
-# Charts of a grammar with many rules from which a coarse grammar has left out what is improbable.
+# Coarse-to-fine pruning
 #
 # The coarse grammar has classes of symbols in place of symbols. Where p(class | sentence) of a
 # cell, times the symbol's share of what its class has in this cell, is too small, the symbol is
-# left out (Charniak et al. 2006, "Multilevel coarse-to-fine PCFG parsing"). A sentence that then
-# has no derivation is gone through again with nothing left out.
+# pruned (Charniak et al. 2006, "Multilevel coarse-to-fine PCFG parsing"). A sentence that then has
+# no derivation is parsed again without pruning.
 
 
-class Coarse(NamedTuple):
-    """A grammar of classes.
+class CoarseGrammar(NamedTuple):
+    """A grammar of classes of symbols: see `softcount.grammar.pruning`.
 
-    ``least``    what is less probable is left out; 0: nothing
-    ``classes``  of symbols
-    ``priors``   p(symbol | class)
-    ``grammar``, ``words``  of classes in place of symbols
+    ``threshold``             what is less probable is pruned; 0: nothing
+    ``classes``               int32 (symbols,): the class of each
+    ``priors``                float64 (symbols,): p(symbol | class)
+    ``grammar``, ``lexical``  of classes in place of symbols
     """
 
-    least: float
-    classes: Array
-    priors: Array
+    threshold: float
+    classes: IntArray
+    priors: FloatArray
     grammar: RuleTables
-    words: Words
+    lexical: LexicalRules
 
 
 @lean
-def _sieve(s: int, text: RuleText, coarse: Coarse, room: Room) -> Sieve:
-    """What the coarse grammar thinks of a sentence."""
+def _make_pruner(s: int, text: RuleText, coarse: CoarseGrammar, work: CellWorkspace) -> Pruner:
+    """Posteriors of the coarse grammar for a sentence."""
     n, grammar = text.indptr[s + 1] - text.indptr[s], coarse.grammar
-    n_classes = len(grammar.joins.wide)
-    shares = np.zeros(n * (n + 1) // 2 * n_classes)
-    chart = rule_inside(s, text, grammar, coarse.words, room)
-    total = whole(n, grammar.root, grammar.best, chart)
+    n_classes = len(grammar.binary.wide)
+    posteriors = np.zeros(n * (n + 1) // 2 * n_classes)
+    chart = inside(s, text, grammar, coarse.lexical, work)
+    total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
     if total >= TINY:
         unused = RuleCounts(
             np.zeros(0),
             np.zeros(len(grammar.root)),
-            np.zeros(len(grammar.joins.parent)),
+            np.zeros(len(grammar.binary.parent)),
             np.zeros(0),
-            np.zeros(len(coarse.words.symbols)),
+            np.zeros(len(coarse.lexical.symbols)),
             np.zeros(0),
         )
-        out = outside(s, 1.0 / total, text, grammar, coarse.words, chart, room, unused)
+        out = outside(s, 1.0 / total, text, grammar, coarse.lexical, chart, work, unused)
         for c in range(len(chart.begins)):
             for e in range(chart.begins[c], chart.ends[c]):
-                shares[c * n_classes + chart.symbols[e]] = out[e]
-    return Sieve(coarse.least, coarse.classes, coarse.priors, shares, np.zeros(n_classes))
+                posteriors[c * n_classes + chart.symbols[e]] = out[e]
+    return Pruner(coarse.threshold, coarse.classes, coarse.priors, posteriors, np.zeros(n_classes))
 
 
 @lean
-def coarse_room(first: int, last: int, text: RuleText, coarse: Coarse) -> Room:
-    """Room for the charts of classes."""
-    return room_for(first, last if coarse.least > 0.0 else first, text.indptr, coarse.grammar)
+def make_coarse_workspace(
+    first: int, last: int, text: RuleText, coarse: CoarseGrammar
+) -> CellWorkspace:
+    """A workspace for the charts of classes."""
+    return make_cell_workspace(
+        first, last if coarse.threshold > 0.0 else first, text.indptr, coarse.grammar
+    )
 
 
 @lean
-def chart_of(
+def inside_coarse_to_fine(
     s: int,
     text: RuleText,
     grammar: RuleTables,
-    words: Words,
-    room: Room,
-    coarse: Coarse,
-    coarse_room: Room,
-    left_out: Array,
-) -> Chart:
-    """c of a sentence, of what is not left out; and count this: see `Tally`."""
-    if not coarse.least > 0.0:
-        return rule_inside(s, text, grammar, words, room)
-    sieve = _sieve(s, text, coarse, coarse_room)
-    chart, made = sifted_inside(s, text, grammar, words, room, sieve)
+    lexical: LexicalRules,
+    work: CellWorkspace,
+    coarse: CoarseGrammar,
+    coarse_work: CellWorkspace,
+    pruned: Array,
+) -> RuleChart:
+    """β of a sentence, of what is not pruned; ``pruned`` is that of `RuleCounts`."""
+    if not coarse.threshold > 0.0:
+        return inside(s, text, grammar, lexical, work)
+    pruner = _make_pruner(s, text, coarse, coarse_work)
+    chart, n_before = pruned_inside(s, text, grammar, lexical, work, pruner)
     n, stayed = text.indptr[s + 1] - text.indptr[s], 0
-    if not whole(n, grammar.root, grammar.best, chart) >= TINY:
-        chart = rule_inside(s, text, grammar, words, room)
-        left_out[2] += int(whole(n, grammar.root, grammar.best, chart) >= TINY)
+    if not sentence_probability(n, grammar.root, grammar.viterbi, chart) >= TINY:
+        chart = inside(s, text, grammar, lexical, work)
+        pruned[2] += int(sentence_probability(n, grammar.root, grammar.viterbi, chart) >= TINY)
         return chart
     for c in range(len(chart.begins)):
         stayed += chart.ends[c] - chart.begins[c]
-    left_out[0] += made
-    left_out[1] += made - stayed
+    pruned[0] += n_before
+    pruned[1] += n_before - stayed
     return chart
 
 
 @lean
-def gone_through(
+def inside_outside(
     first: int,
     last: int,
     text: RuleText,
     grammar: RuleTables,
-    words: Words,
+    lexical: LexicalRules,
     weights: Array,
-    tally: RuleCounts,
-    counting: bool,
-    coarse: Coarse,
+    counts: RuleCounts,
+    with_counts: bool,
+    coarse: CoarseGrammar,
 ) -> None:
-    """Sentences ``first`` to ``last``: log p of each and, if wanted, what it is expected to use.
+    """Sentences ``first`` to ``last``: log p of each and, if ``with_counts``, expected counts.
 
-    Sentences without words are passed over; of those that are impossible, nothing is counted.
+    Empty sentences are skipped; impossible ones count nothing.
     """
-    room = room_for(first, last, text.indptr, grammar)
-    more_room = coarse_room(first, last, text, coarse)
+    work = make_cell_workspace(first, last, text.indptr, grammar)
+    coarse_work = make_coarse_workspace(first, last, text, coarse)
     for s in range(first, last):
         n = text.indptr[s + 1] - text.indptr[s]
         if n == 0:
             continue
-        chart = chart_of(s, text, grammar, words, room, coarse, more_room, tally.left_out)
-        total = whole(n, grammar.root, grammar.best, chart)
-        tally.logs[s] = log_of(total, n, chart.powers)
-        if counting and total >= TINY and weights[s] > 0.0:
-            outside(s, weights[s] / total, text, grammar, words, chart, room, tally)
+        chart = inside_coarse_to_fine(
+            s, text, grammar, lexical, work, coarse, coarse_work, counts.pruned
+        )
+        total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
+        counts.log_p[s] = log_probability(total, n, chart.exponents)
+        if with_counts and total >= TINY and weights[s] > 0.0:
+            outside(s, weights[s] / total, text, grammar, lexical, chart, work, counts)
 
 
-# Best derivations of a grammar with many rules, and such as are drawn: see `rule_charts`.
+# Viterbi derivations, and samples of derivations
 #
-# A derivation is a list of numbers in preorder, the left child first: r for binary rule r; with J
-# binary rules, J + u for unary rule u; with H unary rules, J + H + e for entry e of words.
+# A derivation is a list of codes in preorder, the left child first: r for binary rule r; with J
+# binary rules, J + u for unary rule u; with H unary rules, J + H + e for entry e of the lexical
+# rules.
 #
-# It is found top-down: what a symbol consists of is the largest of the products that its c is the
-# largest or the sum of, or one of them drawn in proportion.
+# It is traced top-down: a symbol is expanded by the largest of the products that its β is the
+# maximum or the sum of, or by one of them drawn in proportion.
 
 
 NOTHING = -1
+"""In place of a code, or a symbol, that was not found."""
 
 
-class Choice(NamedTuple):
-    """What was chosen so far: a number of a derivation, where its right child begins, and either
-    the largest product or what is still to be gone through."""
+class Expansion(NamedTuple):
+    """What was chosen so far.
+
+    ``code``   of the rule
+    ``split``  where its right child begins
+    ``level``  Viterbi: the largest product so far; sampling: the rest of a random level, below zero
+               once the rule is found
+    """
 
     code: int
-    middle: int
+    split: int
     level: float
 
 
 @lean
-def _joined(
-    low: int,
-    high: int,
-    middle: int,
-    factor: float,
-    symbol: int,
-    best: bool,
-    choice: Choice,
-    symbols: Array,
-    values: Array,
-    indptr: Array,
-    left: Array,
-    parent: Array,
-    chance: Array,
-    row: Array,
-) -> Choice:
-    """Binary rules, the words being parted at ``middle``."""
-    code, found, level = choice.code, choice.middle, choice.level
-    for e in range(low, high):
-        value = values[e] * factor
-        for r in range(indptr[symbols[e]], indptr[symbols[e] + 1]):
-            if parent[r] == symbol and row[left[r]] > 0.0:
-                made = chance[r] * row[left[r]] * value
-                if best and made > level:
-                    code, found, level = r, middle, made
-                elif not best and made > 0.0:
-                    code, found, level = r, middle, level - made
-                    if level < 0.0:
-                        return Choice(code, found, level)
-    return Choice(code, found, level)
-
-
-@lean
-def _parted(
+def _choose_binary(
     i: int,
     j: int,
     n: int,
     symbol: int,
-    choice: Choice,
+    level: float,
     grammar: RuleTables,
-    chart: Chart,
+    chart: RuleChart,
     row: Array,
-) -> Choice:
-    """Binary rules."""
-    begins, ends, powers, joins = chart.begins, chart.ends, chart.powers, grammar.joins
-    own, best = powers[rule_cell(i, j, n)], grammar.best
+) -> Expansion:
+    """Try binary rules."""
+    begins, ends, exponents = chart.begins, chart.ends, chart.exponents
+    symbols, values, viterbi = chart.symbols, chart.values, grammar.viterbi
+    indptr, left, parent = grammar.binary.indptr, grammar.binary.left, grammar.binary.parent
+    probability, code, split = grammar.binary.probability, NOTHING, i
     for k in range(i + 1, j):
-        a, b = rule_cell(i, k, n), rule_cell(k, j, n)
+        a, b = cell_index(i, k, n), cell_index(k, j, n)
         if ends[a] == begins[a] or ends[b] == begins[b]:
             continue
-        spread(begins[a], ends[a], 0, grammar.n_left, chart, row)
-        choice = _joined(
-            begins[b], ends[b], k, math.ldexp(1.0, powers[a] + powers[b] - own), symbol, best,
-            choice, chart.symbols, chart.values, joins.indptr, joins.left, joins.parent,
-            joins.chance, row,
-        )  # fmt: skip
-        clear(begins[a], ends[a], 0, grammar.n_left, chart.symbols, row)
-        if not best and choice.level < 0.0:
+        scatter_cell(begins[a], ends[a], 0, grammar.n_left, chart, row)
+        factor = math.ldexp(1.0, exponents[a] + exponents[b] - exponents[cell_index(i, j, n)])
+        done = False
+        for e in range(begins[b], ends[b]):
+            value = values[e] * factor
+            for r in range(indptr[symbols[e]], indptr[symbols[e] + 1]):
+                if parent[r] == symbol and row[left[r]] > 0.0:
+                    product = probability[r] * row[left[r]] * value
+                    if viterbi and product > level:
+                        code, split, level = r, k, product
+                    elif not viterbi and product > 0.0:
+                        code, split, level = r, k, level - product
+                        done = level < 0.0
+                        if done:
+                            break
+            if done:
+                break
+        clear_cell(begins[a], ends[a], 0, grammar.n_left, symbols, row)
+        if done:
             break
-    return choice
+    return Expansion(code, split, level)
 
 
 @lean
-def _chained(
-    c: int, symbol: int, choice: Choice, grammar: RuleTables, chart: Chart, row: Array
-) -> Choice:
-    """Unary rules."""
-    chains, n_joins = grammar.chains, len(grammar.joins.parent)
-    if symbol >= len(grammar.root) or chains.indptr[symbol] == chains.indptr[symbol + 1]:
-        return choice
-    low, high, best = chart.begins[c], chart.ends[c], grammar.best
-    spread(low, high, 0, grammar.n_left, chart, row)
-    code, middle, level = choice.code, choice.middle, choice.level
-    for u in range(chains.indptr[symbol], chains.indptr[symbol + 1]):
-        made = chains.chance[u] * row[chains.child[u]]
-        if best and made > level:
-            code, level = n_joins + u, made
-        elif not best and made > 0.0:
-            code, level = n_joins + u, level - made
+def _choose_unary(
+    c: int, symbol: int, expansion: Expansion, grammar: RuleTables, chart: RuleChart, row: Array
+) -> Expansion:
+    """Try unary rules."""
+    unary, n_binary = grammar.unary, len(grammar.binary.parent)
+    if symbol >= len(grammar.root) or unary.indptr[symbol] == unary.indptr[symbol + 1]:
+        return expansion
+    low, high, viterbi = chart.begins[c], chart.ends[c], grammar.viterbi
+    scatter_cell(low, high, 0, grammar.n_left, chart, row)
+    code, split, level = expansion.code, expansion.split, expansion.level
+    for u in range(unary.indptr[symbol], unary.indptr[symbol + 1]):
+        product = unary.probability[u] * row[unary.child[u]]
+        if viterbi and product > level:
+            code, level = n_binary + u, product
+        elif not viterbi and product > 0.0:
+            code, level = n_binary + u, level - product
             if level < 0.0:
                 break
-    clear(low, high, 0, grammar.n_left, chart.symbols, row)
-    return Choice(code, middle, level)
+    clear_cell(low, high, 0, grammar.n_left, chart.symbols, row)
+    return Expansion(code, split, level)
 
 
 @lean
-def _chosen(
+def _choose_expansion(
     i: int,
     j: int,
     n: int,
@@ -966,27 +1018,27 @@ def _chosen(
     token_row: int,
     level: float,
     grammar: RuleTables,
-    words: Words,
-    chart: Chart,
+    lexical: LexicalRules,
+    chart: RuleChart,
     row: Array,
-) -> Choice:
-    """What a symbol over a span consists of; ``level`` is 0 for the best."""
-    choice, c = Choice(NOTHING, i, level), rule_cell(i, j, n)
+) -> Expansion:
+    """The rule that expands a symbol over a span; ``level`` is 0 for Viterbi."""
+    expansion, c = Expansion(NOTHING, i, level), cell_index(i, j, n)
     if j == i + 1:
-        ahead = len(grammar.joins.parent) + len(grammar.chains.child)
-        for e in range(words.indptr[token_row], words.indptr[token_row + 1]):
-            if words.symbols[e] == symbol and words.chances[e] > 0.0:
-                made = words.chances[e] * math.ldexp(1.0, -chart.powers[c])
-                choice = Choice(ahead + e, i, made if grammar.best else level - made)
+        ahead = len(grammar.binary.parent) + len(grammar.unary.child)
+        for e in range(lexical.indptr[token_row], lexical.indptr[token_row + 1]):
+            if lexical.symbols[e] == symbol and lexical.probabilities[e] > 0.0:
+                product = lexical.probabilities[e] * math.ldexp(1.0, -chart.exponents[c])
+                expansion = Expansion(ahead + e, i, product if grammar.viterbi else level - product)
     else:
-        choice = _parted(i, j, n, symbol, choice, grammar, chart, row)
-    if grammar.best or choice.level >= 0.0:
-        choice = _chained(c, symbol, choice, grammar, chart, row)
-    return choice
+        expansion = _choose_binary(i, j, n, symbol, level, grammar, chart, row)
+    if grammar.viterbi or expansion.level >= 0.0:
+        expansion = _choose_unary(c, symbol, expansion, grammar, chart, row)
+    return expansion
 
 
 @lean
-def _value(symbol: int, c: int, chart: Chart) -> float:
+def _value_of(symbol: int, c: int, chart: RuleChart) -> float:
     for e in range(chart.begins[c], chart.ends[c]):
         if chart.symbols[e] == symbol:
             return float(chart.values[e])
@@ -994,36 +1046,36 @@ def _value(symbol: int, c: int, chart: Chart) -> float:
 
 
 @lean
-def _top(n: int, level: float, root: Array, best: bool, chart: Chart) -> int:
+def _choose_root(n: int, level: float, root: Array, viterbi: bool, chart: RuleChart) -> int:
     """The symbol over all words."""
-    found, c = NOTHING, rule_cell(0, n, n)
+    found, c = NOTHING, cell_index(0, n, n)
     for e in range(chart.begins[c], chart.ends[c]):
         if chart.symbols[e] >= len(root):
             continue
-        made = root[chart.symbols[e]] * chart.values[e]
-        if best and made > level:
-            found, level = chart.symbols[e], made
-        elif not best and made > 0.0:
-            found, level = chart.symbols[e], level - made
+        product = root[chart.symbols[e]] * chart.values[e]
+        if viterbi and product > level:
+            found, level = chart.symbols[e], product
+        elif not viterbi and product > 0.0:
+            found, level = chart.symbols[e], level - product
             if level < 0.0:
                 break
     return found
 
 
 @lean
-def _derived(
+def _derive(
     first: int,
     n: int,
     top: int,
     grammar: RuleTables,
-    words: Words,
-    chart: Chart,
-    room: Room,
+    lexical: LexicalRules,
+    chart: RuleChart,
+    work: CellWorkspace,
     rights: Array,
     stream: Array,
 ) -> Array:
-    """The numbers of one derivation."""
-    n_joins, n_rules = len(grammar.joins.parent), len(grammar.chains.child)
+    """The codes of one derivation."""
+    n_binary, n_unary = len(grammar.binary.parent), len(grammar.unary.child)
     codes, used = np.empty(4 * n, np.int64), 0
     waiting, left = np.empty((n + 1, 3), np.int64), 1
     waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, top
@@ -1031,29 +1083,31 @@ def _derived(
         left -= 1
         i, j, symbol = waiting[left, 0], waiting[left, 1], waiting[left, 2]
         level = 0.0
-        if not grammar.best:
-            level = uniform(stream, 0) * _value(symbol, rule_cell(i, j, n), chart)
-        token_row = words.rows[first + i]
-        choice = _chosen(i, j, n, symbol, token_row, level, grammar, words, chart, room.row)
+        if not grammar.viterbi:
+            level = uniform(stream, 0) * _value_of(symbol, cell_index(i, j, n), chart)
+        token_row = lexical.rows[first + i]
+        expansion = _choose_expansion(
+            i, j, n, symbol, token_row, level, grammar, lexical, chart, work.left_inside
+        )
         if used == len(codes):
             codes = np.concatenate((codes, codes))
-        codes[used] = choice.code
+        codes[used] = expansion.code
         used += 1
-        if choice.code < n_joins:
-            k = choice.middle
-            waiting[left, 0], waiting[left, 1], waiting[left, 2] = k, j, rights[choice.code]
+        if expansion.code < n_binary:
+            k = expansion.split
+            waiting[left, 0], waiting[left, 1], waiting[left, 2] = k, j, rights[expansion.code]
             left += 1
             waiting[left, 0], waiting[left, 1] = i, k
-            waiting[left, 2] = grammar.joins.left[choice.code]
+            waiting[left, 2] = grammar.binary.left[expansion.code]
             left += 1
-        elif choice.code < n_joins + n_rules:
-            waiting[left, 2] = grammar.chains.child[choice.code - n_joins]
+        elif expansion.code < n_binary + n_unary:
+            waiting[left, 2] = grammar.unary.child[expansion.code - n_binary]
             left += 1
     return codes[:used]
 
 
 @lean
-def _rights(indptr: Array, n: int) -> Array:
+def _right_children(indptr: Array, n: int) -> Array:
     """The right child of each binary rule."""
     found = np.empty(n, np.int32)
     for symbol in range(len(indptr) - 1):
@@ -1063,8 +1117,8 @@ def _rights(indptr: Array, n: int) -> Array:
 
 
 @lean
-def _appended(codes: Array, used: int, own: Array) -> Array:
-    """More numbers behind those that are used, in an array that may be a larger one."""
+def _append(codes: Array, used: int, own: Array) -> Array:
+    """More codes after those that are used, in an array that may be a larger one."""
     if used + len(own) > len(codes):
         codes = np.concatenate((codes, np.empty(len(codes) + len(own), np.int64)))
     codes[used : used + len(own)] = own
@@ -1072,29 +1126,31 @@ def _appended(codes: Array, used: int, own: Array) -> Array:
 
 
 @lean
-def traced(
+def trace_derivations(
     first: int,
     last: int,
     samples: int,
     text: RuleText,
     grammar: RuleTables,
-    words: Words,
+    lexical: LexicalRules,
     numbers: Array,
     seed: Any,
-    logs: Array,
-    coarse: Coarse,
-    left_out: Array,
+    log_p: Array,
+    coarse: CoarseGrammar,
+    pruned: Array,
 ) -> tuple[Array, Array]:
-    """Derivations of sentences ``first`` to ``last``: ``samples`` of each that are drawn, or the
-    best one as often, if the grammar is one of best derivations.
+    """Derivations of sentences ``first`` to ``last``.
 
-    Gives their numbers, those of a sentence one after the other, and where each one begins;
-    ``logs`` gets log p of the best one, or that of the sentence. What is impossible, or empty, has
-    derivations without numbers. Draws depend on the seed and on the sentence's number alone.
+    ``samples`` of each, drawn from the posterior; or the best one, if the grammar is for Viterbi.
+
+    Returns their codes, those of one sentence after those of the other, and where each derivation
+    begins; ``log_p`` gets log p of the best one, or that of the sentence. Impossible and empty
+    sentences have derivations without codes. Draws depend on the seed and on the sentence's number
+    alone.
     """
-    room = room_for(first, last, text.indptr, grammar)
-    more_room = coarse_room(first, last, text, coarse)
-    rights = _rights(grammar.joins.indptr, len(grammar.joins.parent))
+    work = make_cell_workspace(first, last, text.indptr, grammar)
+    coarse_work = make_coarse_workspace(first, last, text, coarse)
+    rights = _right_children(grammar.binary.indptr, len(grammar.binary.parent))
     codes, used = np.empty(1024, np.int64), 0
     borders = np.zeros((last - first) * samples + 1, np.int64)
     stream = np.empty(1, np.uint64)
@@ -1102,16 +1158,18 @@ def traced(
         n, total = text.indptr[s + 1] - text.indptr[s], 0.0
         stream[0] = item_stream(seed, numbers[s])
         if n > 0:
-            chart = chart_of(s, text, grammar, words, room, coarse, more_room, left_out)
-            total = whole(n, grammar.root, grammar.best, chart)
-            logs[s] = log_of(total, n, chart.powers)
+            chart = inside_coarse_to_fine(
+                s, text, grammar, lexical, work, coarse, coarse_work, pruned
+            )
+            total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
+            log_p[s] = log_probability(total, n, chart.exponents)
         for m in range(samples):
             if total >= TINY:
-                level = 0.0 if grammar.best else uniform(stream, 0) * total
-                top = _top(n, level, grammar.root, grammar.best, chart)
+                level = 0.0 if grammar.viterbi else uniform(stream, 0) * total
+                top = _choose_root(n, level, grammar.root, grammar.viterbi, chart)
                 begin = text.indptr[s]
-                own = _derived(begin, n, top, grammar, words, chart, room, rights, stream)
-                codes = _appended(codes, used, own)
+                own = _derive(begin, n, top, grammar, lexical, chart, work, rights, stream)
+                codes = _append(codes, used, own)
                 used += len(own)
             borders[(s - first) * samples + m + 1] = used
     return codes[:used], borders

@@ -1,0 +1,243 @@
+"""Items of several domains, and labels that are held out to choose settings by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.parameters import check_whole
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.labels.data import hard_labels, log_shares
+from softcount.mixture.data import UNKNOWN
+
+SOURCE, TARGET = 1, -1
+"""Domains of items if users do not say: those with a label, and those without."""
+FOLDS = 5
+SIDES = ("source", "target")
+Setting = TypeVar("Setting")
+Fold = tuple[IntArray, IntArray]
+"""Items to learn from and items to test on, by number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Where labels are, and where they are wanted.
+
+    ``X``        a matrix, sparse or dense, a row for each item
+    ``y``        each item's class as a number, −1 if it is unknown
+    ``classes``  what the numbers mean
+    ``domain``   each item's domain: sources from 1 up, targets from −1 down
+    """
+
+    X: Any
+    y: IntArray
+    classes: Array
+    domain: IntArray
+
+    @property
+    def source(self) -> IntArray:
+        """The numbers of the items of sources that have a label."""
+        return np.flatnonzero((self.domain > 0) & (self.y != UNKNOWN))
+
+    @property
+    def target(self) -> IntArray:
+        """The numbers of the items of targets that have a label."""
+        return np.flatnonzero((self.domain < 0) & (self.y != UNKNOWN))
+
+    @property
+    def labelled(self) -> IntArray:
+        """The numbers of all items that have a label, wherever they are from."""
+        return np.flatnonzero(self.y != UNKNOWN)
+
+    @property
+    def in_target(self) -> BoolArray:
+        """Whether each item is of a target, with a label or without."""
+        return self.domain < 0
+
+    @property
+    def domains(self) -> IntArray:
+        """The domains there are, sorted."""
+        return np.unique(self.domain)
+
+    def labels(self, rows: IntArray) -> Array:
+        """The labels of these items, as users call them."""
+        names = self.classes[self.y[rows]]
+        # a class "-1" must not be mistaken for a −1 that has become a text
+        return names.astype(object) if "-1" in self.classes.tolist() else names
+
+    def demand_source(self, who: str) -> None:
+        """Complain if sources do not have labels of two classes."""
+        self._demand_classes(self.source, "source", who, "give items of the source, domain 1")
+
+    def demand_target(self, who: str) -> None:
+        """Complain if the target does not have labels of two classes."""
+        hint = "Merge, Weighted and EasyAdapt do with any; SourceOnly with none"
+        self._demand_classes(self.target, "target", who, hint)
+
+    def demand_target_items(self, who: str) -> None:
+        """Complain if there is nothing from the target, or nothing from a source."""
+        for present, name, sign in (
+            (self.in_target, "target", "negative domain, no label"),
+            (~self.in_target, "source", "positive domain"),
+        ):
+            if not present.any():
+                raise DataError(
+                    f"{who} compares domains, and there is no item of the {name}",
+                    f"give some, with sample_domain ({sign}); SourceOnly needs no target",
+                )
+
+    def _demand_classes(self, rows: IntArray, where: str, who: str, hint: str) -> None:
+        found = self.classes[np.unique(self.y[rows])].tolist()
+        if len(found) < 2:
+            fault = f"all labels are {brief(found[0])}" if found else "no item has a label"
+            raise DataError(
+                f"{who} learns from labels of the {where}, where {fault}",
+                f"label items of two classes; {hint}",
+            )
+
+
+def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
+    """Items of several domains, checked.
+
+    >>> task = read_task(np.eye(3), ["b", None, "a"], [1, -1, 1])
+    >>> task.source.tolist(), task.in_target.tolist()
+    ([0, 2], [False, True, False])
+    """
+    n_items = matrix.shape[0]
+    labels = hard_labels(y, n_items)
+    if sample_domain is None:
+        domain = np.where(labels.numbers == UNKNOWN, TARGET, SOURCE)
+    else:
+        domain = read_domains(sample_domain, n_items)
+    return Task(matrix, labels.numbers, labels.classes, domain)
+
+
+def read_domains(sample_domain: Any, n_items: int) -> IntArray:
+    """Each item's domain as a whole number that is not 0; one number is for all.
+
+    >>> read_domains([1, 2, -1], 3)
+    array([ 1,  2, -1])
+    """
+    given = np.asarray(sample_domain)
+    if given.ndim == 0:
+        given = np.full(n_items, given)
+    if given.ndim != 1:
+        raise DataError(f"domains of shape {given.shape}", "give one number for each item")
+    if len(given) != n_items:
+        raise DataError(
+            f"inconsistent numbers of samples: {n_items} items and {len(given)} domains",
+            "give a domain for each item",
+        )
+    for value in given.tolist():
+        if not isinstance(value, Real) or isinstance(value, bool) or value % 1 or value == 0:
+            raise DataError(
+                f"{brief(value)} is no domain", "number them: sources 1, 2, …; targets -1, -2, …"
+            )
+    numbers: IntArray = given.astype(np.int64)
+    return numbers
+
+
+# Labels that are held out to choose settings by: of the source, or a few of the target
+
+
+def domain_folds(
+    y: Any, sample_domain: Any, on: str = "source", n_splits: int = FOLDS, random_state: int = 0
+) -> list[Fold]:
+    """Folds for a search over settings: (items to learn from, items to test on), by number.
+
+    Tested on are labelled items of the sources, or of the targets (``on``), each once; learned
+    from is everything else, items without a label too. So a search never looks at labels that it
+    was not given, and with ``on="source"`` at none of the target. (It scores all items as if they
+    were of the target, which only `EasyAdapt` minds, unless metadata routing hands domains on.)
+
+    ``GridSearchCV(method, settings, cv=domain_folds(y, domains)).fit(X, y, sample_domain=domains)``
+
+    >>> folds = domain_folds([0, 1, 0, 1, -1], [1, 1, 1, 1, -1], n_splits=2)
+    >>> sorted(int(i) for _, test in folds for i in test), all(4 in train for train, _ in folds)
+    ([0, 1, 2, 3], True)
+    """
+    if on not in SIDES:
+        raise LearnerError(f"on={brief(on)}", f"one of {', '.join(SIDES)}")
+    check_whole("n_splits", n_splits, 2)
+    check_whole("random_state", random_state, 0)
+    n_items = len(y)
+    numbers, domain = hard_labels(y, n_items).numbers, read_domains(sample_domain, n_items)
+    rows = np.flatnonzero(((domain > 0) if on == "source" else (domain < 0)) & (numbers != UNKNOWN))
+    parts = _split(rows, numbers, n_splits, random_state)
+    if len(parts) < n_splits:
+        raise DataError(
+            f"{n_splits} folds need as many labels of each class in the {on}",
+            f"label more items{f', or take n_splits={len(parts)}' if parts else ''}",
+        )
+    return [(np.setdiff1d(np.arange(n_items), test), test) for test in parts]
+
+
+def target_folds(task: Task) -> list[Fold]:
+    """(labelled items of the target to learn from, and to test on), as many times as classes allow,
+    five at most; none if some class has a single label."""
+    rows = task.target
+    return [(np.setdiff1d(rows, test), test) for test in _split(rows, task.y, FOLDS, 0)]
+
+
+def _split(rows: IntArray, numbers: IntArray, most: int, seed: int) -> list[IntArray]:
+    """Labelled items in at most so many parts, each with all classes; none if that cannot be."""
+    counts = np.bincount(numbers[rows], minlength=1)
+    counts = counts[counts > 0]
+    n = min(most, int(counts.min())) if len(counts) > 1 else 0
+    if n < 2:
+        return []
+    folds = StratifiedKFold(n, shuffle=True, random_state=seed % 2**32)
+    return [rows[test] for _, test in folds.split(rows, numbers[rows])]
+
+
+def choose_setting(
+    settings: Sequence[Setting], predict: Callable[[Setting], FloatArray], truth: IntArray
+) -> Setting:
+    """The setting under which most held-out labels are right; of equals, most probable.
+
+    ``predict(setting)`` gives the posteriors of the classes, a row for each held-out item.
+
+    >>> choose_setting([0.6, 0.4], lambda p: np.array([[1 - p, p], [1 - p, p]]), np.array([1, 1]))
+    0.6
+    """
+
+    def worth(setting: Setting) -> tuple[float, float]:
+        posteriors = predict(setting)
+        right = float((posteriors.argmax(axis=1) == truth).mean())
+        return right, float(log_shares(posteriors)[np.arange(len(truth)), truth].sum())
+
+    return max(settings, key=worth)
+
+
+def choose_on_target(
+    task: Task,
+    settings: Sequence[Setting],
+    otherwise: Setting,
+    train: Callable[[Task, IntArray, Setting], None],
+    predict: Callable[[Any, IntArray], FloatArray],
+) -> Setting:
+    """The setting that does best on held-out labels of the target; ``otherwise`` if there are too
+    few to hold any out.
+
+    ``train(task, rows, setting)`` learns from labelled items; after that ``predict(X, domain)``
+    gives the posteriors of the classes of others.
+    """
+    folds = target_folds(task)
+    if not folds:
+        return otherwise
+
+    def predict_held_out(setting: Setting) -> FloatArray:
+        found = []
+        for learn, test in folds:
+            train(task, np.concatenate([task.source, learn]), setting)
+            found.append(predict(task.X[test], task.domain[test]))
+        return np.vstack(found)
+
+    truth = task.y[np.concatenate([test for _, test in folds])]
+    return choose_setting(settings, predict_held_out, truth)

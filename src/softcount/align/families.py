@@ -1,0 +1,580 @@
+"""The families of distributions that only alignment models have.
+
+`StemTable`          translations t(f | e), words of one stem helping each other
+`DiagonalTension`    how near to the diagonal links lie: one number (Dyer et al. 2013)
+`JumpTable`          jumps between source positions, by their width (Vogel et al. 1996)
+`WithPast`           any family, with counts of pairs seen before added to all that it counts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from softcount.align.kernels import positions as kernels
+from softcount.core.errors import LearnerError
+from softcount.core.types import Array, Counts
+from softcount.families.base import CountAverage, Family
+from softcount.families.categorical import SMALLEST, log_gammas
+from softcount.families.large import LargeTable
+
+# Translations
+
+
+@dataclass(frozen=True, eq=False)
+class Stems:
+    """Stems of source and target words; p(word | its stem) of the latter, from ``often``.
+
+    ``strength``  so many counts each source word is lent
+    ``least``     added to all counts of stems
+    """
+
+    sources: Array
+    targets: Array
+    shares: Array
+    strength: float
+    least: float
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        often: Array,
+        letters: int,
+        strength: float,
+        least: float,
+    ) -> Stems:
+        """Words with the same first letters have one stem; the empty word comes last.
+
+        >>> often = np.array([3, 1, 1])
+        >>> stems = Stems.of(["house"], ["haus", "hausen", "hof"], often, 4, 5.0, 0.1)
+        >>> stems.targets.tolist(), stems.shares.tolist()
+        ([0, 0, 1], [0.75, 0.25, 1.0])
+        """
+        here = np.append(_number_stems(sources, letters), -1)
+        here[-1] = here.max(initial=-1) + 1
+        there = _number_stems(targets, letters)
+        totals = np.bincount(there, often)
+        shares = often / np.maximum(totals, 1.0)[there]
+        return cls(here, there, shares, strength, least)
+
+
+def _number_stems(words: Sequence[str], letters: int) -> Array:
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(w[:letters], len(numbers)) for w in words], np.int64)
+
+
+class StemTable(LargeTable):
+    """A `LargeTable` whose M-steps see more counts than there are.
+
+    c(f, e) + A · T(s(f) | s(e)) · p(f | s(f)): T is the same table for stems, s a word's stem. Rare
+    words are known by their relatives. The objective does not know of it, and may fall.
+    """
+
+    def __init__(self, *given: Any, stems: Stems, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.stems = stems
+        self._members = np.argsort(stems.sources, kind="stable")
+        numbers = np.arange(stems.sources.max(initial=-1) + 2)
+        self._begins = np.searchsorted(stems.sources[self._members], numbers)
+
+    def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
+        return super()._each(word, self._lend_counts(counts), old, *more)
+
+    def running(self) -> CountAverage:
+        # what is lent depends on all counts: they cannot be left for later
+        return CountAverage(self)
+
+    def _lend_counts(self, counts: Counts) -> Array:
+        given = np.asarray(counts)
+        mass = np.empty(len(given))
+        stems = self.stems
+        kernels.lend_counts(
+            0,
+            len(self._begins) - 1,
+            self._members,
+            self._begins,
+            self.indptr,
+            self.outcomes,
+            stems.targets,
+            stems.shares,
+            int(stems.targets.max(initial=-1)) + 1,
+            stems.strength,
+            stems.least,
+            given,
+            mass,
+        )
+        return mass
+
+
+# Positions near the diagonal
+
+LOWEST, HIGHEST = 0.0, 100.0
+"""Between these the tension is kept."""
+NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-12
+"""Newton's method ends after so many steps, or when λ moves by no more than this."""
+
+
+def unique_sizes(l: Array, m: Array) -> tuple[Array, Array]:
+    """Every pair of lengths once, in order."""
+    longest = int(m.max(initial=0)) + 1
+    heights, widths = np.divmod(np.unique(l.astype(np.int64) * longest + m), longest)
+    return heights, widths
+
+
+class SentenceShapes(NamedTuple):
+    """Different pairs of lengths (l, m), and where the (l + 1) × m cells of each begin."""
+
+    heights: Array
+    widths: Array
+    begins: Array
+
+    @classmethod
+    def of(cls, l: Array, m: Array) -> SentenceShapes:
+        heights, widths = unique_sizes(l, m)
+        cells = np.concatenate([[0], np.cumsum((heights + 1) * widths)])
+        return cls(heights, widths, cells)
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.begins[-1])
+
+    def numbers(self, l: Array, m: Array) -> Array:
+        """Which shape each pair of lengths is; −1: none of these."""
+        longest = max(int(self.widths.max(initial=0)), int(m.max(initial=0))) + 1
+        keys, wanted = self.heights * longest + self.widths, l * longest + m
+        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        return np.where(keys[at] == wanted, at, -1) if len(keys) else np.full(len(l), -1)
+
+
+class DiagonalTension(Family):
+    """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|): λ alone is learned.
+
+    See `softcount.align.kernels.positions`.
+
+    Parameters are [λ]; counts have one number for every cell of every shape. The best λ is found by
+    Newton's method: the objective is concave in it. It is kept between 0 and 100.
+    """
+
+    def __init__(self, shapes: SentenceShapes) -> None:
+        self.shapes = shapes
+        self._rows = np.concatenate([[0], np.cumsum(shapes.widths)])
+        self.n_free = 1
+
+    def _summarise(self, counts: Counts) -> tuple[float, Array]:
+        """Σ c h, and how often each target place comes from a word at all."""
+        often = np.zeros(int(self._rows[-1]))
+        given = np.asarray(counts, dtype=np.float64)
+        total = kernels.summarise(*self.shapes, self._rows, given, often)
+        return float(total), often
+
+    def _moments(self, often: Array, tension: float) -> tuple[float, float, float]:
+        found: tuple[float, float, float] = kernels.moments(
+            self.shapes.heights, self.shapes.widths, self._rows, often, tension
+        )
+        return found
+
+    # starts
+    def zeros(self) -> Array:
+        return np.zeros(self.shapes.n_cells)
+
+    def uniform(self) -> Array:
+        return np.zeros(1)
+
+    def random(self, rng: np.random.Generator) -> Array:
+        return rng.uniform(1.0, 7.0, 1)
+
+    # how counts become parameters
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self._climb(counts, old)
+
+    def _climb(self, counts: Counts, old: Array) -> Array:
+        """Newton's method; where it would leave what brackets the best λ, it halves that."""
+        wanted, often = self._summarise(counts)
+        low, high, tension = LOWEST, HIGHEST, float(old[0])
+        if self._moments(often, LOWEST)[2] == 0.0:
+            return old  # nothing was counted, or there is nowhere else to be
+        for _ in range(NEWTON_STEPS):
+            _, mean, variance = self._moments(often, tension)
+            slope = wanted - mean
+            low, high = (tension, high) if slope > 0.0 else (low, tension)
+            step = tension + slope / variance if variance > 0.0 else low
+            new = step if low <= step <= high else (low + high) / 2.0
+            still = abs(new - tension) <= NEWTON_TOLERANCE * max(1.0, tension)
+            tension = new
+            if still:
+                break
+        return np.array([tension])
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """As `maximise`: the posterior of the tension is taken to be a point."""
+        return self._climb(counts, old)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """As `maximise`: the posterior of the tension is taken to be a point."""
+        return self._climb(counts, old)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """One move of slice sampling (Neal 2003) from the old tension, under a flat prior."""
+        wanted, often = self._summarise(counts)
+
+        def log_density(tension: float) -> float:
+            return tension * wanted - self._moments(often, tension)[0]
+
+        current = float(old[0])
+        level = log_density(current) - rng.standard_exponential()
+        low, high = LOWEST, HIGHEST
+        while True:
+            proposal = rng.uniform(low, high)
+            if log_density(proposal) >= level:
+                return np.array([proposal])
+            low, high = (proposal, high) if proposal < current else (low, proposal)
+
+    # terms of the objective
+    def log_prior(self, params: Array) -> float:
+        return 0.0
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        return 0.0
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        wanted, often = self._summarise(counts)
+        return float(params[0]) * wanted - self._moments(often, float(params[0]))[0]
+
+    # geometry
+    def free(self, params: Array) -> Array:
+        return np.array(params, dtype=np.float64)
+
+    def bound(self, free: Array, like: Array) -> Array:
+        return np.clip(free, LOWEST, HIGHEST)
+
+    def sound(self, values: Array) -> bool:
+        return bool((values >= LOWEST).all())
+
+    def alike(self, params: Array) -> bool | None:
+        return None
+
+
+# Jumps between positions
+
+INNER_STEPS, INNER_TOLERANCE = 50, 1e-10
+"""An M-step ends after so many inner steps, or when no weight moves by more than this part."""
+
+RAREST = 1e-200
+"""No weight that is not zero sinks below this: Z, a sum of some of them, is divided by."""
+
+
+class JumpRows(NamedTuple):
+    """Places that can be left: sentence lengths, and where each length's l + 1 rows begin."""
+
+    lengths: Array
+    begins: Array
+
+    @classmethod
+    def of(cls, lengths: Array) -> JumpRows:
+        unique_sizes = np.unique(lengths).astype(np.int64)
+        return cls(unique_sizes, np.concatenate([[0], np.cumsum(unique_sizes + 1)]))
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    def at(self, lengths: Array) -> Array:
+        """Where the rows of these lengths begin."""
+        found: Array = self.begins[np.searchsorted(self.lengths, lengths)]
+        return found
+
+
+class JumpTable(Family):
+    """p(k | h, l) = w(k − h) / Σ_{k'=1..l} w(k' − h) (Vogel, Ney & Tillmann 1996).
+
+    Parameters are the weights of widths −reach … reach, then those of the first places 1 … reach,
+    each part summing to one; a jump farther than ``reach`` has the weight of the last width on its
+    side. Counts are those of the widths, of the first places, and of all places left, laid out as
+    ``rows`` says.
+
+    The normaliser depends on the length and the place, so that relative frequencies of widths are
+    not the best weights. Q = Σ_d c_d log w_d − Σ_r n_r log Z_r(w) is climbed by tangents to the
+    logarithm, w_d ← c_d / Σ_{r ∋ d} n_r / Z_r(w), which never lower it (Hunter 2004, *MM algorithms
+    for generalized Bradley–Terry models*). Draws follow the same tangents with Gamma variables
+    (Caron & Doucet 2012).
+    """
+
+    def __init__(self, reach: int, lengths: Array, prior: float = 1.0) -> None:
+        if reach < 1:
+            raise LearnerError(f"jumps cannot have a reach of {reach}", "give 1 or more")
+        if not 0.0 < prior < np.inf:
+            raise LearnerError(f"the prior of jumps is {prior}", "give a number above 0")
+        self.reach, self.prior = reach, float(prior)
+        self.rows = JumpRows.of(lengths)
+        self.n_widths = 2 * reach + 1
+        self.n_weights = self.n_widths + reach
+        self.n_free = self.n_widths - 1 + reach - 1
+        self.longest = int(self.rows.lengths.max(initial=1))
+
+    # between weights and all widths that occur
+    @cached_property
+    def _bins(self) -> tuple[Array, Array]:
+        return jump_bins(self.reach, self.longest)
+
+    def spread_weights(self, params: Array) -> tuple[Array, Array]:
+        """w of all widths −longest … longest, and of all first places 0 … longest."""
+        widths, starts = self._bins
+        return params[widths], params[starts]
+
+    def collect_weights(self, widths: Array, starts: Array) -> Array:
+        """The sums of what `spread_weights` spreads out."""
+        where = np.concatenate([self._bins[0], self._bins[1][1:]])
+        return np.bincount(where, np.concatenate([widths, starts[1:]]), self.n_weights)
+
+    def totals(self, params: Array) -> Array:
+        """Z of all rows."""
+        widths, starts = self.spread_weights(params)
+        out = np.empty(len(self.rows))
+        kernels.sum_jumps(*self.rows, widths, self.longest, starts, out)
+        return out
+
+    def _sum_reaching(self, shares: Array) -> Array:
+        """Σ of the shares of all rows that allow a jump, one a weight."""
+        widths, starts = np.zeros(2 * self.longest + 1), np.zeros(self.longest + 1)
+        kernels.spread_over_jumps(*self.rows, shares, self.longest, widths, starts)
+        return self.collect_weights(widths, starts)
+
+    def _split(self, counts: Counts) -> tuple[Array, Array]:
+        given = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
+        return given[: self.n_weights], given[self.n_weights :]
+
+    def _normalise(self, weights: Array) -> Array:
+        """Each part scaled to a sum of one."""
+        cut = self.n_widths
+        return np.concatenate([part / part.sum() for part in (weights[:cut], weights[cut:])])
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return (self.n_weights,)
+
+    # starts
+    def zeros(self) -> Array:
+        return np.zeros(self.n_weights + len(self.rows))
+
+    def uniform(self) -> Array:
+        return self._normalise(np.ones(self.n_weights))
+
+    def random(self, rng: np.random.Generator) -> Array:
+        return self._normalise(rng.uniform(0.5, 1.5, self.n_weights))
+
+    # how counts become parameters
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        if self.prior < 1.0:
+            raise LearnerError("a prior below 1 has no mode", "use a prior of 1 or more")
+        return self._climb(counts, old)
+
+    def _climb(self, counts: Counts, old: Array) -> Array:
+        often, left = self._split(counts)
+        more = max(self.prior - 1.0, 0.0)
+        weights = old
+        for _ in range(INNER_STEPS):
+            shares = left / np.maximum(self.totals(weights), 1e-300)
+            reached = self._sum_reaching(shares)
+            # the prior is that of weights which sum to one: as if all were allowed so often
+            reached[: self.n_widths] += more * self.n_widths
+            reached[self.n_widths :] += more * self.reach
+            new = np.divide(often + more, reached, where=reached > 0.0, out=weights.copy())
+            new = self._normalise(new)
+            # what is rarer and rarer must not vanish together with all that it is compared with
+            new = np.where((new > 0.0) & (new < RAREST), RAREST, new)
+            moved = np.max(np.abs(new - weights) / np.maximum(weights, 1e-300))
+            weights = new
+            if moved <= INNER_TOLERANCE:
+                break
+        return weights if more else self._normalise(self._extend_outward(weights))
+
+    def _extend_outward(self, weights: Array) -> Array:
+        """Widths that no sentence is long enough for are as likely as the next narrower one."""
+        new, middle, cut = weights.copy(), self.reach, self.n_widths
+        widths, places = np.arange(cut) - middle, np.arange(1, self.reach + 1)
+        possible = np.append(np.abs(widths) < self.longest, places <= self.longest)
+        for outward in (
+            range(middle + 1, cut),
+            range(middle - 1, -1, -1),
+            range(cut + 1, len(weights)),
+        ):
+            before = outward.start - outward.step
+            for d in outward:
+                if not possible[d]:
+                    new[d] = new[before]
+                before = d
+        return new
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """As `maximise`: the posterior of the weights is taken to be a point."""
+        return self._climb(counts, old)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """As `maximise`: the posterior of the weights is taken to be a point."""
+        return self._climb(counts, old)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """One Gibbs step: u_r ~ Gamma(n_r, Z_r(w)), then w_d ~ Gamma(α + c_d, 1 + Σ_{r ∋ d} u_r).
+
+        The weights' scale says nothing, so that Gamma(α, 1) priors are a Dirichlet prior of the
+        weights that sum to one. With a small α some numbers are too small: see `_draw_in_logs`.
+        """
+        often, left = self._split(counts)
+        sizes = np.array([self.n_widths, self.reach])
+        scales = rng.standard_gamma(self.prior * sizes)
+        passed = rng.standard_gamma(left)
+        drawn = rng.standard_gamma(self.prior + often)
+        if scales.min() >= SMALLEST and drawn.min() >= SMALLEST:
+            shares = passed / np.maximum(self.totals(old * np.repeat(scales, sizes)), SMALLEST)
+            weights = drawn / (1.0 + self._sum_reaching(shares))
+            if weights.min() >= SMALLEST:
+                return self._normalise(weights)
+        of_scales = np.repeat(log_gammas(scales, self.prior * sizes, rng), sizes)
+        of_drawn = log_gammas(drawn, self.prior + often, rng)
+        return self._draw_in_logs(of_scales, passed, of_drawn, old)
+
+    def _draw_in_logs(self, scales: Array, passed: Array, drawn: Array, old: Array) -> Array:
+        """The same step in logarithms: log w_d = log G_d − log(s + Σ_{r ∋ d} g_r / Z_r(old)).
+
+        With s the scale of the old weights and u_r = g_r / (s Z_r(old)) that is w_d / s, and w is
+        normalised in any case.
+        """
+        reached = self._sum_reaching(passed / np.maximum(self.totals(old), SMALLEST))
+        with np.errstate(divide="ignore"):  # the log of 0, where no row allows a jump
+            logs = drawn - np.logaddexp(scales, np.log(reached))
+        return self._normalise(np.maximum(self.bound(logs, old), SMALLEST))
+
+    def average(self, draws: Sequence[Array]) -> Array:
+        return self._normalise(super().average(draws))
+
+    # terms of the objective
+    def log_prior(self, params: Array) -> float:
+        if self.prior == 1.0:
+            return 0.0
+        return (self.prior - 1.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        """What a posterior that is a point costs, up to a constant."""
+        return -max(self.prior - 1.0, 0.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        often, left = self._split(counts)
+        return float(np.sum(xlogy(often, params)) - np.sum(xlogy(left, self.totals(params))))
+
+    # geometry
+    def free(self, params: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(params)
+        return logs
+
+    def bound(self, free: Array, like: Array) -> Array:
+        cut = self.n_widths
+        parts = (free[:cut], free[cut:])
+        return self._normalise(np.concatenate([np.exp(part - part.max()) for part in parts]))
+
+    def alike(self, params: Array) -> bool | None:
+        return None
+
+
+def jump_bins(reach: int, longest: int) -> tuple[Array, Array]:
+    """The weight of every width −longest … longest, and of every first place 0 … longest."""
+    widths = np.clip(np.arange(-longest, longest + 1), -reach, reach) + reach
+    starts = 2 * reach + np.clip(np.arange(longest + 1), 1, reach)
+    return widths, starts
+
+
+# Learning goes on where it stopped
+
+
+class WithPast(Family):
+    """A family to whose counts those of the past are always added.
+
+    The past's hidden values stay as they were seen: incremental EM of which one shard is never
+    visited again (Neal & Hinton 1998). Its objective has ⟨past, log θ⟩ beside the prior.
+    """
+
+    def __init__(self, family: Family, past: Array) -> None:
+        self.family, self.past = family, past
+        self.n_free = family.n_free
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "family":  # of a copy that is still empty
+            raise AttributeError(name)
+        return getattr(self.family, name)  # what a model asks of its own family
+
+    def _with_past(self, counts: Counts) -> Counts:
+        return np.asarray(counts) + self.past
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        return self.family.param_shape
+
+    @property
+    def prior_size(self) -> float:
+        return self.family.prior_size
+
+    def zeros(self) -> Array:
+        return self.family.zeros()
+
+    def uniform(self) -> Array:
+        return self.family.uniform()
+
+    def random(self, rng: np.random.Generator) -> Array:
+        return self.family.random(rng)
+
+    def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.family.maximise(self._with_past(counts), old, rng)
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.family.mean_field(self._with_past(counts), old, rng)
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.family.draw(self._with_past(counts), old, rng)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        return self.family.mean(self._with_past(counts), old)
+
+    def log_prior(self, params: Array) -> float:
+        # what is too small for a number counts alike in the density and in the past
+        seen = np.maximum(np.asarray(params, dtype=np.float64), SMALLEST)
+        return self.family.log_prior(seen) + self.family.expected_log(self.past, seen)
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        price = self.family.divergence(self._with_past(counts), params)
+        return price - self.family.expected_log(self.past, params)
+
+    def expected_log(self, counts: Counts, params: Array) -> float:
+        return self.family.expected_log(counts, params)
+
+    def free(self, params: Array) -> Array:
+        return self.family.free(params)
+
+    def bound(self, free: Array, like: Array) -> Array:
+        return self.family.bound(free, like)
+
+    def sound(self, values: Array) -> bool:
+        return self.family.sound(values)
+
+    def proper(self, values: Array) -> Array:
+        return self.family.proper(values)
+
+    def alike(self, params: Array) -> bool | None:
+        return self.family.alike(params)
+
+    def change(self, old: Array, new: Array) -> float:
+        return self.family.change(old, new)
+
+    def entropy(self, params: Array, weights: bool = False) -> float:
+        return self.family.entropy(params, weights)
+
+    def average(self, draws: Any) -> Array:
+        return self.family.average(draws)
+
+    def running(self) -> CountAverage:
+        return CountAverage(self)

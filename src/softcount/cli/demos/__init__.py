@@ -1,1 +1,0 @@
-"""What ``softcount demo`` learns: one file a text, each with its story and what to show of it."""

@@ -1,0 +1,502 @@
+"""The frame of the commands: how one is declared, and what all of them do.
+
+A command is a class. Its docstring is its help, with examples after a line ``\\b``; its annotated
+attributes are its options (see `softcount.cli.options`), those of the groups that it inherits
+included; and parameters of an estimator that are declared with it (``declared``, ``takes``) become
+options by themselves, with their own names, defaults, bounds and help:
+
+    class Cluster(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
+        \"""Sort the lines of a file into classes that nobody named. …\"""
+
+        declared = MixtureParameters                      # a light dataclass: see core.parameters
+        takes = {"n_components": ("-k", "--n-components"), "smoothing": ()}
+        file: TextFile                                    # an option that is the command's own
+
+        def read(self, model): ...                        # what is learned from and answered
+        def make(self, data): ...                         # the estimator, not fitted yet
+        def answer(self, model, data): ...                # what is said of it
+        def overview(self, found): ...                    # for stderr, or --summary
+        def print_answers(self, found): ...               # exactly one line for each line read
+        def page(self, found): ...                        # for --html
+
+and a row of the table in `softcount.cli.app`, which also says what kinds of models it loads. The
+frame parses (by typer), refuses what does not go together with ``--load``, looks at all files
+before anything begins, shows progress, saves, prints, writes the page, and turns errors into
+messages. Modules of commands import nothing heavy at their top: ``--help`` loads them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, of_parameter
+from softcount.cli.targets import WRITTEN, check_files
+from softcount.core.errors import StoreError
+from softcount.core.parameters import describe
+
+if TYPE_CHECKING:  # safetensors come with it
+    from softcount.core.store import Stored
+    from softcount.report.tables import Overview
+
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from softcount.cli.streams import ReaderGone
+from softcount.core.errors import SoftcountError, StoryError
+
+if TYPE_CHECKING:  # numba and scipy come with these, and --help does without
+    from softcount.core.estimate import Estimate
+    from softcount.core.types import State
+
+
+class Command:
+    """What all commands are: options, and what is done with them."""
+
+    name: ClassVar[str] = ""
+    """What is typed; set by the table of commands."""
+    declared: ClassVar[type | None] = None
+    """The parameters of the estimator, as `softcount.core.parameters` has them."""
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Which of them become options, and what is typed for them, if that is not their name."""
+    without: ClassVar[Sequence[str]] = ()
+    """Options of inherited groups that this command does without."""
+    context: typer.Context
+
+    def check(self) -> None:
+        """Usage errors that show without a look at any file."""
+
+    def run(self) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    def runs_file(self) -> Path | None:
+        """A Python file of the user's that is run: errors in it are said with their line."""
+        return None
+
+    # for those who declare commands
+    def is_given(self, name: str) -> bool:
+        """Whether an option was given, and has not just its default."""
+        source = self.context.get_parameter_source(name)
+        return source is not None and source.name != "DEFAULT"
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters of the estimator that were given."""
+        return {name: getattr(self, name) for name in self.takes if self.is_given(name)}
+
+    def refuse(self, what: str, names: Sequence[str], why: str) -> None:
+        """A usage error if any of these options came with ``what``, which leaves them without
+        effect."""
+        given = [
+            parameter.opts[-1]
+            for parameter in self.context.command.params
+            if parameter.name in names and self.is_given(parameter.name)
+        ]
+        if given:
+            raise typer.BadParameter(f"{what} does not go with {', '.join(given)}: {why}")
+
+
+def refuse_two_of_stdin(*files: str | None) -> None:
+    """A usage error if more than one file is standard input."""
+    if files.count("-") > 1:
+        raise typer.BadParameter("only one file can be standard input")
+
+
+class LearningCommand(Command):
+    """A command that reads, learns or loads a model, answers and reports."""
+
+    with_load: ClassVar[Sequence[str]] = ()
+    """Options of learning that are of use with --load all the same."""
+
+    save: Annotated[
+        Path | None,
+        Output(
+            "Keep the fitted model in this file, for softcount.load.", file=WRITTEN, learns=True
+        ),
+    ] = None
+    load: Annotated[Path | None, Input("Take the model from this file, and learn nothing.")] = None
+    html: HtmlFile = None
+    summary: bool
+    json: bool
+
+    # what a command declares
+    def read(self, model: Any) -> Any:
+        """What is learned from, and what answers are wanted for; ``model``: if one was loaded."""
+        raise NotImplementedError
+
+    def make(self, data: Any) -> Any:
+        """The estimator, as the options say."""
+        raise NotImplementedError
+
+    def fit(self, model: Any, data: Any, progress: Progress) -> None:
+        """Learn."""
+        raise NotImplementedError
+
+    def answer(self, model: Any, data: Any) -> Any:
+        """What the model says of the data."""
+        raise NotImplementedError
+
+    def overview(self, found: Any) -> Overview:
+        """What was learned."""
+        raise NotImplementedError
+
+    def print_answers(self, found: Any) -> None:
+        """The lines on stdout."""
+        raise NotImplementedError
+
+    def page(self, found: Any) -> str:
+        """What --html writes."""
+        raise NotImplementedError
+
+    def files(self, found: Callable[[], Any]) -> Iterator[Deed]:
+        """What is written beside model, answers and page."""
+        return iter(())
+
+    def restore(self, kind: Any, stored: Stored) -> Any:
+        """The model in a file."""
+        return kind.restore(stored)
+
+    def answer_stream(self, model: Any) -> bool:
+        """Answer line by line as lines come, if that can be done; whether it was."""
+        return False
+
+    def say_warning(self, warning: warnings.WarningMessage) -> str:
+        """What is said of something that learning warned of."""
+        return str(warning.message)
+
+    # what the frame does
+    def run(self) -> None:
+        if self.load is not None:
+            model = self.load_model(self.load)
+            if self.answer_stream(model):
+                return
+            data = self.read(model)
+        else:
+            data = self.read(None)
+            model = self.make(data)
+            self._learn(model, data)
+        found = cache(lambda: self.answer(model, data))
+        try_all(
+            at(self.save, lambda path: model.save(path)),
+            lambda: self.tell(found()),
+            at(self.html, lambda path: write_page(path, self.page(found()))),
+            *self.files(found),
+        )
+
+    def load_model(self, path: Path) -> Any:
+        """The model in a file; what is said of learning beside it is refused."""
+        names = [
+            *(name for name in self.takes if name not in self.with_load),
+            *(
+                name
+                for name, (option, _) in options_of(type(self)).items()
+                if option.learns and name not in self.with_load
+            ),
+        ]
+        self.refuse("--load", names, "its model is learned already")
+        return load_model(path, self.name, self.restore)
+
+    def _learn(self, model: Any, data: Any) -> None:
+        with self.make_progress(data) as progress, warnings.catch_warnings(record=True) as caught:
+            self.fit(model, data, progress)
+        for warning in caught:
+            typer.echo(f"softcount: warning: {self.say_warning(warning)}", err=True)
+
+    def make_progress(self, data: Any) -> Progress:
+        """The line that says how learning goes."""
+        return Progress(self.size(data))
+
+    def size(self, data: Any) -> int:
+        """How many items there are, for the line of progress."""
+        return len(data)
+
+    def tell(self, found: Any) -> None:
+        """The answers on stdout and the overview on stderr; or the overview alone, on stdout."""
+        if self.summary:
+            self.overview(found).print(sys.stdout, self.json)
+            return
+        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
+        if not watched:  # first, for whoever reads the pipe may not read to the end
+            self.overview(found).print(sys.stderr)
+        self.print_answers(found)
+        if watched:
+            self.overview(found).print(sys.stderr)
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page, all or nothing."""
+    from softcount.report.page import write_page
+
+    write_page(path, page)
+
+
+def load_model(path: Path, command: str, restore: Callable[[Any, Stored], Any]) -> Any:
+    """The model in a file, if this command can use it."""
+    from softcount.cli.app import COMMANDS, command_for
+    from softcount.core.store import LOADERS, read
+
+    stored = read(path)
+    if stored.kind not in COMMANDS[command].loads:
+        raise StoreError(
+            f"{path} has a model of kind {stored.kind}, which softcount {command} cannot use",
+            command_for(stored.kind, path),
+        )
+    module, name = LOADERS[stored.kind].split(":")
+    return restore(getattr(import_module(module), name), stored)
+
+
+# from a class to what typer runs
+def options_of(command: type[Command]) -> dict[str, tuple[Option, Any]]:
+    """The options that are annotated attributes of a command, with their annotations for typer."""
+    hints = get_type_hints(command, include_extras=True)
+    found = {}
+    # its own before those of groups
+    for name in (name for base in command.__mro__ for name in inspect.get_annotations(base)):
+        hint = hints[name]
+        notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Option)]
+        if notes and name not in command.without:
+            found[name] = notes[0], notes[0].annotation(name, get_args(hint)[0])
+    return found
+
+
+def make_callback(command: type[Command]) -> Callable[..., None]:
+    """A function with the options of a command for its parameters, which is what typer takes."""
+    every = {
+        name: (option.panel, annotation, getattr(command, name, inspect.Parameter.empty))
+        for name, (option, annotation) in options_of(command).items()
+    }
+    derived = {}
+    if command.declared is not None:
+        for parameter in describe(command.declared, command.takes):
+            annotation, default = of_parameter(parameter, *command.takes[parameter.name])
+            derived[parameter.name] = ("Model", annotation, default)
+    order = [*derived.items(), *every.items()]
+    order.sort(key=lambda item: PANELS.index(item[1][0]))
+
+    def callback(context: typer.Context, **values: Any) -> None:
+        one = command()
+        one.context = context
+        vars(one).update(values)
+        with readable_errors(one.runs_file()):
+            one.check()
+            one.run()
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    callback.__annotations__ = {"context": typer.Context, "return": None}
+    parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
+    for name, (_, annotation, default) in order:
+        callback.__annotations__[name] = annotation
+        parameters.append(inspect.Parameter(name, keyword, annotation=annotation, default=default))
+    callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    callback.__doc__ = inspect.getdoc(command)
+    return callback
+
+
+class GuardedCommand(TyperCommand):
+    """A command whose files are looked at before it begins, and whose help is in groups."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with readable_errors():
+            check_files(self.params, ctx.params, self.callback)
+            return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[Any]] = {head: [] for head in PANELS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                is_argument = parameter.param_type_name == "argument"
+                head = getattr(parameter, "rich_help_panel", None) or PANELS[-1]
+                groups[PANELS[0] if is_argument else head].append(record)
+        for head, records in groups.items():
+            if records:
+                with formatter.section(head):
+                    formatter.write_dl(records)
+
+
+PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+"""Plain help and plain exceptions: rich would double the time that --help takes."""
+
+
+def make_group(help: str, commands: Mapping[str, Any]) -> typer.Typer:
+    """Commands by the names that are typed, guarded and with plain help; one alone is itself."""
+    group = typer.Typer(help=help, add_completion=False, no_args_is_help=True, **PLAIN_HELP)
+    for name, command in commands.items():
+        callback = command
+        if isinstance(command, type) and issubclass(command, Command):
+            command.name = name
+            callback = make_callback(command)
+        group.command(name, cls=GuardedCommand)(callback)
+    return group
+
+
+# How commands end: whatever becomes of one thing that was asked for, the others are tried.
+
+T = TypeVar("T")
+Deed = Callable[[], object] | None
+
+
+def try_all(*deeds: Deed) -> None:
+    """Do all of these (None: nothing is to be done), and then complain of those that failed.
+
+    The first comes first: a model, which took time, before answers, and answers before pages. A
+    fault of ours is raised, or else what is wrong with the last that failed, and the rest is said
+    on standard error. A reader that has gone away ends the command when all is done.
+    """
+    faults: dict[str, SoftcountError] = {}
+    ours: list[Exception] = []
+    gone: list[ReaderGone] = []
+    for deed in deeds:
+        if deed is None:
+            continue
+        try:
+            deed()
+        except SoftcountError as error:
+            faults[str(error)] = error  # once, though two may fail for one reason
+        except ReaderGone as error:
+            gone.append(error)
+        except Exception as error:
+            ours.append(error)
+    last = [*gone, *faults.values(), *ours][-1:]
+    for message, fault in faults.items():
+        if fault not in last:
+            typer.echo(f"softcount: {message}", err=True)
+    if last:
+        raise last[0]
+
+
+def at(place: T | None, deed: Callable[[T], object]) -> Deed:
+    """A deed for a place, if one was given."""
+    return None if place is None else lambda: deed(place)
+
+
+# Errors as a person wants to read them: what, where, what to do; no traceback, exit code 1.
+
+
+@contextmanager
+def readable_errors(model_file: Path | None = None) -> Iterator[None]:
+    """Turn errors on purpose, too little memory, and errors of the user's own model file, into one
+    message; warnings are said in one line each, without the place in our code.
+
+    Anything else is a fault of ours and keeps its traceback, so that it can be reported.
+    A fit that seems to need more memory than there is says so at once, before it begins.
+    """
+    from softcount.core.estimate import heard_by
+
+    said: set[str] = set()  # of many fits that are alike, once
+
+    def warn(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            typer.echo(f"softcount: warning: {text}", err=True)
+
+    try:
+        with warnings.catch_warnings(), heard_by(warn):
+            warnings.showwarning = _say
+            yield
+    except SoftcountError as error:
+        _leave(_placed(error, model_file))
+    except MemoryError as error:
+        _leave(f"there is not enough memory: {error}\n  hint: give less, or shorter sentences")
+    except Exception as error:
+        where = _line_in(model_file, error) if model_file else None
+        if where is None:
+            raise
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+        _leave(f"{where}: {type(error).__name__}: {_said(error)}{notes}")
+
+
+def _say(message: Warning | str, *_: object, **__: object) -> None:
+    if sys.stderr.isatty():  # there may be a line of progress
+        typer.echo("\r\x1b[K", err=True, nl=False)
+    typer.echo(f"softcount: warning: {message}", err=True)
+
+
+def _placed(error: SoftcountError, model_file: Path | None) -> str:
+    """The message, after the place in the model file if it is a story that went wrong."""
+    if model_file is None or not isinstance(error, StoryError) or str(model_file) in error.message:
+        return str(error)
+    return f"{_line_in(model_file, error) or model_file}: {error}"
+
+
+def _said(error: Exception) -> str:
+    """What an error says, without the place, which is said already."""
+    return error.msg if isinstance(error, SyntaxError) else str(error)
+
+
+def _line_in(file: Path, error: Exception) -> str | None:
+    """FILE:LINE of the innermost frame in the user's file, None if it was not involved."""
+    if isinstance(error, SyntaxError):
+        if error.filename is None:  # text that is no Python at all, such as a null byte
+            return str(file)
+        return f"{error.filename if not _same(error.filename, file) else file}:{error.lineno}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _same(f.filename, file)]
+    return f"{file}:{frames[-1].lineno}" if frames else None
+
+
+def _same(name: str, file: Path) -> bool:
+    """Whether both are one file: Python makes the names of modules absolute."""
+    return Path(name).resolve() == file.resolve()
+
+
+def _leave(message: str) -> None:
+    typer.echo(f"softcount: {message}", err=True)
+    raise typer.Exit(1)
+
+
+# One line on stderr that says how learning goes; silent unless someone is watching.
+
+
+class StatusLine:
+    """A line that is written again and again; it is gone after ``end()``, or after ``with``."""
+
+    def __init__(self) -> None:
+        self.wanted = sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        """Say this instead of what was said before."""
+        if self.wanted:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        self.show("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class Progress(StatusLine):
+    """How a fit goes: called with every state."""
+
+    def __init__(self, items: int) -> None:
+        super().__init__()
+        self.items = items
+
+    def begin(self, needed: Estimate) -> None:
+        """Before the first step, what is to come."""
+        self.show(str(needed))
+
+    def __call__(self, state: State) -> None:
+        self.show(progress_line(state, self.items))
+
+
+def progress_line(state: State, items: int) -> str:
+    """What the line says."""
+    speed = f"   {items / state.seconds:,.0f} items/s" if state.seconds > 0 else ""
+    change = f"{state.change:.1e}" if state.step else "–"  # there is none at the start
+    figures = f"objective {state.objective:,.4f}   change {change}"
+    return f"step {state.step:>4}   {figures}{speed}"

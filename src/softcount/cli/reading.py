@@ -1,0 +1,500 @@
+"""What commands read: lines of files as they are, as items, texts, points and known classes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+from softcount.core.errors import DataError, brief
+
+if TYPE_CHECKING:
+    from softcount.text.bitext import Bitext
+    from softcount.text.conllu import ConlluFile
+    from softcount.text.sequences import Sequences
+    from softcount.text.tagged import Tagged
+
+SEPARATOR = "|||"
+AT_MOST = 1 << 18
+"""So many bytes are taken at a time of what is there."""
+
+
+def read_lines(path: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file (``-``: standard input; ``.gz`` is unpacked), numbered from 1."""
+    number = 0
+    with _readable_faults(path, lambda: f"{path}:{number + 1}"), _open_bytes(path) as stream:
+        try:
+            for number, raw in enumerate(stream, 1):
+                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}:{number}: this line is not UTF-8 text ({error.reason})",
+                hint="convert the file to UTF-8",
+            ) from error
+
+
+def stream_blocks(path: str) -> Iterator[list[bytes]]:
+    """The lines of a file as `read_lines` reads them: all that are there, as soon as they are."""
+    held: list[bytes] = []
+    with _readable_faults(path, lambda: path), _open_bytes(path) as stream:
+        while piece := stream.read1(AT_MOST):  # type: ignore[attr-defined]
+            lines, end, rest = piece.rpartition(b"\n")
+            if end:
+                yield b"".join([*held, lines]).split(b"\n")
+                held.clear()
+            held.append(rest)
+    if last := b"".join(held):
+        yield [last]
+
+
+@contextmanager
+def _readable_faults(path: str, where: Callable[[], str]) -> Iterator[None]:
+    """Faults of a file in words; ``where``: how far it could be read."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{where()}: the file cannot be unpacked ({error})",
+            hint="is it really a .gz file, and complete?",
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read: {error.strerror}", hint="check the name and your rights"
+        ) from error
+
+
+def _open_bytes(path: str) -> AbstractContextManager[BinaryIO]:
+    if path == "-":
+        return nullcontext(sys.stdin.buffer)  # read as it comes, and left open
+    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[return-value]
+
+
+# items of a story
+@dataclass(frozen=True)
+class Line:
+    """An item and where it came from; blank lines have no item."""
+
+    number: int
+    item: Any
+
+    @property
+    def blank(self) -> bool:
+        return self.item is None
+
+
+def read_items(path: str, form: str, arguments: int) -> list[Line]:
+    """All lines of a file (``-``: standard input; ``.gz`` is unpacked), as items.
+
+    ``form``       how a line is cut into an item: tokens, chars or json
+    ``arguments``  how many arguments the story takes: a JSON array gives all of them if there are
+                   several, and is itself the item if there is one
+    """
+    return [
+        Line(number, _item(text, form, arguments, f"{path}:{number}") if text.strip() else None)
+        for number, text in read_lines(path)
+    ]
+
+
+def _item(text: str, form: str, arguments: int, where: str) -> Any:
+    if form == "json":
+        return _json_item(text, arguments, where)
+    parts = [part.strip() for part in text.split(SEPARATOR)]
+    if len(parts) != arguments:
+        raise DataError(
+            f"{where}: the story takes {arguments} argument{'s' * (arguments > 1)}, "
+            f"this line has {len(parts)}",
+            hint=f"separate the arguments by {SEPARATOR}",
+        )
+    items = parts if form == "chars" else [part.split() for part in parts]
+    return items[0] if arguments == 1 else tuple(items)
+
+
+def _json_item(text: str, arguments: int, where: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON: {error}", hint="one JSON value a line") from error
+    if arguments == 1:
+        return value
+    if not isinstance(value, list) or len(value) != arguments:
+        raise DataError(
+            f"{where}: the story takes {arguments} arguments",
+            hint=f"write a JSON array of {arguments} values on every line",
+        )
+    return tuple(value)
+
+
+# documents and points
+ENGLISH = "english"
+
+
+@dataclass(frozen=True)
+class WordFilter:
+    """Which words count: those in enough lines, not in too many, and not on a list of others."""
+
+    min_count: int = 1
+    max_share: float = 1.0
+    stop_words: str | None = None
+
+    @property
+    def passes_all(self) -> bool:
+        return self == WordFilter()
+
+    @property
+    def fewer(self) -> str:
+        """How to ask for fewer words than these, on the command line."""
+        if (self.min_count, self.max_share) == (1, 1.0):
+            return "fewer words (--min-count 2 --max-share .1)"
+        return f"fewer words (now --min-count {self.min_count} --max-share {self.max_share:g})"
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """The lines of a file, and what a model makes of them.
+
+    ``texts``  every line as it stands
+    ``items``  texts, or an array of points: what models take
+    ``where``  the index of each item's line
+    """
+
+    texts: Sequence[str]
+    items: Any
+    where: Sequence[int]
+
+    def demand_some(self, path: str) -> None:
+        """Complain of a file without anything to learn from."""
+        if not any(text.strip() for text in self.texts):
+            fault = "the file is empty, or all its lines are"
+            raise DataError(f"{path}: {fault}", "one document a line")
+
+
+def read_texts(path: str) -> Lines:
+    """Every line of a file, blank ones too: those are empty documents."""
+    texts = [text for _, text in read_lines(path)]
+    return Lines(texts, texts, range(len(texts)))
+
+
+def read_labelled(path: str) -> tuple[list[str], list[str]]:
+    """Labels and texts of a file with ``label TAB text`` on every line; blank lines are skipped."""
+    labels, texts = [], []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        label, tab, text = line.partition("\t")
+        if not tab or not label.strip():
+            fault = "there is no label before the tab" if tab else "there is no tab in this line"
+            raise DataError(f"{path}:{number}: {fault}", "write: label, tab, text")
+        labels.append(label.strip())
+        texts.append(text)
+    if len(set(labels)) < 2:
+        found = f"every line has the label {labels[0]!r}" if labels else "the file is empty"
+        raise DataError(f"{path}: {found}", "give lines of at least two labels")
+    return labels, texts
+
+
+def read_points(path: str) -> Lines:
+    """Numbers in columns; blank lines are no items."""
+    import numpy as np
+
+    rows: list[list[float]] = []
+    where, lines = [], []
+    for number, line in read_lines(path):
+        lines.append(line)
+        fields = line.split()
+        if not fields:
+            continue
+        rows.append([_number(field, f"{path}:{number}") for field in fields])
+        where.append(number - 1)
+        if len(fields) != len(rows[0]):
+            raise DataError(
+                f"{path}:{number}: {len(fields)} columns, while line {where[0] + 1} has "
+                f"{len(rows[0])}",
+                "give the same columns on every line",
+            )
+    return Lines(lines, np.array(rows, dtype=float), where)
+
+
+def _number(field: str, where: str) -> float:
+    try:
+        value = float(field)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(
+            f"{where}: {brief(field)} is not a number",
+            "this model reads columns of numbers, separated by tabs or spaces; "
+            "for texts choose --model multinomial",
+        )
+    return value
+
+
+def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
+    """What counts the words of these texts: a vectorizer that model files can describe."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    from softcount.text.tokenise import spaces, words
+
+    cut = spaces if tokens else words
+    if wanted.passes_all:
+        return CountVectorizer(analyzer=cut)
+    return CountVectorizer(analyzer=cut, vocabulary=_vocabulary(texts, cut, wanted))
+
+
+def _vocabulary(
+    texts: Sequence[str], cut: Callable[[str], list[str]], wanted: WordFilter
+) -> list[str]:
+    lines_with = Counter(word for text in texts for word in set(cut(text)))
+    unwanted = read_stop_words(wanted.stop_words, cut)
+    most = wanted.max_share * len(texts)
+    kept = [
+        word
+        for word, n in lines_with.items()
+        if wanted.min_count <= n <= most and word not in unwanted
+    ]
+    if not kept:
+        raise DataError(
+            f"none of the {len(lines_with)} words is left to learn from",
+            "lower --min-count, raise --max-share, or shorten the --stop-words",
+        )
+    return sorted(kept)
+
+
+def read_stop_words(source: str | None, cut: Callable[[str], list[str]]) -> set[str]:
+    """The words in a file, or scikit-learn's list for ``english``; none without a source."""
+    if source is None:
+        return set()
+    if source != ENGLISH:
+        return {word for _, text in read_lines(source) for word in cut(text)}
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    # capitals too, for what cuts at spaces keeps them
+    return {form for word in ENGLISH_STOP_WORDS for form in (word, word.capitalize())}
+
+
+# classes that are known already, to compare answers with
+UNKNOWN = ("", "-1")
+
+
+def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | None:
+    """The gold class of each line of ``file``, None where it is unknown; None without a path."""
+    if path is None:
+        return None
+    if path == file == "-":
+        raise typer.BadParameter("only one file can be standard input")
+    labels = read_line_by_line("--gold", path, file, n_lines, "class")
+    if all(label in UNKNOWN for label in labels):
+        raise DataError(
+            f"--gold {path}: no line has a known class", "give at least one; -1 is unknown"
+        )
+    return [None if label in UNKNOWN else label for label in labels]
+
+
+def read_line_by_line(option: str, path: str, file: str, n_lines: int, what: str) -> list[str]:
+    """What a file says of each line of another."""
+    said = [text.strip() for _, text in read_lines(path)]
+    if len(said) != n_lines:
+        raise DataError(
+            f"{option} {path}: {len(said):,} lines, while {file} has {n_lines:,}",
+            f"give one {what} a line, in the same order; a blank line where it is unknown",
+        )
+    return said
+
+
+# Sentences that commands read: one a line or CoNLL-U, and pairs; whole files, and as they come.
+
+STDIN = "standard input"
+MARK = b"\xef\xbb\xbf"
+TABS = 5
+"""A line of CoNLL-U has nine; one with so many is a damaged one rather than plain text."""
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceText:
+    """Sentences to be tagged; ``conllu`` is their file, if it is one of CoNLL-U."""
+
+    sequences: Sequences
+    conllu: ConlluFile | None = None
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def line(self, n: int) -> int:
+        """Where a sentence is in its file, from 1 on: the line of its first word."""
+        numbers = self.sequences.numbers
+        return (n if numbers is None else int(numbers[n])) + 1
+
+
+def shape(head: bytes) -> str | None:
+    r"""What lines are, by the first one that is no comment; None if there is none.
+
+    >>> shape(b"# text = it\n1\tit\t_\tPRON\t_\t_\t_\t_\t_\t_\n"), shape(b"it rains")
+    ('conllu', 'lines')
+    """
+    for line in head.removeprefix(MARK).split(b"\n"):
+        if line.strip() and not line.startswith(b"#"):
+            words = line.count(b"\t") >= TABS and line[:1].isdigit()
+            return "conllu" if words else "lines"
+    return None
+
+
+def read_text(path: str, form: str | None) -> SentenceText:
+    """All sentences of a file."""
+    from softcount.text import conllu, sequences
+    from softcount.text.lines import strip_mark
+
+    form, some = _open_sentences(path, form)
+    if form == "conllu":
+        return _of_conllu(conllu.from_pieces(some, name_source(path)))
+    return SentenceText(sequences.from_pieces(strip_mark(some), name_source(path)))
+
+
+def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
+    """Sentences as they come, those that are there together."""
+    from softcount.text import conllu, sequences
+    from softcount.text.lines import strip_mark
+
+    form, some = _open_sentences(path, form)
+    if form == "conllu":
+        yield from map(_of_conllu, conllu.parts(some, name_source(path)))
+        return
+    before = 0
+    for piece in strip_mark(some):
+        text = SentenceText(sequences.from_pieces([piece], name_source(path), before))
+        yield text
+        before += len(text)
+
+
+def read_tags(path: str, column: str | None, separator: str) -> Tagged:
+    """Sentences with tags, from lines word/TAG or from CoNLL-U."""
+    from softcount.text import conllu, tagged
+    from softcount.text.lines import strip_mark
+
+    form, some = _open_sentences(path, None)
+    if form == "conllu":
+        return conllu.from_pieces(some, name_source(path)).tagged(column or "upos")
+    return tagged.from_pieces(strip_mark(some), name_source(path), separator=separator)
+
+
+def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
+    """What a file is, and its lines in pieces: it may be a pipe, which can be read but once."""
+    some = read_pieces(path)
+    if form is None and path.removesuffix(".gz").endswith(".conllu"):
+        form = "conllu"
+    head = b""
+    while form is None and (piece := next(some, b"")):
+        head += piece
+        form = shape(head)
+    return form or "lines", chain([head] if head else [], some)
+
+
+def read_pieces(path: str) -> Iterator[bytes]:
+    """Whole lines of a file (-: standard input), a piece at a time."""
+    from softcount.text.lines import open_lines, read_whole_lines
+
+    if path == "-":
+        if sys.stdin is None:
+            raise DataError("standard input is closed", "give a file")
+        try:
+            yield from read_whole_lines(sys.stdin.buffer)  # type: ignore[arg-type]  # it can read1
+        except OSError as error:
+            raise DataError(f"{STDIN} cannot be read: {error.strerror}", "give a file") from error
+        return
+    with open_lines(path) as file:
+        yield from read_whole_lines(file)
+
+
+def name_source(path: str) -> str:
+    """A file as messages name it."""
+    return STDIN if path == "-" else path
+
+
+def _of_conllu(file: ConlluFile) -> SentenceText:
+    return SentenceText(file.sequences(), file)
+
+
+# sentence pairs
+@dataclass(frozen=True)
+class PairFiles:
+    """Where pairs are: one file of lines ``source ||| target``, or two files."""
+
+    joint: str | None
+    source: str | None = None
+    target: str | None = None
+
+    @classmethod
+    def given(
+        cls, file: str | None, other: str | None, source: str | None, target: str | None
+    ) -> PairFiles:
+        """From FILE (or -i), -s and -t; nothing at all is standard input."""
+        if (source is None) != (target is None):
+            raise typer.BadParameter("-s and -t go together: a file for each language")
+        if sum(name is not None for name in (file, other, source)) > 1:
+            raise typer.BadParameter("give the pairs once: one file, or -s FILE -t FILE")
+        if source is not None and "-" in (source, target):
+            raise typer.BadParameter("-s and -t are files; on stdin, give lines source ||| target")
+        joint = file if other is None else other
+        if joint is None and source is None:
+            if sys.stdin.isatty():
+                raise typer.BadParameter("no sentence pairs: give a file, or - to type them")
+            joint = "-"
+        return cls(joint, source, target)
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.joint == "-"
+
+    @property
+    def called(self) -> str:
+        """What messages call the pairs."""
+        if self.joint is None:
+            return f"{self.source} and {self.target}"
+        return STDIN if self.is_stdin else self.joint
+
+    def read(self, lowercase: bool = False) -> Bitext:
+        """All pairs."""
+        from softcount.text.bitext import read_bitext, stream_pairs
+
+        if self.joint is None:
+            assert self.source is not None
+            return read_bitext(self.source, self.target, lowercase=lowercase)
+        if not self.is_stdin:
+            return read_bitext(self.joint, lowercase=lowercase)
+        lines = (line for block in stream_blocks("-") for line in block)
+        for pairs in stream_pairs(lines, sys.maxsize, lowercase=lowercase, origin=STDIN):
+            return pairs
+        raise DataError(f"no pairs in {STDIN}", "give one at least")
+
+    def stream(self) -> Iterator[Bitext]:
+        """The pairs of one file as they come, those that are there together.
+
+        Whatever is wrong with a line, those before it come first.
+        """
+        from softcount.text.bitext import stream_pairs
+
+        assert self.joint is not None
+        before = 0
+        for lines in stream_blocks(self.joint):
+            where: dict[str, Any] = {"origin": self.called, "before": before}
+            try:
+                pairs = next(stream_pairs(lines, len(lines), **where))
+            except DataError:
+                yield from stream_pairs(lines, 1, **where)
+                raise
+            yield pairs
+            before += len(lines)
+
+
+def shapes_of(pairs: Bitext) -> list[tuple[int, int]]:
+    """How many source and target words each pair has."""
+    lengths = pairs.source.lengths.tolist(), pairs.target.lengths.tolist()
+    return list(zip(*lengths, strict=True))

@@ -1,0 +1,547 @@
+"""The one loop: a model, a learner, an engine. Everything that iterates reads `trace`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from softcount._version import __version__
+from softcount.core import interrupt
+from softcount.core.errors import ImpossibleItem, LearnerError
+from softcount.core.model import Corpus, Model, demand_bound
+from softcount.core.types import Array, EStep, Fit, Params, State, Trace
+from softcount.core.verdict import ROUNDING, Verdict, ended, judge
+from softcount.engines.base import Engine, Session
+from softcount.families.base import check_start
+from softcount.learners.base import Learner
+from softcount.learners.named import OnlineEM, StochasticVB
+from softcount.learners.schedules import Batch, Pending, Step, Tables, expected_log
+
+__all__ = ["Corpus", "Model", "WarmStart", "fit", "trace"]
+
+from collections import Counter
+from typing import Any
+
+from softcount.core.errors import DataError
+from softcount.core.types import Counts, Stats
+from softcount.engines.base import Expect
+from softcount.engines.local import Local
+from softcount.learners.schedules import Sampler
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """A start that simpler models of the same data learn first.
+
+    ``params``  where they begin, and where the tables begin that none of them has
+    ``models``  learned one after the other, each by its default learner: what it learns takes the
+                place of the tables of the same names. Their steps are in `Trace.warm_up`
+    """
+
+    params: Params
+    models: Sequence[Model]
+
+
+Start = Params | Callable[[np.random.Generator], Params]
+Init = Start | WarmStart
+OnStep = Callable[[State], object]
+
+SHORT_RUN_BATCH = 256
+"""How many items short runs look at before they take a step."""
+
+
+def open_session(
+    model: Model, data: Corpus, engine: Engine | None, batch_size: int | None = None, seed: int = 0
+) -> Session:
+    """The data's shards, opened on the engine (`Local` if None)."""
+    if len(data) == 0:
+        raise DataError("there is nothing to learn from: the data set is empty", "pass some items")
+    shards = data.shards(batch_size, seed)
+    return (engine or Local()).open(shards, threads_inside=model.threads_inside)
+
+
+def trace(
+    model: Model,
+    data: Corpus,
+    learner: Learner,
+    engine: Engine | None = None,
+    *,
+    start: Params,
+    seed: int = 0,
+    run: int = 0,
+    theory: bool = False,
+) -> Generator[State, None, Verdict]:
+    """Learn step by step: yields the start and every step after it, returns the verdict.
+
+    A state's parameters and its figures belong together: the E-step at θ_t gives state t.
+    ``run`` tells restarts of one seed apart; ``theory`` fills in ``q`` and ``bound``.
+    To read it to the end: ``for state in trace(model, data, EM(), start=params): ...``.
+    """
+    with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
+        return (yield from Run(model, session, learner, seed, run, theory).states(start))
+
+
+@interrupt.graceful()
+def fit(
+    model: Model,
+    data: Corpus,
+    learner: Learner | None = None,
+    engine: Engine | None = None,
+    *,
+    init: Init,
+    seed: int = 0,
+    short_runs: int = 0,
+    development: Corpus | None = None,
+    on_step: Sequence[OnStep] | OnStep = (),
+    keep_params: bool = False,
+    theory: bool = False,
+    keep_local: bool = False,
+) -> Fit:
+    """Learn to the end, ``learner.n_init`` times, and keep the best run.
+
+    ``learner``      how; None: by the model's ``default_learner``
+    ``init``         start parameters, a function that makes some from random numbers, or a
+                     `WarmStart`
+    ``short_runs``   try so many starts by two quick passes each; go on from the best. One short run
+                     is a warm-up: of a start that is given there is none, nor for mini-batches
+    ``development``  choose the run by the log-likelihood of these data, not by the objective
+    ``on_step``      called with every state; a run stops when one of them returns True
+    ``keep_params``  keep the parameters of every step in the trace
+    ``keep_local``   keep parameters that belong to items as well, in ``local`` and (with
+                     ``keep_params``) in the trace; for models that have such (`Model.local_name`)
+
+    The first Ctrl-C ends the run after the step it is in: what it has learned by then is kept, and
+    the verdict says so. A second one leaves at once.
+    """
+    learner = learner or model.default_learner
+    runs_differ = callable(init) or learner.stochastic or learner.schedule.shuffles
+    if learner.n_init > 1 and not runs_differ:
+        raise LearnerError(
+            f"all {learner.n_init} runs would be the same: they begin at the same parameters, and "
+            f"{type(learner).__name__} leaves nothing to chance",
+            "set n_init=1, or let init be random",
+        )
+    watchers = (on_step,) if callable(on_step) else tuple(on_step)
+    results = []
+    warm_up: list[Trace] = []
+    if isinstance(init, WarmStart):
+        start = dict(init.params)
+        for simpler in init.models:
+            tables = {name: start[name] for name in simpler.families}
+            before = fit(simpler, data, None, engine, init=tables, keep_params=keep_params)
+            start |= before.params
+            warm_up.append(before.trace)
+        init = start
+    if short_runs > 1 or (
+        short_runs == 1 and callable(init) and learner.schedule.batch_size is None
+    ):
+        init = _best_of_short_runs(model, data, learner, engine, init, short_runs)
+    with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
+        for number in range(learner.n_init):
+            run = Run(model, session, learner, seed, number, theory, keep_local)
+            results.append(run.drain(init, watchers, keep_params))
+            if keep_local and development is None:  # tables of items are large: keep one run's
+                best_so_far = int(np.argmax([result.objective for result in results]))
+                results = [
+                    result if n == best_so_far else replace(result, local={})
+                    for n, result in enumerate(results)
+                ]
+            if interrupt.asked():
+                break
+        shards = f"{len(session)} shard{'s' if len(session) != 1 else ''}"
+    signature = f"softcount {__version__} · {model.name} · {learner} · seed {seed} · {shards}"
+    best = 0 if len(results) == 1 else _best(model, results, development, engine)
+    traces = tuple(replace(result.trace, warm_up=tuple(warm_up)) for result in results)
+    return Fit(
+        params=results[best].params,
+        trace=traces[best],
+        traces=traces,
+        signature=signature,
+        draws=tuple(result.draws for result in results) if learner.m == "draw" else (),
+        diagnostics=_diagnostics(results) if learner.m == "draw" else {},
+        priors=results[best].priors,
+        local=results[best].local,
+    )
+
+
+def _best_of_short_runs(
+    model: Model,
+    data: Corpus,
+    learner: Learner,
+    engine: Engine | None,
+    init: Init,
+    short_runs: int,
+) -> Callable[[np.random.Generator], Params]:
+    """A start that is the best of some, each tried by short stepwise runs.
+
+    Mini-batches learn most of what there is to learn in a pass or two (Liang & Klein 2009), which
+    is enough to tell good starts from bad ones.
+    """
+    if not callable(init):
+        raise LearnerError(
+            f"all {short_runs} short runs would begin at the same parameters", "let init be random"
+        )
+    size = max(1, min(SHORT_RUN_BATCH, len(data) // 4))
+    stepwise = OnlineEM if learner.m == "maximise" else StochasticVB
+    short_run = stepwise(max_iter=2, tol=0.0, n_init=short_runs, batch_size=size)
+
+    def best(rng: np.random.Generator) -> Params:
+        return fit(model, data, short_run, engine, init=init, seed=int(rng.integers(2**31))).params
+
+    return best
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What one run leaves behind; ``kept`` are the states whose parameters are draws."""
+
+    params: Params
+    trace: Trace
+    draws: tuple[Params, ...]
+    kept: tuple[State, ...]
+    priors: Mapping[str, Array]
+    local: Params
+
+    @property
+    def objective(self) -> float:
+        """For choosing among runs: of the last step, or the mean over the draws.
+
+        Runs that end by held-out words are chosen by these: their tempers may differ.
+        """
+        if self.kept:
+            return float(np.mean([state.objective for state in self.kept]))
+        last: State = self.trace[-1]
+        return last.objective if np.isnan(last.held_out) else -last.held_out
+
+
+PURPOSES = ("start", "expect", "update", "order", "collapse", "sweep")
+"""What random numbers are for; each purpose has its own streams."""
+
+
+class Run:
+    """One run from one start: the model's E-step on the engine, the learner's update of families.
+
+    It is what schedules ask for work (`softcount.learners.schedules.Work`).
+
+    ``run``         tells restarts of one seed apart
+    ``theory``      record Q and the bound of every step
+    ``keep_local``  keep parameters that belong to items
+    ``first_step``  the number of the first step: not 0 where a stream goes on
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        session: Session,
+        learner: Learner,
+        seed: int,
+        run: int,
+        theory: bool = False,
+        keep_local: bool = False,
+        first_step: int = 0,
+    ) -> None:
+        if theory:
+            demand_bound(model)
+        if theory and not (learner.e == "soft" and isinstance(learner.schedule, Batch)):
+            raise LearnerError(
+                f"theory=True: Q and the bound belong to soft batch steps, not to {learner}",
+                "use EM() or VariationalBayes(), or theory=False",
+            )
+        self.model, self.session, self.learner = model, session, learner
+        self.families = model.families
+        self.prior_size = sum(family.prior_size for family in self.families.values())
+        self.theory, self.keep_local, self.step = theory, keep_local, first_step
+        self.last: Step | None = None
+        self.before: Any = None
+        """What the shards had of their own when the last E-step over all data began, if wanted."""
+        self.moved_before = False
+        """Whether that E-step, one of a mini-batch, moved it before it counted."""
+        self._temper: float | None = None
+        self._seed, self._run = seed, run
+        self._used: Counter[str] = Counter()
+
+    # the loop
+
+    def states(self, start: Params) -> Generator[State, None, Verdict]:
+        """Every state, the start included; returns the verdict."""
+        self.session.reset()
+        model, learner, schedule = self.model, self.learner, self.learner.schedule
+        params = check_start(self.families, start)
+        few = model.few_steps and learner == model.default_learner
+        if schedule.streams:
+            tables = Tables(params, 0.0)
+        elif learner.m == "mean_field":
+            tables = Tables(params, -np.inf)  # a variational posterior does not exist yet
+        else:
+            tables = self.tables(params)
+        steps = schedule.steps(self, tables)
+        before = None
+        while True:
+            began = time.perf_counter()
+            step = next(steps, None)
+            if step is None:
+                assert before is not None
+                return schedule.ending or ended(self.families, before)
+            now = self._state(step, time.perf_counter() - began)
+            self.last = step
+            verdict = judge(learner, self.families, before, now, model.monotone, few)
+            yield now
+            if verdict:
+                return verdict
+            before = now
+            self.step += 1
+
+    def _state(self, step: Step, seconds: float) -> State:
+        """The step's figures; ``seconds`` is what this step alone took."""
+        families, stats, params = self.families, step.stats, step.tables.params
+        change = q = bound = float("nan")
+        comparable = not self.learner.schedule.streams and not isinstance(params, Pending)
+        if self.last and comparable:
+            old = self.last.tables.params
+            changes = [f.change(old[name], params[name]) for name, f in families.items()]
+            change = max(changes, default=0.0)
+            if self.theory:
+                seen, beside = self.last.stats, self.last.stats.uncounted
+                was = expected_log(families, seen.counts, old) + beside.expected
+                q = expected_log(families, seen.counts, params) + beside.ahead
+                bound = q + (seen.score - beside.prior) - was
+        weights = self.learner.m == "mean_field" and self.step > 0
+        entropies = [
+            families[name].entropy(params[name], weights) for name in self.model.entropy_of
+        ]
+        observed = stats.items + stats.tokens + stats.magnitude
+        return State(
+            step=self.step,
+            params=params,
+            objective=step.objective,
+            log_likelihood=stats.log_likelihood,
+            perplexity=stats.perplexity,
+            seconds=seconds,
+            change=change,
+            temper=self.temper,
+            held_out=step.held_out,
+            entropy=float(np.mean(entropies)) if entropies else float("nan"),
+            q=q,
+            bound=bound,
+            rounding=ROUNDING * (observed + self.prior_size),
+        )
+
+    def drain(self, init: Start, watchers: Sequence[OnStep], keep_params: bool) -> _Result:
+        """Run to the end."""
+        start = init(self.rng("start")) if callable(init) else init
+        states, draws, kept = [], [], []
+        steps = self.states(start)
+        while True:
+            try:
+                state = next(steps)
+            except StopIteration as end:
+                verdict = end.value
+                break
+            bare = replace(state, params={})
+            if keep_params:
+                own = self._local(self.model.rows_used) if self.keep_local else {}
+                states.append(replace(state, params={**state.params, **own}))
+            else:
+                states.append(bare)
+            if self.learner.keeps(state.step):
+                draws.append(dict(state.params))
+                kept.append(bare)
+            answers = [watch(state) for watch in watchers]
+            # True and nothing else stops: many a callback returns something by accident
+            if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
+                verdict = Verdict.STOPPED
+                break
+            if interrupt.asked():
+                verdict = Verdict.INTERRUPTED
+                interrupt.tell(self.learner.schedule.where(state.step, len(self.session)))
+                break
+        assert self.last is not None
+        tables = self.last.tables
+        # what is reported: the mean of the draws, the posterior mean, or where the run ended
+        families, params = self.families.items(), tables.params
+        if draws:
+            params = {name: f.average([draw[name] for draw in draws]) for name, f in families}
+        elif self.learner.m == "mean_field" and tables.counts is not None:
+            params = {name: f.mean(tables.counts[name], params[name]) for name, f in families}
+        return _Result(
+            dict(params),
+            Trace(tuple(states), verdict, keep_params),
+            tuple(draws),
+            tuple(kept),
+            tables.priors,
+            self._local(self.model.rows_reported) if self.keep_local else {},
+        )
+
+    def _local(self, rows: Expect) -> Params:
+        """What belongs to items, of the state that was looked at last."""
+        assert self.last is not None
+        now = self.session.snapshot()
+        self.session.restore(self.before)
+        how = EStep(score_only=True, update=self.learner.m, mini_batch=self.moved_before)
+        try:
+            found = self.session.each(rows, self.last.tables.params, how)
+        finally:
+            self.session.restore(now)
+        numbers = np.concatenate([np.asarray(stats.counts["numbers"]) for stats in found])
+        parts = np.concatenate([np.asarray(stats.counts["rows"]) for stats in found])
+        table = np.empty_like(parts)
+        table[numbers] = parts
+        return {self.model.local_name: table}
+
+    # E-steps
+
+    @property
+    def n_shards(self) -> int:
+        return len(self.session)
+
+    def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
+        how = self._how(whole=shards is None)
+        return self.session.expect(self.model.expect, params, how, shards)
+
+    def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
+        return self.session.each(self.model.expect, params, self._how(), shards)
+
+    def score(self, params: Params) -> Stats:
+        return self.session.expect(self.model.expect, params, self._how(score_only=True))
+
+    def _how(self, *, whole: bool = True, score_only: bool = False) -> EStep:
+        """How the next E-step is done; ``whole``: what the shards have now is what it sees.
+
+        A step's figures are those of what the shards have *before* its E-step moves it (but for
+        what a mini-batch moves before it counts: its E-step is asked in the same way).
+        """
+        learner = self.learner
+        mini_batch = learner.schedule.batch_size is not None
+        if self.keep_local and whole:
+            self.before, self.moved_before = self.session.snapshot(), mini_batch and not score_only
+        return EStep(
+            fill=learner.e,
+            temper=self.temper,
+            samples=learner.samples,
+            stream=self.stream("expect"),
+            score_only=score_only,
+            update=learner.m,
+            mini_batch=mini_batch,
+            theory=self.theory,
+        )
+
+    @property
+    def temper(self) -> float:
+        return self.learner.temper_at(self.step) if self._temper is None else self._temper
+
+    @temper.setter
+    def temper(self, beta: float) -> None:
+        self._temper = beta
+
+    def held_out_log_likelihood(self, params: Params) -> Stats:
+        if not self.model.holds_out:
+            raise LearnerError(
+                f"{self.model.name} has no held-out words, by which {self.learner} would end",
+                "use EM(); the temper is chosen on held-out words for topic models alone",
+            )
+        return self.session.expect(
+            self.model.held_out_log_likelihood, params, EStep(score_only=True)
+        )
+
+    def collapse(self, params: Params) -> Sampler:
+        return self.model.collapse(self.session.shards, params, self.stream("collapse"))
+
+    def snapshot(self) -> Any:
+        return self.session.snapshot()
+
+    def restore(self, snapshot: Any) -> None:
+        self.session.restore(snapshot)
+
+    # M-steps
+
+    def update(self, stats: Stats, tables: Tables) -> Tables:
+        rng = self.rng("update")
+        params = {
+            name: family.update(self.learner.m, stats.counts[name], tables.params[name], rng)
+            for name, family in self.families.items()
+        }
+        return self.tables(params, stats.counts)
+
+    def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
+        families = self.families.items()
+        if counts is not None and self.learner.m == "mean_field":
+            price = sum(family.divergence(counts[name], params[name]) for name, family in families)
+            return Tables(params, -price, counts)
+        # nobody asks a point for its counts: let go of them
+        return Tables(params, sum(family.log_prior(params[name]) for name, family in families))
+
+    def running(self) -> RunningCounts:
+        return RunningCounts(self)
+
+    # random numbers
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64(self._seeds(purpose)))
+
+    def stream(self, purpose: str) -> int:
+        return int(self._seeds(purpose).generate_state(1, np.uint64)[0])
+
+    def _seeds(self, purpose: str) -> np.random.SeedSequence:
+        """A new stream: by seed, run, purpose, and how often that purpose asked before."""
+        key = (self._run, PURPOSES.index(purpose), self._used[purpose])
+        self._used[purpose] += 1
+        return np.random.SeedSequence(self._seed, spawn_key=key)
+
+
+class RunningCounts:
+    """A running average of the counts of all families (`softcount.learners.schedules.Average`)."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._parts = {name: family.running() for name, family in run.families.items()}
+
+    def blend(self, batch: Stats, eta: float, scale: float) -> None:
+        for name, part in self._parts.items():
+            part.blend(batch.counts[name] * scale, eta)
+
+    def params(self, old: Params) -> Params:
+        rng = self._run.rng("update")
+        return {
+            name: part.params(self._run.learner.m, old[name], rng)
+            for name, part in self._parts.items()
+        }
+
+    def tables(self, params: Params) -> Tables:
+        counts = {name: part.counts() for name, part in self._parts.items()}
+        return self._run.tables({name: np.asarray(table) for name, table in params.items()}, counts)
+
+
+def _best(
+    model: Model, results: Sequence[_Result], development: Corpus | None, engine: Engine | None
+) -> int:
+    """The number of the best run; the first among equals."""
+    if development is None:
+        return int(np.argmax([result.objective for result in results]))
+    how = EStep(score_only=True)
+    scores = []
+    with open_session(model, development, engine) as session:
+        for result in results:
+            try:
+                scores.append(session.expect(model.expect, result.params, how).log_likelihood)
+            except ImpossibleItem:
+                scores.append(-np.inf)
+    return int(np.argmax(scores))
+
+
+def _diagnostics(results: Sequence[_Result]) -> dict[str, float]:
+    """The worst over log-likelihood and objective, neither of which cares how classes are named."""
+    from softcount.learners import diagnostics  # scipy: only samplers need it
+
+    shortest = min(len(result.kept) for result in results)
+    figures = [
+        np.array([[getattr(state, figure) for state in r.kept[:shortest]] for r in results])
+        for figure in ("log_likelihood", "objective")
+    ]
+    return {
+        "rhat": max(diagnostics.rhat(draws) for draws in figures),
+        "ess_bulk": min(diagnostics.ess_bulk(draws) for draws in figures),
+        "ess_tail": min(diagnostics.ess_tail(draws) for draws in figures),
+    }

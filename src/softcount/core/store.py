@@ -1,0 +1,428 @@
+"""Fitted models in files: arrays in the safetensors layout, all else as JSON beside them.
+
+Nothing in a file is ever executed. The safetensors library compares every declared size with the
+file's own before it trusts it, and a SHA-256 over everything that is returned tells damage from
+data. What a file claims is looked at before it is believed: whatever is wrong with it, the answer
+is a `StoreError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from softcount.core.bounds import MIN_ROW
+from softcount.core.drafts import write_whole
+from softcount.core.errors import SoftcountError, StoreError
+from softcount.core.types import Array
+from softcount.families import Categorical, LogLinear
+from softcount.families.base import Family, check_start
+
+M = TypeVar("M")
+
+FORMAT = "softcount"
+"""The one metadata key: the library writes several keys in no fixed order."""
+
+FORMAT_VERSION = 1
+
+LOADERS = {
+    "Annotators": "softcount.annotators:Annotators",
+    "GaussianHMM": "softcount.hmm.estimators:GaussianHMM",
+    "HMM": "softcount.hmm:HMM",
+    "LabelPropagation": "softcount.labels.propagation:LabelPropagation",
+    "LanguageModel": "softcount.translate.language_model:LanguageModel",
+    "PCFG": "softcount.grammar:PCFG",
+    "SenseInducer": "softcount.senses:SenseInducer",
+    "Translator": "softcount.translate:Translator",
+    "story": "softcount.stories:StoryModel",
+    **{name: f"softcount.topics:{name}" for name in ("LDA", "PLSA")},
+    **{
+        name: f"softcount.align:{name}"
+        for name in ("Aligner", "Diagonal", "GibbsAligner", "HMMAligner", "IBM1", "IBM2")
+    },
+    **{
+        name: f"softcount.mixture:{name}"
+        for name in (
+            "DirichletProcessGaussianMixture",
+            "DirichletProcessMixture",
+            "GaussianMixture",
+            "KMeans",
+            "MultinomialMixture",
+            "NaiveBayes",
+            "NaiveBayesCV",
+            "SoftKMeans",
+        )
+    },
+}
+"""Which class restores a file of which kind, as ``module:name``, imported only when needed."""
+
+UNREADABLE = (SafetensorError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
+"""What broken headers, dtypes and shapes that numpy lacks, and JSON not ours can raise."""
+
+TABLE = "table."
+"""What the names of tables begin with in a file."""
+OBJECTS = ("learner", "engine", "vectorizer")
+"""Parameters that may be objects, which are never in a file."""
+AGAIN = "the file was written by another version, or by hand: save the model again"
+DAMAGED = "the file is damaged or was not written by softcount: save the model again"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file holds: the kind of model, its arrays, its other facts, and how it came about."""
+
+    kind: str
+    arrays: Mapping[str, Array]
+    meta: Mapping[str, Any]
+    signature: str
+
+
+def write(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, Array],
+    meta: Mapping[str, Any],
+    signature: str,
+) -> None:
+    """Write one model file, all or nothing: what was there before survives any failure.
+
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> write(folder / "m.softcount", "story", {"t": np.ones(2)}, {"names": ["a", "b"]}, "a run")
+    >>> read(folder / "m.softcount").meta
+    {'names': ['a', 'b']}
+    """
+    target = Path(path)
+    content = _content(kind, arrays, meta, signature)
+    try:
+        write_whole(target, content)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {target}: {error.strerror or error}",
+            "choose a folder that exists, may be written to and has room; "
+            "a file that was there before is untouched",
+        ) from error
+
+
+def read(path: str | os.PathLike[str], kind: str | None = None) -> Stored:
+    """Read one model file, of the given kind if one is given.
+
+    Raises `StoreError` for anything but an intact file of this format.
+    """
+    source = Path(path)
+    try:
+        stored = _read(source)
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"cannot read {source}: {error.strerror or error}", "check the path and its permissions"
+        ) from error
+    except MemoryError as error:
+        raise StoreError(
+            f"{source} does not fit into memory", "read it on a machine with more memory"
+        ) from error
+    except UNREADABLE as error:
+        raise StoreError(f"{source} is not an intact model file: {error}", DAMAGED) from error
+    if kind is not None and stored.kind != kind:
+        raise StoreError(
+            f"{source} holds a model of kind {stored.kind!r}, not {kind!r}",
+            "load it with softcount.load, which finds the right class by itself",
+        )
+    return stored
+
+
+def load(path: str | os.PathLike[str], **given: Any) -> Any:
+    """Restore the model in a file, of whatever kind; ``given`` is handed to its ``restore``.
+
+    A file holds tables, never code: what a model needs beside its tables (a story's function) must
+    be given.
+    """
+    stored = read(path)
+    if stored.kind not in LOADERS:
+        raise StoreError(
+            f"{path} holds a model of unknown kind {stored.kind!r}",
+            f"this version knows {', '.join(sorted(LOADERS))}: it may need to be updated",
+        )
+    module, name = LOADERS[stored.kind].split(":")
+    return getattr(import_module(module), name).restore(stored, **given)
+
+
+def _content(
+    kind: str, arrays: Mapping[str, Array], meta: Mapping[str, Any], signature: str
+) -> bytes:
+    """The bytes of a file."""
+    plain = {name: _plain_array(np.asarray(array)) for name, array in arrays.items()}
+    for name, array in plain.items():
+        if not _is_storable(array) or name == "__metadata__":
+            raise StoreError(
+                f"array {name!r} of dtype {array.dtype} cannot be stored",
+                "store integers or floats of at most 64 bits; put all else into meta, as JSON",
+            )
+    facts = {"format_version": FORMAT_VERSION, "kind": kind, "signature": signature, "meta": meta}
+    try:
+        # the checksum is of what a reader will find: JSON turns keys into strings, for example
+        facts = json.loads(json.dumps(facts, allow_nan=False))
+        facts["sha256"] = _digest(facts, plain)
+        return save(plain, metadata={FORMAT: json.dumps(facts)})
+    except (TypeError, ValueError, RecursionError, SafetensorError) as error:
+        raise StoreError(
+            f"the names and meta data cannot be written as JSON: {error}",
+            "use strings, finite numbers, lists and mappings only; NaN and long lists of numbers "
+            "may be stored in arrays",
+        ) from error
+
+
+def _read(source: Path) -> Stored:
+    status = source.stat()
+    if not stat.S_ISREG(status.st_mode):  # a pipe or a device could keep us waiting for ever
+        raise StoreError(f"{source} is not a file", "give the path of a saved model")
+    with safe_open(source, framework="numpy") as file:
+        facts = _facts(source, (file.metadata() or {}).get(FORMAT))
+        np.empty(status.st_size, np.uint8)  # a MemoryError here, where the library would panic
+        names = file.keys()
+        arrays = {name: _plain_array(file.get_tensor(name)) for name in names}
+    if not all(map(_is_storable, arrays.values())):
+        raise StoreError(f"{source} holds arrays that are no numbers", DAMAGED)
+    if facts.pop("sha256") != _digest(facts, arrays):
+        raise StoreError(f"{source} does not match its own checksum", DAMAGED)
+    return Stored(facts["kind"], arrays, facts["meta"], facts["signature"])
+
+
+def _facts(source: Path, text: str | None) -> dict[str, Any]:
+    """What a file says beside its arrays, if it is of this format and version."""
+    if text is None:
+        raise StoreError(f"{source} is not a softcount model", DAMAGED)
+    facts: dict[str, Any] = json.loads(text)
+    if facts["format_version"] != FORMAT_VERSION:
+        raise StoreError(
+            f"{source} has format version {facts['format_version']!r}, "
+            f"and this softcount reads {FORMAT_VERSION}",
+            "install a softcount that reads it, or fit and save the model again",
+        )
+    for name, kind in (("kind", str), ("signature", str), ("meta", dict), ("sha256", str)):
+        if not isinstance(facts[name], kind):
+            raise StoreError(f"{source}: {name} is not of type {kind.__name__}", DAMAGED)
+    return facts
+
+
+def _digest(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
+    """SHA-256 over all that a file says."""
+    names = sorted(arrays)
+    forms = [(name, arrays[name].dtype.str, arrays[name].shape) for name in names]
+    digest = hashlib.sha256(json.dumps([facts, forms]).encode())
+    for name in names:
+        digest.update(arrays[name].reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _plain_array(array: Array) -> Array:
+    """The array as little-endian numbers in C order."""
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _is_storable(array: Array) -> bool:
+    return array.dtype.kind in "iuf" and array.dtype.itemsize <= 8
+
+
+# What a file holds, looked at before it is believed.
+
+
+def strings(given: Any, n: int, what: str) -> Array | None:
+    """A list of ``n`` strings from a file as an array, or None for None."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise StoreError(f"the {what} are not a list of strings", AGAIN)
+    if len(given) != n:
+        raise StoreError(f"there are {len(given)} {what} for {n} columns", AGAIN)
+    return np.array(given, dtype=object)
+
+
+def numbers(
+    stored: Stored, name: str, shape: tuple[int | None, ...], most: float = np.inf
+) -> Array:
+    """An array of a file, if it has this shape (None: any length) and finite numbers, of which
+    none is further than ``most`` from zero."""
+    array = np.asarray(stored.arrays[name], dtype=np.float64)
+    fits = array.ndim == len(shape) and all(
+        wanted is None or size == wanted for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits or not np.isfinite(array).all():
+        raise StoreError(
+            f"{name!r} has the shape {array.shape}, not {shape}, or holds what is no number", AGAIN
+        )
+    if array.size and np.abs(array).max() > most:
+        raise StoreError(f"{name!r} holds {np.abs(array).max():.3g}, beyond {most:g}", AGAIN)
+    return array
+
+
+# Estimators that can be saved: their tables, their parameters, and what they know of their data.
+
+
+class Saveable:
+    """What all estimators that can be saved share (a mixin)."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
+        self._require_fit()  # type: ignore[attr-defined]
+        it = content(self, *self.stored())
+        write(path, it.kind, it.arrays, it.meta, it.signature)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
+        """Read a model that `save` wrote; ``given`` are settings that a file cannot hold."""
+        return cls.restore(read(path, cls.__name__), **given)
+
+    @classmethod
+    def restore(cls, stored: Stored, **given: Any) -> Self:
+        """A model from what a file holds (see `softcount.load`)."""
+        return restore(cls, stored, given)
+
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and facts that a file must hold beside tables and settings."""
+        return {}, {}
+
+    @abstractmethod
+    def rebuilt(self, stored: Stored, given: Mapping[str, Any]) -> Any:
+        """Take back what `stored` wrote; gives the core that the tables belong to."""
+
+
+def content(model: Any, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Stored:
+    """What a file holds of a fitted model."""
+    names = getattr(model, "feature_names_in_", None)
+    meta = {
+        "settings": plain_settings(model),
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else list(names),
+        **facts,
+    }
+    tables = {TABLE + name: table for name, table in model.raw_params_.items()}
+    return Stored(type(model).__name__, {**tables, **arrays}, meta, model.signature_)
+
+
+def plain_settings(model: Any) -> dict[str, Any]:
+    """An estimator's settings, as far as JSON can say them."""
+    settings = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    return {name: value for name, value in settings.items() if value is not LEFT_OUT}
+
+
+LEFT_OUT = object()
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can say it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bui":
+        value = value.tolist()
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        parts = [_plain(part) for part in value]
+        return LEFT_OUT if any(part is LEFT_OUT for part in parts) else parts
+    if isinstance(value, Mapping):
+        entries = {str(name): _plain(entry) for name, entry in value.items()}
+        return LEFT_OUT if any(entry is LEFT_OUT for entry in entries.values()) else entries
+    return value if value is None or isinstance(value, str | int | float) else LEFT_OUT
+
+
+def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
+    """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
+    settings = settings_of(cls, stored, given)
+    return guarded(cls, lambda: _restore_model(cls, stored, settings, given))
+
+
+def guarded(cls: type[M], made: Callable[[], M]) -> M:
+    """A model that is made from a file, if the file makes sense."""
+    try:
+        return made()
+    except StoreError:
+        raise
+    except (
+        SoftcountError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+        ValueError,
+        AttributeError,
+    ) as error:
+        raise StoreError(
+            f"the file does not describe a {cls.__name__}: {getattr(error, 'message', error)}",
+            AGAIN,
+        ) from error
+
+
+def settings_of(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a file, and those that are given beside it."""
+    known = set(cls._get_param_names())  # type: ignore[attr-defined]
+    strange = set(given) - known
+    if strange:
+        raise TypeError(f"{cls.__name__} has no setting {sorted(strange)[0]!r}")
+    settings = stored.meta.get("settings")
+    if not isinstance(settings, Mapping):
+        raise StoreError(f"the file does not describe a {cls.__name__}: no settings", AGAIN)
+    strange = set(settings) - known
+    given_objects = [name for name in OBJECTS if settings.get(name) is not None]
+    strange |= {n for n in given_objects if n != "learner" or not isinstance(settings[n], str)}
+    if strange:
+        raise StoreError(f"a {cls.__name__} has no setting {sorted(strange)[0]!r}", AGAIN)
+    return {**settings, **given}
+
+
+def _restore_model(
+    cls: type[M], stored: Stored, settings: Mapping[str, Any], given: Mapping[str, Any]
+) -> M:
+    model: Any = cls(**settings)
+    model.n_features_in_ = _n_features(stored.meta["n_features"])
+    names = strings(stored.meta["feature_names"], model.n_features_in_, "names of columns")
+    if names is not None:
+        model.feature_names_in_ = names
+    # shapes are looked at before anything of the size that the settings claim is made
+    model.core_ = model.rebuilt(stored, given)
+    model.raw_params_ = _tables(model.core_.families, stored)
+    model.signature_ = stored.signature
+    return model  # type: ignore[no-any-return]
+
+
+def _n_features(given: Any) -> int:
+    if not isinstance(given, int) or given < 1:
+        raise StoreError(f"{given!r} is no number of columns", AGAIN)
+    return given
+
+
+def _tables(families: Mapping[str, Family], stored: Stored) -> dict[str, Array]:
+    """The tables, if they are parameters of these families."""
+    shapes = {name: family.uniform().shape for name, family in families.items()}
+    given = {name: numbers(stored, TABLE + name, shape) for name, shape in shapes.items()}
+    checked = check_start(families, given)
+    for name, family in families.items():
+        if isinstance(family, Categorical) and checked[name] is not given[name]:
+            raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
+        if isinstance(family, Categorical) and given[name].sum(axis=1).min() < MIN_ROW:
+            raise StoreError(f"a row of table {name!r} is all zeros, or next to nothing", AGAIN)
+        if isinstance(family, LogLinear) and not _belongs(family, given[name]):
+            raise StoreError(
+                f"probabilities and weights of table {name!r} do not go together", AGAIN
+            )
+    return given
+
+
+def _belongs(family: LogLinear, table: Array) -> bool:
+    """Whether the probabilities of a log-linear table are those that its weights give."""
+    with np.errstate(all="ignore"):
+        own = family.bound(family.free(table), table)
+    return bool(np.isfinite(own).all() and np.allclose(own, table, rtol=1e-6, atol=1e-9))

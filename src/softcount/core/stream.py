@@ -1,0 +1,165 @@
+"""Learning from data as they come, a mini-batch at a time: what ``partial_fit`` does.
+
+It is the loop of `softcount.core.fit` with a schedule that looks at every mini-batch once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from softcount._version import __version__
+from softcount.core import interrupt
+from softcount.core.bounds import MAX_STEPS
+from softcount.core.errors import LearnerError
+from softcount.core.fit import OnStep, Run, open_session
+from softcount.core.model import Corpus, Model
+from softcount.core.types import Array, Fit, Params, State, Stats, Trace, Update
+from softcount.core.verdict import Verdict
+from softcount.engines.base import Engine
+from softcount.families.base import Family
+from softcount.learners.base import Learner
+from softcount.learners.named import OnlineEM
+from softcount.learners.schedules import Schedule, Step, Stepwise, Tables, Work
+
+MOST = 10.0
+"""How much more than its share of all items a mini-batch may weigh: learning goes on with a few
+items after many, and these must not be forgotten for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class StreamProgress:
+    """How far learning has come.
+
+    ``params``   the parameters
+    ``counts``   a running average of the counts of one item, by family; empty at first
+    ``items``    how many items were seen
+    ``batches``  how many mini-batches
+    ``states``   what the trace has of them so far
+    """
+
+    params: Params
+    counts: Mapping[str, Array]
+    items: float = 0.0
+    batches: int = 0
+    states: Sequence[State] = ()
+
+
+class Streaming(Schedule):
+    """Mini-batches as they come, each looked at once (Cappé & Moulines 2009).
+
+    With s the average of an item's counts and s_t that of mini-batch t, s ← (1 − η_t) s + η_t s_t;
+    parameters are made from N s, N being the number of items seen so far. At first s is that of all
+    data given, as seen from the start. η_t is at most `MOST` times the mini-batch's share of N.
+
+    A step's figures are those of a mini-batch before it was learned from, without the prior: how
+    well what came was predicted. Its parameters are those after it.
+    """
+
+    shuffles: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
+    ending: ClassVar[Verdict] = Verdict.STREAMED
+
+    def __init__(self, stepwise: Stepwise, update: Update, progress: StreamProgress) -> None:
+        self.stepwise, self.update, self.progress = stepwise, update, progress
+        self.before = progress.batches
+        self.batch_size = stepwise.batch_size
+
+    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+        families, params = work.families, tables.params
+        seen, t = self.progress.items, self.progress.batches
+        counts = dict(self.progress.counts) or _average(work.expect(params))
+        rng = work.rng("update")
+        if self.update == "mean_field" and seen:  # what was kept is the mean
+            params = _update(families, self.update, counts, seen, params, rng)
+        for shard in range(work.n_shards):
+            batch = work.expect(params, [shard])
+            seen, t, new = seen + batch.items, t + 1, _average(batch)
+            eta = min(self.stepwise.step_size(t), MOST * batch.items / seen)
+            counts = {name: (1.0 - eta) * counts[name] + eta * new[name] for name in counts}
+            params = _update(families, self.update, counts, seen, params, rng)
+            self.progress = StreamProgress(params, counts, seen, t)
+            yield Step(Tables(params, 0.0), batch, batch.score)
+
+    def where(self, step: int, n_shards: int) -> str:
+        return f"after {step - self.before:,} of {n_shards:,} mini-batches of this call"
+
+
+def stream_learner(learner: Learner | None) -> tuple[Learner, Stepwise]:
+    """The learner, if it learns by mini-batches, and its steps; `OnlineEM` if None is given."""
+    chosen = OnlineEM() if learner is None else learner
+    if not isinstance(chosen.schedule, Stepwise):
+        raise LearnerError(
+            f"{chosen} looks at all data in every step: none can come later",
+            "use OnlineEM() or StochasticVB() with partial_fit",
+        )
+    return chosen, chosen.schedule
+
+
+@interrupt.graceful()
+def fit_stream(
+    model: Model,
+    data: Corpus,
+    progress: StreamProgress,
+    learner: Learner | None = None,
+    engine: Engine | None = None,
+    *,
+    seed: int = 0,
+    on_step: Sequence[OnStep] = (),
+) -> tuple[StreamProgress, Fit]:
+    """Learn from some more data, see `Streaming`; after Ctrl-C the rest of it is left out.
+
+    The trace is that of all calls so far.
+    """
+    chosen, stepwise = stream_learner(learner)
+    schedule = Streaming(stepwise, chosen.m, progress)
+    once = Learner(
+        e=chosen.e,
+        m=chosen.m,
+        schedule=schedule,
+        max_iter=MAX_STEPS,
+        tol=0.0,
+        temper=chosen.temper_at(0),
+        samples=chosen.samples,
+    )
+    first = progress.batches
+    with open_session(model, data, engine, stepwise.batch_size, seed + first) as session:
+        run = Run(model, session, once, seed, run=first, first_step=first + 1)
+        found = run.drain(progress.params, on_step, keep_params=False)
+    now = schedule.progress
+    if chosen.m == "mean_field":
+        params = {
+            name: family.mean(now.items * now.counts[name], now.params[name])
+            for name, family in model.families.items()
+        }
+        now = replace(now, params=params)
+    now = replace(now, states=(*progress.states, *found.trace.states))
+    trace = Trace(tuple(now.states), found.trace.verdict)
+    seen = f"{now.items:.0f} items in {now.batches} batches"
+    signature = (
+        f"softcount {__version__} · {model.name} · partial_fit · {chosen} · seed {seed} · {seen}"
+    )
+    return now, Fit(now.params, trace, (trace,), signature)
+
+
+def _update(
+    families: Mapping[str, Family],
+    update: Update,
+    counts: Mapping[str, Array],
+    seen: float,
+    old: Params,
+    rng: np.random.Generator,
+) -> Params:
+    """Parameters from the counts of so many items."""
+    return {
+        name: family.update(update, seen * counts[name], old[name], rng)
+        for name, family in families.items()
+    }
+
+
+def _average(stats: Stats) -> dict[str, Array]:
+    """The counts of one item."""
+    return {name: np.asarray(counts) / stats.items for name, counts in stats.counts.items()}

@@ -1,0 +1,67 @@
+"""Why EM climbs: the log-likelihood is a lower bound plus a gap, and each step moves one of them.
+
+For any posterior q over the hidden values, log p(x | θ) = F(q, θ) + KL(q ‖ p(z | x, θ)), where
+F = Q + H: the expected complete-data log-likelihood and the entropy of q (Neal & Hinton 1998).
+With q the posterior at Θ_t, Q is EM's Q(Θ, Θ_t); at Θ = Θ_t the gap closes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from softcount.core.fit import open_session
+from softcount.core.model import Corpus, Model, demand_bound
+from softcount.core.types import EStep, Params
+from softcount.engines.base import Engine
+from softcount.learners.schedules import expected_log
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """log_likelihood = bound + kl, and bound = q + entropy, in nats.
+
+    ``log_likelihood``  log p(x | Θ)
+    ``q``               Q(Θ, Θ_t) = E[log p(x, z | Θ)] under the posterior at Θ_t
+    ``entropy``         H of that posterior; never negative (but for rounding)
+    ``bound``           F = Q + H
+    ``kl``              KL of that posterior from the one at Θ; a true model never makes it negative
+                        (but for rounding), so it is not rounded up to zero here
+    """
+
+    log_likelihood: float
+    q: float
+    entropy: float
+    bound: float
+    kl: float
+
+
+def decompose(
+    model: Model,
+    data: Corpus,
+    params: Params,
+    at: Params | None = None,
+    engine: Engine | None = None,
+) -> Decomposition:
+    """Take the log-likelihood at ``params`` apart, with the posterior at ``at`` (default: there).
+
+    Parameters of a fit go in as they come out: ``decompose(core, corpus, fit.params)``. Those that
+    belong to items go in beside them, where a model has such (``{**fit.params, **fit.local}``);
+    without them a topic model's documents prefer no topic, as at the start of learning.
+
+    A sum over the hidden values alone: parameters are what is given, and priors are no part of it.
+    So under `VariationalBayes` the log-likelihood of a step is that of the weights exp E[log θ],
+    as the trace has it; the evidence bound that it climbs is this less the price of the posterior
+    over parameters.
+    """
+    demand_bound(model)
+    at = params if at is None else at
+    with open_session(model, data, engine) as session:
+        posterior = session.expect(model.expect, at, EStep(theory=True, against=params))
+        session.reset()
+        here = session.expect(model.expect, params, EStep(score_only=True, theory=True))
+    beside, counts = posterior.uncounted, posterior.counts
+    there = expected_log(model.families, counts, at) + beside.expected
+    q = expected_log(model.families, counts, params) + beside.ahead
+    entropy = posterior.log_likelihood - there
+    bound = q + entropy
+    return Decomposition(here.log_likelihood, q, entropy, bound, here.log_likelihood - bound)

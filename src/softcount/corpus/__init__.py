@@ -1,1 +1,0 @@
-"""From data as users have them to flat arrays."""

@@ -1,0 +1,215 @@
+"""Threads: kernels on ranges of rows, linear algebra with one thread, and what survives a fork.
+
+A child that is forked has the parent's memory, but of its threads only the one that forked: locks
+that others held stay shut for ever, and pools wait for threads that are not there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from softcount.core import interrupt
+from softcount.core.types import Array
+
+FEW = 4096
+"""Fewer entries are not worth the trouble of calling other threads."""
+
+PIECES = 4
+"""Ranges a thread: some are heavier than others, and whoever is done takes the next."""
+
+
+# What is to survive a fork.
+
+
+class Lock(Protocol):
+    def acquire(self) -> Any: ...
+    def release(self) -> None: ...
+
+
+def in_child(do: Callable[[], object]) -> None:
+    """Call ``do`` in every process that is forked from this one (where there is such a thing)."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=do)
+
+
+def hold_across(lock: Lock) -> None:
+    """No fork while another thread holds the lock: what it guards is whole in the child as well.
+
+    It must be re-entrant, lest a fork by its holder waits for itself.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+
+
+# Kernels on ranges of rows, each row with one owner.
+
+
+def usable_cpus() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_generation = 0
+"""How many forks lie between this process and the one that imported the package."""
+
+
+def _count_fork() -> None:
+    global _generation
+    _generation += 1
+
+
+in_child(_count_fork)
+
+
+class Threads:
+    """A pool of threads that a forked process makes anew.
+
+    An executor that a child inherits counts threads as idle that exist in the parent only: it would
+    wait for them for ever.
+    """
+
+    def __init__(self, n: int, name: str = "") -> None:
+        self._n, self._name = n, name
+        self._made_in = _generation
+        self._executor = self._make()
+
+    def _make(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._n, thread_name_prefix=self._name)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """As `ThreadPoolExecutor.submit`."""
+        if self._made_in != _generation:
+            self._executor, self._made_in = self._make(), _generation
+        return self._executor.submit(function, *args)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As `ThreadPoolExecutor.shutdown`; in a child there is nothing of the parent's to end."""
+        if self._made_in == _generation:
+            self._executor.shutdown(wait, cancel_futures=cancel_futures)
+
+
+@cache
+def _pool(threads: int) -> Threads:
+    return Threads(threads, "softcount-kernel")
+
+
+def _run(work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], threads: int) -> None:
+    """``work(*call)`` for all calls; after an error or Ctrl-C, what has not begun never will."""
+    pending: list[Future[Any]] = []
+    try:
+        with interrupt.awaited() as heard:
+            for call in calls:
+                pending.append(_pool(threads).submit(heard(work), *call))
+            for future in pending:
+                interrupt.wait(future)
+    except BaseException:
+        for future in pending:
+            future.cancel()
+        raise
+
+
+def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: Any) -> None:
+    """``kernel(first, last, *arrays)`` over all rows, cut so that entries are shared fairly."""
+    n = len(indptr) - 1
+    if threads == 1 or n < 2 or indptr[-1] - indptr[0] < FEW:
+        kernel(0, n, *arrays)
+        return
+    wanted = np.linspace(0, indptr[-1] - indptr[0], threads * PIECES + 1)[1:-1]
+    inner = np.searchsorted(indptr[1:] - indptr[0], wanted, side="right")
+    borders = np.unique(np.concatenate(([0], inner, [n])))
+    _run(kernel, ((int(a), int(b), *arrays) for a, b in pairwise(borders)), threads)
+
+
+def even_pieces(work: Array, n: int) -> Array:
+    """Where n pieces of about equal work begin, and the end; fewer, if there are no more items.
+
+    >>> even_pieces(np.array([3, 3, 1, 1]), 2)
+    array([0, 1, 4])
+    """
+    if not len(work):
+        return np.zeros(2, np.int64)  # one piece with nothing in it
+    ends = np.cumsum(work)
+    wanted = np.linspace(0.0, ends[-1], n + 1)[1:-1]
+    return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(ends)]]))
+
+
+def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
+    """``work(0)`` … ``work(n − 1)``, by several threads if there are any."""
+    if threads == 1 or n < 2:
+        for piece in range(n):
+            work(piece)
+        return
+    _run(work, ((piece,) for piece in range(n)), threads)
+
+
+# Linear algebra with one thread: sums in several would depend on how many there are.
+
+
+class _Blas:
+    """How many threads linear algebra has: the first to want one sets it, the last lifts it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.libraries: list[Any] | None = None
+        self.before: list[int] = []  # threads of each, when no one wanted one alone
+        self.holders: dict[object, int] = {}  # who wants one, and in which thread
+        hold_across(self.lock)
+        in_child(self._forget_others)
+
+    def set(self, numbers: Sequence[int]) -> None:
+        for library, number in zip(self.libraries or (), numbers, strict=True):
+            # threadpoolctl 3.8 leaves OpenBLAS to the first thread that ever set it, and does
+            # nothing in others; but it is one limit for all threads, and we count who wants it
+            set_threads = getattr(library, "_real_set_num_threads", library.set_num_threads)
+            set_threads(number)
+
+    def release(self, holder: object) -> None:
+        with self.lock:
+            if self.holders.pop(holder, None) is not None and not self.holders:
+                self.set(self.before)
+
+    def _forget_others(self) -> None:
+        """In a forked process: those whose threads are not there will never release it."""
+        mine = threading.get_ident()
+        for holder in [holder for holder, thread in self.holders.items() if thread != mine]:
+            self.release(holder)
+
+
+_blas = _Blas()
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """A context in which BLAS and LAPACK use one thread, however many such contexts overlap.
+
+    >>> with single_threaded():
+    ...     pass
+    """
+    holder = object()
+    with _blas.lock:
+        if _blas.libraries is None:
+            import scipy.linalg  # noqa: F401 (brings a library of its own, to be found too)
+            from threadpoolctl import ThreadpoolController
+
+            _blas.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        if not _blas.holders:
+            _blas.before = [library.get_num_threads() for library in _blas.libraries]
+            _blas.set([1] * len(_blas.libraries))
+        _blas.holders[holder] = threading.get_ident()
+    try:
+        yield
+    finally:
+        _blas.release(holder)

@@ -1,0 +1,157 @@
+"""``softcount select``."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softcount.cli.frame import Command, StatusLine, at, try_all, write_page
+from softcount.cli.options import (
+    ClassInit,
+    HtmlFile,
+    LearnerOptions,
+    Model,
+    Output,
+    ShortRunsOption,
+    TextFile,
+    WordOptions,
+)
+from softcount.cli.reading import read_points, read_texts
+from softcount.cli.targets import PLAIN
+
+if TYPE_CHECKING:
+    from softcount.metrics.selection import Row, Selection
+
+
+class Select(WordOptions, LearnerOptions, Command):
+    """Compare numbers of classes for the lines of a file.
+
+    Prints a row for each number, with all criteria side by side; a * marks the best of each. Blank
+    lines are skipped. A few restarts (--n-init 5) guard against a number that was unlucky.
+
+    \b
+    softcount select documents.txt -k 2:20 --n-init 5
+    softcount select documents.txt -k 5:50:5 --by heldout --html classes.html
+    softcount select points.tsv --model gaussian --json > criteria.json
+    """
+
+    file: TextFile
+    n_components: Annotated[
+        str,
+        Model(
+            "Numbers of classes: 2:20 (both ends), 5:50:5 (in steps) or 5,10,20.",
+            "-k",
+            "--n-components",
+            file=PLAIN,
+        ),
+    ] = "2:20"
+    by: Annotated[
+        str,
+        Model(
+            "What decides. bic, icl: few classes if there are many words. aic: more. heldout: how "
+            "probable lines are that were not learned from (a second fit for each k).",
+            choices=("bic", "aic", "icl", "heldout"),
+        ),
+    ] = "bic"
+    model: Annotated[
+        str,
+        Model(
+            "multinomial: how often words occur. bernoulli: whether they do. gaussian: lines are "
+            "columns of numbers, separated by tabs or spaces.",
+            choices=("multinomial", "bernoulli", "gaussian"),
+        ),
+    ] = "multinomial"
+    smoothing: Annotated[
+        float, Model("Add this to every count of a word in a class.", least=0.0)
+    ] = 0.1
+    init: ClassInit = "kmeans"
+    short_runs: ShortRunsOption = 0
+    json: Annotated[bool, Output("Print everything as JSON.")] = False
+    html: HtmlFile = None
+
+    def check(self) -> None:
+        self.refuse_spectral(unless=self.model == "multinomial")
+        if self.model == "gaussian":
+            names = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
+            self.refuse("--model gaussian", names, "it reads numbers, not words")
+
+    def run(self) -> None:
+        numbers = numbers_in(self.n_components)
+        from softcount import mixture
+        from softcount.metrics import select
+        from softcount.metrics.report import selection_page
+
+        settings = {
+            "init": self.init,
+            "short_runs": self.short_runs,
+            **self.learning(self.make_learner()),
+        }
+        lines = (read_points if self.model == "gaussian" else read_texts)(self.file)
+        lines.demand_some(self.file)
+        items: Any = lines.items
+        estimator: Any
+        if self.model == "gaussian":
+            estimator = mixture.GaussianMixture(**settings)
+        else:
+            items = [text for text in lines.texts if text.strip()]
+            settings |= {"smoothing": self.smoothing, "vectorizer": self.make_vectorizer(items)}
+            settings["bernoulli"] = self.model == "bernoulli"
+            estimator = mixture.MultinomialMixture(**settings)
+        done = 0
+        with StatusLine() as status:
+
+            def count(row: Row) -> None:
+                nonlocal done
+                done += 1
+                status.show(f"k = {row.k}   {done} of {len(numbers)}")
+
+            how: dict[str, Any] = {"by": self.by, "random_state": self.seed, "on_fit": count}
+            found = select(estimator, items, numbers, **how)
+        try_all(
+            lambda: typer.echo(_as_json(found) if self.json else str(found)),
+            at(self.html, lambda path: write_page(path, selection_page(found, self.file))),
+        )
+
+
+def numbers_in(text: str) -> list[int]:
+    """Numbers of classes as the command line says them.
+
+    >>> numbers_in("2:5"), numbers_in("5:20:5"), numbers_in("3,7")
+    ([2, 3, 4, 5], [5, 10, 15, 20], [3, 7])
+    """
+    try:
+        if ":" not in text:
+            return [int(part) for part in text.split(",")]
+        first, last, *step = (int(part) for part in text.split(":"))
+        if last >= first >= 1 and len(step) <= 1 and min(step, default=1) >= 1:
+            return list(range(first, last + 1, *step))
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"-k {text}: write 2:20, 5:50:5 or 5,10,20")
+
+
+def _as_json(found: Selection) -> str:
+    """Everything as one JSON object, which knows neither infinity nor NaN."""
+    from softcount.metrics.report import find_edge
+
+    rows = [
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(row).items()
+        }
+        for row in found.table
+    ]
+    whole = {
+        "by": found.by,
+        "best_k": found.best_k,
+        "edge": find_edge(found),
+        "winners": {by: found.winner(by) for by in found.known},
+        "items": found.n_items,
+        "signature": found.best.signature_,
+        "table": rows,
+    }
+    return json.dumps(whole, ensure_ascii=False, indent=1)

@@ -1,0 +1,162 @@
+"""Numbers of classes compared: as text, as an SVG chart, by matplotlib, and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from softcount.core.errors import SoftcountError
+from softcount.report.charts import Series, draw_lines
+from softcount.report.page import render_page
+from softcount.report.tables import align_cells
+
+if TYPE_CHECKING:
+    from softcount.metrics.selection import Row, Selection
+
+NAMES = {"aic": "AIC", "bic": "BIC", "icl": "ICL", "heldout": "held-out"}
+X_LABEL, Y_LABEL = "classes", "worse than its best (nats per item)"
+CONVERGED = "converged"
+OFTEN_THE_SAME = "icl"
+"""A criterion that equals another one, BIC, where classes are distinct."""
+
+Edge = Literal["smallest", "largest"]
+
+
+def write_selection(selection: Selection) -> str:
+    """The rows, aligned; the best of a criterion has a *, and the chosen row an arrow."""
+    heads, rows = _list_cells(selection)
+    chosen, *more = _list_sentences(selection)
+    aligned = align_cells([heads, *rows])
+    return "\n".join([aligned, f"{chosen} (* is the best of its column.)", *more])
+
+
+def _list_cells(selection: Selection) -> tuple[list[str], list[list[str]]]:
+    """The heads of the table, and its rows."""
+    table = selection.table
+    columns = [
+        ("", ["→" if row.k == selection.best_k else "" for row in table]),
+        ("k", [str(row.k) for row in table]),
+        ("log-likelihood", [f"{row.log_likelihood:,.1f}" for row in table]),
+    ]
+    if any(row.parameters is not None for row in table):
+        columns.append(("parameters", [_form(row.parameters, 0) for row in table]))
+    for by in selection.known:
+        winner, decimals = selection.winner(by), 4 if by == "heldout" else 1
+        figures = [
+            _form(getattr(row, by), decimals) + (" *" if row.k == winner else "  ") for row in table
+        ]
+        columns.append((f"{NAMES[by]}  ", figures))
+    if any(row.perplexity is not None for row in table):
+        columns.append(("perplexity", [_form(row.perplexity, 1) for row in table]))
+    return [head for head, _ in columns], [
+        list(row) for row in zip(*(cells for _, cells in columns), strict=True)
+    ]
+
+
+def _form(value: float | None, decimals: int) -> str:
+    return "–" if value is None else f"{value:,.{decimals}f}"
+
+
+def find_edge(selection: Selection) -> Edge | None:
+    """At which end of the numbers that were tried the choice lies, if it lies at one.
+
+    One class is no such end, for there cannot be fewer; nor is a number without others beside it.
+    """
+    tried = [row.k for row in selection.table]
+    if len(tried) > 1 and selection.best_k == max(tried):
+        return "largest"
+    if len(tried) > 1 and selection.best_k == min(tried) > 1:
+        return "smallest"
+    return None
+
+
+def _list_sentences(selection: Selection) -> list[str]:
+    """What is chosen, whether to believe it, and how learning ended where it did not end well."""
+    said = [f"{NAMES[selection.by]} chooses {selection.best_k}."]
+    edge = find_edge(selection)
+    if edge is not None:
+        said.append(
+            f"{selection.best_k} is the {edge} number that was tried: a choice at the edge is no "
+            f"choice yet. Try {'more' if edge == 'largest' else 'fewer'}."
+        )
+    return [*said, *_list_poor_ends(selection.table)]
+
+
+def _list_poor_ends(table: Sequence[Row]) -> list[str]:
+    """How learning ended, where it did not end well."""
+    ends: dict[str, list[str]] = {}
+    for row in table:
+        if row.verdict is not None and not row.verdict.startswith(CONVERGED):
+            ends.setdefault(row.verdict, []).append(str(row.k))
+    return [f"k = {', '.join(numbers)}: {verdict}" for verdict, numbers in ends.items()]
+
+
+def draw_selection(selection: Selection) -> str:
+    """How much worse than its best each criterion finds each number, with a dot at that best."""
+    places = [row.k for row in selection.table]
+    series = [
+        Series(
+            f"{NAMES[by]}: {places[losses.index(0.0)]}",
+            losses,
+            at=places,
+            dot=losses.index(0.0),
+            dashed=by == OFTEN_THE_SAME,
+        )
+        for by, losses in selection.losses().items()
+    ]
+    return draw_lines(series, "How many classes?", X_LABEL, Y_LABEL, legend_above=True)
+
+
+def plot_selection(selection: Selection, ax: Any = None) -> Any:
+    """The same curves by matplotlib; gives the axes back."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise SoftcountError(
+            "plot() draws with matplotlib, which is not installed",
+            "pip install 'softcount[plot]'; svg() needs nothing",
+        ) from error
+    axes = pyplot.subplots()[1] if ax is None else ax
+    places = [row.k for row in selection.table]
+    for by, losses in selection.losses().items():
+        best = losses.index(0.0)
+        axes.plot(
+            places,
+            losses,
+            label=f"{NAMES[by]}: {places[best]}",
+            linestyle="--" if by == OFTEN_THE_SAME else "-",
+            marker="o",
+            markevery=[best],
+        )
+    axes.set(xlabel=X_LABEL, ylabel=Y_LABEL)
+    axes.legend()
+    return axes
+
+
+def selection_page(selection: Selection, name: str) -> str:
+    """A page with the chart, the table, and what was chosen; ``name`` is of the data."""
+    # here, because a table in a terminal needs no mixtures
+    from softcount.mixture.report import find_marks, join_marks
+
+    tried, model = [row.k for row in selection.table], selection.best
+    lead = (
+        f"{selection.n_items:,} lines of {name}; {len(tried)} numbers of classes were tried, "
+        f"from {tried[0]} to {tried[-1]}."
+    )
+    heads, rows = _list_cells(selection)
+    marks = find_marks(model)
+    return render_page(
+        "metrics/report.html",
+        "How many classes?",
+        lead,
+        sentences=_list_sentences(selection),
+        chart=draw_selection(selection),
+        heads=heads,
+        rows=rows,
+        best_k=selection.best_k,
+        classes=[
+            (model.weights_[k], join_marks(marks[k]))
+            for k in (-model.weights_).argsort(kind="stable")
+        ],
+        fit=model.fit_,
+    )

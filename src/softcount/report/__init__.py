@@ -1,0 +1,1 @@
+"""The parts that pages and terminals share."""

@@ -1,0 +1,374 @@
+"""Charts as plain SVG: no script, no network, legible in the dark and in print.
+
+What is here is where things stand; the elements themselves are in ``report/templates/*.svg``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from softcount.core.types import Fit
+from softcount.report.text import clean, shorten
+
+WIDTH, HEIGHT = 660, 270
+LEFT, RIGHT, TOP, BOTTOM = 76, 16, 12, 46
+LEGEND_ROW = 22
+FIGURE = 7  # width of a figure of a tick's label
+MOST_POINTS = 600
+COLOURS = 4
+SAME = 1e-9
+"""Figures whose relative difference is smaller than this are the same in a picture."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart; faint ones stay in the background.
+
+    ``values``  one for each step from 0 on, or for each place in ``at``, which rises
+    ``dot``     the number of a value that gets a dot
+    ``dashed``  so that a line below it stays in sight
+    """
+
+    name: str
+    values: Sequence[float]
+    faint: bool = False
+    at: Sequence[float] | None = None
+    dot: int | None = None
+    dashed: bool = False
+
+    @property
+    def places(self) -> Sequence[float]:
+        return range(len(self.values)) if self.at is None else self.at
+
+
+class Frame(NamedTuple):
+    """The part of a picture that values are drawn in: the ranges of the axes, and their edges."""
+
+    x_min: float
+    x_max: float
+    y_min: float
+    y_max: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def x(self, value: float) -> float:
+        share = (value - self.x_min) / (self.x_max - self.x_min)
+        return round(self.left + share * (self.right - self.left), 1)
+
+    def y(self, value: float) -> float:
+        share = (value - self.y_min) / (self.y_max - self.y_min)
+        return round(self.bottom - share * (self.bottom - self.top), 1)
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+
+class Tick(NamedTuple):
+    """A figure beside an axis, and where."""
+
+    at: float
+    label: str
+
+
+class Key(NamedTuple):
+    """An entry of a legend: where it stands, how its mark looks, and what it means."""
+
+    x: float
+    y: float
+    css: str
+    name: str
+
+
+def choose_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round figures that cover low … high.
+
+    >>> choose_ticks(0, 9)
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    """
+    if high - low <= SAME * max(abs(low), abs(high)):
+        pad = abs(low) * 0.1 or 1.0
+        low, high = low - pad, high + pad
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def label_tick(value: float, step: float) -> str:
+    """A tick's figure, with as many decimals as the step between ticks needs.
+
+    >>> label_tick(-1200, 200), label_tick(0.25, 0.05)
+    ('−1,200', '0.25')
+    >>> label_tick(-48.27095, 1e-6), label_tick(3e9, 1e9)
+    ('−48.27095', '3e+09')
+    """
+    if max(abs(value), step) >= 1e7 or step < 1e-5:
+        figures = math.ceil(math.log10(max(abs(value) / step, 1.0))) + 1
+        text = f"{value:.{min(max(figures, 3), 12)}g}"
+    else:
+        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        if step * 10**decimals % 1 > 1e-6:
+            decimals += 1
+        text = f"{value:,.{decimals}f}"
+    return text.replace("-", "−")
+
+
+# Lines
+
+
+def draw_lines(
+    series: Sequence[Series],
+    title: str,
+    x_label: str = "step",
+    y_label: str = "",
+    legend_above: bool = False,
+) -> str:
+    """A chart of one or more runs over their steps, as an ``<svg>`` element.
+
+    The legend is in the lower right corner, where rising curves leave room, or above the chart.
+
+    >>> str(draw_lines([Series("EM", [-7.5, -4.9, -2.9])], "Two coins"))[:25]
+    '<svg class="sc-chart" rol'
+    """
+    finite = [v for one in series for v in one.values if math.isfinite(v)]
+    ys = choose_ticks(min(finite, default=0.0), max(finite, default=1.0))
+    y_labels = [label_tick(y, ys[1] - ys[0]) for y in ys]
+    first = min((one.places[0] for one in series if len(one.places)), default=0)
+    last = max((one.places[-1] for one in series if len(one.places)), default=0)
+    frame = Frame(
+        *(first, max(last, first + 1), ys[0], ys[-1]),
+        left=max(LEFT, 30 + FIGURE * max(map(len, y_labels))),
+        right=WIDTH - RIGHT,
+        top=TOP + LEGEND_ROW * legend_above,
+        bottom=HEIGHT - BOTTOM,
+    )
+    xs = [x for x in choose_ticks(first, frame.x_max, 8) if x == int(x)]
+    xs = [x for x in xs if first <= x <= frame.x_max]
+    named = [one for one in series if not one.faint]
+    runs = [_LinePath(frame, one, "faint") for one in series if one.faint]
+    runs += [_LinePath(frame, one, f"c{k % COLOURS}") for k, one in enumerate(named)]
+    return _render(
+        "line_chart.svg",
+        HEIGHT,
+        title,
+        frame=frame,
+        x_label=x_label,
+        y_label=y_label,
+        x_ticks=[
+            Tick(frame.x(x), label_tick(x, 1))
+            for x in xs
+            if x == int(x) and first <= x <= frame.x_max
+        ],
+        y_ticks=[Tick(frame.y(y), text) for y, text in zip(ys, y_labels, strict=True)],
+        runs=runs,
+        legend=_line_legend(named, legend_above) if len(named) > 1 else [],
+    )
+
+
+class _LinePath:
+    """A path through the finite values of a series, with gaps where there are none; and its dot."""
+
+    def __init__(self, frame: Frame, series: Series, css: str) -> None:
+        values, places = series.values, series.places
+        self.name, self.colour = series.name, css
+        self.css = f"{css}{' dashed' * series.dashed}"
+        self.dot = None
+        if series.dot is not None:
+            self.dot = frame.x(places[series.dot]), frame.y(values[series.dot])
+        stride = max(1, math.ceil(len(values) / MOST_POINTS))
+        steps = sorted({*range(0, len(values), stride), len(values) - 1}) if len(values) else []
+        path, pen_down = [], False
+        for k in steps:
+            if math.isfinite(values[k]):
+                path.append(f"{'L' if pen_down else 'M'}{frame.x(places[k])} {frame.y(values[k])}")
+            pen_down = math.isfinite(values[k])
+        if path and path[-1].startswith("M"):
+            # a path of one point shows nothing: a round cap needs a line of no length
+            path.append(path[-1].replace("M", "L"))
+        self.path = "".join(path)
+
+
+def _line_legend(named: Sequence[Series], above: bool) -> list[Key]:
+    keys = []
+    for k, one in enumerate(named):
+        if above:
+            x, y = LEFT + k * (WIDTH - LEFT - RIGHT) // len(named), TOP
+        else:
+            x, y = WIDTH - RIGHT - 150, HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
+        keys.append(Key(x, y, f"run c{k % COLOURS}{' dashed' * one.dashed}", one.name))
+    return keys
+
+
+def draw_runs(fit: Fit, title: str) -> tuple[str, int]:
+    """The objective of every run of a fit, step by step, and how many runs were not kept."""
+    others = [
+        Series(f"another start: {run.objective[-1]:,.4g}", run.objective.tolist(), faint=True)
+        for run in fit.traces
+        if run is not fit.trace
+    ]
+    kept = Series(f"kept: {fit.trace.objective[-1]:,.4g}", fit.trace.objective.tolist())
+    title = f"{title}: objective by step"
+    return draw_lines([*others, kept], title, "step", "objective (nats)"), len(others)
+
+
+# Small curves
+
+
+def trace_curve(
+    values: Sequence[float],
+    width: float,
+    height: float,
+    *,
+    filled: bool = False,
+    most: int = MOST_POINTS,
+) -> str:
+    """The path of a curve from zero up to the largest value, in pieces where some are not known.
+
+    ``filled``  it goes around the area below the curve
+    ``most``    number of values that are drawn, if there are more
+
+    >>> trace_curve([0, 2, 1], 100, 16)
+    'M0 16L50 0L100 8'
+    >>> trace_curve([1, float("nan"), 1, 1], 30, 10, filled=True)
+    'M-1 10L-1 0L1 0L1 10ZM20 10L20 0L30 0L30 10Z'
+    """
+    last = max(len(values) - 1, 1)
+    steps: Sequence[int] = range(len(values))
+    if len(values) > most:
+        steps = sorted({round(k * last / most) for k in range(most + 1)})
+    highest = max((v for v in values if math.isfinite(v)), default=0.0) or 1.0
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for k in steps:
+        if math.isfinite(values[k]):
+            pieces[-1].append((width * k / last, height * (1.0 - values[k] / highest)))
+        elif pieces[-1]:
+            pieces.append([])
+    path = []
+    for points in filter(None, pieces):
+        if filled and len(points) == 1:  # a period alone has some width too
+            (x, y) = points[0]
+            points = [(x - 1, y), (x + 1, y)]
+        if filled:
+            points = [(points[0][0], height), *points, (points[-1][0], height)]
+        line = "L".join(f"{x:.4g} {y:.4g}" for x, y in points)
+        path.append(f"M{line}{'Z' * filled}")
+    return "".join(path)
+
+
+# Dots in rows
+
+
+class Dot(NamedTuple):
+    """A value, what it is of, and the number of its colour."""
+
+    value: float
+    name: str
+    colour: int = 0
+
+
+class DotRow(NamedTuple):
+    """Values of one kind: dots and their mean; ``apart``: no rival of the other rows."""
+
+    name: str
+    dots: Sequence[Dot]
+    mean: float
+    apart: bool = False
+
+
+ROW, GAP, EDGE = 26, 14, 8
+LETTER = 7.6
+"""Width of a letter of a row's name, in bold."""
+LONGEST_NAME = 28
+LEAST_RANGE = 0.02
+"""Smallest range of the axis."""
+
+
+def draw_dots(
+    rows: Sequence[DotRow],
+    title: str,
+    x_label: str,
+    colours: Sequence[str],
+    reference: str = "",
+) -> str:
+    """Rows of dots below each other, as an ``<svg>`` element, with a bar at the mean of each.
+
+    ``colours``    what dots of each colour are
+    ``reference``  the name of a row whose mean is drawn through all rows
+    """
+    rows = sorted(rows, key=lambda row: row.apart)
+    line = {row.name: row.mean for row in rows}.get(reference, math.nan)
+    marks = [(f"run dot c{k}", name) for k, name in enumerate(colours)]
+    marks += [("mean", "mean")] + [("reference", f"mean of {reference}")] * math.isfinite(line)
+    legend, n_lines = _dot_legend(marks)
+    xs = _cover_values(rows)
+    names = [shorten(clean(row.name), LONGEST_NAME) for row in rows]
+    top = 16 + LEGEND_ROW * n_lines
+    frame = Frame(
+        *(xs[0], xs[-1], 0.0, 1.0),
+        left=round(2 * EDGE + LETTER * max(map(len, names), default=0)),
+        right=WIDTH - 66,
+        top=top,
+        bottom=top + ROW * len(rows) + GAP * any(row.apart for row in rows),
+    )
+    best = max((row.mean for row in rows if not row.apart), default=math.nan)
+    return _render(
+        "dot_chart.svg",
+        frame.bottom + 44,
+        title,
+        frame=frame,
+        edge=WIDTH - EDGE,
+        legend=legend,
+        x_label=x_label,
+        x_ticks=[Tick(frame.x(x), label_tick(x, xs[1] - xs[0])) for x in xs],
+        reference=frame.x(line) if math.isfinite(line) else None,
+        rows=[
+            {
+                "row": row,
+                "name": name,
+                "y": top + ROW * number + ROW // 2 + GAP * row.apart,
+                "css": "apart" if row.apart else "best" if row.mean == best else "",
+                "mean": frame.x(row.mean) if math.isfinite(row.mean) else None,
+                "dots": [(frame.x(one.value), one) for one in row.dots if math.isfinite(one.value)],
+            }
+            for number, (row, name) in enumerate(zip(rows, names, strict=True))
+        ],
+    )
+
+
+def _cover_values(rows: Sequence[DotRow]) -> list[float]:
+    """Round figures that cover all there are."""
+    figures = [one.value for row in rows for one in row.dots] + [row.mean for row in rows]
+    finite = [figure for figure in figures if math.isfinite(figure)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    if high - low < LEAST_RANGE:
+        low, high = max(low - LEAST_RANGE, 0.0), min(high + LEAST_RANGE, 1.0)
+    return choose_ticks(low, high, 6)
+
+
+def _dot_legend(marks: Sequence[tuple[str, str]]) -> tuple[list[Key], int]:
+    """What marks mean, in as many lines as it takes; and how many these are."""
+    keys, at, line = [], EDGE, 0
+    for css, name in marks:
+        said = shorten(clean(name), LONGEST_NAME + 8)
+        wide = 30 + FIGURE * len(said)
+        if at > EDGE and at + wide > WIDTH:
+            at, line = EDGE, line + 1
+        keys.append(Key(at + 5, 12 + LEGEND_ROW * line, css, said))
+        at += wide
+    return keys, line + 1
+
+
+def _render(template: str, height: float, title: str, **context: object) -> str:
+    # here, because pages have charts in them
+    from softcount.report.page import render
+
+    return render(
+        f"report/templates/{template}", width=WIDTH, height=height, title=title, **context
+    )

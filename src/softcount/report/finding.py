@@ -1,0 +1,138 @@
+"""What there is to show of a fit, the same for the terminal and the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from typing import Any
+
+from softcount.core.types import Fit
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One distribution: its name, and its outcomes with their probabilities, likeliest first.
+
+    ``left_out``  how many outcomes are not among the rows
+    ``full``      the probability that a bar of full length stands for
+    """
+
+    title: str
+    rows: Sequence[tuple[str, float]]
+    left_out: int = 0
+    full: float = 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fitted model: what it is, the distributions worth a look, remarks, and the fit itself.
+
+    ``source`` is the story as it was written, if it is to be shown.
+    """
+
+    title: str
+    text: str
+    bars: Sequence[Bars]
+    lines: Sequence[str]
+    fit: Fit
+    source: str = ""
+
+    @property
+    def scale(self) -> str:
+        """What a full bar stands for, in words; nothing if it is 1, as one would think."""
+        scales = sorted({one.full for one in self.bars} - {1.0}, reverse=True)
+        if not scales:
+            return ""
+        others = "" if {one.full for one in self.bars} == set(scales) else "1, "
+        return f"A full bar is {others}{', '.join(f'{full:g}' for full in scales)}."
+
+
+def list_distributions(
+    params: Mapping[Any, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[Any, float]]]:
+    """Every distribution in a nested mapping of tables, with the keys that lead to it.
+
+    >>> list(list_distributions({"which": {"A": 1.0}, "flip": {"A": {"H": .3, "T": .7}}}))
+    [(('which',), {'A': 1.0}), (('flip', 'A'), {'H': 0.3, 'T': 0.7})]
+    """
+    if params and all(isinstance(value, Mapping) for value in params.values()):
+        for key, inner in params.items():
+            yield from list_distributions(inner, (*path, str(key)))
+    else:
+        yield path, params
+
+
+def make_bars(
+    title: str, distribution: Mapping[Any, float], top: int = 8, *, own_scale: bool = False
+) -> Bars:
+    """The likeliest outcomes of a distribution; those that would read 0.000 are dropped.
+
+    A full bar is 1, or the power of ten below it that no probability exceeds. The title says so
+    if the bars have their ``own_scale``.
+
+    >>> make_bars("coin", {"H": .2, "T": .8, "edge": 0.0}).rows
+    [('T', 0.8), ('H', 0.2)]
+    >>> make_bars("words", {"a": .02, "b": .01}, own_scale=True).title
+    'words (a full bar is 0.1)'
+    """
+    order = sorted(distribution.items(), key=lambda item: -item[1])
+    possible = [(str(outcome), float(p)) for outcome, p in order if p >= 5e-4]
+    full = float(10.0 ** math.ceil(math.log10(possible[0][1]) - 1e-9)) if possible else 1.0
+    if own_scale and full != 1.0:
+        title = f"{title} (a full bar is {full:g})"
+    return Bars(title, possible[:top], max(0, len(possible) - top), full)
+
+
+def share_scale(group: Sequence[Bars]) -> list[Bars]:
+    """The same bars, of lengths that can be compared with each other.
+
+    >>> bars = [make_bars("A", {"x": .04}), make_bars("B", {"x": .4, "y": .6})]
+    >>> [one.full for one in share_scale(bars)]
+    [1.0, 1.0]
+    """
+    full = max((one.full for one in group), default=1.0)
+    return [replace(one, full=full) for one in group]
+
+
+def make_all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = None) -> list[Bars]:
+    """The bars of all distributions (at most ``most``), named as one would say: flip given A.
+
+    All distributions of one table are on one scale.
+    """
+    shown = islice(list_distributions(params), most)
+    return [
+        one
+        for _, rows in groupby(shown, key=lambda found: found[0][0])
+        for one in share_scale([make_bars(_title(path), row, top) for path, row in rows])
+    ]
+
+
+def _title(path: tuple[str, ...]) -> str:
+    return f"{path[0]} given {', '.join(path[1:])}" if path[1:] else path[0]
+
+
+def summarise_fit(fit: Fit | None) -> dict[str, float]:
+    """Where the kept run ended; nothing without a fit."""
+    if fit is None:
+        return {}
+    last = fit.trace[-1]
+    return {
+        "log_likelihood": last.log_likelihood,
+        "objective": last.objective,
+        "perplexity": last.perplexity,
+        "steps": last.step,
+    }
+
+
+def describe_outcome(outcome: Mapping[str, float]) -> str:
+    """The same in a line.
+
+    >>> describe_outcome({"log_likelihood": -1234.5, "steps": 7})
+    'log-likelihood -1,234.5000 · 7 steps'
+    """
+    figures = dict(outcome)
+    steps = int(figures.pop("steps", 0))
+    ended = [f"{name.replace('_', '-')} {value:,.4f}" for name, value in figures.items()]
+    return " · ".join([*ended, f"{steps:,} step{'s' * (steps != 1)}"]) if ended else ""

@@ -1,1 +1,0 @@
-"""What was learnt, for people to look at: in the terminal and as a page."""

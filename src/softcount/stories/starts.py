@@ -1,0 +1,187 @@
+"""Start values of a story: from what a user writes to parameters, with every mistake named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from softcount.core.bounds import as_float
+from softcount.core.errors import StartError
+from softcount.core.types import Array, Params
+from softcount.families.base import Family
+from softcount.families.loglinear import LogLinear
+from softcount.families.rows import row_sums
+from softcount.stories.tables import Support, TableSupport
+
+_ROUNDING = 0.02
+"""A row's sum may be off by so much (printed figures are rounded); it is then made exact."""
+
+
+def uniform_start(support: Support, families: Mapping[str, Family]) -> Params:
+    """1/V for every entry of a table with V outcomes.
+
+    What never occurs with a condition keeps its share, as in the uniform start of IBM Model 1.
+    """
+    params = {}
+    for name, table in support.tables.items():
+        params[name] = families[name].uniform().copy()
+        params[name][: len(table)] = 1.0 / table.n_outcomes
+    return params
+
+
+def read_start(
+    start: Mapping[str, Any], support: Support, families: Mapping[str, Family], fallback: Params
+) -> Params:
+    """Parameters from nested mappings or flat tuple keys; rows left out stay as in `fallback`."""
+    strange = set(start) - set(support.tables)
+    if strange:
+        raise StartError(
+            f"start values for {_join(strange)}, but the story has no such table",
+            f"its tables are {_join(support.tables)}",
+        )
+    params = dict(fallback)
+    for name, value in start.items():
+        table = support.tables[name]
+        params[name] = np.array(fallback[name], dtype=np.float64)
+        if isinstance(value, Mapping) and isinstance(families[name], LogLinear):
+            raise StartError(
+                f"table {name!r} is log-linear: its start values are weights, not probabilities",
+                "leave it out, or give the array of all its parameters",
+            )
+        if isinstance(value, Mapping):
+            params[name][: len(table)] = _from_mapping(table, value, params[name][: len(table)])
+        else:
+            params[name] = _from_array(name, value, params[name])
+    return params
+
+
+def _from_array(name: str, value: Any, like: Array) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != like.shape:
+        raise StartError(
+            f"start values of table {name!r} have shape {array.shape}, not {like.shape}",
+            "arrays must have one number an entry; nested mappings are easier",
+        )
+    _check_numbers(name, array)
+    return array
+
+
+def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array) -> Array:
+    keys, numbers = [], []
+    for key, value_of in _flat(value, table):
+        number = _number(table.name, key, value_of)
+        if number == 0.0 and _is_zero(table, key):
+            continue
+        keys.append(key)
+        numbers.append(number)
+    codes = [table.lexicon.find(key[p] for key in keys) for p in range(table.arity)]
+    entries = table.find(codes)
+    if len(entries) and entries.min() < 0:
+        raise _never_occurs(table, keys[int(np.argmin(entries))])
+    given = np.zeros(len(table))
+    given[entries] = numbers
+    _check_numbers(table.name, given)
+    rows = np.searchsorted(table.indptr, entries, side="right") - 1
+    mentioned = np.zeros(len(table.indptr) - 1, bool)
+    mentioned[rows] = True
+    sums = row_sums(given, table.indptr)
+    for row in np.flatnonzero(mentioned & (np.abs(sums - 1.0) > _ROUNDING)):
+        condition = table.entry_keys()[table.indptr[row]][:-1]
+        raise StartError(
+            f"start values of table {table.name!r}{_condition_text(condition)} "
+            f"add up to {sums[row]:g}",
+            "each row must add up to 1 over the outcomes that occur",
+        )
+    exact = np.abs(sums - 1.0) <= 1e-9
+    scale = np.where(exact | ~mentioned, 1.0, sums)
+    lengths = np.diff(table.indptr)
+    chosen = np.repeat(mentioned, lengths)
+    return np.where(chosen, given / np.repeat(scale, lengths), fallback)
+
+
+def _flat(
+    value: Mapping[Any, Any], table: TableSupport, prefix: tuple[Hashable, ...] = ()
+) -> Iterator[tuple[tuple[Hashable, ...], Any]]:
+    """Full keys, with what they are given."""
+    for key, inner in value.items():
+        path = (*prefix, *_parts(key, inner, table, prefix))
+        if isinstance(inner, Mapping) and len(path) < table.arity:
+            yield from _flat(inner, table, path)
+        elif len(path) == table.arity:
+            yield path, inner
+        else:
+            raise StartError(
+                f"start values of table {table.name!r}: {path!r} is not a full key of "
+                f"{table.arity} parts",
+                "nest mappings condition by condition down to the outcome",
+            )
+
+
+def _parts(
+    key: Hashable, inner: Any, table: TableSupport, prefix: tuple[Hashable, ...]
+) -> tuple[Hashable, ...]:
+    """A tuple stands for several parts of a key, or is itself one: what the table has decides.
+
+    Where it could be both or neither, it is one if it leaves as many parts as are needed.
+    """
+    if not isinstance(key, tuple):
+        return (key,)
+    needed = table.arity - len(prefix)
+    fitting = [
+        parts
+        for parts in ((key,), key)
+        if (len(parts) < needed if isinstance(inner, Mapping) else len(parts) == needed)
+    ]
+    known = [parts for parts in fitting if table.has((*prefix, *parts))]
+    return (known or fitting[::-1] or [(key,)])[0]
+
+
+def _is_zero(table: TableSupport, key: tuple[Hashable, ...]) -> bool:
+    """Whether the table has no such entry, though it has the row, and the outcome in others."""
+    return not table.has(key) and table.has(key[:-1]) and table.can_be(key[-1])
+
+
+def _number(name: str, key: tuple[Hashable, ...], value: Any) -> float:
+    try:
+        number = as_float(value)
+    except (TypeError, ValueError):
+        raise StartError(
+            f"start value of {name}[{_join(key)}] is {value!r}, not a number",
+            "give a probability, such as 0.5",
+        ) from None
+    if not math.isfinite(number) or number < 0.0:
+        raise StartError(
+            f"start value of {name}[{_join(key)}] is {number}",
+            "probabilities are finite and not negative",
+        )
+    return number
+
+
+def _check_numbers(name: str, values: Array) -> None:
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise StartError(
+            f"start values of table {name!r} are not all finite and non-negative",
+            "look for NaN and for negative numbers",
+        )
+
+
+def _never_occurs(table: TableSupport, key: tuple[Hashable, ...]) -> StartError:
+    known = [str(outcome) for outcome in {k[-1] for k in table.entry_keys()}]
+    close = get_close_matches(str(key[-1]), known, n=1)
+    return StartError(
+        f"start value for {table.name}[{_join(key)}], an entry that never occurs in the data",
+        (f"did you mean {close[0]!r}? " if close else "")
+        + "leave it out, or declare table(name, outcomes=…)",
+    )
+
+
+def _condition_text(condition: tuple[Hashable, ...]) -> str:
+    return f" given {_join(condition)}" if condition else ""
+
+
+def _join(parts: Any) -> str:
+    return ", ".join(map(str, parts))

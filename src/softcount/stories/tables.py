@@ -1,0 +1,471 @@
+"""A story's tables: which entries they have, how people read them, and how files hold them.
+
+A table's keys form a trie: part by part, ``id(prefix, part) = rank of (id(prefix), code(part))``
+among those that occur. The last level's ranks are the entries, sorted by condition: rows in the
+manner of CSR matrices without further work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from softcount.core.errors import MissingEntry, StoreError, StoryError
+from softcount.core.store import Stored
+from softcount.core.types import Array, Params
+
+_DENSE = 1 << 25
+"""Up to this many possible keys we look them up in one array."""
+
+
+class ValueLexicon:
+    """Numbers for values, in order of first appearance."""
+
+    def __init__(self, values: Iterable[Hashable] = ()) -> None:
+        self._codes: dict[Hashable, int] = {}
+        self.values: list[Hashable] = []
+        self.add(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, values: Iterable[Hashable]) -> Array:
+        """The values' numbers; new values get new ones."""
+        codes, known = self._codes, self.values
+        found = []
+        for value in values:
+            code = codes.get(value)
+            if code is None:
+                code = codes[value] = len(known)
+                known.append(value)
+            found.append(code)
+        return np.array(found, np.int64)
+
+    def freeze(self) -> ValueLexicon:
+        """The same numbers for the same values, and -1 for all others, for ever."""
+        return FrozenLexicon(self)
+
+    def find(self, values: Iterable[Hashable]) -> Array:
+        """The values' numbers, -1 for what is not known."""
+        return np.array([self._codes.get(value, -1) for value in values], np.int64)
+
+
+class FrozenLexicon(ValueLexicon):
+    """A lexicon to which nothing can be added: further data must not change a fitted model."""
+
+    def __init__(self, whole: ValueLexicon) -> None:
+        self._codes, self.values = whole._codes, whole.values
+
+    def add(self, values: Iterable[Hashable]) -> Array:
+        return self.find(values)
+
+
+class TrieLevel:
+    """One level of the trie: which (prefix, code) pairs there are."""
+
+    def __init__(self, keys: Array, radix: int, n_prefixes: int) -> None:
+        self.keys, self.radix = keys, radix
+        self._ranks: Array | None = None
+        if n_prefixes * radix <= _DENSE:
+            self._ranks = np.full(n_prefixes * radix, -1, np.int32)
+            self._ranks[keys] = np.arange(len(keys))
+
+    @classmethod
+    def of(cls, chunks: Sequence[tuple[Array, Array]], radix: int, n_prefixes: int) -> TrieLevel:
+        size = n_prefixes * radix
+        if size <= _DENSE:
+            there = np.zeros(size, bool)
+            for prefix, code in chunks:
+                there[prefix * radix + code] = True
+            return cls(np.flatnonzero(there), radix, n_prefixes)
+        found = [np.unique(prefix * radix + code) for prefix, code in chunks]
+        return cls(np.unique(np.concatenate(found)), radix, n_prefixes)
+
+    def rank(self, prefix: Array, code: Array) -> Array:
+        """Where (prefix, code) stands, -1 if it never occurred."""
+        known = (prefix >= 0) & (code >= 0) & (code < self.radix)
+        keys = np.where(known, prefix * self.radix + code, 0)
+        if self._ranks is not None:
+            return np.where(known, self._ranks[keys], -1)
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(known & (self.keys[place] == keys), place, -1)
+
+
+@dataclass(frozen=True)
+class TableSupport:
+    """The entries of one table."""
+
+    name: str
+    levels: tuple[TrieLevel, ...]
+    lexicon: ValueLexicon = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        chunks: Sequence[Sequence[Array]],
+        declared: Sequence[Hashable] | None,
+        lexicon: ValueLexicon,
+    ) -> TableSupport:
+        """From chunks of keys, each a list of arrays (one a part) that broadcast together."""
+        declared_codes = None if declared is None else lexicon.add(declared)
+        arity, radix = len(chunks[0]), max(len(lexicon), 1)
+        prefixes = [np.zeros((), np.int64) for _ in chunks]
+        levels: list[TrieLevel] = []
+        n_prefixes = 1
+        for part in range(arity):
+            pairs = [(p, chunk[part]) for p, chunk in zip(prefixes, chunks, strict=True)]
+            if declared_codes is not None and part == arity - 1:
+                _check_declared(name, pairs, declared_codes, lexicon)
+                pairs = [(np.arange(n_prefixes)[:, None], declared_codes[None, :])]
+            level = TrieLevel.of(pairs, radix, n_prefixes)
+            levels.append(level)
+            if part < arity - 1:
+                prefixes = [level.rank(prefix, code) for prefix, code in pairs]
+                n_prefixes = len(level.keys)
+        return cls(name, tuple(levels), lexicon)
+
+    @property
+    def arity(self) -> int:
+        return len(self.levels)
+
+    def __len__(self) -> int:
+        return len(self.levels[-1].keys)
+
+    def find(self, parts: Sequence[Array]) -> Array:
+        """Entries of keys given as codes, part by part (arrays that broadcast); -1 if unknown."""
+        prefix: Array = np.zeros((), np.int64)
+        for level, code in zip(self.levels, parts, strict=True):
+            prefix = level.rank(prefix, code)
+        return prefix
+
+    def has(self, parts: Sequence[Hashable]) -> bool:
+        """Whether some key begins with these parts."""
+        prefix: Array = np.zeros(1, np.int64)
+        for level, code in zip(self.levels, self.lexicon.find(parts), strict=False):
+            prefix = level.rank(prefix, np.array([code]))
+        return bool(prefix[0] >= 0)
+
+    def can_be(self, outcome: Hashable) -> bool:
+        """Whether this is an outcome of any row."""
+        return bool(np.isin(self.lexicon.find([outcome]), self.outcomes)[0])
+
+    @cached_property
+    def outcomes(self) -> Array:
+        """The codes of all outcomes of all rows."""
+        level = self.levels[-1]
+        return np.unique(level.keys % level.radix)
+
+    @cached_property
+    def indptr(self) -> Array:
+        """Row r has entries indptr[r]:indptr[r + 1]."""
+        n_rows = len(self.levels[-2].keys) if self.arity > 1 else 1
+        rows = self.levels[-1].keys // self.levels[-1].radix
+        return np.searchsorted(rows, np.arange(n_rows + 1))
+
+    @cached_property
+    def codes(self) -> Array:
+        """The codes of every entry's key, (entries, parts)."""
+        columns, ranks = [], np.arange(len(self))
+        for level in reversed(self.levels):
+            keys = level.keys[ranks]
+            columns.append(keys % level.radix)
+            ranks = keys // level.radix
+        return np.stack(columns[::-1], axis=1)
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many different outcomes the table has, over all rows."""
+        return len(self.outcomes)
+
+    def entry_keys(self) -> list[tuple[Hashable, ...]]:
+        """Every entry's key, in order."""
+        values = self.lexicon.values
+        return [tuple(values[code] for code in codes) for codes in self.codes]
+
+
+def _check_declared(name: str, pairs: Any, declared: Array, lexicon: ValueLexicon) -> None:
+    for _, code in pairs:
+        strange = np.setdiff1d(code, declared)
+        if len(strange):
+            raise StoryError(
+                f"table {name!r} meets the outcome {lexicon.values[strange[0]]!r}, which is not "
+                "among its declared outcomes",
+                "add it to table(…, outcomes=…), or declare none",
+            )
+
+
+class Support:
+    """All tables of a story, one after the other in one vector of entries.
+
+    Entry ``size`` (one past the last) stands for what is not in any table and has probability 0.
+    """
+
+    def __init__(self, tables: Mapping[str, TableSupport], lexicon: ValueLexicon) -> None:
+        self.tables, self.lexicon = dict(tables), lexicon
+        ends = np.cumsum([0, *map(len, self.tables.values())])
+        self.offsets = dict(zip(self.tables, ends[:-1].tolist(), strict=True))
+        self.size = int(ends[-1])
+
+    def find(self, table: str, parts: Sequence[Array]) -> Array:
+        """Global entries of keys given as codes; `size` for what is unknown."""
+        if table not in self.tables or self.tables[table].arity != len(parts):
+            return np.full(np.broadcast_shapes(*map(np.shape, parts)), self.size)
+        found = self.tables[table].find(parts)
+        return np.where(found >= 0, found + self.offsets[table], self.size)
+
+    def slices(self, entries: Array) -> list[tuple[str, slice, Array]]:
+        """For sorted entries: each table's share of them, and the places within that table."""
+        touched = []
+        for name, table in self.tables.items():
+            first = self.offsets[name]
+            start, stop = np.searchsorted(entries, [first, first + len(table)]).tolist()
+            touched.append((name, slice(start, stop), entries[start:stop] - first))
+        return touched
+
+
+_SHOWN = 8  # rows, and outcomes a row, that are printed
+
+
+class TableView(Mapping[Hashable, Any]):
+    """A table, or the part of it below some condition: ``view["A"]["H"]`` or ``view["A", "H"]``.
+
+    Rows iterate over their outcomes, the most probable first. An outcome that other rows have, and
+    this one has not, was never counted here: its probability is 0, though it is not listed.
+    """
+
+    def __init__(
+        self, support: TableSupport, values: Array, depth: int = 0, prefix: int = 0
+    ) -> None:
+        self._support, self._values = support, values
+        self._depth, self._prefix = depth, prefix
+
+    @property
+    def is_row(self) -> bool:
+        return self._depth == self._support.arity - 1
+
+    def _below(self) -> Array:
+        """Numbers, in the next level, of what stands below this prefix."""
+        level = self._support.levels[self._depth]
+        borders = level.radix * np.array([self._prefix, self._prefix + 1])
+        start, stop = np.searchsorted(level.keys, borders)
+        return np.arange(start, stop)
+
+    def __getitem__(self, key: Hashable) -> Any:
+        view: Any = self
+        for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
+            if not isinstance(view, TableView):
+                raise MissingEntry(
+                    f"table {self._support.name!r} has no entry {key!r}: it has too many parts",
+                    f"a key has {self._support.arity} of them",
+                )
+            view = view._step(part, key)
+        return view
+
+    def __contains__(self, key: object) -> bool:
+        """Whether it is listed; what has a probability of 0 need not be."""
+        view: Any = self
+        for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
+            if not isinstance(view, TableView) or view._rank(part) < 0:
+                return False
+            view = view._step(part, part)
+        return True
+
+    def _wants_parts(self, key: tuple[Hashable, ...]) -> bool:
+        """A tuple is a path of parts unless it is itself a part."""
+        if self._rank(key) >= 0:
+            return False
+        return not (self.is_row and self._support.can_be(key))
+
+    def _rank(self, part: Any) -> int:
+        """Where a part stands in the next level; −1: nowhere."""
+        code = self._support.lexicon.find([part])
+        return int(self._support.levels[self._depth].rank(np.array([self._prefix]), code)[0])
+
+    def _step(self, part: Hashable, key: Hashable) -> Any:
+        rank = self._rank(part)
+        if rank >= 0 and self.is_row:
+            return float(self._values[rank])
+        if rank >= 0:
+            return TableView(self._support, self._values, self._depth + 1, rank)
+        if self.is_row and self._support.can_be(part):
+            return 0.0
+        what = "outcome" if self.is_row else "condition"
+        known = [str(each) for each in self._outcomes()] if self.is_row else list(map(str, self))
+        close = get_close_matches(str(part), known, n=1)
+        raise MissingEntry(
+            f"table {self._support.name!r} has no entry {key!r}: the {what} {part!r} never "
+            f"occurred {'in it' if self.is_row else 'here'}",
+            (f"did you mean {close[0]}? " if close else "")
+            + "the table lists what it has; declare further outcomes with table(name, outcomes=…)",
+        )
+
+    def _outcomes(self) -> list[Hashable]:
+        """All outcomes of all rows."""
+        values = self._support.lexicon.values
+        return [values[code] for code in self._support.outcomes.tolist()]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        below = self._below()
+        if self.is_row:
+            below = below[np.argsort(-self._values[below], kind="stable")]
+        level = self._support.levels[self._depth]
+        known = self._support.lexicon.values
+        return (known[code] for code in (level.keys[below] % level.radix).tolist())
+
+    def __len__(self) -> int:
+        return len(self._below())
+
+    def rows(self) -> Iterator[tuple[tuple[Hashable, ...], TableView]]:
+        """All rows below, with their conditions."""
+        if self.is_row:
+            yield (), self
+            return
+        for part in self:
+            for rest, row in self._step(part, part).rows():
+                yield (part, *rest), row
+
+    def to_dict(self) -> dict[Any, Any]:
+        """The same as plain nested dictionaries."""
+        return {k: v.to_dict() if isinstance(v, TableView) else v for k, v in self.items()}
+
+    def _lines(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """What is printed: conditions, and the likeliest outcomes with their probabilities."""
+        for number, (condition, row) in enumerate(self.rows()):
+            if number == _SHOWN:
+                yield "…", []
+                return
+            cells = [(str(outcome), f"{row[outcome]:.4f}") for outcome in islice(row, _SHOWN)]
+            more = [("…", "")] if len(row) > _SHOWN else []
+            yield ", ".join(map(str, condition)), cells + more
+
+    def __repr__(self) -> str:
+        lines = [self._support.name]
+        for condition, cells in self._lines():
+            row = "  ".join(f"{outcome} {p}".rstrip() for outcome, p in cells)
+            lines.append("  " + ": ".join(part for part in (condition, row) if part))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        # by its name: pages are a layer above this one
+        render = import_module("softcount.report.page").render
+        return str(render("stories/table.html", name=self._support.name, rows=self._lines()))
+
+
+class TablesView(Mapping[str, TableView]):
+    """All tables of a story by name."""
+
+    def __init__(self, tables: Mapping[str, TableView]) -> None:
+        self._tables = dict(tables)
+
+    def __getitem__(self, name: str) -> TableView:
+        if name not in self._tables:
+            raise MissingEntry(
+                f"there is no table {name!r} in this story", f"it has {', '.join(self._tables)}"
+            )
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def to_dict(self) -> dict[str, dict[Any, Any]]:
+        """The same as plain nested dictionaries."""
+        return {name: view.to_dict() for name, view in self.items()}
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._tables.values()))
+
+    def _repr_html_(self) -> str:
+        return "".join(view._repr_html_() for view in self._tables.values())
+
+
+# In files: arrays and plain facts, for `softcount.core.store`
+
+
+def pack_tables(support: Support, params: Params) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The tables' keys and probabilities."""
+    arrays: dict[str, Array] = {}
+    facts: list[dict[str, Any]] = []
+    for number, (name, entries) in enumerate(support.tables.items()):
+        arrays[f"{number}.probability"] = np.asarray(params[name])[: len(entries)]
+        for depth, level in enumerate(entries.levels):
+            arrays[f"{number}.level.{depth}"] = level.keys
+        facts.append({"name": name, "arity": entries.arity, "radix": entries.levels[0].radix})
+    values = [_to_json(value) for value in support.lexicon.values]
+    return arrays, {"tables": facts, "values": values}
+
+
+def unpack_tables(stored: Stored) -> tuple[Support, Params]:
+    """The tables and their parameters; every number is checked before it is used as a place."""
+    try:
+        lexicon = ValueLexicon(_from_json(value) for value in stored.meta["values"])
+        tables: dict[str, TableSupport] = {}
+        params: dict[str, Array] = {}
+        for number, facts in enumerate(stored.meta["tables"]):
+            name = str(facts["name"])
+            tables[name] = _table(stored.arrays, number, facts, lexicon)
+            params[name] = _probabilities(stored.arrays[f"{number}.probability"], tables[name])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise _damaged(str(error)) from error
+    return Support(tables, lexicon), params
+
+
+def _table(
+    arrays: Mapping[str, Array], number: int, facts: Mapping[str, Any], lexicon: ValueLexicon
+) -> TableSupport:
+    radix, arity = int(facts["radix"]), int(facts["arity"])
+    if not 1 <= arity <= 64 or not 1 <= radix <= max(len(lexicon), 1):
+        raise _damaged("a table's form is out of range")
+    levels: list[TrieLevel] = []
+    n_prefixes = 1
+    for depth in range(arity):
+        keys = arrays[f"{number}.level.{depth}"]
+        good = keys.dtype == np.int64 and keys.ndim == 1 and len(keys) > 0
+        if not good or keys[0] < 0 or keys[-1] >= n_prefixes * radix or (np.diff(keys) <= 0).any():
+            raise _damaged("a table's keys are out of order")
+        levels.append(TrieLevel(keys, radix, n_prefixes))
+        n_prefixes = len(keys)
+    return TableSupport(str(facts["name"]), tuple(levels), lexicon)
+
+
+def _probabilities(array: Array, entries: TableSupport) -> Array:
+    if array.dtype != np.float64 or array.shape != (len(entries),):
+        raise _damaged("a table does not have one number for each entry")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise _damaged("a table has numbers that are not probabilities")
+    return array
+
+
+def _to_json(value: Hashable) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(part) for part in value]
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    raise StoreError(
+        f"a table's key has the part {value!r}, which cannot be written to a file",
+        "use words, numbers and tuples of them as parts of keys",
+    )
+
+
+def _from_json(value: Any) -> Hashable:
+    if isinstance(value, list):
+        return tuple(map(_from_json, value))
+    if value is None or type(value) in (str, int, float, bool):
+        return value  # type: ignore[no-any-return]
+    raise _damaged("a value is of an unknown kind")
+
+
+def _damaged(what: str) -> StoreError:
+    return StoreError(f"this is not a file of story tables: {what}", "save the model again")

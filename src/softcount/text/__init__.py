@@ -1,0 +1,5 @@
+"""Reading and writing text: lines, words, bitexts, tagged sentences, trees, archives."""
+
+from softcount.core.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

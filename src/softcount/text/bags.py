@@ -1,0 +1,147 @@
+"""Documents as bags of words: how often which word, by document and by word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from softcount.core.bounds import MAX_COUNT, MIN_WEIGHT
+from softcount.core.errors import DataError
+from softcount.core.types import Array
+
+
+class Compressed(NamedTuple):
+    """Rows laid end to end: row r has ``columns[indptr[r]:indptr[r + 1]]``."""
+
+    indptr: Array
+    columns: Array
+    value: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Documents × words, counts of what occurs.
+
+    >>> bags = Bags.of(sparse.csr_matrix([[2, 0, 1], [0, 0, 0]]))
+    >>> len(bags), bags.n_words, bags.lengths
+    (2, 3, array([3., 0.]))
+    """
+
+    by_document: Compressed
+    n_words: int
+
+    @classmethod
+    def of(cls, matrix: Any) -> Self:
+        """From a matrix that is sparse, or an array, of counts ≥ 0 (fractions are welcome).
+
+        Counts too small to be felt are taken for 0: see `softcount.core.bounds`.
+        """
+        rows = sparse.csr_matrix(matrix, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        least, most = rows.data.min(initial=MAX_COUNT), rows.data.max(initial=0.0)
+        if least < 0:
+            raise DataError(
+                f"Negative values in data: document {_owner(rows, np.argmin(rows.data))} has a "
+                f"count of {least:g}",
+                "counts of words cannot be negative; for vectors of any sign use GaussianMixture",
+            )
+        if most > MAX_COUNT:
+            raise DataError(
+                f"document {_owner(rows, np.argmax(rows.data))} has a count of {most:g}, "
+                f"which is beyond {MAX_COUNT:g}",
+                "look whether it is a mistake, or divide all counts by the same number",
+            )
+        if least < MIN_WEIGHT:
+            rows.data[rows.data < MIN_WEIGHT] = 0.0
+            rows.eliminate_zeros()
+        return cls._made(rows)
+
+    @classmethod
+    def _made(cls, rows: Any) -> Self:
+        indptr, index = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+        return cls(Compressed(indptr, index, rows.data), rows.shape[1])
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The counts as scipy's CSR matrix."""
+        rows = self.by_document
+        shape = (len(self), self.n_words)
+        return sparse.csr_matrix((rows.value, rows.columns, rows.indptr), shape=shape)
+
+    @cached_property
+    def by_word(self) -> Compressed:
+        """The same counts, word by word."""
+        columns = self.matrix.tocsc()
+        return Compressed(
+            columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
+        )
+
+    def __len__(self) -> int:
+        return len(self.by_document.indptr) - 1
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Words in each document."""
+        rows = self.by_document
+        return np.bincount(
+            np.repeat(np.arange(len(self)), np.diff(rows.indptr)), rows.value, minlength=len(self)
+        )
+
+    def take(self, documents: Array) -> Self:
+        """Some of the documents."""
+        return self._made(self.matrix[documents])
+
+    def present(self) -> Self:
+        """Which words occur, once each."""
+        rows = self.by_document
+        return type(self)(rows._replace(value=np.ones_like(rows.value)), self.n_words)
+
+    def scaled(self, length: float) -> Self:
+        """Every document stretched or shrunk to one length; empty ones stay empty."""
+        rows = self.by_document
+        factor = length / np.where(self.lengths > 0.0, self.lengths, 1.0)
+        values = rows.value * np.repeat(factor, np.diff(rows.indptr))
+        return type(self)(rows._replace(value=values), self.n_words)
+
+
+def _owner(rows: Any, entry: Any) -> int:
+    """The document that an entry of a CSR matrix belongs to."""
+    return int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+
+
+# Documents whose counts must be whole numbers, for kernels that take them word by word.
+
+
+LARGEST_COUNT = 2.0**40
+"""The largest count of one word in one document; sums stay exact."""
+
+
+def check_whole_counts(
+    indptr: ArrayLike, words: ArrayLike, counts: ArrayLike, n_words: int
+) -> tuple[Array, Array, Array]:
+    """The documents in CSR form, checked: a kernel believes whatever it is told."""
+    borders = np.ascontiguousarray(indptr, np.int64)
+    which = np.ascontiguousarray(words, np.int32)
+    values = np.ascontiguousarray(counts, np.float64)
+    if borders[0] != 0 or (np.diff(borders) < 0).any() or len(which) != borders[-1]:
+        raise DataError("indptr does not cut the words into documents", "pass a CSR matrix's parts")
+    if which.shape != values.shape or ((which < 0) | (which >= n_words)).any():
+        raise DataError(
+            f"there must be one count for every word, and word numbers below {n_words}",
+            "pass a CSR matrix's parts",
+        )
+    wrong = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values > LARGEST_COUNT))
+    if len(wrong):
+        d = np.searchsorted(borders, wrong[0], side="right") - 1
+        raise DataError(
+            f"document {d} has {values[wrong[0]]:g} of word {which[wrong[0]]}: a collapsed sampler "
+            "needs whole numbers, none negative and none beyond 2^40",
+            "use Gibbs() or EM() for weighted or scaled documents",
+        )
+    return borders, which, values

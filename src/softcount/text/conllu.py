@@ -1,0 +1,337 @@
+"""CoNLL-U: one word per line, ten columns between TABs, a blank line after each sentence.
+
+The format is that of universaldependencies.org/format.html. Words are numbered 1, 2, … in each
+sentence; a line 2-3 is a token made of two words, a line 5.1 a word that is not in the text. Such
+lines, comments (#) and all columns but one are kept as they are, so what is written is what was
+read with tags filled in.
+
+A tag's column is "upos", "xpos", or the key of an entry in MISC: "State" for State=3. "_" says that
+a tag is not known. A sentence has one word at least: comments on their own and further blank lines
+are kept and are no sentence. Lines end at \\n or \\r\\n, the last one need not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
+from softcount.text.lines import Name, decode_text, open_lines
+from softcount.text.sequences import Like, Sequences, count_noun, grown
+from softcount.text.tagged import Tagged, tagged
+from softcount.text.vocabulary import WORDS, SideBuilder, Vocabulary, is_sound, number_lists
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+FORM, MISC = COLUMNS.index("form"), COLUMNS.index("misc")
+NOTHING = "_"
+FIELDS = "a line has ten columns, with a TAB between: " + " ".join(COLUMNS).upper()
+IDS = "words are 1, 2, …; a token of two words is 1-2 before them, an empty word 1.1 after word 1"
+_ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConlluFile:
+    """The lines of a CoNLL-U file and where its words are.
+
+    ``lines``   all lines, without \\n
+    ``places``  the line of each word, one sentence after the other (int64)
+    ``indptr``  sentence n has the words ``places[indptr[n]:indptr[n + 1]]`` (int64)
+    ``origin``  the name of the file, if there is one
+    ``before``  how many lines of the file come before these
+
+    >>> row = "{}\\t{}\\t_\\t{}\\t_\\t_\\t_\\t_\\t_\\t_"
+    >>> file = read_conllu(["# text = it rains", row.format(1, "it", "PRON"),
+    ...                     row.format(2, "rains", "_"), ""])
+    >>> file.forms(), file.tags()
+    ([['it', 'rains']], [['PRON', None]])
+    >>> print(file.text([[None, "3"]], "State").split("\\n")[2][-7:])
+    State=3
+    >>> file
+    <ConlluFile: 1 sentence, 2 words>
+    """
+
+    lines: list[str]
+    places: Array
+    indptr: Array
+    origin: str = ""
+    before: int = 0
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __repr__(self) -> str:
+        told = f"{count_noun(len(self), 'sentence')}, {count_noun(len(self.places), 'word')}"
+        return f"<ConlluFile: {told}{f' from {self.origin}' if self.origin else ''}>"
+
+    def forms(self) -> list[list[str]]:
+        """The words of each sentence."""
+        return self._cut([line.split("\t", FORM + 1)[FORM] for line in self._words()])
+
+    def tags(self, column: str = "upos") -> list[list[str | None]]:
+        """The tags of each sentence; None: not known."""
+        index = column_index(column)
+        fields = [_body(line).split("\t", index + 1)[index] for line in self._words()]
+        if index == MISC:
+            return self._cut([_value(field, column) for field in fields])
+        return self._cut([None if field in ("", NOTHING) else field for field in fields])
+
+    def sequences(self, *, like: Like | None = None, lowercase: bool = False) -> Sequences:
+        """The words, without tags; a sentence is called by the line of its first word."""
+        growing = SideBuilder(Vocabulary.of(like or ()), lowercase)
+        growing.add(number_lists(self.forms(), str))
+        numbers = self.places[self.indptr[:-1]] + self.before if self.origin else None
+        return Sequences(grown(growing), self.origin, numbers)
+
+    def tagged(
+        self,
+        column: str = "upos",
+        *,
+        like: Like | None = None,
+        names: Sequence[str] = (),
+        lowercase: bool = False,
+    ) -> Tagged:
+        """The words and their tags."""
+        some = self.sequences(like=like, lowercase=lowercase)
+        return tagged(some, self.tags(column), names=names)
+
+    def text(self, tags: Any = None, column: str = "upos") -> str:
+        """The file with tags in a column; without tags, as it was read.
+
+        ``tags``  for each sentence a list of names or numbers of tags, one per word; None or −1
+                  leaves a word's line as it is, and None in place of a list a sentence's lines
+        """
+        if tags is None:
+            return "\n".join(self.lines)
+        index = column_index(column)
+        lines = self.lines.copy()
+        for place, tag in zip(self.places.tolist(), self._flat(tags, index), strict=True):
+            if tag is not None:
+                lines[place] = _filled(lines[place], index, column, tag)
+        return "\n".join(lines)
+
+    def write(self, out: BinaryIO, tags: Any = None, column: str = "upos") -> None:
+        """Write the file with tags in a column (see `text`) to a stream of bytes."""
+        out.write(self.text(tags, column).encode())
+
+    def _words(self) -> Iterator[str]:
+        return (self.lines[place] for place in self.places.tolist())
+
+    def _cut(self, flat: list[Any]) -> list[list[Any]]:
+        """What each word has, as a list for each sentence."""
+        return [flat[first:last] for first, last in pairwise(self.indptr.tolist())]
+
+    def _flat(self, tags: Any, index: int) -> list[str | None]:
+        """Tags to be written, word by word, checked."""
+        given = list(tags)
+        if len(given) != len(self):
+            raise DataError(
+                f"there are {len(self)} sentences and tags for {len(given)}",
+                "give a list of tags for each sentence",
+            )
+        flat: list[str | None] = []
+        for n, some in enumerate(given):
+            name = _naming(self.origin, self.before)(int(self.places[self.indptr[n]]))
+            length = int(self.indptr[n + 1] - self.indptr[n])
+            ready = [None] * length if some is None else [_written(t, index, name) for t in some]
+            if len(ready) != length:
+                raise DataError(
+                    f"the sentence at {name} has {length} words and {len(ready)} tags",
+                    "give one tag for each word; None leaves it as it is",
+                )
+            flat.extend(ready)
+        return flat
+
+
+def column_index(column: str) -> int:
+    """Which column holds these tags: that of "upos", "xpos", or MISC for any other key.
+
+    >>> column_index("xpos"), column_index("State")
+    (4, 9)
+    """
+    name = column.lower() if isinstance(column, str) else ""
+    if name in ("upos", "xpos"):
+        return COLUMNS.index(name)
+    if not name or name in (*COLUMNS, NOTHING) or re.search(r"[\s|=]", name):
+        raise DataError(
+            f"the tags' column is {brief(column)}", 'give "upos", "xpos", or a key in MISC'
+        )
+    return MISC
+
+
+# reading
+def read_conllu(source: str | os.PathLike[str] | Iterable[str | bytes]) -> ConlluFile:
+    """A CoNLL-U file (UTF-8, packed by gzip or not), by its name or by its lines.
+
+    Lines may have \\n at their ends or not; lines of bytes are UTF-8.
+    """
+    if isinstance(source, str | os.PathLike):
+        origin = os.fspath(source)
+        with open_lines(origin) as file:
+            return from_pieces([file.read()], origin)
+    raw = [_as_bytes(line, n) for n, line in enumerate(source, 1)]
+    joint = b"\n".join(line.removesuffix(b"\n") for line in raw)
+    if raw and raw[-1].endswith(b"\n"):
+        joint += b"\n"
+    return from_pieces([joint], "")
+
+
+def from_pieces(some: Iterable[bytes], origin: str) -> ConlluFile:
+    """A CoNLL-U file from pieces of UTF-8, a byte order mark included."""
+    file = _read(b"".join(some), origin, 0)
+    if not len(file):
+        raise DataError(f"no sentences in {origin or 'the lines'}", "give one at least")
+    return file
+
+
+def parts(some: Iterable[bytes], origin: str) -> Iterator[ConlluFile]:
+    """Whole sentences as soon as they are there: together the parts are the file.
+
+    ``some``  whole lines of UTF-8. A part may have no sentence, but comments and blank lines alone
+    """
+    held: list[bytes] = []
+    before = 0
+    for piece in some:
+        end = _after_blank(piece)
+        held.append(piece[:end])
+        if end:
+            part = _read(b"".join(held), origin, before)
+            yield part
+            before += len(part.lines) - 1
+            held.clear()
+        held.append(piece[end:])
+    if rest := b"".join(held):
+        yield _read(rest, origin, before)
+
+
+def _after_blank(lines: bytes) -> int:
+    """Where the last blank line of whole lines ends; 0 if there is none."""
+    joint = b"\n" + lines
+    plain, with_return = joint.rfind(b"\n\n") + 1, joint.rfind(b"\n\r\n") + 2
+    return max(plain, with_return if with_return > 1 else 0)
+
+
+def _as_bytes(line: Any, number: int) -> bytes:
+    if not isinstance(line, str | bytes):
+        raise DataError(f"line {number} is {brief(line)}", "give lines of text")
+    # half a character gets through here and is found, with its place, when all is decoded
+    return line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
+
+
+def _naming(origin: str, before: int) -> Name:
+    return lambda line: f"{origin}:{before + line + 1}" if origin else f"line {line + 1}"
+
+
+def _read(raw: bytes, origin: str, before: int) -> ConlluFile:
+    name = _naming(origin, before)
+    lines = decode_text(raw, name).split("\n")
+    places: list[int] = []
+    indptr = [0]
+    ids = _Ids(name)
+    for place, line in enumerate([*lines, ""]):  # the end of the file ends a sentence too
+        body = _body(line.removeprefix("\ufeff") if before + place == 0 else line)
+        if not body:
+            ids.end()
+            if len(places) > indptr[-1]:
+                indptr.append(len(places))
+        elif body[0] != "#":
+            columns = body.split("\t")
+            if len(columns) != len(COLUMNS):
+                raise DataError(f"{ids.name(place)} has {len(columns)} columns", FIELDS)
+            if ids.is_word(columns[0], place):
+                if not is_sound(columns[FORM]):
+                    raise DataError(f"{ids.name(place)} has the form {brief(columns[FORM])}", WORDS)
+                places.append(place)
+    where = (np.array(places, np.int64), np.array(indptr, np.int64))
+    return ConlluFile(lines, *where, origin, before)
+
+
+class _Ids:
+    """The ids of a sentence as they come: each is looked at for what may stand there."""
+
+    def __init__(self, name: Name) -> None:
+        self.name = name
+        self._word = self._empty = self._span_end = self._span_place = 0
+
+    def is_word(self, text: str, place: int) -> bool:
+        """Whether this is the id of a word; complain if it is not what can come now."""
+        if text == str(self._word + 1):
+            self._word += 1
+            self._empty = 0
+            return True
+        form = _ID.fullmatch(text)
+        if form is None or form[2] is None or not self._fits(form[2], int(form[1]), int(form[3])):
+            raise DataError(
+                f"{self.name(place)} has the id {brief(text)}, after word {self._word}", IDS
+            )
+        if form[2] == "-":
+            self._span_end, self._span_place = int(form[3]), place
+        else:
+            self._empty += 1
+        return False
+
+    def _fits(self, sign: str, first: int, second: int) -> bool:
+        if sign == ".":
+            return first == self._word and second == self._empty + 1
+        return first == self._word + 1 and self._span_end < first <= second
+
+    def end(self) -> None:
+        """The sentence ends here."""
+        if self._span_end > self._word:
+            raise DataError(
+                f"{self.name(self._span_place)} has a token up to word {self._span_end}, "
+                f"but the sentence ends after word {self._word}",
+                IDS,
+            )
+        self._word = self._empty = self._span_end = 0
+
+
+def _body(line: str) -> str:
+    return line.removesuffix("\r")
+
+
+def _value(misc: str, key: str) -> str | None:
+    """The value of a key in MISC."""
+    for entry in misc.split("|"):
+        if entry.startswith(f"{key}="):
+            value = entry[len(key) + 1 :]
+            return None if value in ("", NOTHING) else value
+    return None
+
+
+# writing
+def _written(tag: Any, index: int, name: str) -> str | None:
+    """A tag as it is written; None: nothing is."""
+    if tag is None or (isinstance(tag, int | np.integer) and tag == -1):
+        return None
+    text = str(tag) if isinstance(tag, str | int | np.integer) else ""
+    if not is_sound(text) or re.search(r"[\t\r\n|]" if index == MISC else r"[\t\r\n]", text):
+        raise DataError(
+            f"the sentence at {name} cannot have the tag {brief(tag)}",
+            "give names without TAB and line's end (in MISC without | too), or numbers",
+        )
+    return text
+
+
+def _filled(line: str, index: int, column: str, tag: str) -> str:
+    """A word's line with its tag in it."""
+    body = _body(line)
+    columns = body.split("\t")
+    columns[index] = _with_entry(columns[index], column, tag) if index == MISC else tag
+    return "\t".join(columns) + line[len(body) :]
+
+
+def _with_entry(misc: str, key: str, value: str) -> str:
+    """MISC with an entry key=value: in the place of the old one, or behind the others."""
+    entries = [] if misc in ("", NOTHING) else misc.split("|")
+    for k, entry in enumerate(entries):
+        if entry.startswith(f"{key}="):
+            entries[k] = f"{key}={value}"
+            return "|".join(entries)
+    return "|".join([*entries, f"{key}={value}"])

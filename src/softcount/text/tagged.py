@@ -1,0 +1,392 @@
+"""Sentences whose words have tags: all of them, some, or none.
+
+In a text each word has its tag behind it, "the/DT dog/NN" or "the_DT dog_NN"; the last separator
+of a token counts if there is something on both sides of it, else the token is a word without a tag.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.core.errors import DataError, brief
+from softcount.core.types import Array
+from softcount.text.lines import Name, encode_texts, read_pieces, read_text
+from softcount.text.sequences import (
+    Like,
+    Sequences,
+    Side,
+    count_noun,
+    describe_size,
+    grown,
+    list_sentences,
+    sentence_names,
+    sequences,
+)
+from softcount.text.vocabulary import (
+    WORDS,
+    NumberedLines,
+    SideBuilder,
+    Vocabulary,
+    add_lines,
+    is_sound,
+)
+
+UNKNOWN = -1
+PAIRS = 'give lists of (word, tag) tuples, or texts "word/TAG word/TAG"'
+TAGS = "give names of tags (strings of one letter at least), or all as numbers; None: not known"
+MOST_STATES = 1 << 20
+
+
+class Units(NamedTuple):
+    """What messages call sequences, and what they consist of."""
+
+    sequence: str = "sentence"
+    token: str = "word"
+
+
+SENTENCES = Units()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tagged:
+    """Sentences and the tags of their words.
+
+    ``sequences``  the sentences
+    ``tags``       numbers of tags beside their tokens, one sentence after the other (int32);
+                   −1: not known
+    ``names``      each different tag, in order of first appearance, known ones first
+
+    >>> some = tagged([[("the", "DT"), ("dog", None)], [("the", "DT"), ("cat", "NN")]])
+    >>> len(some), some.tags.tolist(), some.names
+    (2, [0, -1, 0, 1], ['DT', 'NN'])
+    >>> some.sentence(0)
+    [('the', 'DT'), ('dog', None)]
+    >>> some
+    <Tagged: 2 sentences, 4 words; 2 tags of 3 words>
+    """
+
+    sequences: Sequences
+    tags: Array
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def __repr__(self) -> str:
+        of = count_noun(int(np.count_nonzero(self.tags != UNKNOWN)), "word")
+        tags = count_noun(len(self.names), "tag")
+        return f"<Tagged: {describe_size(self.sequences)}; {tags} of {of}>"
+
+    def tags_of(self, n: int) -> list[str | None]:
+        """The tags of a sentence."""
+        first, last = self.sequences.indptr[n : n + 2]
+        return [None if t < 0 else self.names[t] for t in self.tags[first:last].tolist()]
+
+    def sentence(self, n: int) -> list[tuple[str, str | None]]:
+        """The words of a sentence with their tags."""
+        return list(zip(self.sequences.sentence(n), self.tags_of(n), strict=True))
+
+    def select(self, numbers: Any) -> Tagged:
+        """These sentences, in this order; words, tags and names stay as they are.
+
+        See `Sequences.select` for what a model makes of words that are in none of them.
+        """
+        chosen = np.arange(len(self))[numbers]
+        tags = Side(self.names, self.tags, self.sequences.indptr).select(chosen).tokens
+        return Tagged(self.sequences.select(chosen), tags, self.names)
+
+    def dictionary(self) -> dict[str, list[str]]:
+        """The tags that each word has here, the most frequent first.
+
+        >>> tagged(["can/MD fish/VB", "a can/NN", "can/NN"]).dictionary()
+        {'can': ['NN', 'MD'], 'fish': ['VB']}
+        """
+        words = self.sequences.words
+        pairs = Counter(zip(self.sequences.tokens.tolist(), self.tags.tolist(), strict=True))
+        found: dict[str, list[str]] = {words[w]: [] for w, tag in pairs if tag >= 0}
+        for (w, tag), _ in pairs.most_common():
+            if tag >= 0:
+                found[words[w]].append(self.names[tag])
+        return found
+
+
+def tagged(
+    data: Any,
+    tags: Any = None,
+    *,
+    like: Like | None = None,
+    names: Sequence[str] = (),
+    lowercase: bool = False,
+    separator: str = "/",
+) -> Tagged:
+    """Tagged sentences as Python has them.
+
+    ``data``       lists of (word, tag) tuples; or texts "word/TAG word/TAG"; or a Tagged
+    ``tags``       if they are given, ``data`` are sentences as `sequences` takes them, and these
+                   their tags: a list for each sentence, or None if nothing is known of it. A tag
+                   is a name, None, or the number of one (of ``names``, if they are given; −1: not
+                   known)
+    ``like``       words that have numbers: they keep them
+    ``names``      tags that have numbers: they keep them
+    ``lowercase``  words in lower case
+    ``separator``  what stands between a word and its tag in a text
+
+    >>> tagged(["the dog", "a cat", "it"], [["DT", None], None, ["PR"]]).tags.tolist()
+    [0, -1, -1, -1, 1]
+    >>> tagged(["1/2/CD cup/NN of tea_NN"]).sentence(0)
+    [('1/2', 'CD'), ('cup', 'NN'), ('of', None), ('tea_NN', None)]
+    """
+    if tags is not None:
+        some = sequences(data, like=like, lowercase=lowercase)
+        return Tagged(some, *tags_beside(tags, some.lengths, some.name, names))
+    if isinstance(data, Tagged):
+        some = sequences(data.sequences, like=like, lowercase=lowercase)
+        return Tagged(some, *_renumbered(data.tags, data.names, names))
+    items = list_sentences(data)
+    if items and all(isinstance(item, str) for item in items):
+        return from_pieces(
+            encode_texts(items),
+            "",
+            like=like,
+            names=names,
+            lowercase=lowercase,
+            separator=separator,
+        )
+    _demand_pairs(items)
+    some = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
+    return Tagged(some, *_numbered([[tag for _, tag in item] for item in items], names, some.name))
+
+
+def read_tagged(
+    path: str | os.PathLike[str],
+    *,
+    like: Like | None = None,
+    names: Sequence[str] = (),
+    lowercase: bool = False,
+    separator: str = "/",
+) -> Tagged:
+    """Tagged sentences from a file of lines "word/TAG word/TAG": UTF-8, packed by gzip or not.
+
+    A blank line is an empty sentence; the rest is as for `tagged`.
+    """
+    origin = os.fspath(path)
+    return from_pieces(
+        read_pieces(origin),
+        origin,
+        like=like,
+        names=names,
+        lowercase=lowercase,
+        separator=separator,
+    )
+
+
+# texts
+def from_pieces(
+    some: Iterable[bytes],
+    origin: str,
+    *,
+    like: Like | None = None,
+    names: Sequence[str] = (),
+    lowercase: bool = False,
+    separator: str = "/",
+) -> Tagged:
+    """Words and tags from pieces of text: each different token is taken apart once."""
+    if not separator or any(letter.isspace() for letter in separator):
+        raise DataError(
+            f"the separator is {brief(separator)}", "give what is between word and tag, as / or _"
+        )
+    raw = SideBuilder(Vocabulary(()))
+    add_lines(some, raw, sentence_names(origin))
+    if not len(raw):
+        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
+    parts = [_parts(token, separator) for token in raw.words]
+    growing = SideBuilder(Vocabulary.of(like or ()), lowercase)
+    growing.add(NumberedLines(raw.tokens, raw.indptr[1:], [word for word, _ in parts]))
+    numbers = dict(Vocabulary.of(names).numbers)
+    tag_of = [UNKNOWN if t is None else numbers.setdefault(t, len(numbers)) for _, t in parts]
+    return Tagged(
+        Sequences(grown(growing), origin), np.array(tag_of, np.int32)[raw.tokens], list(numbers)
+    )
+
+
+def _parts(token: str, separator: str) -> tuple[str, str | None]:
+    word, _, tag = token.rpartition(separator)
+    return (word, tag) if word and tag else (token, None)
+
+
+# Python data
+def _demand_pairs(items: list[Any]) -> None:
+    for n, item in enumerate(items):
+        if not isinstance(item, list | tuple):
+            raise DataError(f"sentence {n} is {brief(item)}", PAIRS)
+        for pair in item:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise DataError(f"sentence {n} has {brief(pair)} in it", PAIRS)
+
+
+def tags_beside(
+    tags: Any, lengths: Array, name: Name, known: Sequence[str] = (), units: Units = SENTENCES
+) -> tuple[Array, list[str]]:
+    """Numbers of tags, and their names, of sequences that are so long.
+
+    >>> tags_beside([["A", None], None], np.array([2, 1]), str)
+    (array([ 0, -1, -1], dtype=int32), ['A'])
+    """
+    return _numbered(_parallel(list_sentences(tags), lengths, name, units), known, name)
+
+
+def _parallel(given: list[Any], lengths: Array, name: Name, units: Units) -> list[list[Any]]:
+    """A list of tags for each sequence, as long as it."""
+    if len(given) != len(lengths):
+        raise DataError(
+            f"there are {len(lengths)} {units.sequence}s and tags for {len(given)}",
+            f"give a list of tags for each {units.sequence}; None: nothing is known of it",
+        )
+    found: list[list[Any]] = []
+    for n, (tags, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
+        if not isinstance(tags, list | tuple | np.ndarray | None):
+            raise DataError(f"{name(n)} has the tags {brief(tags)}", "give a list of tags")
+        if tags is not None and len(tags) != length:
+            raise DataError(
+                f"{name(n)} has {length} {units.token}s and {len(tags)} tags",
+                f"give one tag a {units.token}; None where it is not known",
+            )
+        found.append([None] * length if tags is None else list(tags))
+    return found
+
+
+def _numbered(given: list[list[Any]], known: Sequence[str], name: Name) -> tuple[Array, list[str]]:
+    """Names of tags, or numbers of tags, as numbers; and the names."""
+    kinds = {type(tag) for tags in given for tag in tags} - {type(None)}
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return _as_states(given, known, name)
+    numbers = dict(Vocabulary.of(known).numbers)
+    for n, tags in enumerate(given):
+        for tag in tags:
+            if tag is None or (isinstance(tag, str) and tag in numbers):
+                continue
+            if not is_sound(tag):
+                raise DataError(f"{name(n)} has the tag {brief(tag)}", TAGS)
+            numbers[str(tag)] = len(numbers)
+    flat = [UNKNOWN if tag is None else numbers[tag] for tag in chain.from_iterable(given)]
+    return np.array(flat, np.int32), list(numbers)
+
+
+def _as_states(given: list[list[Any]], known: Sequence[str], name: Name) -> tuple[Array, list[str]]:
+    """Tags that are numbers already: their names are the known ones, or the numbers."""
+    most = (len(known) or MOST_STATES) - 1
+    for n, tags in enumerate(given):
+        for tag in tags:
+            if tag is not None and not UNKNOWN <= tag <= most:
+                raise DataError(
+                    f"{name(n)} has the tag {tag}",
+                    f"numbers of tags are from 0 to {most}; −1: not known",
+                )
+    flat = [UNKNOWN if tag is None else int(tag) for tag in chain.from_iterable(given)]
+    every = list(known) or [str(state) for state in range(max(flat, default=-1) + 1)]
+    return np.array(flat, np.int32), every
+
+
+def _renumbered(tags: Array, old: Sequence[str], known: Sequence[str]) -> tuple[Array, list[str]]:
+    """The same tags with other numbers: known ones first."""
+    numbers = dict(Vocabulary.of(known).numbers)
+    new = [numbers.setdefault(name, len(numbers)) for name in old]
+    return np.array([*new, UNKNOWN], np.int32)[tags], list(numbers)
+
+
+# Which tags each word can have.
+
+
+FORM = "write word TAB tag tag …, or word TAB tag TAB count"
+MAPPING = "give a mapping from words to lists of tags"
+
+
+def read_tag_dictionary(source: str | os.PathLike[str] | Iterable[str]) -> dict[str, list[str]]:
+    """The tags of each word from a file (UTF-8, packed by gzip or not) or from lines.
+
+    A line is "word TAB tag tag …" or "word TAB tag TAB count"; a word may have several lines. Tags
+    are in the order of the lines, each once. Blank lines say nothing.
+
+    >>> read_tag_dictionary(["can\\tMD NN", "fish\\tNN\\t7", "fish\\tVB\\t2"])
+    {'can': ['MD', 'NN'], 'fish': ['NN', 'VB']}
+    """
+    if isinstance(source, str | os.PathLike):
+        origin = os.fspath(source)
+        return _read(read_text(origin).removeprefix("\ufeff").split("\n"), f"{origin}:", origin)
+    return _read(source, "line ", "the lines")
+
+
+def _read(lines: Iterable[str], where: str, origin: str) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line, str):
+            raise DataError(f"{where}{number} is {brief(line)}", "give lines of text")
+        if line.strip():
+            word, tags = _entry(line.rstrip("\r\n"), f"{where}{number}")
+            found.setdefault(word, {}).update(dict.fromkeys(tags))
+    if not found:
+        raise DataError(f"no words in {origin}", FORM)
+    return {word: list(tags) for word, tags in found.items()}
+
+
+def tag_dictionary(data: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """A mapping from words to their tags, checked; each tag once, those of a set in order.
+
+    >>> tag_dictionary({"can": ("MD", "NN", "MD")})
+    {'can': ['MD', 'NN']}
+    """
+    if not isinstance(data, Mapping):
+        raise DataError(f"the tag dictionary is {brief(data)}", MAPPING)
+    return {_word(word): _tags(word, tags) for word, tags in data.items()}
+
+
+def _entry(line: str, where: str) -> tuple[str, list[str]]:
+    """The word and the tags of a line."""
+    word, *columns = line.split("\t")
+    if not 1 <= len(columns) <= 2:
+        raise DataError(f"{where} has {len(columns)} TABs: {brief(line)}", FORM)
+    tags = columns[0].split()
+    if not is_sound(word):
+        raise DataError(f"{where} has the word {brief(word)}", WORDS)
+    if not tags or not all(map(is_sound, tags)):
+        raise DataError(f"{where} has the tags {brief(columns[0])} for {brief(word)}", FORM)
+    if len(columns) == 2 and (len(tags) > 1 or not _is_count(columns[1])):
+        raise DataError(
+            f"{where}: {brief(columns[1])} is no count of {brief(columns[0])}",
+            f"{FORM}; a count is above 0",
+        )
+    return word, tags
+
+
+def _is_count(text: str) -> bool:
+    try:
+        return 0.0 < float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+def _word(word: Any) -> str:
+    if not is_sound(word):
+        raise DataError(f"the tag dictionary has the word {brief(word)}", WORDS)
+    return str(word)
+
+
+def _tags(word: str, tags: Any) -> list[str]:
+    # a string would pass for a list of its letters
+    if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
+        raise DataError(f"the tag dictionary has {brief(tags)} for {brief(word)}", MAPPING)
+    every = list(tags)
+    if not every or not all(map(is_sound, every)):
+        raise DataError(
+            f"the tag dictionary has {brief(every)} for {brief(word)}",
+            "give one tag at least; tags are strings of one letter at least",
+        )
+    # a set has another order in another run
+    return sorted(every) if isinstance(tags, set | frozenset) else list(dict.fromkeys(every))
