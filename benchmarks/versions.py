@@ -6,7 +6,8 @@
 Each case runs in a process of its own, old and new by turns, so that a busy machine slows both.
 What is compared is the best of all rounds, and the median of the rounds' ratios beside it. Kernels
 are compiled before anything is timed. Fits are timed by themselves, after a first, shorter fit;
-commands from their start to their end. Cases use only what both versions call by the same name.
+commands from their start to their end. Cases use what both versions have, by
+the same name or, where 0.10 moved it, in its namespace.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def timed(fit, small, data):
     print(time.process_time() - began)
 def steps(n, learner=sc.EM, **more):
     return learner(max_iter=n, tol=0.0, **more)
+def public(namespace, name):  # before 0.10 all names were at the top
+    return getattr(sc, name) if hasattr(sc, name) else getattr(getattr(sc, namespace), name)
 """
 
 FITS = {
@@ -83,7 +86,7 @@ timed(fit, texts[:100], texts)
 """,
     "ibm1": """
 pairs = [(s, [w + "x" for w in s[::-1]]) for s in sentences(30000)]
-timed(lambda b: sc.align.IBM1(learner=steps(5)).fit(b), pairs[:50], pairs)
+timed(lambda b: public("align", "IBM1")(learner=steps(5)).fit(b), pairs[:50], pairs)
 """,
     "aligner, both directions": """
 pairs = [(s, [w + "x" for w in s[::-1]]) for s in sentences(6000)]
@@ -110,7 +113,7 @@ timed(lambda v: sc.Annotators().fit(v), votes[:500], votes)
 texts = [" ".join(s) for s in sentences(2500, 30, 80)]
 def fit(some):
     labels = [("a", "b")[i % 2] if i < 40 else None for i in range(len(some))]
-    sc.labels.LabelPropagation().fit(some, labels)
+    public("labels", "LabelPropagation")().fit(some, labels)
 timed(fit, texts[:100], texts)
 """,
 }
