@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from softcount.labels import propagation as neighbours
-from softcount.labels.propagation import DenseRows, Found, SparseRows
+from softcount.labels import kernels as neighbours
+from softcount.labels.kernels import DenseRows, NeighbourPairs, SparseRows
 
 
 def brute(base, queries, k, *, distances, sparse_rows):
@@ -30,14 +30,14 @@ def brute(base, queries, k, *, distances, sparse_rows):
     return found
 
 
-def by_query(found: Found, n: int):
+def by_query(found: NeighbourPairs, n: int):
     rows = [[] for _ in range(n)]
     for row, other, value in zip(*found, strict=True):
         rows[row].append((int(other), float(value)))
     return rows
 
 
-def same(found: Found, wanted, pairs) -> None:
+def same(found: NeighbourPairs, wanted, pairs) -> None:
     """The same values in order, and each is that of its own row: ``pairs`` has those of all."""
     got = by_query(found, len(wanted))
     for mine, theirs, everyone in zip(got, wanted, pairs, strict=True):
@@ -48,7 +48,7 @@ def same(found: Found, wanted, pairs) -> None:
         assert np.allclose([of_row[row] for row, _ in mine], [v for _, v in mine], atol=1e-12)
 
 
-def same_rows(found: Found, wanted) -> None:
+def same_rows(found: NeighbourPairs, wanted) -> None:
     """The very rows with the very values, in whatever order: for numbers that need no rounding."""
     got = by_query(found, len(wanted))
     assert [sorted(row) for row in got] == [sorted(row) for row in wanted]
