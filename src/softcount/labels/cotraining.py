@@ -9,32 +9,27 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
-from softcount.core.bounds import within_range
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import Estimate, of_rows
 from softcount.core.estimator import SklearnContract, all_or_nothing
-from softcount.core.parameters import check_whole, generator
-from softcount.core.types import Array
+from softcount.core.parameters import check_parameters, generator
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.labels.data import (
     Reader,
-    columns_in,
-    demand_names,
     few_labels_bayes,
     hard_labels,
     log_shares,
-    names_in,
     occurs,
     own_copy,
     posterior,
-    shares_columns,
     takes_negative,
 )
-from softcount.labels.history import History, gold_numbers
+from softcount.labels.history import History
+from softcount.labels.parameters import CoTrainingParameters
 from softcount.mixture.data import UNKNOWN
 from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.text.tokenise import endings, marks
@@ -57,7 +52,7 @@ def subject(post: str) -> str:
     >>> subject("From: a@b.c\\nSubject: Re: RE: old bikes\\n\\nI sold mine.")
     'old bikes'
     """
-    found = SUBJECT.search(_cut(post)[0].replace("\r\n", "\n"))
+    found = SUBJECT.search(_split_post(post)[0].replace("\r\n", "\n"))
     if found is None:
         return ""
     return ANSWER.sub("", " ".join(found[1].split()), count=1).strip()
@@ -69,7 +64,7 @@ def body(post: str) -> str:
     >>> body("From: a@b.c\\nSubject: Re: old bikes\\n\\nI sold mine.")
     'I sold mine.'
     """
-    return _cut(post)[1]
+    return _split_post(post)[1]
 
 
 def spelling(item: Any) -> list[str]:
@@ -82,7 +77,7 @@ def spelling(item: Any) -> list[str]:
     >>> spelling("flights to ||| New York ||| were late")
     ['=New York', 'New', 'York', '-rk', '-ork', '+A']
     """
-    named = _three(item)[1]
+    named = _split_context(item)[1]
     if not named:
         return []
     found = {f"+{mark}": None for word in named for mark in marks(word)}
@@ -97,7 +92,7 @@ def context(item: Any) -> list[str]:
     >>> context("flights to ||| New York ||| were late")
     ['flights', 'to', 'were', 'late', 'to_', 'flights·to_', '_were', '_were·late']
     """
-    left, _, right = ([word.lower() for word in words] for words in _three(item))
+    left, _, right = ([word.lower() for word in words] for words in _split_context(item))
     before = [f"{'·'.join(left[-n:])}_" for n in range(1, min(NEAR, len(left)) + 1)]
     after = [f"_{'·'.join(right[:n])}" for n in range(1, min(NEAR, len(right)) + 1)]
     return [*left, *right, *before, *after]
@@ -112,22 +107,18 @@ NAMED: Mapping[str, Callable[[Any], Any]] = {
 """Views that are known by name."""
 
 
-def _cut(post: str) -> tuple[str, str]:
+def _split_post(post: str) -> tuple[str, str]:
     """Headers and body. What stands before the first blank line is headers if all of it is."""
     if not isinstance(post, str):
         raise DataError(f"{brief(post)} is no text", "subject and body are those of a raw post")
     head, *rest = BLANK_LINE.split(post.lstrip("\r\n"), maxsplit=1)
     lines = head.splitlines()
-    if lines and HEADER.match(lines[0]) and all(_is_header(line) for line in lines):
+    if lines and HEADER.match(lines[0]) and all(x[:1] in " \t" or HEADER.match(x) for x in lines):
         return head, "".join(rest)
     return "", post
 
 
-def _is_header(line: str) -> bool:
-    return line[:1] in " \t" or HEADER.match(line) is not None
-
-
-def _three(item: Any) -> tuple[list[str], list[str], list[str]]:
+def _split_context(item: Any) -> list[list[str]]:
     """Left words, words, right words."""
     parts = item.split(MARK) if isinstance(item, str) else item
     if not isinstance(parts, list | tuple) or len(parts) != 3:
@@ -135,111 +126,116 @@ def _three(item: Any) -> tuple[list[str], list[str], list[str]]:
             f"{brief(item)} is not a word in its sentence",
             f"give left {MARK} words {MARK} right, or (left, words, right)",
         )
-    left, named, right = (
+    return [
         part.split() if isinstance(part, str) else [str(word) for word in part] for part in parts
-    )
-    return left, named, right
-
-
-# Views: from items as users give them to one matrix for each way to look at them.
+    ]
 
 
 View = str | slice | Sequence[int] | Array | Callable[[Any], Any]
 
 
 class Views:
-    """Some views of the same items, learned once and read the same way ever after.
+    """Several views of the same items: from items as users give them to a matrix for each view.
 
     ``given``        each view: columns of one matrix (a slice, or their numbers), a name, or a
                      function of an item; in a mapping, under names of their own
     ``vectorizer``   what counts the words of texts: one for all views, or a mapping; None: as
                      everywhere
 
-    ``n_columns`` is that of the one matrix of which views are columns, after `learn`.
+    ``n_columns`` is that of the one matrix of which views are columns, after `learn`; else 0.
     """
 
     def __init__(self, given: Any, vectorizer: Any = None) -> None:
-        self._views = named_views(given)
+        self._views = name_views(given)
+        self.names = list(self._views)
         chosen = each_of(self.names, vectorizer, "vectorizer")
         self._readers = {name: Reader(one) for name, one in chosen.items()}
-        self.n_columns: int | None = None
-        self._column_names: list[Any] | None = None
+        self._whole = Reader(owner="CoTraining")
 
     @property
-    def names(self) -> list[str]:
-        return list(self._views)
+    def n_columns(self) -> int:
+        return self._whole.n_columns
 
     def learn(self, X: Any) -> list[Any]:
         """The matrices of the items; their words and columns are what is expected of others."""
-        return self._matrices(X, first=True)
+        return self._read(X, Reader.learn)
 
     def read(self, X: Any) -> list[Any]:
         """The matrices of other items."""
-        return self._matrices(X, first=False)
+        return self._read(X, Reader.read)
 
-    @property
-    def readers(self) -> dict[str, Reader]:
-        """How each view reads its part of an item."""
-        return self._readers
-
-    def _matrices(self, X: Any, *, first: bool) -> list[Any]:
+    def _read(self, X: Any, read: Callable[[Reader, Any], Any]) -> list[Any]:
         if hasattr(X, "__array__") and not hasattr(X, "ndim"):
             X = np.asarray(X)
-        columns = _is_matrix(X, self._views)
-        if columns:
-            X = self._whole(X, first=first)
-        parts = _columns(X, self._views) if columns else _parts(X, self._views)
-        found = []
-        for name, part in zip(self._views, parts, strict=True):
-            reader = self._readers[name]
+        # a data frame whose columns have the names of views is no matrix
+        has_names = hasattr(X, "columns") and self._are_names()
+        if not has_names and (getattr(X, "ndim", 1) == 2 or _is_table(X)):
+            matrix = read(self._whole, X)
+            parts = [_take_columns(matrix, view, name) for name, view in self._views.items()]
+        else:
+            parts = self._split(X)
+        matrices: list[Any] = []
+        for (name, reader), part in zip(self._readers.items(), parts, strict=True):
             try:
-                found.append(reader.learn(part) if first else reader.read(part))
+                matrices.append(read(reader, part))
             except DataError as error:
                 raise DataError(f"the view {name!r}: {error.message}", error.hint) from error
-            if found[-1].shape[0] != found[0].shape[0]:
+            if matrices[-1].shape[0] != matrices[0].shape[0]:
                 raise DataError(
                     f"inconsistent numbers of samples: the view {name!r} has "
-                    f"{found[-1].shape[0]} items, while {self.names[0]!r} has {found[0].shape[0]}",
+                    f"{matrices[-1].shape[0]} items, while {self.names[0]!r} has "
+                    f"{matrices[0].shape[0]}",
                     "give the same items, in the same order, in every view",
                 )
-        return found
+        return matrices
 
-    def _whole(self, X: Any, *, first: bool) -> Any:
-        """The one matrix of which views are columns."""
-        if not first:
-            demand_names(self._column_names, names_in(X))
-        with within_range("the data"):
-            matrix = check_array(X, accept_sparse="csr", dtype=np.float64)
-        if first:
-            self.n_columns, self._column_names = matrix.shape[1], names_in(X)
-        elif self.n_columns is not None and matrix.shape[1] != self.n_columns:
+    def _split(self, X: Any) -> list[Any]:
+        """What each view sees of items that are no one matrix."""
+        if isinstance(X, str | bytes):
+            raise DataError(f"the data are one text: {brief(X)}", "give a list of items")
+        if isinstance(X, Mapping) or hasattr(X, "columns"):
+            return [_take_part(X, view, name) for name, view in self._views.items()]
+        if isinstance(X, list | tuple) and X and all(getattr(x, "ndim", 1) == 2 for x in X):
+            if len(X) != len(self._views) or not self._are_names():
+                raise DataError(
+                    f"{len(X)} matrices for the views {brief(list(self._views.values()))}",
+                    "give one name for each matrix, in their order",
+                )
+            return list(X)
+        if not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
             raise DataError(
-                f"X has {matrix.shape[1]} features, but CoTraining is expecting {self.n_columns} "
-                "features as input",
-                "give the same columns as in fit",
+                f"cannot read items from {brief(X)}",
+                "Reshape your data: a matrix (one row an item), a list or mapping of matrices, or "
+                "a list of raw items",
             )
-        return matrix
+        items = list(X)
+        if not items:
+            raise DataError("there are no items", "give at least one")
+        return [_view_items(items, view, name) for name, view in self._views.items()]
+
+    def _are_names(self) -> bool:
+        return all(isinstance(view, str) for view in self._views.values())
 
 
-def named_views(given: Any) -> dict[str, View]:
+def name_views(given: Any) -> dict[str, View]:
     """Every view under a name: its own, its function's, or its number.
 
-    >>> list(named_views(["subject", len, slice(0, 9)]))
+    >>> list(name_views(["subject", len, slice(0, 9)]))
     ['subject', 'len', 'view 3']
     """
+    views: dict[str, View] = {}
     if isinstance(given, Mapping):
         views = {str(name): view for name, view in given.items()}
     elif isinstance(given, Iterable) and not isinstance(given, str):
         listed = list(given)
-        names = [_name(number, view) for number, view in enumerate(listed, 1)]
-        views = dict(zip(names, listed, strict=True))
+        for number, view in enumerate(listed, 1):
+            default = getattr(view, "__name__", f"view {number}")
+            views[view if isinstance(view, str) else default] = view
         if len(views) < len(listed):
             raise LearnerError(
                 f"views={brief(given)}: several have the same name",
                 "give a mapping, with a name of its own for every view",
             )
-    else:
-        views = {}
     if len(views) < 2:
         raise LearnerError(
             f"views={brief(given)}: there must be two or more",
@@ -260,47 +256,6 @@ def each_of(names: Sequence[str], given: Any, what: str) -> dict[str, Any]:
     return {name: given[name] for name in names}
 
 
-def _name(number: int, view: View) -> str:
-    if isinstance(view, str):
-        return view
-    return getattr(view, "__name__", f"view {number}")
-
-
-def _parts(X: Any, views: Mapping[str, View]) -> list[Any]:
-    """What each view sees of the items."""
-    if isinstance(X, str | bytes):
-        raise DataError(f"the data are one text: {brief(X)}", "give a list of items")
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
-        return [_column(X, view, name) for name, view in views.items()]
-    if _is_separate(X):
-        return _in_order(X, views)
-    if not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
-        raise DataError(
-            f"cannot read items from {brief(X)}",
-            "Reshape your data: a matrix (one row an item), a list or mapping of matrices, or a "
-            "list of raw items",
-        )
-    items = list(X)
-    if not items:
-        raise DataError("there are no items", "give at least one")
-    return [_looked_at(items, view, name) for name, view in views.items()]
-
-
-def _all_names(views: Mapping[str, View]) -> bool:
-    return all(isinstance(view, str) for view in views.values())
-
-
-def _is_matrix(X: Any, views: Mapping[str, View]) -> bool:
-    """Whether this is one matrix, and no data frame whose columns have the names of views."""
-    named = hasattr(X, "columns") and _all_names(views)
-    return not named and (getattr(X, "ndim", 1) == 2 or _is_table(X))
-
-
-def _is_separate(X: Any) -> bool:
-    """Whether these are matrices, one a view."""
-    return isinstance(X, list | tuple) and bool(X) and all(getattr(x, "ndim", 1) == 2 for x in X)
-
-
 def _is_table(X: Any) -> bool:
     """Whether this is a list of rows of numbers."""
     if not isinstance(X, list | tuple) or not X:
@@ -311,7 +266,26 @@ def _is_table(X: Any) -> bool:
         return False
 
 
-def _column(X: Any, view: View, name: str) -> Any:
+def _take_columns(matrix: Any, view: View, name: str) -> Any:
+    """Some columns of one matrix."""
+    if isinstance(view, str) or callable(view):
+        raise DataError(
+            f"the data are one matrix, and the view {name!r} is {brief(view)}",
+            "give its columns: a slice such as slice(0, 100), or their numbers",
+        )
+    try:
+        part = matrix[:, view if isinstance(view, slice) else np.atleast_1d(view)]
+    except IndexError as error:
+        raise DataError(f"the view {name!r}: {error}", "number columns from 0") from error
+    if part.shape[1] == 0:
+        raise DataError(
+            f"the view {name!r} has no columns: the matrix has {matrix.shape[1]} feature(s)",
+            "give columns that there are",
+        )
+    return part
+
+
+def _take_part(X: Any, view: View, name: str) -> Any:
     """A part of data that come in parts with names."""
     if not isinstance(view, str):
         raise DataError(
@@ -327,39 +301,7 @@ def _column(X: Any, view: View, name: str) -> Any:
     return part
 
 
-def _in_order(X: Sequence[Any], views: Mapping[str, View]) -> list[Any]:
-    if len(X) != len(views) or not _all_names(views):
-        raise DataError(
-            f"{len(X)} matrices for the views {brief(list(views.values()))}",
-            "give one name for each matrix, in their order",
-        )
-    return list(X)
-
-
-def _columns(matrix: Any, views: Mapping[str, View]) -> list[Any]:
-    """Columns of one matrix."""
-    found = []
-    for name, view in views.items():
-        if isinstance(view, str) or callable(view):
-            raise DataError(
-                f"the data are one matrix, and the view {name!r} is {brief(view)}",
-                "give its columns: a slice such as slice(0, 100), or their numbers",
-            )
-        columns = view if isinstance(view, slice) else np.atleast_1d(view)
-        try:
-            part = matrix[:, columns]
-        except IndexError as error:
-            raise DataError(f"the view {name!r}: {error}", "number columns from 0") from error
-        if part.shape[1] == 0:
-            raise DataError(
-                f"the view {name!r} has no columns: the matrix has {matrix.shape[1]} feature(s)",
-                "give columns that there are",
-            )
-        found.append(part)
-    return found
-
-
-def _looked_at(items: Sequence[Any], view: View, name: str) -> list[Any]:
+def _view_items(items: Sequence[Any], view: View, name: str) -> list[Any]:
     """What a function, or a key, makes of raw items."""
     if callable(view):
         return [view(item) for item in items]
@@ -374,9 +316,9 @@ def _looked_at(items: Sequence[Any], view: View, name: str) -> list[Any]:
             raise DataError(
                 f"no item has a {view!r}", f"the first has {', '.join(map(str, items[0]))}"
             )
-        said = [item.get(view) for item in items]
-        empty: Any = [] if any(isinstance(one, list) for one in said) else ""
-        return [empty if one is None else one for one in said]
+        parts = [item.get(view) for item in items]
+        empty: Any = [] if any(isinstance(part, list) for part in parts) else ""
+        return [empty if part is None else part for part in parts]
     if view not in NAMED:
         raise DataError(
             f"no view is known by the name {view!r}",
@@ -385,26 +327,30 @@ def _looked_at(items: Sequence[Any], view: View, name: str) -> list[Any]:
     return [NAMED[view](item) for item in items]
 
 
-# One answer from several views, of which some may have nothing to say.
+# The posteriors of several views combined; some may have nothing to say of an item
 
 
-def product(shares: Sequence[Array], speaks: Sequence[Array], prior: Array) -> Array:
+def product(
+    posteriors: Sequence[FloatArray], speaks: Sequence[BoolArray], prior: FloatArray
+) -> FloatArray:
     """Π_v p_v(class | item), renormalised, over the views that can say something of the item.
 
-    ``shares`` has an array (items, classes) for each view, ``speaks`` whether each item has
+    ``posteriors`` has an array (items, classes) for each view, ``speaks`` whether each item has
     something in that view. Where none has, the answer is the ``prior``.
 
     >>> both = [np.array([[0.5, 0.5]]), np.array([[0.2, 0.8]])]
     >>> product(both, [np.array([True])] * 2, np.array([0.5, 0.5])).round(6)
     array([[0.2, 0.8]])
     """
-    logs = np.zeros_like(shares[0])
-    for one, heard in zip(shares, speaks, strict=True):
+    logs = np.zeros_like(posteriors[0])
+    for one, heard in zip(posteriors, speaks, strict=True):
         logs += np.where(heard[:, None], log_shares(one), 0.0)
-    return _or_prior(softmax(logs, axis=1), speaks, prior)
+    return np.where(np.logical_or.reduce(speaks)[:, None], softmax(logs, axis=1), prior)
 
 
-def agreement(shares: Sequence[Array], speaks: Sequence[Array], prior: Array) -> Array:
+def agreement(
+    posteriors: Sequence[FloatArray], speaks: Sequence[BoolArray], prior: FloatArray
+) -> FloatArray:
     """The class that all views agree on, with the mean of their probabilities; where they do not
     agree, what the most confident of them says. For the arguments see `product`.
 
@@ -412,79 +358,56 @@ def agreement(shares: Sequence[Array], speaks: Sequence[Array], prior: Array) ->
     >>> agreement(both, [np.array([True])] * 2, np.array([0.5, 0.5])).round(6)
     array([[0.2, 0.8]])
     """
-    stacked, heard = np.stack(shares), np.stack(speaks)
+    stacked, heard = np.stack(posteriors), np.stack(speaks)
     rows = np.arange(stacked.shape[1])
     surest = np.where(heard, stacked.max(axis=2), -1.0).argmax(axis=0)
     best = stacked.argmax(axis=2)
     agreed = ((best == best[surest, rows]) | ~heard).all(axis=0)
     weights = heard / np.maximum(heard.sum(axis=0), 1)
     mean = np.einsum("vi,vik->ik", weights, stacked)
-    answer: Array = np.where(agreed[:, None], mean, stacked[surest, rows])
-    return _or_prior(answer, speaks, prior)
-
-
-def _or_prior(answer: Array, speaks: Sequence[Array], prior: Array) -> Array:
-    anyone = np.logical_or.reduce(list(speaks))
-    found: Array = np.where(anyone[:, None], answer, prior)
-    return found
+    combined = np.where(agreed[:, None], mean, stacked[surest, rows])
+    return np.where(np.logical_or.reduce(heard)[:, None], combined, prior)
 
 
 PREDICTIONS = {"product": product, "agreement": agreement}
-"""How views are taken together."""
+"""How the posteriors of views are combined."""
 
 
-# Which items a classifier labels for the others, and who has the last word on each.
-
+# Which items a classifier labels in a round
 
 USUAL_ROUNDS = 20
 """In about so many rounds everything is labelled, unless users say how many items a round."""
-EACH = "so many items of each class are labelled by each view in each round"
 DIGITS = 12
 """Confidence that differs in later digits is the same, so that rounding settles nothing."""
 
 
-class Gift(NamedTuple):
-    """Labels that one view gives: the items, their classes as numbers, and how sure it is."""
+class ProposedLabels(NamedTuple):
+    """Labels that one view proposes: the items, their classes as numbers, and its confidence."""
 
-    items: Array
-    labels: Array
-    confidence: Array
+    items: IntArray
+    labels: IntArray
+    confidence: FloatArray
 
 
-def most_confident(items: Array, shares: Array, quota: Array) -> Gift:
+def most_confident(items: IntArray, posteriors: FloatArray, quota: IntArray) -> ProposedLabels:
     """The items of each class of which a classifier is surest, as many as the class's quota.
 
-    ``shares`` are p(class | item), a row for each of ``items``. An item stands for its likeliest
-    class only. Among equals the first come first.
+    ``posteriors`` are p(class | item), a row for each of ``items``. An item stands for its
+    likeliest class only. Among equals the first come first.
 
-    >>> shares = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    >>> most_confident(np.array([4, 5, 7]), shares, np.array([1, 1])).items
+    >>> posteriors = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    >>> most_confident(np.array([4, 5, 7]), posteriors, np.array([1, 1])).items
     array([4, 7])
     """
-    labels, confidence = shares.argmax(axis=1), np.round(shares.max(axis=1), DIGITS)
+    labels, confidence = posteriors.argmax(axis=1), np.round(posteriors.max(axis=1), DIGITS)
     order = np.lexsort((items, -confidence, labels))
     first = np.searchsorted(labels[order], labels[order])
     chosen = order[np.arange(len(order)) - first < quota[labels[order]]]
-    return Gift(items[chosen], labels[chosen], confidence[chosen])
+    return ProposedLabels(items[chosen], labels[chosen], confidence[chosen])
 
 
-def settle(gifts: Sequence[Gift], labels: Array, names: Sequence[str]) -> tuple[Array, ...]:
-    """All labels, how sure each new one is, and which view gave it, after everyone has given.
-
-    Of two views that want the same item the surer one has it; of equals, the first.
-    """
-    after, confidence = labels.copy(), np.zeros(len(labels))
-    giver = np.full(len(labels), "", dtype=object)
-    for name, gift in zip(names, gifts, strict=True):
-        surer = gift.confidence > confidence[gift.items]
-        items = gift.items[surer]
-        after[items], confidence[items] = gift.labels[surer], gift.confidence[surer]
-        giver[items] = name
-    return after, confidence, giver
-
-
-def read_quota(per_class: Any, classes: Array, labels: Array, n_views: int) -> Array:
-    """How many items of each class a view gives in a round.
+def read_quota(per_class: Any, classes: Array, labels: IntArray, n_views: int) -> IntArray:
+    """How many items of each class a view labels in a round.
 
     If users do not say: such a part of the unlabelled items that they are gone in about
     `USUAL_ROUNDS` rounds, shared among classes as the given labels are.
@@ -497,7 +420,6 @@ def read_quota(per_class: Any, classes: Array, labels: Array, n_views: int) -> A
         return np.maximum(usual, 1.0).astype(np.int64)
     names = classes.tolist()
     if not isinstance(per_class, Mapping):
-        check_whole("per_class", per_class, 1, EACH)
         return np.full(len(names), per_class, dtype=np.int64)
     if set(per_class) != set(names):
         raise LearnerError(
@@ -505,15 +427,10 @@ def read_quota(per_class: Any, classes: Array, labels: Array, n_views: int) -> A
             f"{brief(names)}",
             "give a number for every class, or one for all",
         )
-    for name, number in per_class.items():
-        check_whole(f"per_class[{name!r}]", number, 0, EACH)
     return np.array([per_class[name] for name in names], dtype=np.int64)
 
 
-# Co-training: several views of the same items teach each other.
-
-
-class CoTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class CoTraining(CoTrainingParameters, ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Co-training of classifiers that look at different sides of the same items.
 
     In every round each view's classifier learns from all items that have a label by now, and gives
@@ -565,43 +482,22 @@ class CoTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignor
 
     classes_: Array
     transduction_: Array
-    confidence_: Array
-    silent_: Array
+    confidence_: FloatArray
+    silent_: BoolArray
     history_: History
     view_classifiers_: dict[str, Any]
     verdict_: Verdict
 
-    def __init__(
-        self,
-        views: Any,
-        classifier: Any = None,
-        *,
-        per_class: int | Mapping[Any, int] | None = None,
-        rounds: int = 100,
-        pool: int | None = None,
-        prediction: str = "product",
-        vectorizer: Any = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.views = views
-        self.classifier = classifier
-        self.per_class = per_class
-        self.rounds = rounds
-        self.pool = pool
-        self.prediction = prediction
-        self.vectorizer = vectorizer
-        self.random_state = random_state
-
     def estimate(self, X: Any, y: Any) -> Estimate:
         """What `fit` will need: bytes, and work a round. Nothing is learned."""
-        self._check_settings()
+        check_parameters(self)
         first, *others = Views(self.views, self.vectorizer).learn(X)
         n_classes = len(hard_labels(y, first.shape[0]).classes)
-        found = of_rows(first, n_classes)
-        for one in others:
-            more = of_rows(one, n_classes)
-            found = found.plus(more.work, **more.parts)
-        return found
+        total = of_rows(first, n_classes)
+        for matrix in others:
+            more = of_rows(matrix, n_classes)
+            total = total.plus(more.work, **more.parts)
+        return total
 
     def fit(self, X: Any, y: Any, *, gold: Any = None) -> Self:
         """Learn from items of which some have labels (−1 or None: unknown).
@@ -609,30 +505,26 @@ class CoTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignor
         ``gold``  true labels, as far as they are known, for the accuracy in ``history_``
         """
         with all_or_nothing(self):
-            self._check_settings()
-            views = Views(self.views, self.vectorizer)
-            matrices = views.learn(X)
+            check_parameters(self)
+            self._views = Views(self.views, self.vectorizer)
+            matrices = self._views.learn(X)
             labels = hard_labels(y, matrices[0].shape[0])
+            given = labels.numbers
             warn_of_unlabelled_fold()
-            self._views, self.classes_ = views, labels.classes
-            self.n_features_in_ = views.n_columns or sum(one.shape[1] for one in matrices)
-            given = gold_numbers(gold, labels.classes, len(labels.numbers))
-            self.history_ = History(labels.classes, labels.numbers, given)
-            found = self._teach(matrices, labels.numbers)
-            self._conclude(matrices, labels.numbers, found)
+            self.classes_ = labels.classes
+            self.n_features_in_ = self._views.n_columns or sum(one.shape[1] for one in matrices)
+            self.history_ = History.begin(labels.classes, given, gold)
+            learned = self._teach(matrices, given)
+            posteriors, speaks = self._posteriors(matrices)
+            chosen = np.where(learned == UNKNOWN, posteriors.argmax(axis=1), learned)
+            self.transduction_ = self.classes_[chosen]
+            confidence = posteriors[np.arange(len(chosen)), chosen]
+            self.confidence_ = np.where(given == UNKNOWN, confidence, 1.0)
+            self.silent_ = (given == UNKNOWN) & ~np.any(speaks, axis=0)
         return self
 
-    def _check_settings(self) -> None:
-        check_whole("rounds", self.rounds, 0, "0 learns from the given labels alone")
-        if self.pool is not None:
-            check_whole("pool", self.pool, 1, "Blum and Mitchell took 75; None takes all items")
-        if self.prediction not in PREDICTIONS:
-            raise LearnerError(
-                f"prediction={brief(self.prediction)}", f"choose {' or '.join(PREDICTIONS)}"
-            )
-
     @interrupt.graceful()
-    def _teach(self, matrices: list[Any], labels: Array) -> Array:
+    def _teach(self, matrices: list[Any], labels: IntArray) -> IntArray:
         """All rounds; returns each item's label as a number, −1 where no view gave any."""
         quota = read_quota(self.per_class, self.classes_, labels, len(matrices))
         order = generator(self.random_state).permutation(np.flatnonzero(labels == UNKNOWN))
@@ -640,35 +532,43 @@ class CoTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignor
         self.verdict_ = Verdict.OUT_OF_STEPS
         for number in range(self.rounds + 1):
             self._fit_views(matrices, present, labels)
-            speaks = self._speaks(present)
-            free = (labels == UNKNOWN) & np.logical_or.reduce(speaks)
+            speaks = self._which_speak(present)
+            free = (labels == UNKNOWN) & np.any(speaks, axis=0)
             waiting = np.sort(order[free[order]][: self.pool])
-            gifts = self._gifts(matrices, speaks, waiting, quota)
-            if not any(len(gift.items) for gift in gifts):
+            proposals = []
+            classifiers = self.view_classifiers_.values()
+            for classifier, matrix, heard in zip(classifiers, matrices, speaks, strict=True):
+                items = waiting[heard[waiting]]
+                posteriors: FloatArray = np.zeros((0, len(self.classes_)))
+                if len(items):
+                    posteriors = posterior(classifier, matrix[items])
+                proposals.append(most_confident(items, posteriors, quota))
+            if not any(len(one.items) for one in proposals):
                 self.verdict_ = Verdict.CONVERGED
                 break
             if interrupt.asked():
                 self.verdict_ = Verdict.INTERRUPTED
                 interrupt.tell(f"after {number:,} rounds: the labels given by then are kept")
                 break
-            if number < self.rounds:
-                labels, confidence, giver = settle(gifts, labels, self._views.names)
-                self.history_.record(labels, confidence, giver)
+            if number == self.rounds:
+                break
+            # of two views that want the same item the surer one has it; of equals, the first
+            labels, confidence = labels.copy(), np.zeros(len(labels))
+            teacher = np.full(len(labels), "", dtype=object)
+            for name, proposed in zip(self._views.names, proposals, strict=True):
+                surer = proposed.confidence > confidence[proposed.items]
+                items = proposed.items[surer]
+                labels[items], confidence[items] = (
+                    proposed.labels[surer],
+                    proposed.confidence[surer],
+                )
+                teacher[items] = name
+            self.history_.record(labels, confidence, teacher)
         return labels
 
-    def _conclude(self, matrices: list[Any], given: Array, found: Array) -> None:
-        """A label for every item, and what all views together think of it in the end."""
-        shares = self._combined(matrices)
-        labels = np.where(found == UNKNOWN, shares.argmax(axis=1), found)
-        self.transduction_ = self.classes_[labels]
-        sure = shares[np.arange(len(labels)), labels]
-        self.confidence_ = np.where(given == UNKNOWN, sure, 1.0)
-        heard = np.logical_or.reduce(self._speaks([occurs(matrix) for matrix in matrices]))
-        self.silent_ = (given == UNKNOWN) & ~heard
-
     @interrupt.whole()
-    def _fit_views(self, matrices: list[Any], present: list[Any], labels: Array) -> None:
-        """Every view's classifier from all that have a label by now."""
+    def _fit_views(self, matrices: list[Any], present: list[Any], labels: IntArray) -> None:
+        """Fit every view's classifier to all items that have a label by now."""
         known = np.flatnonzero(labels != UNKNOWN)
         chosen = each_of(self._views.names, self.classifier, "classifier")
         self.view_classifiers_ = {}
@@ -676,56 +576,44 @@ class CoTraining(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignor
             own = few_labels_bayes() if classifier is None else own_copy(classifier)
             own.fit(matrix[known], self.classes_[labels[known]])
             self.view_classifiers_[name] = own
-        self._seen = [columns_in(one, known) for one in present]
+        self._seen = [np.asarray(one[known].sum(axis=0)).ravel() > 0.0 for one in present]
         self._prior = np.bincount(labels[known], minlength=len(self.classes_)) / len(known)
 
-    def _gifts(
-        self, matrices: list[Any], speaks: list[Array], waiting: Array, quota: Array
-    ) -> list[Gift]:
-        """What each view would label now."""
-        gifts = []
-        classifiers = self.view_classifiers_.values()
-        for classifier, matrix, heard in zip(classifiers, matrices, speaks, strict=True):
-            items = waiting[heard[waiting]]
-            shares = np.zeros((0, len(self.classes_)))
-            if len(items):
-                shares = posterior(classifier, matrix[items])
-            gifts.append(most_confident(items, shares, quota))
-        return gifts
-
-    def _speaks(self, present: list[Any]) -> list[Array]:
-        """Whether each item has something in each view that its classifier has learned from."""
-        return [shares_columns(one, seen) for one, seen in zip(present, self._seen, strict=True)]
-
-    def _combined(self, matrices: list[Any]) -> Array:
-        """p(class | item) of all views together."""
-        speaks = self._speaks([occurs(matrix) for matrix in matrices])
-        shares = [
-            posterior(classifier, matrix)
-            for classifier, matrix in zip(self.view_classifiers_.values(), matrices, strict=True)
+    def _which_speak(self, present: list[Any]) -> list[BoolArray]:
+        """Whether each item has a column, in each view, that its classifier has learned from."""
+        return [
+            np.asarray(one @ seen.astype(np.float64)).ravel() > 0.0
+            for one, seen in zip(present, self._seen, strict=True)
         ]
-        return PREDICTIONS[self.prediction](shares, speaks, self._prior)
 
-    def predict_proba(self, X: Any) -> Array:
-        """The probability of each class for each item, in the order of ``classes_``."""
-        check_is_fitted(self)
-        return self._combined(self._views.read(X))
+    def _posteriors(self, matrices: list[Any]) -> tuple[FloatArray, list[BoolArray]]:
+        """p(class | item) of all views together, and on which items each view speaks."""
+        speaks = self._which_speak([occurs(matrix) for matrix in matrices])
+        by_view = list(self._view_posteriors(matrices).values())
+        return PREDICTIONS[self.prediction](by_view, speaks, self._prior), speaks
 
-    def predict(self, X: Any) -> Array:
-        """The likeliest class of each item."""
-        shares = self.predict_proba(X)
-        chosen: Array = self.classes_[shares.argmax(axis=1)]
-        return chosen
-
-    def view_proba(self, X: Any) -> dict[str, Array]:
-        """What each view's classifier says by itself, by the names of the views."""
-        check_is_fitted(self)
-        matrices = self._views.read(X)
+    def _view_posteriors(self, matrices: list[Any]) -> dict[str, FloatArray]:
         classifiers = self.view_classifiers_.items()
         return {
             name: posterior(classifier, matrix)
             for (name, classifier), matrix in zip(classifiers, matrices, strict=True)
         }
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The probability of each class for each item, in the order of ``classes_``."""
+        check_is_fitted(self)
+        return self._posteriors(self._views.read(X))[0]
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each item."""
+        posteriors = self.predict_proba(X)  # first: it tells if nothing is fitted
+        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
+        return chosen
+
+    def view_proba(self, X: Any) -> dict[str, FloatArray]:
+        """What each view's classifier says by itself, by the names of the views."""
+        check_is_fitted(self)
+        return self._view_posteriors(self._views.read(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

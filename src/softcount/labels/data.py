@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.bounds import within_range
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimator import SklearnContract
-from softcount.core.types import Array
+from softcount.core.types import FloatArray, IntArray
 from softcount.mixture.data import Labels, read_labels
 from softcount.text.documents import (
     copy_vectorizer,
@@ -46,29 +46,24 @@ def hard_labels(y: Any, n_items: int) -> Labels:
     return labels
 
 
-# How sure any classifier of scikit-learn is of each class, as probabilities.
-
-
-def posterior(classifier: Any, X: Any) -> Array:
-    """p(class | item), a column for each of the classifier's ``classes_``.
+def posterior(classifier: Any, X: Any) -> FloatArray:
+    """p(class | item) by any classifier of scikit-learn's, a column for each of its ``classes_``.
 
     ``predict_proba`` if there is one. If not, the softmax of ``decision_function``, or for two
     classes its logistic: in the right order, and between 0 and 1, but nothing makes these
     frequencies.
     """
     if hasattr(classifier, "predict_proba"):
-        found: Array = np.asarray(classifier.predict_proba(X), dtype=np.float64)
-        return found
+        return np.asarray(classifier.predict_proba(X), dtype=np.float64)
     scores = np.asarray(classifier.decision_function(X), dtype=np.float64)
     if scores.ndim == 1:
         second = expit(scores)
         return np.column_stack([1.0 - second, second])
-    shares: Array = softmax(scores, axis=1)
-    return shares
+    return np.asarray(softmax(scores, axis=1))
 
 
 def own_copy(classifier: Any) -> Any:
-    """A classifier as it was before any fit; complains of one that only names classes."""
+    """A copy of a classifier, not fitted; complains of one that has no probabilities or scores."""
     if not hasattr(classifier, "fit") or isinstance(classifier, type):
         raise LearnerError(
             f"classifier={brief(classifier)} is no classifier",
@@ -82,7 +77,7 @@ def own_copy(classifier: Any) -> Any:
     return clone(classifier)
 
 
-def log_shares(shares: Array) -> Array:
+def log_shares(shares: FloatArray) -> FloatArray:
     """Logarithms, with a floor: one classifier's zero must not be the last word."""
     return np.log(np.maximum(shares, np.finfo(np.float64).tiny))
 
@@ -92,12 +87,6 @@ def takes_negative(classifier: Any) -> bool:
     return not (
         hasattr(classifier, "__sklearn_tags__") and get_tags(classifier).input_tags.positive_only
     )
-
-
-# The classifier that views have unless they are given another.
-
-
-LONGEST, SMOOTHING = 50.0, 0.1
 
 
 class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
@@ -114,9 +103,9 @@ class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ign
            [3., 1.]])
     """
 
-    columns_: Array
+    columns_: IntArray
 
-    def __init__(self, longest: float = LONGEST) -> None:
+    def __init__(self, longest: float = 50.0) -> None:
         self.longest = longest
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -137,11 +126,9 @@ class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ign
 
 
 def few_labels_bayes() -> Pipeline:
-    """Naive Bayes of words, with settings that served few labels best."""
-    return Pipeline([("words", KnownWords()), ("bayes", MultinomialNB(alpha=SMOOTHING))])
-
-
-# From texts, lists of words or numbers to a matrix, the same way ever after.
+    """What views learn by unless they are given another classifier: Naive Bayes of words, with
+    settings that served few labels best."""
+    return Pipeline([("words", KnownWords()), ("bayes", MultinomialNB(alpha=0.1))])
 
 
 class Reader:
@@ -173,26 +160,31 @@ class Reader:
 
     def learn(self, X: Any) -> Any:
         """The matrix of these items, whose words or columns are what to expect of others."""
-        found = find_texts(X) if not _is_matrix(X) else None
-        if found is not None:
-            self.vectorizer = copy_vectorizer(self._given, found, self._default)
-            X = learn_words(self.vectorizer, found)
-        matrix = _checked(X)
-        self.n_columns, self._names = matrix.shape[1], names_in(X)
+        texts = _find_texts(X)
+        if texts is not None:
+            self.vectorizer = copy_vectorizer(self._given, texts, self._default)
+            X = learn_words(self.vectorizer, texts)
+        matrix = _check_matrix(X)
+        self.n_columns, self._names = matrix.shape[1], _column_names(X)
         return matrix
 
     def read(self, X: Any) -> Any:
         """The matrix of other items."""
-        found = find_texts(X) if not _is_matrix(X) else None
-        if found is not None:
+        texts = _find_texts(X)
+        if texts is not None:
             if self.vectorizer is None:
                 raise DataError(
                     "it was fitted to numbers, and these are texts",
                     "pass numbers in the same columns, or fit it to texts",
                 )
-            X = count_words(self.vectorizer, found)
-        demand_names(self._names, names_in(X))
-        matrix = _checked(X)
+            X = count_words(self.vectorizer, texts)
+        names = _column_names(X)
+        if self._names is not None and names is not None and self._names != names:
+            raise DataError(
+                "The feature names should match those that were passed during fit",
+                "give the same columns as in fit, in the same order",
+            )
+        matrix = _check_matrix(X)
         if matrix.shape[1] != self.n_columns:
             raise DataError(
                 f"X has {matrix.shape[1]} features, but {self._owner} is expecting "
@@ -219,43 +211,23 @@ class Reader:
         self._said = names
 
 
-def names_in(X: Any) -> list[Any] | None:
+def _find_texts(X: Any) -> list[Any] | None:
+    """Texts, or lists of words; None if these are numbers."""
+    return None if getattr(X, "ndim", 1) == 2 else find_texts(X)
+
+
+def _column_names(X: Any) -> list[Any] | None:
     """What the columns of a data frame are called; None if this is none."""
     return list(X.columns) if hasattr(X, "columns") else None
 
 
-def demand_names(learned: list[Any] | None, given: list[Any] | None) -> None:
-    """Complain of a data frame whose columns are not those learned from, in their order."""
-    if learned is not None and given is not None and learned != given:
-        raise DataError(
-            "The feature names should match those that were passed during fit",
-            "give the same columns as in fit, in the same order",
-        )
-
-
-def _is_matrix(X: Any) -> bool:
-    return getattr(X, "ndim", 1) == 2
-
-
-def _checked(X: Any) -> Any:
+def _check_matrix(X: Any) -> Any:
     with within_range("the data"):
         return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
 def occurs(matrix: Any) -> Any:
     """1 where an entry is not zero, as a sparse matrix."""
-    found = sparse.csr_matrix(matrix != 0, dtype=np.float64)
-    found.eliminate_zeros()
-    return found
-
-
-def columns_in(present: Any, rows: Array) -> Array:
-    """1 for each column that some of the rows have, else 0."""
-    found: Array = (np.asarray(present[rows].sum(axis=0)).ravel() > 0.0).astype(np.float64)
-    return found
-
-
-def shares_columns(present: Any, columns: Array) -> Array:
-    """Whether each row has any of the columns."""
-    found: Array = np.asarray(present @ columns).ravel() > 0.0
-    return found
+    present = sparse.csr_matrix(matrix != 0, dtype=np.float64)
+    present.eliminate_zeros()
+    return present

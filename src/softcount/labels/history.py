@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.mixture.data import UNKNOWN, is_unknown, read_labels
 
 GIVEN = "given"
@@ -36,10 +36,10 @@ class Changes(NamedTuple):
     and so are those they had ``before``, −1: none.
     """
 
-    items: Array
-    before: Array
-    labels: Array
-    confidence: Array
+    items: IntArray
+    before: IntArray
+    labels: IntArray
+    confidence: FloatArray
     views: Array
 
 
@@ -80,32 +80,49 @@ class History:
     1.0
     """
 
-    def __init__(self, classes: Any, given: Array, gold: Array | None = None) -> None:
+    def __init__(self, classes: Any, given: IntArray, gold: IntArray | None = None) -> None:
         self.classes = np.asarray(classes)
         self.rounds: list[Round] = []
-        self.given = _numbers("given", given, UNKNOWN, len(self.classes))
-        self.gold = None if gold is None else _numbers("gold", gold, OTHER, len(self.classes))
-        if self.gold is not None:
-            _demand_length("gold", len(self.gold), len(self.given))
-        self.labels: Array = np.full(len(self.given), UNKNOWN, np.int64)
+        self.given = _check_labels("given", given, UNKNOWN, len(self.classes))
+        self.gold = None
+        if gold is not None:
+            self.gold = _check_labels("gold", gold, OTHER, len(self.classes))
+            _check_length("gold", self.gold, self.n_items)
+        self.labels: IntArray = np.full(self.n_items, UNKNOWN, np.int64)
         self._names = self.classes.tolist()
         self._changes: list[Changes] = []
         self.record(self.given, np.ones(len(self.given)), GIVEN)
 
-    def record(self, labels: Array, confidence: Array, view: str | Sequence[str] | Array) -> None:
+    @classmethod
+    def begin(cls, classes: Any, given: IntArray, gold: Any) -> Self:
+        """The same with true labels as users give them: by name, −1 or None where unknown."""
+        return cls(classes, given, gold_numbers(gold, classes, len(given)))
+
+    def record(
+        self, labels: IntArray, confidence: FloatArray, view: str | Sequence[str] | Array
+    ) -> None:
         """A round: every item's label after it (a number; −1: none), how confident, and by whom.
 
         ``view`` is one name, or one for every item. Only what changed is kept.
         """
-        labels = _numbers("labels", labels, UNKNOWN, len(self.classes))
-        sure = np.asarray(confidence, dtype=np.float64)
-        _demand_length("labels", len(labels), self.n_items)
-        _demand_length("confidence", len(sure), self.n_items)
+        labels = _check_labels("labels", labels, UNKNOWN, len(self.classes))
+        confidence = np.asarray(confidence, dtype=np.float64)
+        _check_length("labels", labels, self.n_items)
+        _check_length("confidence", confidence, self.n_items)
         moved = np.flatnonzero(labels != self.labels)
         before, after = self.labels[moved], labels[moved]
-        views = self._views(view, moved)
-        self._changes.append(Changes(moved, before, after, sure[moved], views))
+        views = np.empty(len(moved), dtype=object)
+        if isinstance(view, str):
+            views[:] = view
+        else:
+            _check_length("view", view, self.n_items)
+            views[:] = [str(view[item]) for item in moved.tolist()]
+        self._changes.append(Changes(moved, before, after, confidence[moved], views))
         self.labels = labels
+        accuracy = float("nan")
+        if self.gold is not None:
+            compared = (self.given == UNKNOWN) & (labels != UNKNOWN) & (self.gold != UNKNOWN)
+            accuracy = _mean(labels[compared] == self.gold[compared])
         lost = after == UNKNOWN
         self.rounds.append(
             Round(
@@ -114,8 +131,8 @@ class History:
                 new=int((before == UNKNOWN).sum()),
                 changed=int(((before != UNKNOWN) & ~lost).sum()),
                 lost=int(lost.sum()),
-                confidence=_mean(sure[moved][~lost]),
-                accuracy=self._accuracy(),
+                confidence=_mean(confidence[moved][~lost]),
+                accuracy=accuracy,
             )
         )
 
@@ -124,24 +141,26 @@ class History:
         item = index(item)
         if not 0 <= item < self.n_items:
             raise IndexError(f"there is no item {item}: they are numbered 0 to {self.n_items - 1}")
-        found = []
+        events = []
         for number, changes in enumerate(self._changes):
             at = int(np.searchsorted(changes.items, item))
             if at < len(changes.items) and changes.items[at] == item:
-                found.append(self._event(number, at))
-        return found
+                events.append(self._event(number, at))
+        return events
 
     def events(self, number: int) -> list[tuple[int, Event]]:
         """What a round changed: items and what happened to them, in the order of the items."""
-        number = self._round(number)
-        items = self._changes[number].items.tolist()
+        items = self.changes(number).items.tolist()
+        number = range(len(self))[number]
         return [(item, self._event(number, at)) for at, item in enumerate(items)]
 
     def changes(self, number: int) -> Changes:
-        """The same as arrays, for whoever counts."""
-        return self._changes[self._round(number)]
+        """The same as arrays."""
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there is no round {number}: they are numbered 0 to {len(self) - 1}")
+        return self._changes[number]
 
-    def first_rounds(self) -> Array:
+    def first_rounds(self) -> IntArray:
         """The round in which each item got its first label; −1 if it never did."""
         found = np.full(self.n_items, UNKNOWN, np.int64)
         for number in reversed(range(len(self.rounds))):
@@ -149,7 +168,7 @@ class History:
             found[changes.items[changes.labels != UNKNOWN]] = number
         return found
 
-    def counts(self) -> Array:
+    def counts(self) -> IntArray:
         """How many items have each class after each round: (rounds, classes).
 
         >>> history = History(["no", "yes"], np.array([0, -1, -1]))
@@ -164,7 +183,7 @@ class History:
             np.subtract.at(step, changes.before[changes.before != UNKNOWN], 1)
         return steps.cumsum(axis=0)
 
-    def confidence(self) -> Array:
+    def confidence(self) -> FloatArray:
         """How confident each item's label was when the item got it; NaN for items without one."""
         found = np.full(self.n_items, np.nan)
         for changes in self._changes:
@@ -177,7 +196,7 @@ class History:
         return len(self.given)
 
     @property
-    def accuracy(self) -> Array:
+    def accuracy(self) -> FloatArray:
         """The accuracy after each round; NaN where nothing can be compared."""
         return np.array([one.accuracy for one in self.rounds])
 
@@ -204,33 +223,14 @@ class History:
         # by its name: pictures are a layer above this one, and notebooks alone ask for them here
         return str(import_module("softcount.labels.report").history_card(self))
 
-    def _round(self, number: int) -> int:
-        if not -len(self) <= number < len(self):
-            raise IndexError(f"there is no round {number}: they are numbered 0 to {len(self) - 1}")
-        return range(len(self))[number]
-
-    def _views(self, view: str | Sequence[str] | Array, moved: Array) -> Array:
-        if isinstance(view, str):
-            return np.full(len(moved), view, dtype=object)
-        _demand_length("view", len(view), self.n_items)
-        found = np.empty(len(moved), dtype=object)
-        found[:] = [str(view[item]) for item in moved.tolist()]
-        return found
-
     def _event(self, number: int, at: int) -> Event:
         changes = self._changes[number]
         label = int(changes.labels[at])
         name = None if label == UNKNOWN else self._names[label]
         return Event(number, name, float(changes.confidence[at]), changes.views[at])
 
-    def _accuracy(self) -> float:
-        if self.gold is None:
-            return float("nan")
-        counted = (self.given == UNKNOWN) & (self.labels != UNKNOWN) & (self.gold != UNKNOWN)
-        return _mean(self.labels[counted] == self.gold[counted])
 
-
-def gold_numbers(gold: Any, classes: Array, n_items: int) -> Array | None:
+def gold_numbers(gold: Any, classes: Array, n_items: int) -> IntArray | None:
     """True labels as numbers for a `History`; None if there are none.
 
     >>> gold_numbers(["no", None, "other"], np.array(["no", "yes"]), 3)
@@ -255,8 +255,7 @@ def gold_numbers(gold: Any, classes: Array, n_items: int) -> Array | None:
             f"gold: none of its labels is one of the classes, such as {brief(true[0])}",
             f"the classes are {brief(names)}; −1 or None where a label is unknown",
         )
-    found: Array = np.where(read.numbers == UNKNOWN, UNKNOWN, renumbered[read.numbers])
-    return found
+    return np.where(read.numbers == UNKNOWN, UNKNOWN, renumbered[read.numbers])
 
 
 HEADS = ("round", "labelled", "new", "changed", "lost", "confidence", "accuracy")
@@ -270,21 +269,22 @@ def cells(one: Round) -> tuple[str, ...]:
     return (*(f"{n:,}" for n in counts), *("–" if np.isnan(p) else f"{p:.3f}" for p in shares))
 
 
-def _numbers(what: str, labels: Any, least: int, n_classes: int) -> Array:
-    """Labels as numbers of their own, that nobody else can change."""
-    found = np.array(labels, dtype=np.int64)
-    if found.ndim != 1 or (len(found) and not least <= found.min() <= found.max() < n_classes):
+def _check_labels(what: str, labels: Any, least: int, n_classes: int) -> IntArray:
+    """A copy of labels that are numbers of classes, which nobody else can change."""
+    numbers = np.array(labels, dtype=np.int64)
+    in_range = not len(numbers) or least <= numbers.min() <= numbers.max() < n_classes
+    if numbers.ndim != 1 or not in_range:
         raise DataError(
             f"{what}: not a number from {least} to {n_classes - 1} for each item",
             f"there are {n_classes} classes, numbered from 0; −1 is unknown",
         )
-    found.setflags(write=False)
-    return found
+    numbers.setflags(write=False)
+    return numbers
 
 
-def _demand_length(what: str, length: int, n_items: int) -> None:
-    if length != n_items:
-        raise DataError(f"{what}: {length} for {n_items} items", "give one for each item")
+def _check_length(what: str, given: Sequence[Any] | Array, n_items: int) -> None:
+    if len(given) != n_items:
+        raise DataError(f"{what}: {len(given)} for {n_items} items", "give one for each item")
 
 
 def _mean(values: Array) -> float:

@@ -44,7 +44,7 @@ from softcount.core.store import AGAIN, Stored, numbers, strings
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.kernels.threads import single_threaded, usable_cpus
-from softcount.labels.history import History, gold_numbers
+from softcount.labels.history import History
 from softcount.labels.kernels import BLOCK, CHUNK, QUERIES, DenseRows, NeighbourPairs, SparseRows
 from softcount.labels.parameters import PropagationParameters
 from softcount.mixture.data import UNKNOWN, Labels, read_labels
@@ -557,7 +557,7 @@ class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, B
         self.reached_ = np.isin(component, component[known])
         free = np.flatnonzero(self.reached_ & ~known)
         at_first = np.where(known, labels.likeliest(), UNKNOWN)
-        self.history_ = History(self.classes_, at_first, gold_numbers(gold, self.classes_, n))
+        self.history_ = History.begin(self.classes_, at_first, gold)
 
         def watch(shares: FloatArray, arrived: BoolArray) -> None:
             confidence, chosen = np.ones(n), at_first.copy()

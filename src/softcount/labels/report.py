@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,30 +175,45 @@ class LabellingFigures:
 
     def views(self) -> list[ViewRow]:
         """All views but what was given, the one with most labels first."""
-        views: dict[str, _ViewCounts] = {}
-        last = np.full(self.history.n_items, "", dtype=object)
-        for number in range(1, len(self.history)):
-            changes = self.history.changes(number)
-            last[changes.items] = changes.views
-            order = np.argsort(changes.views, kind="stable")
-            names, starts = np.unique(changes.views[order], return_index=True)
-            for name, part in zip(names, np.split(order, starts[1:]), strict=False):
-                own = Changes(*(column[part] for column in changes))
-                views.setdefault(name, _ViewCounts()).add(own, self._right(own.items, own.labels))
-        standing = last[(self.history.labels != UNKNOWN) & (last != "")]
-        kept = dict(zip(*np.unique(standing, return_counts=True), strict=True))
-        rows = [one.row(name, int(kept.get(name, 0))) for name, one in views.items()]
-        return sorted(rows, key=lambda row: (-row.new - row.changed, row.name))
+        history = self.history
+        if len(history) == 1:
+            return []
+        changes = [history.changes(number) for number in range(1, len(history))]
+        items, before, labels, confidence, views = map(np.concatenate, zip(*changes, strict=True))
+        names, of_view = np.unique(views, return_inverse=True)
+
+        def count(which: BoolArray, weights: FloatArray | None = None) -> Array:
+            return np.bincount(
+                of_view[which], None if weights is None else weights[which], len(names)
+            )
+
+        labelled = labels != UNKNOWN
+        new, changed = count(before == UNKNOWN), count(labelled & (before != UNKNOWN))
+        sure = _divide(count(labelled, confidence), new + changed)
+        right = np.full(len(names), np.nan)
+        if self.gold is not None:
+            gold = self.gold[items]
+            compared = labelled & (history.given[items] == UNKNOWN) & (gold != UNKNOWN)
+            right = _divide(count(compared & (labels == gold)), count(compared))
+        # what a view said last of an item, if the item still has a label
+        last = np.full(history.n_items, -1)
+        last[items] = of_view
+        kept = np.bincount(last[(history.labels != UNKNOWN) & (last >= 0)], minlength=len(names))
+        columns = (new, changed, kept, sure, right)
+        rows = zip(names.tolist(), *(column.tolist() for column in columns), strict=True)
+        # a label that nobody gave is one that was lost
+        by_view = [ViewRow(*row) for row in rows if row[0]]
+        return sorted(by_view, key=lambda row: (-row.new - row.changed, row.name))
 
     def rounds(self) -> list[RoundSummary]:
         """Some of what each round gave, of many rounds the first and the last ones."""
         busy = [one for one in self.history.rounds[1:] if one.new or one.changed or one.lost]
         if len(busy) > FIRST_ROUNDS + LAST_ROUNDS:
             busy = [*busy[:FIRST_ROUNDS], *busy[-LAST_ROUNDS:]]
-        kinds = [self._kinds(one.number) for one in busy]
-        groups = sum(min(len(some), MOST_CLASSES_A_ROUND) for some in kinds)
+        by_class = [self._split_by_class(self.history.changes(one.number)) for one in busy]
+        groups = sum(min(len(some), MOST_CLASSES_A_ROUND) for some in by_class)
         each = min(EACH, max(1, MOST_LISTED // max(groups, 1)))
-        return [self._round(one, some, each) for one, some in zip(busy, kinds, strict=True)]
+        return [self._summarise(*pair, each) for pair in zip(busy, by_class, strict=True)]
 
     def doubtful(self) -> list[LabelledItem]:
         """Labelled items of which the learner is least sure, of those that can be read."""
@@ -211,34 +226,36 @@ class LabellingFigures:
         rows = np.flatnonzero((self.labels == UNKNOWN) & ~self.blank)
         return [self._item(row) for row in rows[:NEXT].tolist()], len(rows)
 
-    def _kinds(self, number: int) -> dict[int, IntArray]:
+    def _split_by_class(self, changes: Changes) -> dict[int, IntArray]:
         """The places in a round's changes of those that got each class, the surest first."""
-        changes = self.history.changes(number)
         order = np.lexsort((changes.items, -changes.confidence, changes.labels))
         labels, starts = np.unique(changes.labels[order], return_index=True)
-        parts = np.split(order, starts[1:])
-        found = dict(zip(labels.tolist(), parts, strict=True))
-        found.pop(UNKNOWN, None)
-        return found
+        parts = dict(zip(labels.tolist(), np.split(order, starts[1:]), strict=True))
+        parts.pop(UNKNOWN, None)
+        return parts
 
-    def _round(self, one: Round, kinds: dict[int, IntArray], each: int) -> RoundSummary:
+    def _summarise(self, one: Round, by_class: dict[int, IntArray], each: int) -> RoundSummary:
         changes = self.history.changes(one.number)
-        largest = sorted(kinds, key=lambda k: (-len(kinds[k]), k))[:MOST_CLASSES_A_ROUND]
+
+        def make_item(at: int) -> LabelledItem:
+            item, label = int(changes.items[at]), int(changes.labels[at])
+            return LabelledItem(
+                item,
+                self._name(label),
+                float(changes.confidence[at]),
+                changes.views[at],
+                self._name(int(changes.before[at])),
+                self._is_right(item, label),
+            )
+
+        largest = sorted(by_class, key=lambda k: (-len(by_class[k]), k))[:MOST_CLASSES_A_ROUND]
         given = [
             GivenLabels(
-                self.names[k],
-                [self._changed(changes, at) for at in kinds[k][:each].tolist()],
-                len(kinds[k]),
+                self.names[k], list(map(make_item, by_class[k][:each].tolist())), len(by_class[k])
             )
             for k in sorted(largest)
         ]
-        return RoundSummary(one, given, len(kinds) - len(largest))
-
-    def _changed(self, changes: Changes, at: int) -> LabelledItem:
-        item, label, before = (int(c[at]) for c in (changes.items, changes.labels, changes.before))
-        sure, view = float(changes.confidence[at]), changes.views[at]
-        right = self._is_right(item, label)
-        return LabelledItem(item, self._name(label), sure, view, self._name(before), right)
+        return RoundSummary(one, given, len(by_class) - len(largest))
 
     def _item(self, item: int) -> LabelledItem:
         label = int(self.labels[item])
@@ -252,37 +269,6 @@ class LabellingFigures:
         if self.gold is None or UNKNOWN in (label, self.gold[item]):
             return None
         return bool(label == self.gold[item])
-
-    def _right(self, items: IntArray, labels: IntArray) -> BoolArray:
-        """Whether labels are right, where they were not given and that is known."""
-        if self.gold is None:
-            return np.zeros(0, dtype=bool)
-        gold = self.gold[items]
-        known = (self.history.given[items] == UNKNOWN) & (gold != UNKNOWN) & (labels != UNKNOWN)
-        found: BoolArray = labels[known] == gold[known]
-        return found
-
-
-class _ViewCounts:
-    """What a view gave, added up over rounds."""
-
-    def __init__(self) -> None:
-        self.new = self.changed = self.compared = self.right = 0
-        self.confidence = 0.0
-
-    def add(self, own: Changes, right: BoolArray) -> None:
-        said = own.labels != UNKNOWN
-        self.new += int((own.before == UNKNOWN).sum())
-        self.changed += int((said & (own.before != UNKNOWN)).sum())
-        self.confidence += float(own.confidence[said].sum())
-        self.compared += len(right)
-        self.right += int(right.sum())
-
-    def row(self, name: str, kept: int) -> ViewRow:
-        said = self.new + self.changed
-        confidence = self.confidence / said if said else float("nan")
-        right = self.right / self.compared if self.compared else float("nan")
-        return ViewRow(name, self.new, self.changed, kept, confidence, right)
 
 
 def compute_figures(
@@ -298,27 +284,26 @@ def compute_figures(
     ``gold``    as in `History`, whose own is used if there is none here
     """
     n = history.n_items
-    numbers = history.labels if labels is None else _number_labels(labels, history.classes.tolist())
+    numbers = history.labels
+    if labels is not None:
+        names = history.classes.tolist()
+        places: dict[Any, int] = {None: UNKNOWN, UNKNOWN: UNKNOWN}
+        places |= {name: k for k, name in enumerate(names)}
+        plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        strange = [label for label in plain if label not in places]
+        if strange:
+            raise DataError(
+                f"labels: {brief(strange[0])} is none of the classes", f"they are {brief(names)}"
+            )
+        numbers = np.array([places[label] for label in plain], dtype=np.int64)
     sure = history.confidence() if confidence is None else np.asarray(confidence, np.float64)
     known = history.gold if gold is None else np.asarray(gold)
     blank = np.zeros(n, bool) if texts is None else np.array([not t.strip() for t in texts], bool)
-    some = {"texts": blank, "labels": numbers, "confidence": sure, "gold": known}
-    for name, found in some.items():
-        if found is not None and len(found) != n:
-            raise DataError(f"{name}: {len(found)} for {n} items", "give one for each item")
+    given = {"texts": blank, "labels": numbers, "confidence": sure, "gold": known}
+    for name, values in given.items():
+        if values is not None and len(values) != n:
+            raise DataError(f"{name}: {len(values)} for {n} items", "give one for each item")
     return LabellingFigures(history, numbers, sure, known, blank)
-
-
-def _number_labels(labels: Sequence[Any] | Array, names: Sequence[Any]) -> IntArray:
-    numbers = {name: k for k, name in enumerate(names)}
-    places: dict[Any, int] = {None: UNKNOWN, UNKNOWN: UNKNOWN} | numbers
-    plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    strange = [label for label in plain if label not in places]
-    if strange:
-        raise DataError(
-            f"labels: {brief(strange[0])} is none of the classes", f"they are {brief(names)}"
-        )
-    return np.array([places[label] for label in plain], dtype=np.int64)
 
 
 def _count_classes(labels: IntArray, n_classes: int) -> IntArray:
@@ -326,7 +311,8 @@ def _count_classes(labels: IntArray, n_classes: int) -> IntArray:
     return np.bincount(labels[labels >= 0], minlength=n_classes)
 
 
-def _divide(parts: IntArray, wholes: IntArray) -> FloatArray:
+def _divide(parts: Array, wholes: IntArray) -> FloatArray:
+    """Shares of wholes; NaN where these are 0."""
     return np.where(wholes > 0, parts / np.maximum(wholes, 1), np.nan)
 
 
@@ -377,11 +363,6 @@ class Labelling:
         found = self.figures.comparison()
         return "" if found is None else describe_accuracy(found, self.kind)
 
-    def strongest_rule(self) -> float:
-        """The largest strength of a rule; 0 if there is none."""
-        strengths = (strength for _, _, strength in self.rules)
-        return max(filter(math.isfinite, strengths), default=0.0)
-
     def remarks(self) -> list[str]:
         """How right the labels are, how many items have none, and the notes."""
         _, without = self.figures.unlabelled()
@@ -394,11 +375,27 @@ class Labelling:
 
         known = self.figures.gold is not None
         console.print(Text(clean(self.title), style="bold"), Text(self.lead), sep="\n")
-        console.print(_make_round_table(self.history))
+        heads = HEADS if known else HEADS[:-1]
+        rounds = [
+            ["⋮"] * len(HEADS) if number is None else cells(self.history.rounds[number])
+            for number in spread_rows(len(self.history), SHOWN_ROUNDS)
+        ]
+        columns = [Column(head, [row[k] for row in rounds]) for k, head in enumerate(heads)]
+        console.print(make_rich_table(columns))
         console.print(make_class_table(self.figures.classes(), known))
         views = self.figures.views()
         if len(views) > 1:
-            console.print(_make_view_table(views, known))
+            some = views[:SHOWN_VIEWS]
+            columns = [
+                Column("view", [shorten_name(row.name) for row in some], kind="words"),
+                *(
+                    Column(head, [f"{getattr(row, head):,}" for row in some])
+                    for head in ("new", "changed", "kept")
+                ),
+                Column("confidence", [format_share(row.confidence) for row in some]),
+                *([Column("right", [format_share(row.right) for row in some])] if known else []),
+            ]
+            console.print(make_rich_table(columns, more=len(views) - len(some)))
         if self.rules:
             strengths = [f"{strength:.4f}" for _, _, strength in self.rules]
             rules = [clean(rule) for rule, _, _ in self.rules]
@@ -440,27 +437,24 @@ class Labelling:
         first = self.kind == "line"
 
         def list_items(items: Sequence[LabelledItem]) -> list[dict[str, Any]]:
-            return [
-                keep_finite(
-                    {
-                        self.kind: one.number + first,
-                        "label": one.label,
-                        "confidence": one.confidence,
-                    }
-                )
-                for one in items
-            ]
+            kept = [(self.kind, one.number + first, one.label, one.confidence) for one in items]
+            return [keep_finite({k: n, "label": l, "confidence": p}) for k, n, l, p in kept]
 
+        rounds = [
+            {
+                "round": one.number,
+                **keep_finite({name: getattr(one, name) for name in HEADS[1:]}),
+                "classes": dict(zip(map(str, found.names), row, strict=True)),
+            }
+            for one, row in zip(self.history.rounds, counts, strict=True)
+        ]
         return {
             "title": self.title,
             "signature": self.signature,
             f"{self.kind}s": self.history.n_items,
             "given": self.history.rounds[0].labelled,
             "labelled": int((found.labels >= 0).sum()),
-            "rounds": [
-                _list_round(one, dict(zip(map(str, found.names), row, strict=True)))
-                for one, row in zip(self.history.rounds, counts, strict=True)
-            ],
+            "rounds": rounds,
             "classes": [keep_finite(row._asdict()) for row in found.classes()],
             "views": [keep_finite(row._asdict()) for row in found.views()],
             "rules": [
@@ -474,20 +468,6 @@ class Labelling:
             else keep_finite({**compared._asdict(), "accuracy": compared.accuracy}),
             "notes": list(self.notes),
         }
-
-
-def _list_round(one: Round, classes: dict[str, int]) -> dict[str, Any]:
-    figures = asdict(one)
-    return {"round": figures.pop("number"), **keep_finite(figures), "classes": classes}
-
-
-def _make_round_table(history: History) -> Table:
-    heads = HEADS if history.gold is not None else HEADS[:-1]
-    rows = [
-        ["⋮"] * len(HEADS) if number is None else cells(history.rounds[number])
-        for number in spread_rows(len(history), SHOWN_ROUNDS)
-    ]
-    return make_rich_table([Column(head, [row[k] for row in rows]) for k, head in enumerate(heads)])
 
 
 def make_class_table(rows: Sequence[ClassRow], known: bool) -> Table:
@@ -504,20 +484,6 @@ def make_class_table(rows: Sequence[ClassRow], known: bool) -> Table:
         columns.append(Column("right", [format_share(row.right) for row in some]))
         columns.append(Column("found", [format_share(row.found) for row in some]))
     columns.append(Column("", [draw_bar(row.labelled / full) for row in some], kind="bar"))
-    return make_rich_table(columns, more=len(rows) - len(some))
-
-
-def _make_view_table(rows: Sequence[ViewRow], known: bool) -> Table:
-    some = rows[:SHOWN_VIEWS]
-    columns = [
-        Column("view", [shorten_name(row.name) for row in some], kind="words"),
-        Column("new", [f"{row.new:,}" for row in some]),
-        Column("changed", [f"{row.changed:,}" for row in some]),
-        Column("kept", [f"{row.kept:,}" for row in some]),
-        Column("confidence", [format_share(row.confidence) for row in some]),
-    ]
-    if known:
-        columns.append(Column("right", [format_share(row.right) for row in some]))
     return make_rich_table(columns, more=len(rows) - len(some))
 
 
@@ -602,6 +568,7 @@ def labelling_report(
 def labelling_page(one: Labelling) -> str:
     """A whole page, which needs no network."""
     items, unlabelled = one.figures.unlabelled()
+    strengths = (strength for _, _, strength in one.rules)
     said = [*([one.accuracy] if one.accuracy else []), *one.notes]
     return render_page(
         "labels/report.html",
@@ -618,6 +585,7 @@ def labelling_page(one: Labelling) -> str:
         details=one.figures.rounds(),
         most_views=MOST_VIEWS,
         most_rules=MOST_RULES,
+        strongest=max(filter(math.isfinite, strengths), default=0.0),
         **describe_items(one.figures, one.texts, one.kind),
     )
 
@@ -633,18 +601,19 @@ def describe_items(
         for k in sorted(largest)
         if len(counts) > 2
     }
+
+    def begin(number: int) -> str:
+        assert texts is not None
+        return "".join(part.text for part in find_snippet(texts[number], {}, BEGINNING))
+
     return {
         "known": figures.gold is not None,
         "kind": kind,
         "classes": [(rows[k], curves.get(k)) for k in sorted(largest)],
         "classes_left_out": len(rows) - len(largest),
         "largest_class": max((row.labelled for row in rows), default=0) or 1,
-        "begin": None if texts is None else lambda number: _begin(texts[number]),
+        "begin": begin if texts is not None else None,
     }
-
-
-def _begin(text: str) -> str:
-    return "".join(part.text for part in find_snippet(text, {}, BEGINNING))
 
 
 def capitalise(notes: Sequence[str]) -> list[str]:
@@ -688,22 +657,20 @@ def _draw_charts(history: History) -> list[tuple[str, str]]:
     if known:
         caption += " Accuracy: of all labels so far that were not given."
     title = "Accuracy and confidence" if known else "Confidence"
-    return [_draw_sizes(history), (_draw_chart(series, title), caption)]
-
-
-def _draw_sizes(history: History) -> tuple[str, str]:
-    """How many items have a label, by class if these are few."""
-    title, counts = "Items with a label", history.counts()
+    # how many items have a label, by class if these are few
+    size, counts = "Items with a label", history.counts()
     names = [shorten(clean(name), LONGEST_IN_LEGEND) for name in history.classes.tolist()]
     if len(names) > MOST_CURVES:
-        return _draw_chart([Series(title, counts.sum(axis=1).tolist())], title), f"{title}."
-    curves: dict[tuple[int, ...], list[str]] = {}
-    for k, name in enumerate(names):
-        curves.setdefault(tuple(counts[:, k].tolist()), []).append(name)
-    series = [Series(" = ".join(same), values) for values, same in curves.items()]
-    alike = [" and ".join(same) for same in curves.values() if len(same) > 1]
-    caption = "".join(f" {same} have the same numbers." for same in alike)
-    return _draw_chart(series, title), f"{title} by class.{caption}"
+        sizes, size_caption = [Series(size, counts.sum(axis=1).tolist())], f"{size}."
+    else:
+        curves: dict[tuple[int, ...], list[str]] = {}
+        for k, name in enumerate(names):
+            curves.setdefault(tuple(counts[:, k].tolist()), []).append(name)
+        sizes = [Series(" = ".join(same), values) for values, same in curves.items()]
+        alike = [" and ".join(same) for same in curves.values() if len(same) > 1]
+        more = "".join(f" {same} have the same numbers." for same in alike)
+        size_caption = f"{size} by class.{more}"
+    return [(_draw_chart(sizes, size), size_caption), (_draw_chart(series, title), caption)]
 
 
 def _draw_chart(series: Sequence[Series], title: str) -> str:
