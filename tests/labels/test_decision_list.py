@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.labels import yarowsky as seeds
-from softcount.labels.yarowsky import Decisions, Rules, Tally, learn
+from softcount.labels.yarowsky import Decisions, FeatureCounts, Rules, learn_rules
 from softcount.text.bags import Compressed
 
 F, K = 6, 3
@@ -44,7 +44,7 @@ def counted(items: list[set[int]], labels: list[int]) -> dict[int, Counter[int]]
 @given(labelled())
 def test_strengths_are_shares_with_something_added(data: tuple[list[set[int]], list[int]]) -> None:
     items, labels = data
-    rules, _ = learn(Tally(laid(items), F, K).of(np.array(labels)), 0.1)
+    rules, _ = learn_rules(FeatureCounts(laid(items), F, K).update(np.array(labels)), 0.1)
     for f, counts in counted(items, labels).items():
         if not counts:
             assert rules.label[f] == -1
@@ -60,8 +60,11 @@ def test_caution_takes_the_most_frequent_above_the_threshold(
     data: tuple[list[set[int]], list[int]], most: int, threshold: float
 ) -> None:
     items, labels = data
-    rules, left_out = learn(
-        Tally(laid(items), F, K).of(np.array(labels)), 0.1, threshold=threshold, most=most
+    rules, left_out = learn_rules(
+        FeatureCounts(laid(items), F, K).update(np.array(labels)),
+        0.1,
+        threshold=threshold,
+        most=most,
     )
     counts = counted(items, labels)
     expected, any_left = {}, False
@@ -79,17 +82,17 @@ def test_the_strongest_rule_decides(
     data: tuple[list[set[int]], list[int]], others: list[set[int]]
 ) -> None:
     items, labels = data
-    rules, _ = learn(Tally(laid(items), F, K).of(np.array(labels)), 0.1)
+    rules, _ = learn_rules(FeatureCounts(laid(items), F, K).update(np.array(labels)), 0.1)
     found = rules.decide(laid(others))
     for n, item in enumerate(others):
         having = [f for f in item if rules.label[f] >= 0]
         if not having:
-            assert (found.labels[n], found.strength[n], found.features[n]) == (-1, 0.0, -1)
+            assert (found.labels[n], found.confidence[n], found.by[n]) == (-1, 0.0, -1)
             continue
         best = min(having, key=lambda f: (-rules.strength[f], -rules.count[f], f))
-        assert found.features[n] == best
+        assert found.by[n] == best
         assert found.labels[n] == rules.label[best]
-        assert found.strength[n] == rules.strength[best]
+        assert found.confidence[n] == rules.strength[best]
 
 
 @settings(max_examples=50)
@@ -97,18 +100,18 @@ def test_the_strongest_rule_decides(
 def test_a_tally_that_follows_changes_is_one_made_anew(
     items: list[set[int]], data: st.DataObject
 ) -> None:
-    tally = Tally(laid(items), F, K)
+    tally = FeatureCounts(laid(items), F, K)
     some = st.lists(st.integers(-1, K - 1), min_size=len(items), max_size=len(items))
     for _ in range(4):
         labels = data.draw(some)
-        found = tally.of(np.array(labels))
+        found = tally.update(np.array(labels))
         expected = [[c[k] for k in range(K)] for c in counted(items, labels).values()]
         assert found.tolist() == expected
 
 
 def test_two_labels_that_tie_give_way_to_the_commoner() -> None:
     counts = np.array([[1, 1], [0, 3]])
-    rules, _ = learn(counts, 0.1)
+    rules, _ = learn_rules(counts, 0.1)
     assert rules.label.tolist() == [1, 1]
 
 

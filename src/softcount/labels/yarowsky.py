@@ -1,4 +1,8 @@
-"""`Yarowsky`: decision lists bootstrapped from a few rules."""
+"""`Yarowsky`: decision lists bootstrapped from a few rules.
+
+Rules label items, and labelled items teach rules. In a decision list the strongest rule that
+applies decides, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +24,73 @@ from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, of_rows
 from softcount.core.estimator import SklearnContract, all_or_nothing
-from softcount.core.parameters import check_number, check_whole
-from softcount.core.types import Array
-from softcount.labels.history import History, gold_numbers
-from softcount.mixture.data import UNKNOWN, Labels, is_unknown, read_labels
+from softcount.core.parameters import check_number, check_parameters
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.labels.history import History
+from softcount.labels.parameters import YarowskyParameters
+from softcount.mixture.data import UNKNOWN, is_unknown, read_labels
 from softcount.mixture.model_selection import ScoresLabelled
+from softcount.text.bags import Compressed
 from softcount.text.contexts import context_features, is_word
 from softcount.text.documents import DocumentReader
 
+SEED_STRENGTH = 0.9999
+"""Of rules that are given without any: as Collins & Singer (1999) have it."""
+SHOWN = 20
+"""So many rules of each class are printed."""
 SURE = "give the share of items with this feature that have the label, such as 0.9999"
 FORM = "label, feature and perhaps strength, separated by tabs, or by spaces if none has any"
+SUREST = 0.9999
+"""No item counts as surer than this for others of its document: log-odds stay finite."""
+NEAR = 2
+"""How many words on each side of a word are features with their place."""
+MU, NU = 0.6, 0.01
+"""How much neighbours, and uniformity, count in a step of propagation (Whitney & Sarkar 2012)."""
+TIE = 1e-6
+"""What strength counts beside a vote: enough to settle ties."""
+NOBODY, GIVEN, DOCUMENT = -1, -2, -3
+"""Who decided an item, where it was no feature."""
 
 
-def listed(seeds: Any) -> list[Rule]:
+@dataclass(frozen=True)
+class Rule:
+    """An item that has the feature has the label, with so much strength (0 to 1).
+
+    ``count`` of the ``total`` labelled items with this feature have this label; 0 of 0 for rules
+    that were given and never counted.
+
+    >>> print(Rule("_rates", "money", 0.9987, 619, 619))
+    _rates → money  0.9987  619 of 619
+    """
+
+    feature: Any
+    label: Any
+    strength: float = SEED_STRENGTH
+    count: int = 0
+    total: int = 0
+
+    def __str__(self) -> str:
+        counted = f"  {self.count} of {self.total}" if self.total else ""
+        return f"{self.feature} → {self.label}  {self.strength:.4f}{counted}"
+
+
+def list_seeds(seeds: Any) -> list[Rule]:
     """Seeds as a list of rules: from a mapping of labels to features, or rules, or nothing.
 
-    >>> listed({"money": ["loan"], "river": ["reed", "mud"]})[1]
+    >>> list_seeds({"money": ["loan"], "river": ["reed", "mud"]})[1]
     Rule(feature='reed', label='river', strength=0.9999, count=0, total=0)
     """
     if seeds is None:
         return []
     if isinstance(seeds, Mapping):
         seeds = [
-            Rule(feature, label) for label, many in seeds.items() for feature in _several(many)
+            Rule(feature, label)
+            for label, features in seeds.items()
+            for feature in (
+                features
+                if isinstance(features, Iterable) and not isinstance(features, str)
+                else [features]
+            )
         ]
     rules = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
     for rule in rules:
@@ -60,19 +108,30 @@ def listed(seeds: Any) -> list[Rule]:
     return rules
 
 
-def _several(features: Any) -> Iterable[Any]:
-    if isinstance(features, str) or not isinstance(features, Iterable):
-        return [features]
-    return features
-
-
 def parse_rules(lines: Iterable[tuple[int, str]], path: str) -> list[Rule]:
     """Rules from numbered lines; blank ones are passed over.
 
     >>> parse_rules([(1, "L X0_New-York 10000"), (2, "money\\tof the_\\t.9")], "rules.txt")[1]
     Rule(feature='of the_', label='money', strength=0.9, count=0, total=0)
     """
-    return [_parsed(line, f"{path}:{number}") for number, line in lines if line.strip()]
+    rules = []
+    for number, line in lines:
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
+        if len(fields) not in (2, 3) or "" in fields:
+            raise DataError(f"{path}:{number}: {brief(line)} is no rule", FORM)
+        label, feature, *rest = fields
+        try:
+            strength = float(rest[0]) if rest else SEED_STRENGTH
+        except ValueError:
+            strength = -1.0
+        if not 0.0 < strength < np.inf:
+            raise DataError(
+                f"{path}:{number}: {rest[0]!r} is no strength", f"a number above 0; {FORM}"
+            )
+        rules.append(Rule(feature, label, strength))
+    return rules
 
 
 def read_rules(path: str | PathLike[str]) -> list[Rule]:
@@ -81,40 +140,20 @@ def read_rules(path: str | PathLike[str]) -> list[Rule]:
     return parse_rules(enumerate(text.split("\n"), 1), str(path))
 
 
-def _parsed(line: str, where: str) -> Rule:
-    fields = [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
-    if len(fields) not in (2, 3) or "" in fields:
-        raise DataError(f"{where}: {brief(line)} is no rule", FORM)
-    label, feature, *rest = fields
-    strength = _strength(rest[0], where) if rest else SEED_STRENGTH
-    return Rule(feature, label, strength)
-
-
-def _strength(text: str, where: str) -> float:
-    try:
-        strength = float(text)
-    except ValueError:
-        strength = -1.0
-    if not 0.0 < strength < np.inf:
-        raise DataError(f"{where}: {text!r} is no strength", f"a number above 0; {FORM}")
-    return strength
-
-
-def number_rules(
-    seeds: Sequence[Rule], labels: Array, features: Sequence[Any], n_features: int
-) -> Rules:
+def number_seeds(seeds: Sequence[Rule], labels: IntArray, features: Sequence[Any]) -> Rules:
     """Seeds as arrays over features; those of features that the data do not have are left out.
 
     ``labels`` are the numbers of the seeds' labels. Strengths above 1, which only say that a rule
     comes first, become 1.
     """
     places = {feature: number for number, feature in enumerate(features)}
-    rules = Rules.none(n_features)
+    zeros = np.zeros(len(features))
+    rules = Rules(np.full(len(features), UNKNOWN, np.int64), zeros.copy(), zeros, zeros)
     missing = []
     for seed, label in zip(seeds, labels.tolist(), strict=True):
         at = places.get(seed.feature)
         if at is None:
-            missing.append(seed)
+            missing.append(brief(seed.feature))
         elif rules.label[at] not in (UNKNOWN, label):
             raise DataError(
                 f"the seeds give {brief(seed.feature)} two labels", "a feature marks one label"
@@ -122,39 +161,19 @@ def number_rules(
         else:
             rules.label[at] = label
             rules.strength[at] = min(seed.strength, 1.0)
-    _tell_missing(missing, len(seeds))
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        names = f"{', '.join(missing[:5])}{more}"
+        if len(missing) == len(seeds):
+            raise DataError(
+                f"no item has the feature of any seed: {names}",
+                "write features as they are in the data: texts are cut into words in lower case",
+            )
+        warnings.warn(f"no item has the features of these seeds: {names}", stacklevel=3)
     return rules
 
 
-def _tell_missing(missing: Sequence[Rule], n_seeds: int) -> None:
-    if not missing:
-        return
-    names = ", ".join(brief(seed.feature) for seed in missing[:5])
-    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-    if len(missing) == n_seeds:
-        raise DataError(
-            f"no item has the feature of any seed: {names}{more}",
-            "write features as they are in the data: texts are cut into words in lower case",
-        )
-    warnings.warn(f"no item has the features of these seeds: {names}{more}", stacklevel=5)
-
-
-# One sense per discourse, as a weight: items of the same document pull at each other.
-
-
-SUREST = 0.9999
-"""No item counts as surer than this for others: log-odds stay finite."""
-
-
-class DocumentLabels(NamedTuple):
-    """Labels after the documents had their say, p(label), and which items it was that decided."""
-
-    labels: Array
-    shares: Array
-    moved: Array
-
-
-def number_documents(documents: Sequence[Hashable | None], n_items: int) -> Array:
+def number_documents(documents: Sequence[Hashable | None], n_items: int) -> IntArray:
     """Documents as numbers; an item without one (None, "", NaN) gets one of its own.
 
     >>> number_documents(["a", None, "b", "a"], 4)
@@ -164,25 +183,29 @@ def number_documents(documents: Sequence[Hashable | None], n_items: int) -> Arra
         raise DataError(
             f"{len(documents)} documents for {n_items} items", "name the document of each item"
         )
-    found: dict[Hashable, int] = {}
+    numbers: dict[Hashable, int] = {}
     keys = (
         ("alone", i) if d is None or d == "" or d != d else ("document", d)
         for i, d in enumerate(documents)
     )
-    return np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def settle(
-    labels: Array, confidence: Array, documents: Array, weight: float, n_classes: int
-) -> DocumentLabels:
-    """Each item's label by its own evidence, and ``weight`` times that of its document's others.
+def add_discourse(
+    labels: IntArray, confidence: FloatArray, documents: IntArray, weight: float, n_classes: int
+) -> tuple[IntArray, FloatArray]:
+    """One sense per discourse, as a weight: items of the same document pull at each other.
 
-    The evidence of an item for its label is the log-odds of its confidence p against any one of
-    the other K − 1 labels, e = log [p (K − 1) / (1 − p)], and nothing for the others: item i of
-    document d scores eᵢ(k) + weight · Σ_{j ∈ d, j ≠ i} eⱼ(k) for label k, and p(k) is the softmax
-    of its scores. An item without label gets one if the others of its document have any.
+    Each item's label is decided by its own evidence, and ``weight`` times that of its document's
+    others. The evidence of an item for its label is the log-odds of its confidence p against any
+    one of the other K − 1 labels, e = log [p (K − 1) / (1 − p)], and nothing for the others: item i
+    of document d scores eᵢ(k) + weight · Σ_{j ∈ d, j ≠ i} eⱼ(k) for label k, and p(k) is the
+    softmax of its scores. An item without label gets one if the others of its document have any.
 
-    >>> settle(np.array([0, 0, 1, -1]), np.array([.9, .9, .6, 0]), np.zeros(4, int), 1., 2).labels
+    Gives labels and p(k), of shape (items, classes).
+
+    >>> documents = np.zeros(4, int)
+    >>> add_discourse(np.array([0, 0, 1, -1]), np.array([.9, .9, .6, 0]), documents, 1., 2)[0]
     array([0, 0, 0, 0])
     """
     known = np.flatnonzero(labels != UNKNOWN)
@@ -193,15 +216,9 @@ def settle(
     np.add.at(together, documents, own)
     scores = own + weight * (together[documents] - own)
     heard = np.abs(scores).max(axis=1) > 1e-12
-    said = np.where(heard, scores.argmax(axis=1), labels)
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return DocumentLabels(said, shares / shares.sum(axis=1, keepdims=True), said != labels)
-
-
-# What stands around a word, as features of its senses.
-
-
-NEAR = 2
+    posteriors = np.exp(scores - scores.max(axis=1, keepdims=True))
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    return np.where(heard, scores.argmax(axis=1), labels), posteriors
 
 
 def collocations(
@@ -233,83 +250,51 @@ def collocations(
     return context_features(tokens, position, window, NEAR, stop_words) + pairs
 
 
-# Decision lists: the strongest rule that applies decides, and nothing else.
+class Decisions(NamedTuple):
+    """Labels of some items, how sure these are, and by whom.
 
-
-SEED_STRENGTH = 0.9999
-"""Of rules that are given without any: as Collins & Singer (1999) have it."""
-SHOWN = 20
-
-
-@dataclass(frozen=True)
-class Rule:
-    """An item that has the feature has the label, with so much strength (0 to 1).
-
-    ``count`` of the ``total`` labelled items with this feature have this label; 0 of 0 for rules
-    that were given and never counted.
-
-    >>> print(Rule("_rates", "money", 0.9987, 619, 619))
-    _rates → money  0.9987  619 of 619
+    ``by`` is the number of the feature whose rule decided, or one of `NOBODY` (no label), `GIVEN`
+    (known beforehand), `DOCUMENT` (others of the same document).
     """
 
-    feature: Any
-    label: Any
-    strength: float = SEED_STRENGTH
-    count: int = 0
-    total: int = 0
-
-    def __str__(self) -> str:
-        counted = f"  {self.count} of {self.total}" if self.total else ""
-        return f"{self.feature} → {self.label}  {self.strength:.4f}{counted}"
-
-
-class Decisions(NamedTuple):
-    """What a list says of some items: label (−1: nothing), strength and feature of the rule."""
-
-    labels: Array
-    strength: Array
-    features: Array
+    labels: IntArray  # −1: none
+    confidence: FloatArray
+    by: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """At most one rule a feature: arrays with a row for every feature, label −1 without a rule."""
+    """At most one rule a feature: arrays with an entry for every feature, label −1 without."""
 
-    label: Array
-    strength: Array
+    label: IntArray
+    strength: FloatArray
     count: Array
     total: Array
 
-    @classmethod
-    def none(cls, n_features: int) -> Rules:
-        """No rule at all."""
-        zeros = np.zeros(n_features)
-        return cls(np.full(n_features, UNKNOWN, np.int64), zeros, zeros, zeros)
-
     @cached_property
-    def order(self) -> Array:
+    def order(self) -> IntArray:
         """Features that have rules, the strongest first; of equal ones those seen more often."""
         some = np.flatnonzero(self.label != UNKNOWN)
-        ranked: Array = some[np.lexsort((some, -self.count[some], -self.strength[some]))]
+        ranked: IntArray = some[np.lexsort((some, -self.count[some], -self.strength[some]))]
         return ranked
 
-    def kept(self, wanted: Array) -> Rules:
+    def keep(self, wanted: BoolArray) -> Rules:
         """Only the rules of these features."""
         label = np.where(wanted, self.label, UNKNOWN)
         return Rules(label, np.where(wanted, self.strength, 0.0), self.count, self.total)
 
-    def overridden(self, by: Rules) -> Rules:
-        """These rules, but others where there are others; counts stay."""
+    def override(self, by: Rules, *, counts: bool = False) -> Rules:
+        """These rules, but others where there are others; ``counts``: with their counts, too."""
         other = by.label != UNKNOWN
-        return Rules(
-            np.where(other, by.label, self.label),
-            np.where(other, by.strength, self.strength),
-            self.count,
-            self.total,
-        )
+        label = np.where(other, by.label, self.label)
+        strength = np.where(other, by.strength, self.strength)
+        if not counts:
+            return Rules(label, strength, self.count, self.total)
+        count, total = np.where(other, by.count, self.count), np.where(other, by.total, self.total)
+        return Rules(label, strength, count, total)
 
-    def decide(self, items: Any) -> Decisions:
-        """The strongest rule of every item (a `Compressed`: which features each has)."""
+    def decide(self, items: Compressed) -> Decisions:
+        """The strongest rule of every item; ``items`` says which features each has."""
         place = np.full(len(self.label), len(self.order), np.int32)
         place[self.order] = np.arange(len(self.order))
         first = np.full(len(items.indptr) - 1, len(self.order), np.int32)
@@ -317,53 +302,46 @@ class Rules:
         if len(filled):
             places = place[items.columns]
             first[filled] = np.minimum.reduceat(places, items.indptr[filled])
-        features = np.append(self.order, -1)[first]
+        features = np.append(self.order, NOBODY)[first]
         label = np.append(self.label, UNKNOWN)[features]
         return Decisions(label, np.append(self.strength, 0.0)[features], features)
 
 
-class Tally:
+class FeatureCounts:
     """How many labelled items have each feature and each class, as labels change.
 
-    >>> from softcount.text.bags import Compressed
     >>> items = Compressed(np.array([0, 2, 3]), np.array([0, 1, 1]), np.ones(3))
-    >>> Tally(items, n_features=2, n_classes=2).of(np.array([1, 0])).tolist()
+    >>> FeatureCounts(items, n_features=2, n_classes=2).update(np.array([1, 0])).tolist()
     [[0, 1], [1, 1]]
     """
 
-    def __init__(self, items: Any, n_features: int, n_classes: int) -> None:
+    def __init__(self, items: Compressed, n_features: int, n_classes: int) -> None:
         self.items = items
-        self.labels = np.full(len(items.indptr) - 1, UNKNOWN, np.int64)
+        self.labels: IntArray = np.full(len(items.indptr) - 1, UNKNOWN, np.int64)
         self.counts = np.zeros((n_features, n_classes), np.int64)
 
-    def of(self, labels: Array) -> Array:
+    def update(self, labels: IntArray) -> IntArray:
         """(features, classes), given each item's label; the same array every time, changed."""
         moved = np.flatnonzero(labels != self.labels)
         starts, lengths = self.items.indptr[moved], np.diff(self.items.indptr)[moved]
         ends = np.cumsum(lengths)
         within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
-        features = self.items.columns[np.repeat(starts, lengths) + within]
-        self._add(features, np.repeat(labels[moved], lengths), 1)
-        self._add(features, np.repeat(self.labels[moved], lengths), -1)
+        features = self.items.columns[np.repeat(starts, lengths) + within].astype(np.int64)
+        for amount, of_items in ((1, labels), (-1, self.labels)):
+            classes = np.repeat(of_items[moved], lengths)
+            known = classes != UNKNOWN
+            cells = features[known] * self.counts.shape[1] + classes[known]
+            if len(cells) > self.counts.size // 4:
+                added = np.bincount(cells, minlength=self.counts.size)
+                self.counts += amount * added.reshape(self.counts.shape)
+            else:
+                np.add.at(self.counts.reshape(-1), cells, amount)
         self.labels = labels.copy()
         return self.counts
 
-    def _add(self, features: Array, labels: Array, amount: int) -> None:
-        known = labels != UNKNOWN
-        K = self.counts.shape[1]
-        cells = features[known].astype(np.int64) * K + labels[known]
-        if len(cells) > self.counts.size // 4:
-            added = np.bincount(cells, minlength=self.counts.size)
-            self.counts += amount * added.reshape(self.counts.shape)
-        else:
-            np.add.at(self.counts.reshape(-1), cells, amount)
 
-
-def learn(
-    counts: Array,
-    smoothing: float,
-    threshold: float = 0.0,
-    most: int | None = None,
+def learn_rules(
+    counts: IntArray, smoothing: float, threshold: float = 0.0, most: int | None = None
 ) -> tuple[Rules, bool]:
     """The rules that counts of labelled items speak for; and whether ``most`` left any out.
 
@@ -379,15 +357,15 @@ def learn(
     total = counts.sum(axis=1)
     wanted = (total > 0) & (count > threshold * total)
     left_out = False
-    for k in range(K if most is not None else 0):
-        of_class = np.flatnonzero(wanted & (label == k))
-        if len(of_class) > most:  # type: ignore[operator]
-            ranked = of_class[np.argsort(-total[of_class], kind="stable")]
-            wanted[ranked[most:]] = False
-            left_out = True
+    if most is not None:
+        for k in range(K):
+            of_class = np.flatnonzero(wanted & (label == k))
+            if len(of_class) > most:
+                ranked = of_class[np.argsort(-total[of_class], kind="stable")]
+                wanted[ranked[most:]] = False
+                left_out = True
     strength = (count + smoothing) / np.maximum(total + K * smoothing, 1e-300)
-    rules = Rules(label, strength, count, total).kept(wanted)
-    return rules, left_out
+    return Rules(label, strength, count, total).keep(wanted), left_out
 
 
 class DecisionList(Sequence[Rule]):
@@ -448,150 +426,108 @@ class DecisionList(Sequence[Rule]):
         return "\n".join(map(str, brief))
 
 
-# The rounds of bootstrapping: rules label items, and labelled items teach rules.
-
-
-MU, NU = 0.6, 0.01
-"""How much neighbours, and uniformity, count in a step of propagation (Whitney & Sarkar 2012)."""
-TIE = 1e-6
-"""What strength counts beside a vote: enough to settle ties."""
-NOBODY, GIVEN, DOCUMENT = -1, -2, -3
-
-
-class Labelled(NamedTuple):
-    """Items with labels (−1: none), how sure these are, and by whom.
-
-    ``by`` is the number of the feature whose rule decided, or one of `NOBODY` (no label), `GIVEN`
-    (known beforehand), `DOCUMENT` (others of the same document).
-    """
-
-    labels: Array
-    confidence: Array
-    by: Array
-
-
-@dataclass(frozen=True)
-class Caution:
-    """How rules are taken: above which share, how much smoothed, and how many more each round.
-
-    ``step`` is None if there is no limit.
-    """
-
-    threshold: float
-    smoothing: float
-    step: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class BootstrapRounds:
-    """What stays the same over the rounds.
+    """Items that rules label, and from which rules are learned, round by round.
 
-    ``items``      a `Compressed`: which features each item has
+    ``settings``   as `Yarowsky` has them
+    ``items``      which features each item has
     ``given``      each item's label if it is known beforehand, −1 if not
     ``seeds``      rules that stay what they are
-    ``views``      masks over features, one for each view; one of ones: no views
-    ``documents``  the number of each item's document, and ``discourse`` the weight; or None
+    ``documents``  the number of each item's document, or None
     """
 
-    items: Any
-    given: Array
+    settings: YarowskyParameters
+    items: Compressed
+    given: IntArray
     seeds: Rules
     n_classes: int
-    caution: Caution
-    views: Sequence[Array]
-    propagating: bool = False
-    documents: Array | None = None
-    discourse: float = 0.0
-
-    @property
-    def n_features(self) -> int:
-        return len(self.seeds.label)
+    documents: IntArray | None = None
 
     @interrupt.graceful()
-    def run(self, max_rounds: int, record: Callable[[Labelled], None]) -> Rules:
+    def run(self, views: Sequence[BoolArray], record: Callable[[Decisions], None]) -> Rules:
         """Rounds until nothing changes, then a list of all rules that the last labels teach.
 
         As long as caution leaves rules out, the next round takes more, and may change something.
+        Views take turns: each labels items for the next one to learn from, and a single one for
+        itself.
+
+        ``views``   masks over features; a single one of ones: no views
+        ``record``  is shown the decisions of the seeds, and those after each round
         """
-        rules = [self.seeds.kept(view) for view in self.views]
-        tallies = [Tally(self.items, self.n_features, self.n_classes) for _ in rules]
+        settings = self.settings
+        if not settings.max_rounds:
+            record(self._label(self.seeds))
+            return self.seeds
+        n_features = len(self.seeds.label)
+        rules = [self.seeds.keep(view) for view in views]
+        counts = [FeatureCounts(self.items, n_features, self.n_classes) for _ in views]
         seen: set[int] = set()
-        found = self._labelled(self.seeds)
-        record(found)
-        for number in range(1, max_rounds + 1):
-            alone = found if len(rules) == 1 else None
-            changed, left_out = self._round(number, rules, tallies, alone)
-            found = self._labelled(_merged(rules))
-            record(found)
-            state = hash(tuple(tally.labels.tobytes() for tally in tallies))
-            if not left_out and (not changed or state in seen):  # a circle has no end
+        decided = self._label(self.seeds)
+        record(decided)
+        for number in range(1, settings.max_rounds + 1):
+            changed = any_left_out = False
+            most = number * settings.step if settings.variant.endswith("cautious") else None
+            for view in range(len(views)):
+                pupil = (view + 1) % len(views)
+                taught = decided if len(views) == 1 else self._label(rules[view])
+                changed |= not np.array_equal(taught.labels, counts[view].labels)
+                some = counts[view].update(taught.labels)
+                if len(views) > 1:
+                    some = some * views[pupil][:, None]
+                learned, left_out = learn_rules(some, settings.smoothing, settings.threshold, most)
+                rules[pupil] = learned.override(self.seeds.keep(views[pupil]))
+                any_left_out |= left_out
+            merged = rules[0]
+            for more in rules[1:]:  # views have no feature in common
+                merged = merged.override(more, counts=True)
+            decided = self._label(merged)
+            record(decided)
+            state = hash(tuple(one.labels.tobytes() for one in counts))
+            if not any_left_out and (not changed or state in seen):  # a circle has no end
                 break
             seen.add(state)
             if interrupt.asked():
                 interrupt.tell(f"after {number:,} rounds: the rules learned by then are kept")
                 break
-        if max_rounds == 0:
-            return self.seeds
-        everything, _ = learn(tallies[0].of(found.labels), self.caution.smoothing)
-        return everything.overridden(self.seeds)
+        everything, _ = learn_rules(counts[0].update(decided.labels), settings.smoothing)
+        return everything.override(self.seeds)
 
-    def _round(
-        self, number: int, rules: list[Rules], tallies: list[Tally], alone: Labelled | None
-    ) -> tuple[bool, bool]:
-        """Each view labels items for the next one to learn from; one that is alone for itself."""
-        changed = any_left_out = False
-        most = None if self.caution.step is None else number * self.caution.step
-        for view, tally in enumerate(tallies):
-            found = self._labelled(rules[view]) if alone is None else alone
-            changed |= not np.array_equal(found.labels, tally.labels)
-            pupil = (view + 1) % len(rules)
-            counts = tally.of(found.labels)
-            if alone is None:
-                counts = counts * self.views[pupil][:, None]
-            learnt, left_out = learn(counts, self.caution.smoothing, self.caution.threshold, most)
-            rules[pupil] = learnt.overridden(self.seeds.kept(self.views[pupil]))
-            any_left_out |= left_out
-        return changed, any_left_out
+    def _label(self, rules: Rules) -> Decisions:
+        propagating = self.settings.variant.startswith("propagating")
+        return self._propagate(rules) if propagating else self.decide(rules)
 
-    def _labelled(self, rules: Rules) -> Labelled:
-        return self._propagated(rules) if self.propagating else self.decided(rules)
-
-    def decided(self, rules: Rules) -> Labelled:
+    def decide(self, rules: Rules) -> Decisions:
         """Items labelled by their strongest rules, and by documents."""
-        found = rules.decide(self.items)
-        return self._settled(Labelled(found.labels, found.strength, found.features))
+        return self._settle(rules.decide(self.items))
 
-    def _settled(self, found: Labelled) -> Labelled:
-        """What is known stays; then documents have their say."""
-        labels, confidence, by = found
+    def _settle(self, decided: Decisions) -> Decisions:
+        """Labels that are known stay; then documents have their say."""
         known = self.given != UNKNOWN
-        labels = np.where(known, self.given, labels)
-        confidence = np.where(known, 1.0, confidence)
-        by = np.where(known, GIVEN, by)
-        if self.documents is None or not self.discourse:
-            return Labelled(labels, confidence, by)
-        said = settle(labels, confidence, self.documents, self.discourse, self.n_classes)
-        labels = np.where(known, self.given, said.labels)
-        chosen = said.shares[np.arange(len(labels)), np.maximum(labels, 0)]
+        labels = np.where(known, self.given, decided.labels)
+        confidence = np.where(known, 1.0, decided.confidence)
+        by = np.where(known, GIVEN, decided.by)
+        if self.documents is None or not self.settings.discourse:
+            return Decisions(labels, confidence, by)
+        after, posteriors = add_discourse(
+            labels, confidence, self.documents, self.settings.discourse, self.n_classes
+        )
+        by = np.where((after != labels) & ~known, DOCUMENT, by)
+        labels = np.where(known, self.given, after)
+        chosen = posteriors[np.arange(len(labels)), np.maximum(labels, 0)]
         confidence = np.where(known | (labels == UNKNOWN), confidence, chosen)
-        return Labelled(labels, confidence, np.where(said.moved & ~known, DOCUMENT, by))
-
-    # Whitney & Sarkar's graph of features and items
-    @cached_property
-    def _matrix(self) -> Any:
-        ones = np.ones(len(self.items.columns))
-        shape = (len(self.items.indptr) - 1, self.n_features)
-        return sparse.csr_matrix((ones, self.items.columns, self.items.indptr), shape=shape)
+        return Decisions(labels, confidence, by)
 
     @cached_property
-    def _votes(self) -> Tally:
-        return Tally(self.items, self.n_features, self.n_classes)
+    def _graph(self) -> tuple[Any, FeatureCounts, IntArray]:
+        """Of Whitney & Sarkar: items × features, counts, and how many items each feature has."""
+        n_features, columns = len(self.seeds.label), self.items.columns
+        shape = (len(self.items.indptr) - 1, n_features)
+        matrix = sparse.csr_matrix((np.ones(len(columns)), columns, self.items.indptr), shape=shape)
+        counts = FeatureCounts(self.items, n_features, self.n_classes)
+        return matrix, counts, np.bincount(columns, minlength=n_features)
 
-    @cached_property
-    def _degrees(self) -> Array:
-        return np.bincount(self.items.columns, minlength=self.n_features)
-
-    def _propagated(self, rules: Rules) -> Labelled:
+    def _propagate(self, rules: Rules) -> Decisions:
         """Items that have rules get the labels that all their features, once smoothed, speak for.
 
         Every rule of an item has one vote for its label φ; if votes tie, strength decides. Then
@@ -600,25 +536,25 @@ class BootstrapRounds:
         takes the label with the largest Σ_{f ∈ x} θ_f(k).
         """
         K = self.n_classes
-        votes = np.zeros((self.n_features, K))
+        matrix, feature_counts, degrees = self._graph
+        votes = np.zeros((len(rules.label), K))
         votes[rules.order, rules.label[rules.order]] = 1.0 + TIE * rules.strength[rules.order]
-        counted = self._matrix @ votes
-        elected, most = _largest(counted)
+        elected, most = _row_maxima(matrix @ votes)
         labels = np.where(most > 0.0, elected, UNKNOWN)
         labels = np.where(self.given != UNKNOWN, self.given, labels)
-        counts = self._votes.of(labels)
-        unlabelled = (self._degrees - counts.sum(axis=1))[:, None]
-        shares = MU * (counts + unlabelled / K) + NU / K
-        scores = self._matrix @ (shares / shares.sum(axis=1, keepdims=True))
-        chosen, score = _largest(scores)  # of as many distributions as the item has features
+        counts = feature_counts.update(labels)
+        unlabelled = (degrees - counts.sum(axis=1))[:, None]
+        theta = MU * (counts + unlabelled / K) + NU / K
+        chosen, score = _row_maxima(matrix @ (theta / theta.sum(axis=1, keepdims=True)))
+        # a score is the sum of as many distributions as the item has features
         confidence = score / np.maximum(np.diff(self.items.indptr), 1)
-        quiet = labels == UNKNOWN
-        found = np.where(quiet, UNKNOWN, chosen)
-        by = rules.decide(self.items).features
-        return self._settled(Labelled(found, np.where(quiet, 0.0, confidence), by))
+        silent = labels == UNKNOWN
+        labels = np.where(silent, UNKNOWN, chosen)
+        confidence = np.where(silent, 0.0, confidence)
+        return self._settle(Decisions(labels, confidence, rules.decide(self.items).by))
 
 
-def _largest(scores: Array) -> tuple[Array, Array]:
+def _row_maxima(scores: FloatArray) -> tuple[IntArray, FloatArray]:
     """Where each row is largest, and how large: by columns, of which there are few."""
     where = np.zeros(len(scores), np.int64)
     largest = scores[:, 0].copy()
@@ -629,27 +565,7 @@ def _largest(scores: Array) -> tuple[Array, Array]:
     return where, largest
 
 
-def _merged(rules: Sequence[Rules]) -> Rules:
-    """The rules of all views, which have no feature in common."""
-    whole = rules[0]
-    for more in rules[1:]:
-        own = more.label != UNKNOWN
-        whole = Rules(
-            np.where(own, more.label, whole.label),
-            np.where(own, more.strength, whole.strength),
-            np.where(own, more.count, whole.count),
-            np.where(own, more.total, whole.total),
-        )
-    return whole
-
-
-# Bootstrapping decision lists from a few rules.
-
-
-VARIANTS = ("plain", "cautious", "propagating", "propagating-cautious")
-
-
-class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class Yarowsky(YarowskyParameters, ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator):  # type: ignore[misc]
     """Learns a decision list from a few rules and many unlabelled items (Yarowsky 1995).
 
     A rule says that items with a certain feature have a certain label. Each round the rules label
@@ -670,7 +586,7 @@ class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator): 
     ``smoothing``   α
     ``max_rounds``  stop after so many; 0 learns nothing and applies the seeds
     ``discourse``   one sense per discourse as a weight: what the other items of its document
-                    count beside an item's own rule (see `softcount.labels.yarowsky.settle`); 0: off
+                    count beside an item's own rule (see `add_discourse`); 0: off
     ``views``       a function from a feature's name to that of its view. Then views take turns:
                     one labels items, and the next learns its rules from them (DL-CoTrain)
     ``abstain``     whether `predict` says −1 (None, if labels are texts) of items that no rule
@@ -695,33 +611,10 @@ class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator): 
     rules_: DecisionList
     transduction_: Array
     bootstrapped_: Array
-    prior_: Array
+    prior_: FloatArray
     history_: History
     n_iter_: int
     """How many rounds there were."""
-
-    def __init__(
-        self,
-        *,
-        variant: str = "cautious",
-        threshold: float = 0.95,
-        smoothing: float = 0.1,
-        step: int = 5,
-        max_rounds: int = 500,
-        discourse: float = 0.0,
-        views: Callable[[Any], Hashable] | None = None,
-        abstain: bool = False,
-        vectorizer: Any = None,
-    ) -> None:
-        self.variant = variant
-        self.threshold = threshold
-        self.smoothing = smoothing
-        self.step = step
-        self.max_rounds = max_rounds
-        self.discourse = discourse
-        self.views = views
-        self.abstain = abstain
-        self.vectorizer = vectorizer
 
     # learning
     def fit(
@@ -741,11 +634,40 @@ class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator): 
         ``seeds``      a mapping from labels to features, or rules
         ``documents``  the document of each item, for ``discourse``; None: one of its own
         ``gold``       true labels, for the accuracy over rounds in ``history_``
-        ``context_features``   names of the columns, if X is a matrix
+        ``features``   names of the columns, if X is a matrix
         """
         self._check_settings()
         with all_or_nothing(self):
-            self._fit(X, y, listed(seeds), documents, gold, features)
+            rules = list_seeds(seeds)
+            items = self._read_documents(X, first=True)
+            n = len(items)
+            if features is not None:
+                self._name_features(features)
+            if rules:  # labels of the seeds, and then of the items
+                of_items = [None] * n if y is None else list(y)
+                if len(of_items) != n:
+                    read_labels(of_items, n)  # which says so
+                labels = read_labels([*(rule.label for rule in rules), *of_items], len(rules) + n)
+            else:
+                labels = read_labels(y, n)
+            self.classes_ = labels.classes
+            of_seeds, given = np.split(labels.likeliest(), [len(rules)])
+            names = self.word_names().tolist()
+            work = BootstrapRounds(
+                self,
+                items.by_document,
+                given,
+                number_seeds(rules, of_seeds, names),
+                len(self.classes_),
+                None if documents is None else number_documents(documents, n),
+            )
+            self.history_ = History.begin(self.classes_, given, gold)
+            counts = self._learn(work, names)
+        without = self.classes_[counts == 0].tolist()
+        if without:
+            warnings.warn(
+                f"no item was labelled {brief(without[0])}: give it seeds that occur", stacklevel=2
+            )
         return self
 
     def estimate(self, X: Any, y: Any = None) -> Estimate:
@@ -756,128 +678,90 @@ class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator): 
         tables = COPIES * NUMBER * items.n_words * n_classes
         return of_rows(items.matrix, n_classes, rules=tables)
 
-    def _fit(
-        self, X: Any, y: Any, seeds: list[Rule], documents: Any, gold: Any, features: Any
-    ) -> None:
-        items = self._read_documents(X, first=True)
-        if features is not None:
-            self.vocabulary_ = _names(features, self.n_features_in_)
-        labels = _labels_of(seeds, y, len(items))
-        self.classes_ = labels.classes
-        known, given = np.split(labels.likeliest(), [len(seeds)])
-        names = self.word_names().tolist()
-        rules = number_rules(seeds, known, names, self.n_features_in_)
-        work = BootstrapRounds(
-            items.by_document,
-            given,
-            rules,
-            len(self.classes_),
-            Caution(self.threshold, self.smoothing, self.step if self._is_cautious else None),
-            self._masks(names),
-            self.variant.startswith("propagating"),
-            None if documents is None else number_documents(documents, len(items)),
-            self.discourse,
-        )
-        self.history_ = History(self.classes_, given, gold_numbers(gold, self.classes_, len(items)))
-        self._learn(work, names)
-
-    def _learn(self, work: BootstrapRounds, names: list[Any]) -> None:
-        found = Labelled(work.given, work.given * 0.0, work.given)
-        called = _callers(names)
-
-        def record(labelled: Labelled) -> None:
-            nonlocal found
-            found = labelled
-            self.history_.record(labelled.labels, labelled.confidence, called[labelled.by])
-
-        rules = work.run(self.max_rounds, record)
-        self.bootstrapped_ = self._said(found.labels, abstain=True)
-        self.n_iter_ = len(self.history_) - 2  # less what was given, and what the seeds said
-        if self.max_rounds:
-            record(work.decided(rules))
-        self.rules_ = DecisionList(rules, names, self.classes_.tolist())
-        counts = np.bincount(found.labels[found.labels != UNKNOWN], minlength=work.n_classes)
-        self.prior_ = (counts + 1.0) / (counts.sum() + work.n_classes)
-        self.transduction_ = self._said(found.labels, abstain=self.abstain)
-        without = self.classes_[counts == 0].tolist()
-        if without:
-            warnings.warn(
-                f"no item was labelled {brief(without[0])}: give it seeds that occur", stacklevel=4
-            )
-
-    @property
-    def _is_cautious(self) -> bool:
-        return self.variant.endswith("cautious")
-
     def _check_settings(self) -> None:
-        if self.variant not in VARIANTS:
-            raise LearnerError(f"variant={brief(self.variant)}", f"one of {', '.join(VARIANTS)}")
-        check_number("threshold", self.threshold, "0.95 is usual")
-        if self.threshold >= 1.0:
-            raise LearnerError(f"threshold={self.threshold:g}: no share is above 1", "such as 0.95")
-        check_number("smoothing", self.smoothing, "0.1 is usual")
-        check_whole("step", self.step)
-        check_whole("max_rounds", self.max_rounds, 0)
-        check_number("discourse", self.discourse, "0: documents do not count")
-        if self.views is not None and not callable(self.views):
-            raise LearnerError(f"views={brief(self.views)}", "give a function of a feature's name")
+        check_parameters(self)
         if self.views is not None and self.variant.startswith("propagating"):
             raise LearnerError("views do not propagate", "variant='cautious' or 'plain'")
 
-    def _masks(self, names: list[Any]) -> list[Array]:
-        """Which features belong to each view; views in the order of their names."""
-        if self.views is None:
-            return [np.ones(len(names), dtype=bool)]
-        of_features = [self.views(name) for name in names]
-        views = sorted(set(of_features), key=str)
-        return [np.array([view == one for one in of_features]) for view in views]
+    def _name_features(self, features: Sequence[Any]) -> None:
+        """Call the columns of a matrix by these names."""
+        if len(features) != self.n_features_in_:
+            raise DataError(
+                f"{len(features)} names of features for {self.n_features_in_} columns",
+                "give one for each",
+            )
+        self.vocabulary_ = np.empty(len(features), dtype=object)
+        self.vocabulary_[:] = list(features)
 
-    # what it says of items
+    def _learn(self, work: BootstrapRounds, names: list[Any]) -> IntArray:
+        """Run the rounds and keep what they learned; gives how many items have each label."""
+        of_view = ["" if self.views is None else self.views(name) for name in names]
+        views = [
+            np.array([own == view for own in of_view]) for view in sorted(set(of_view), key=str)
+        ]
+        # who labelled an item: a feature, or somebody else, by the numbers below 0
+        callers = np.array([*map(str, names), "document", "given", ""], dtype=object)
+        decided = Decisions(work.given, np.zeros(len(work.given)), work.given)
+
+        def record(after: Decisions) -> None:
+            nonlocal decided
+            decided = after
+            self.history_.record(after.labels, after.confidence, callers[after.by])
+
+        rules = work.run(views, record)
+        self.bootstrapped_ = self._name_labels(decided.labels, abstain=True)
+        self.n_iter_ = len(self.history_) - 2  # less what was given, and what the seeds said
+        if self.max_rounds:
+            record(work.decide(rules))
+        self.rules_ = DecisionList(rules, names, self.classes_.tolist())
+        labelled = decided.labels[decided.labels != UNKNOWN]
+        counts = np.bincount(labelled, minlength=work.n_classes)
+        self.prior_ = (counts + 1.0) / (counts.sum() + work.n_classes)
+        self.transduction_ = self._name_labels(decided.labels, abstain=self.abstain)
+        return counts
+
+    # prediction
     def predict(self, X: Any, documents: Sequence[Hashable | None] | None = None) -> Array:
         """The label of each item; see ``abstain`` for items that no rule applies to."""
-        return self._said(self._decided(X, documents).labels, abstain=self.abstain)
+        return self._name_labels(self._decide(X, documents).labels, abstain=self.abstain)
 
-    def predict_proba(self, X: Any, documents: Sequence[Hashable | None] | None = None) -> Array:
+    def predict_proba(
+        self, X: Any, documents: Sequence[Hashable | None] | None = None
+    ) -> FloatArray:
         """The strength of the deciding rule for its label; the rest is shared among the others.
 
         Items that no rule applies to get ``prior_``. With documents and a ``discourse`` weight,
         what these make of it.
         """
-        found = self._decided(X, documents)
+        decided = self._decide(X, documents)
         K = len(self.classes_)
-        shares = np.tile(self.prior_, (len(found.labels), 1))
-        known = np.flatnonzero(found.labels != UNKNOWN)
-        sure = np.maximum(found.confidence[known], 1.0 / K)
+        posteriors = np.tile(self.prior_, (len(decided.labels), 1))
+        known = np.flatnonzero(decided.labels != UNKNOWN)
+        sure = np.maximum(decided.confidence[known], 1.0 / K)
         rest = np.minimum((1.0 - sure) / max(K - 1, 1), sure * (1.0 - 1e-12))  # never as likely
-        shares[known] = rest[:, None]
-        shares[known, found.labels[known]] = sure if K > 1 else 1.0
-        return shares
+        posteriors[known] = rest[:, None]
+        posteriors[known, decided.labels[known]] = sure if K > 1 else 1.0
+        return posteriors
 
     def decisions(self, X: Any) -> list[Rule | None]:
         """The rule that decides each item; None where none applies."""
-        by = self._decided(X, None).by
+        by = self._decide(X, None).by
         return [None if f < 0 else self.rules_.of_feature(f) for f in by.tolist()]
 
     def decision(self, item: Any) -> Rule | None:
         """The rule that decides this item (a text, a list of features, or a row)."""
         return self.decisions(item if sparse.issparse(item) else [item])[0]
 
-    def _decided(self, X: Any, documents: Sequence[Hashable | None] | None) -> Labelled:
+    def _decide(self, X: Any, documents: Sequence[Hashable | None] | None) -> Decisions:
         check_is_fitted(self, "rules_")
         items = self._read_documents(X, first=False)
-        work = BootstrapRounds(
-            items.by_document,
-            np.full(len(items), UNKNOWN, np.int64),
-            self.rules_.rules,
-            len(self.classes_),
-            Caution(self.threshold, self.smoothing, None),
-            [],
-            documents=None if documents is None else number_documents(documents, len(items)),
-            discourse=self.discourse,
-        )
-        return work.decided(self.rules_.rules)
+        n, rules = len(items), self.rules_.rules
+        numbers = None if documents is None else number_documents(documents, n)
+        unknown = np.full(n, UNKNOWN, np.int64)
+        work = BootstrapRounds(self, items.by_document, unknown, rules, len(self.classes_), numbers)
+        return work.decide(rules)
 
-    def _said(self, numbers: Array, *, abstain: bool) -> Array:
+    def _name_labels(self, numbers: IntArray, *, abstain: bool) -> Array:
         """Labels by their names."""
         unknown = numbers == UNKNOWN
         named: Array = self.classes_[np.where(unknown, 0, numbers)]
@@ -899,31 +783,3 @@ class Yarowsky(ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator): 
         tags.input_tags.positive_only = True
         tags.classifier_tags.poor_score = True  # on points: whether a number is above 0 says little
         return tags
-
-
-def _labels_of(seeds: list[Rule], y: Any, n_items: int) -> Labels:
-    """Labels of the seeds, and then of the items."""
-    if not seeds:
-        return read_labels(y, n_items)
-    of_items = [None] * n_items if y is None else list(y)
-    if len(of_items) != n_items:
-        read_labels(of_items, n_items)
-    return read_labels([*(seed.label for seed in seeds), *of_items], len(seeds) + n_items)
-
-
-def _names(features: Sequence[Any], n_features: int) -> Array:
-    names = np.empty(len(features), dtype=object)
-    names[:] = list(features)
-    if len(names) != n_features:
-        raise DataError(
-            f"{len(names)} names of features for {n_features} columns", "give one for each"
-        )
-    return names
-
-
-def _callers(names: list[Any]) -> Array:
-    """Who labelled an item: a feature by its number; who else, by the numbers below 0."""
-    called = np.empty(len(names) + 3, dtype=object)
-    called[: len(names)] = [str(name) for name in names]
-    called[NOBODY], called[GIVEN], called[DOCUMENT] = "", "given", "document"
-    return called
