@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from softcount.cli.records import Records, read_records
-from softcount.labels.command import finish, print_labelling
+from softcount.labels.command import LabelledLines, LinesToLabel, Propagate, summarise_lines
 from softcount.labels.history import History
 from tests.commands import file_of
 from tests.labels.test_report import Parts, brief
@@ -25,10 +25,14 @@ def learned(tmp_path: Path) -> tuple[Records, History]:
     return records, history
 
 
-def end(tmp_path: Path, **settings: Any) -> None:
+def end(tmp_path: Path, texts: Any = None, gold: Any = None, **more: Any) -> LabelledLines:
     records, history = learned(tmp_path)
     labels = ["b", "b", "a", "b", "a", None]
-    finish(records, labels, [1, 0.9, 0.5, 0.6, 0.7, 0], history, title="Labels", **settings)
+    sure = [1, 0.9, 0.5, 0.6, 0.7, 0]
+    lines = LinesToLabel(records, None, texts, gold)
+    found = summarise_lines(lines, labels, sure, history, "Labels", **more)
+    Propagate().tell(found)
+    return found
 
 
 def test_commands_end_with_lines_and_a_summary(
@@ -49,12 +53,11 @@ def test_commands_end_with_lines_and_a_summary(
 def test_gold_is_compared_where_no_label_was_given_and_no_line_is_blank(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    html = tmp_path / "page.html"
     texts = ["one <b>", "two", "", "three", "four", "five"]
-    end(tmp_path, gold=["b", "b", "b", "a", "other", "a"], html=html, texts=texts)
+    found = end(tmp_path, texts, ["b", "b", "b", "a", "other", "a"])
     told = "ccuracy 0.333 on 3 lines with a gold label, given ones left out; 1 more has no label"
     assert f"# a{told}\n" in capsys.readouterr().err
-    whole = html.read_text(encoding="utf-8")
+    whole = Propagate().page(found)
     assert f"A{told}." in whole
     rows = Parts(whole).rows
     assert ["b ✗", "0.600", "4", "three"] in rows
@@ -67,7 +70,8 @@ def test_classes_that_were_never_learned_may_stand_in_the_file(
     records = read_records(str(file_of(tmp_path / "lines.tsv", "z\tone\n\ttwo\n")))
     history = History(["a", "b"], np.array([-1, -1]))
     history.record(np.array([0, 1]), np.array([0.5, 0.5]), "body")
-    finish(records, ["a", "b"], [0.5, 0.5], history, title="", gold=["a", "b"])
+    lines = LinesToLabel(records, None, None, ["a", "b"])
+    Propagate().tell(summarise_lines(lines, ["a", "b"], [0.5, 0.5], history, ""))
     out, err = capsys.readouterr()
     assert out == "z\tone\t0.5\nb\ttwo\t0.5\n"
     assert "accuracy 1.000 on 1 line with a gold label, given ones left out\n" in err
@@ -80,7 +84,7 @@ def test_whoever_watches_sees_tables() -> None:
 
     screen, pipe = Screen(), StringIO()
     for stream in (screen, pipe):
-        print_labelling(brief(), stream)
+        brief().print(stream)
     assert "\t" not in screen.getvalue()
     assert "#" not in screen.getvalue()
     assert pipe.getvalue() == brief().as_tsv()

@@ -1,23 +1,21 @@
-"""``softcount propagate``, ``cotrain`` and ``bootstrap``."""
+"""``softcount propagate``, ``cotrain`` and ``bootstrap``: lines of which some have a label."""
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
 from softcount.cli.answers import list_lines, name_file
-from softcount.cli.frame import Command, LearningCommand, at, refuse_two_of_stdin, try_all
+from softcount.cli.frame import Deed, LearningCommand, Progress, at, refuse_two_of_stdin
 from softcount.cli.options import (
     Argument,
     GoldFile,
-    HtmlFile,
     Input,
     Learning,
     Model,
@@ -31,110 +29,146 @@ from softcount.cli.reading import WordFilter, make_counter, read_gold, read_line
 from softcount.cli.records import LABEL, Records, column_names, print_records, read_records
 from softcount.cli.targets import PLAIN, WRITTEN
 from softcount.core.errors import DataError, brief
+from softcount.labels.parameters import (
+    CoTrainingParameters,
+    PropagationParameters,
+    YarowskyParameters,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from softcount.core.store import Stored
-    from softcount.core.types import Array
+    from softcount.core.types import FloatArray
     from softcount.labels.cotraining import CoTraining
     from softcount.labels.history import History
     from softcount.labels.propagation import LabelPropagation
     from softcount.labels.report import Labelling
     from softcount.labels.yarowsky import Yarowsky
 
+TEXT = "text"
+ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n"}
+"""What raw texts in columns are written with."""
+STRONGEST = 8
+"""So many rules of each label are shown."""
 
-def finish(
-    records: Records,
-    labels: Sequence[str | None],
-    confidence: Sequence[float] | Array,
-    history: History,
-    *,
-    title: str,
-    texts: Sequence[str] | None = None,
-    gold: Sequence[str | None] | None = None,
-    html: Path | None = None,
-    rules: Sequence[tuple[str, Any, float]] = (),
-    notes: Sequence[str] = (),
-    signature: str = "",
-) -> None:
-    """The lines on stdout, what was learned on stderr, and the page if it is wanted.
 
-    ``labels``   one for each line; None: it has none. What ``history`` is of, too: it has an item
-                 for each line, and classes that are texts
-    ``texts``    what the page is to show of each line
-    ``gold``     as `read_gold` gives it: compared are lines that were given no label
-    ``html``     where the page goes
-    ``rules``    a rule as it is to be read, its label, its strength; the strongest first
-    ``notes``    remarks, each a sentence without its full stop
+class LinesToLabel(NamedTuple):
+    """Lines of a file, of which some have a label.
+
+    ``items``  the lines as the estimator reads them
+    ``texts``  what the page shows of each line
+    ``gold``   as `read_gold` gives it
+    ``more``   what else the estimator is fitted to
     """
-    from softcount.labels.report import Labelling, compute_figures, labelling_page
-    from softcount.report.page import write_page
 
-    said = _standing(records, labels, history)
-    known = None if gold is None else _gold_numbers(gold, records, history)
-    found = compute_figures(history, texts, said, confidence, known)
-    one = Labelling(title, found, texts, "line", rules, notes, signature)
-
-    def tell() -> None:
-        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-        if not watched:
-            print_labelling(one, sys.stderr)
-        print_records(records, labels, confidence)
-        if watched:
-            print_labelling(one, sys.stderr)
-
-    try_all(tell, at(html, lambda path: write_page(path, labelling_page(one))))
+    records: Records
+    items: Any
+    texts: Sequence[str] | None
+    gold: Sequence[str | None] | None
+    more: Mapping[str, Any] = {}
 
 
-def print_labelling(one: Labelling, stream: TextIO) -> None:
-    """Tables if someone is watching, else tab-separated values."""
-    from softcount.report.tables import print_view
+class LabelledLines(NamedTuple):
+    """Lines with their labels (None: none), how sure these are, and what to say of them."""
 
-    print_view(stream, one.show, one.as_tsv)
-
-
-def _standing(records: Records, labels: Sequence[str | None], history: History) -> list[str | None]:
-    """Each line's label as it is printed; None for blank lines, and for classes that were never
-    learned but stand in the file."""
-    classes = set(map(str, history.classes.tolist()))
-    printed = [
-        learned if given is None else given
-        for given, learned in zip(records.labels, labels, strict=True)
-    ]
-    return [
-        label if label in classes and n not in records.blank else None
-        for n, label in enumerate(printed)
-    ]
+    records: Records
+    labels: Sequence[str | None]
+    confidence: Sequence[float] | FloatArray
+    labelling: Labelling | None
 
 
-def _gold_numbers(gold: Sequence[str | None], records: Records, history: History) -> Array:
-    """Gold labels as a history numbers them; unknown on lines whose label was given, and on blank
-    ones, which get no answer."""
+def summarise_lines(
+    lines: LinesToLabel,
+    labels: Sequence[str | None],
+    confidence: Sequence[float] | FloatArray,
+    history: History,
+    title: str,
+    **more: Any,
+) -> LabelledLines:
+    """Labels of lines, and what there is to show of them (``more``: see `Labelling`).
+
+    Gold labels are compared on lines whose label was not given, and that are not blank.
+    """
     import numpy as np
 
     from softcount.labels.history import OTHER
+    from softcount.labels.report import Labelling, compute_figures
     from softcount.mixture.data import UNKNOWN
 
+    records = lines.records
     places = {name: number for number, name in enumerate(map(str, history.classes.tolist()))}
-    lines = zip(gold, records.labels, strict=True)
-    return np.array(
-        [
-            UNKNOWN
-            if label is None or given is not None or n in records.blank
-            else places.get(label, OTHER)
-            for n, (label, given) in enumerate(lines)
-        ]
-    )
+    # labels as they are printed; None for blank lines, and for classes that were never learned but
+    # stand in the file
+    printed: list[str | None] = []
+    gold = np.full(len(records), UNKNOWN)
+    for n, (given, label) in enumerate(zip(records.labels, labels, strict=True)):
+        shown = label if given is None else given
+        printed.append(shown if shown in places and n not in records.blank else None)
+        true = None if lines.gold is None else lines.gold[n]
+        if true is not None and given is None and n not in records.blank:
+            gold[n] = places.get(true, OTHER)
+    known = None if lines.gold is None else gold
+    figures = compute_figures(history, lines.texts, printed, confidence, known)
+    labelling = Labelling(title, figures, lines.texts, "line", **more)
+    return LabelledLines(records, labels, confidence, labelling)
 
 
-# ``softcount cotrain``.
+class LabelCommand(LearningCommand):
+    """A command that fills in the labels of lines from the few that have one, or from rules.
+
+    Its estimator has a ``transduction_`` and a ``history_``.
+    """
+
+    without: ClassVar[Sequence[str]] = ("save", "load")
+    summary = False
+    file: str
+    gold: GoldFile = None
+
+    def get_confidence(self, model: Any, data: LinesToLabel) -> Sequence[float] | FloatArray:
+        """How sure the label of each line is."""
+        raise NotImplementedError
+
+    def list_notes(self, model: Any, data: LinesToLabel) -> list[str]:
+        """Remarks, each a sentence without its full stop."""
+        raise NotImplementedError
+
+    def list_rules(self, model: Any) -> list[tuple[str, Any, float]]:
+        """Rules as they are to be read, their labels and strengths; the strongest first."""
+        return []
+
+    def size(self, data: LinesToLabel) -> int:
+        return len(data.records)
+
+    def fit(self, model: Any, data: LinesToLabel, progress: Progress) -> None:
+        model.fit(data.items, data.records.labels, gold=data.gold, **data.more)
+
+    def answer(self, model: Any, data: LinesToLabel) -> LabelledLines:
+        return summarise_lines(
+            data,
+            model.transduction_.tolist(),
+            self.get_confidence(model, data),
+            model.history_,
+            f"Labels in {name_file(self.file)}",
+            rules=self.list_rules(model),
+            notes=self.list_notes(model, data),
+            signature=getattr(model, "signature_", ""),
+        )
+
+    def overview(self, found: LabelledLines) -> Any:
+        return found.labelling
+
+    def print_answers(self, found: LabelledLines) -> None:
+        print_records(found.records, found.labels, found.confidence)
+
+    def page(self, found: LabelledLines) -> str:
+        from softcount.labels.report import labelling_page
+
+        assert found.labelling is not None
+        return labelling_page(found.labelling)
 
 
-TEXT = "text"
-ESCAPED = re.compile(r"\\[\\tn]")
-ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n"}
-
-
-class Cotrain(WordOptions, Command):
+class Cotrain(WordOptions, LabelCommand):
     """Label lines from a few that have a label, by views that teach each other.
 
     Prints the same lines, with their labels and how sure these are: exactly one line for each line
@@ -146,6 +180,9 @@ class Cotrain(WordOptions, Command):
     softcount cotrain pages.tsv --views page,links --columns label,page,links
     softcount cotrain posts.jsonl --views subject,body --stop-words english --gold gold.txt
     """
+
+    declared = CoTrainingParameters
+    takes: ClassVar = {"per_class": (), "pool": (), "prediction": ()}
 
     file: Annotated[
         str,
@@ -174,114 +211,79 @@ class Cotrain(WordOptions, Command):
             file=PLAIN,
         ),
     ] = None
-    per_class: Annotated[
-        int | None,
-        Learning(
-            "So many lines of each label a view labels in a round. If not given: all lines in "
-            "about 20 rounds, labels as common as they are among the given ones.",
-            least=1,
-        ),
-    ] = None
     max_iter: Annotated[int, Learning("At most so many rounds.", least=0)] = 100
-    pool: Annotated[
-        int | None,
-        Learning("Choose from so many lines, drawn at random; if not given, from all.", least=1),
-    ] = None
-    prediction: Annotated[
-        str,
-        Model(
-            "Of lines that no view has labelled: product of the views' probabilities, or "
-            "agreement: what all views agree on, else what the surest says.",
-            choices=("product", "agreement"),
-        ),
-    ] = "product"
-    gold: GoldFile = None
     seed: SeedOption = 0
-    html: HtmlFile = None
 
     def check(self) -> None:
         refuse_two_of_stdin(self.file, self.gold)
 
-    def run(self) -> None:
-        from softcount.labels.cotraining import CoTraining
+    def read(self, model: None) -> LinesToLabel:
+        from softcount.labels.cotraining import NAMED
 
         names = column_names(self.views)
-        records = read_records(self.file, _columns(self.columns, names))
+        if len(set(names)) < len(names):
+            raise DataError(f"--views {','.join(names)}: some are the same", "name each view once")
+        if self.columns is not None:
+            columns = column_names(self.columns)
+        else:
+            columns = (LABEL, TEXT) if set(names) <= set(NAMED) else (LABEL, *names)
+        records = read_records(self.file, columns)
         records.demand_labels()
         gold = read_gold(self.gold, self.file, len(records))
-        items = {name: _view(records, name) for name in names}
+        items = {name: _read_view(records, name) for name in names}
+        texts = [
+            " · ".join(part if isinstance(part, str) else " ".join(part) for part in parts)
+            for parts in zip(*items.values(), strict=True)
+        ]
+        return LinesToLabel(records, items, texts, gold)
+
+    def make(self, data: LinesToLabel) -> CoTraining:
+        from softcount.labels.cotraining import CoTraining
+
         counters = {
             # views that are cut already are counted as they are
             name: None if any(isinstance(x, list) for x in some) else self.make_vectorizer(some)
-            for name, some in items.items()
+            for name, some in data.items.items()
         }
-        model = CoTraining(
-            names,
-            per_class=self.per_class,
+        return CoTraining(
+            list(data.items),
             rounds=self.max_iter,
-            pool=self.pool,
-            prediction=self.prediction,
             vectorizer=counters,
             random_state=self.seed,
-        )
-        model.fit(items, records.labels, gold=gold)
-        finish(
-            records,
-            [str(label) for label in model.transduction_.tolist()],
-            model.confidence_,
-            model.history_,
-            title=f"Labels in {name_file(self.file)}",
-            texts=[" · ".join(map(_shown, parts)) for parts in zip(*items.values(), strict=True)],
-            gold=gold,
-            html=self.html,
-            notes=_remarks(model, records),
+            **self.settings(),
         )
 
+    def get_confidence(self, model: CoTraining, data: LinesToLabel) -> FloatArray:
+        return model.confidence_
 
-def _shown(part: str | list[str]) -> str:
-    """What a view sees of a line, as a text."""
-    return part if isinstance(part, str) else " ".join(part)
-
-
-def _columns(given: str | None, views: Sequence[str]) -> tuple[str, ...]:
-    from softcount.labels.cotraining import NAMED
-
-    if len(set(views)) < len(views):
-        raise DataError(f"--views {','.join(views)}: some are the same", "name each view once")
-    if given is not None:
-        return column_names(given)
-    return (LABEL, TEXT) if set(views) <= set(NAMED) else (LABEL, *views)
+    def list_notes(self, model: CoTraining, data: LinesToLabel) -> list[str]:
+        blank = data.records.blank
+        silent = [n + 1 for n in model.silent_.nonzero()[0].tolist() if n not in blank]
+        lost = f"{list_lines(silent)}: no word that any view knows; the label is a guess"
+        return [str(model.verdict_), *([lost] if silent else [])]
 
 
-def _view(records: Records, name: str) -> list[Any]:
+def _read_view(records: Records, name: str) -> list[Any]:
     """A column, or what a text says in a view that can be made of it."""
     from softcount.labels.cotraining import NAMED
 
     has_text = any(TEXT in fields for fields in records.fields)
     if name not in NAMED or not has_text or any(name in fields for fields in records.fields):
         return records.texts(name)
-    found = []
+    parts = []
     for number, text in enumerate(records.texts(TEXT), 1):
-        raw = text if records.is_json else ESCAPED.sub(lambda one: ESCAPES[one.group()], text)
+        raw = text
+        if not records.is_json:
+            raw = re.sub(r"\\[\\tn]", lambda match: ESCAPES[match.group()], text)
         try:
-            found.append(NAMED[name](raw) if raw.strip() else "")
+            parts.append(NAMED[name](raw) if raw.strip() else "")
         except DataError as error:
             raise DataError(f"{records.path}:{number}: {error.message}", error.hint) from error
-    cut = any(isinstance(one, list) for one in found)
-    return [[] if cut and one == "" else one for one in found]
+    is_cut = any(isinstance(one, list) for one in parts)
+    return [[] if is_cut and one == "" else one for one in parts]
 
 
-def _remarks(model: CoTraining, records: Records) -> list[str]:
-    """How it ended, and which lines say nothing."""
-    silent = [n + 1 for n in model.silent_.nonzero()[0].tolist() if n not in records.blank]
-    lost = f"{list_lines(silent)}: no word that any view knows; the label is a guess"
-    return [str(model.verdict_), *([lost] if silent else [])]
-
-
-# ``softcount propagate``.
-
-
-class Propagate(LearningCommand):
+class Propagate(LabelCommand):
     """Spread a few labels to all lines, along a graph of lines that are alike.
 
     Prints every line as it was, with its label filled in and one column more: how sure that is, 0
@@ -296,6 +298,14 @@ class Propagate(LearningCommand):
     softcount propagate --load model.softcount new.tsv
     """
 
+    declared = PropagationParameters
+    takes: ClassVar = {
+        "alpha": (),
+        "n_neighbors": (),
+        "svd": (),
+        "class_mass": ("--class-mass/--no-class-mass",),
+    }
+    without = ()
     with_load = ("threads",)
 
     file: Annotated[
@@ -326,27 +336,12 @@ class Propagate(LearningCommand):
             choices=("cosine", "gaussian"),
         ),
     ] = "cosine"
-    alpha: Annotated[
-        float | None,
-        Model("Of gaussian weights. If not given, one that fits the lines.", least=0.0),
-    ] = None
-    n_neighbors: Annotated[int, Model("How many neighbours of each line.", least=1)] = 10
-    svd: Annotated[int | None, Model("Reduce lines to so many dimensions first.", least=1)] = None
-    class_mass: Annotated[
-        bool,
-        Model(
-            "Scale the labels so that each has as large a share of all lines as it has of the "
-            "labelled ones.",
-            "--class-mass/--no-class-mass",
-        ),
-    ] = True
     max_iter: Annotated[int, Learning("At most so many sweeps.", least=1)] = 1000
     tol: Annotated[
-        float, Learning("Stop when every share is so close to its limit.", least=0.0)
+        float, Learning("Stop when every probability is so close to its limit.", least=0.0)
     ] = 1e-5
     seed: SeedOption = 0
     threads: ThreadsOption = None
-    gold: GoldFile = None
     html: Annotated[
         Path | None,
         Output("Write a page with tables and curves to this file.", file=WRITTEN, learns=True),
@@ -358,111 +353,92 @@ class Propagate(LearningCommand):
             names = ("weights", "alpha", "n_neighbors", "svd", "save")
             self.refuse("--graph", names, "lines are not compared")
 
-    def run(self) -> None:
-        loaded = None if self.load is None else self.load_model(self.load)
-        records = read_records(self.file, column_names(self.columns))
-        gold = read_gold(self.gold, self.file, len(records))
-        if loaded is not None:
-            self._answer(loaded, records, gold)
-            return
-        records.demand_labels()
-        from softcount.labels.propagation import LabelPropagation, UnreachedWarning
-
-        model = LabelPropagation(
-            weights=self.weights if self.graph is None else "precomputed",
-            alpha=self.alpha,
-            n_neighbors=self.n_neighbors,
-            svd=self.svd,
-            class_mass=self.class_mass,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_jobs=self.threads,
-            random_state=self.seed,
-        )
-        texts = records.texts("text") if self.graph is None else None
-        items: Any = texts if self.graph is None else _edges(self.graph, len(records))
-        with warnings.catch_warnings(action="ignore", category=UnreachedWarning):
-            model.fit(items, list(records.labels), gold=gold)
-
-        def tell() -> None:
-            finish(
-                records,
-                model.transduction_.tolist(),
-                model.label_distributions_.max(axis=1),
-                model.history_,
-                title=f"Labels in {name_file(self.file)}",
-                texts=texts,
-                gold=gold,
-                html=self.html,
-                notes=[*_unreached(model, records), str(model.verdict_)],
-                signature=model.signature_,
-            )
-
-        try_all(at(self.save, model.save), tell)
-
-    def restore(self, kind: type[LabelPropagation], stored: Stored) -> LabelPropagation:
-        return kind.restore(stored, n_jobs=self.threads)
-
-    def _answer(
-        self, model: LabelPropagation, records: Records, gold: Sequence[str | None] | None
-    ) -> None:
-        """Label new lines by a model from a file; labels that they have stay."""
-        if model.vectorizer_ is None:
+    def read(self, model: LabelPropagation | None) -> LinesToLabel:
+        if model is not None and model.vectorizer_ is None:
             raise DataError(
                 f"{self.load}: this model was not fitted to texts",
                 "use it in Python: softcount.load",
             )
-        texts, given = records.texts("text"), records.labels
-        asked = [n for n in range(len(texts)) if given[n] is None and n not in records.blank]
-        labels, sure = list(given), [1.0] * len(texts)
+        records = read_records(self.file, column_names(self.columns))
+        gold = read_gold(self.gold, self.file, len(records))
+        if model is None:
+            records.demand_labels()
+        if self.graph is not None:
+            return LinesToLabel(records, _read_edges(self.graph, len(records)), None, gold)
+        texts = records.texts("text")
+        return LinesToLabel(records, texts, texts, gold)
+
+    def make(self, data: LinesToLabel) -> LabelPropagation:
+        from softcount.labels.propagation import LabelPropagation
+
+        return LabelPropagation(
+            weights=self.weights if self.graph is None else "precomputed",
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.threads,
+            random_state=self.seed,
+            **self.settings(),
+        )
+
+    def restore(self, kind: type[LabelPropagation], stored: Stored) -> LabelPropagation:
+        return kind.restore(stored, n_jobs=self.threads)
+
+    def fit(self, model: LabelPropagation, data: LinesToLabel, progress: Progress) -> None:
+        from softcount.labels.propagation import UnreachedWarning
+
+        with warnings.catch_warnings(action="ignore", category=UnreachedWarning):
+            super().fit(model, data, progress)  # a note says which lines these are
+
+    def get_confidence(self, model: LabelPropagation, data: LinesToLabel) -> FloatArray:
+        confidence: FloatArray = model.label_distributions_.max(axis=1)
+        return confidence
+
+    def list_notes(self, model: LabelPropagation, data: LinesToLabel) -> list[str]:
+        unreached = (~model.reached_).nonzero()[0].tolist()
+        lost = [n + 1 for n in unreached if n not in data.records.blank]
+        return [*([_describe_unreached(lost)] if lost else []), str(model.verdict_)]
+
+    def answer(self, model: LabelPropagation, data: LinesToLabel) -> LabelledLines:
+        if self.load is None:
+            return super().answer(model, data)
+        # new lines by a model from a file; labels that they have stay
+        from softcount.labels.propagation import UnreachedWarning
+
+        given, blank = data.records.labels, data.records.blank
+        asked = [n for n, label in enumerate(given) if label is None and n not in blank]
+        labels, confidence = list(given), [1.0] * len(given)
         if asked:
-            shares = _shares(model, texts, asked)
-            for n, row in zip(asked, shares, strict=True):
-                labels[n], sure[n] = str(model.classes_[row.argmax()]), float(row.max())
-        _say_accuracy(records, labels, gold)
-        print_records(records, labels, sure)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UnreachedWarning)
+                posteriors = model.predict_proba([data.items[n] for n in asked])
+            for warning in caught:
+                if isinstance(warning.message, UnreachedWarning):
+                    lost = [asked[item] + 1 for item in warning.message.items]
+                    typer.echo(f"# {_describe_unreached(lost)}", err=True)
+            for n, row in zip(asked, posteriors, strict=True):
+                labels[n], confidence[n] = str(model.classes_[row.argmax()]), float(row.max())
+        if data.gold is not None:
+            right = [
+                label == true
+                for before, label, true in zip(given, labels, data.gold, strict=True)
+                if before is None and label is not None and true is not None
+            ]
+            share = f"{sum(right) / len(right):.4f} of {len(right):,} lines" if right else ""
+            typer.echo(f"accuracy\t{share or 'of no line'}", err=True)
+        return LabelledLines(data.records, labels, confidence, None)
+
+    def tell(self, found: LabelledLines) -> None:
+        if found.labelling is None:
+            self.print_answers(found)
+        else:
+            super().tell(found)
 
 
-def _shares(model: LabelPropagation, texts: Sequence[str], asked: Sequence[int]) -> Array:
-    """The shares of classes for some of the lines; says which of these no label reaches."""
-    from softcount.labels.propagation import UnreachedWarning
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UnreachedWarning)
-        shares = model.predict_proba([texts[n] for n in asked])
-    for warning in caught:
-        if isinstance(warning.message, UnreachedWarning):
-            typer.echo(f"# {_lost([asked[item] + 1 for item in warning.message.items])}", err=True)
-    return shares
-
-
-def _unreached(model: LabelPropagation, records: Records) -> list[str]:
-    """A remark on lines that no label reaches, if there are any that are not blank."""
-    lost = [n + 1 for n in (~model.reached_).nonzero()[0].tolist() if n not in records.blank]
-    return [_lost(lost)] if lost else []
-
-
-def _lost(lines: Sequence[int]) -> str:
+def _describe_unreached(lines: Sequence[int]) -> str:
     return f"no label reaches {list_lines(lines)}, which got the most common one"
 
 
-def _say_accuracy(
-    records: Records, labels: Sequence[str | None], gold: Sequence[str | None] | None
-) -> None:
-    """How many of the labels that were not given are right; blank lines have none."""
-    if gold is None:
-        return
-    both = zip(records.labels, labels, gold, strict=True)
-    right = [
-        label == true
-        for given, label, true in both
-        if given is None and label is not None and true is not None
-    ]
-    said = f"{sum(right) / len(right):.4f} of {len(right):,} lines" if right else "of no line"
-    typer.echo(f"accuracy\t{said}", err=True)
-
-
-def _edges(path: str, n: int) -> Any:
+def _read_edges(path: str, n: int) -> Any:
     """A graph from lines of i, j and perhaps a weight."""
     from scipy import sparse
 
@@ -493,14 +469,7 @@ def _edges(path: str, n: int) -> Any:
     return sparse.csr_matrix((values, (rows, others)), shape=(n, n), dtype=float)
 
 
-# ``softcount bootstrap``.
-
-
-STRONGEST = 8
-"""So many rules of each label are shown."""
-
-
-class Bootstrap(Command):
+class Bootstrap(LabelCommand):
     """Label the lines of a file, from a few rules: which words mark which label.
 
     Prints every line as it is, its label filled in and a confidence added; a line that no rule
@@ -513,6 +482,10 @@ class Bootstrap(Command):
     softcount bootstrap bank.jsonl --word bank,banks --seeds senses.txt --document source \\
         --discourse .5
     """
+
+    declared = YarowskyParameters
+    takes: ClassVar = {"discourse": (), "variant": (), "threshold": ()}
+    discourse: float
 
     file: Annotated[
         str,
@@ -557,26 +530,6 @@ class Bootstrap(Command):
         str | None,
         Input("Which column or key names a line's document.", metavar="COLUMN", file=PLAIN),
     ] = None
-    discourse: Annotated[
-        float,
-        Model(
-            "What the other lines of its --document count beside a line's own rule: one sense per "
-            "discourse, as a weight.",
-            least=0.0,
-        ),
-    ] = 0.0
-    variant: Annotated[
-        str,
-        Model(
-            "plain: each round takes all rules above the threshold. cautious: only the most "
-            "frequent of these, some more each round. propagating, propagating-cautious: the "
-            "same, but all features of a line say what its label is.",
-            choices=("plain", "cautious", "propagating", "propagating-cautious"),
-        ),
-    ] = "cautious"
-    threshold: Annotated[
-        float, Model("Which part of a rule's labelled lines must have its label.", least=0.0)
-    ] = 0.95
     max_iter: Annotated[
         int, Learning("At most so many rounds; 0 applies the seeds, no more.", least=0)
     ] = 500
@@ -584,106 +537,82 @@ class Bootstrap(Command):
         Path | None,
         Output("Write the learned rules here, for --seeds.", metavar="FILE", file=WRITTEN),
     ] = None
-    gold: GoldFile = None
-    html: HtmlFile = None
 
     def check(self) -> None:
         refuse_two_of_stdin(self.file, self.seeds, self.gold)
         if (self.document is None) != (self.discourse == 0.0):
             raise typer.BadParameter("--document and --discourse go together")
 
-    def run(self) -> None:
-        from softcount.labels.yarowsky import Yarowsky, parse_rules
-        from softcount.report.page import write_whole
+    def read(self, model: None) -> LinesToLabel:
+        from softcount.labels.yarowsky import parse_rules
 
         records = read_records(self.file, column_names(self.columns))
         gold = read_gold(self.gold, self.file, len(records))
         if self.seeds is None:
             records.demand_labels()
-        given = None if self.seeds is None else parse_rules(read_lines(self.seeds), self.seeds)
-        model = Yarowsky(
-            variant=self.variant,
-            threshold=self.threshold,
-            max_rounds=self.max_iter,
-            discourse=self.discourse,
-            abstain=True,
-        )
+        seeds = None if self.seeds is None else parse_rules(read_lines(self.seeds), self.seeds)
         texts = records.texts("text")
-        items: Any = texts
+        items: Any = texts if self.word is None else self._find_contexts(texts, self.word)
+        documents = None if self.document is None else records.texts(self.document)
+        return LinesToLabel(records, items, texts, gold, {"seeds": seeds, "documents": documents})
+
+    def _find_contexts(self, texts: Sequence[str], word: str) -> list[list[str]]:
+        """What stands around the first occurrence of a word in each line; nothing without any."""
+        from softcount.labels.yarowsky import collocations
+        from softcount.text import contexts
+        from softcount.text.tokenise import spaces, words
+
+        sentences = contexts.split_sentences(
+            [spaces(text) for text in texts] if self.tokens else list(texts)
+        )
+        forms = contexts.list_forms(word.split(","))
+        occurrences = contexts.find_occurrences(sentences, forms)
+        contexts.demand_found(occurrences, sentences, forms)
+        dropped = read_stop_words(self.stop_words, words)
+        first = {one.sentence: one.position for one in reversed(occurrences)}
+        window = self.window or None
+        return [
+            collocations(sentence, first[number], window, dropped) if number in first else []
+            for number, sentence in enumerate(sentences)
+        ]
+
+    def make(self, data: LinesToLabel) -> Yarowsky:
+        from softcount.labels.yarowsky import Yarowsky
+
+        counter = None
         if self.word is None:
             wanted = WordFilter(stop_words=self.stop_words)
-            model.vectorizer = make_counter(texts, self.tokens, wanted)
-        else:
-            items = _contexts(texts, self.word, self.window, self.stop_words, self.tokens)
-        documents = None if self.document is None else records.texts(self.document)
-        model.fit(items, records.labels, seeds=given, documents=documents, gold=gold)
+            counter = make_counter(data.items, self.tokens, wanted)
+        self.model = Yarowsky(
+            max_rounds=self.max_iter, abstain=True, vectorizer=counter, **self.settings()
+        )
+        return self.model
 
-        def write(path: Path) -> None:
-            write_whole(path, model.rules_.to_text(), "the rules", "--rules")
+    def files(self, found: Callable[[], LabelledLines]) -> Iterator[Deed]:
+        from softcount.report.page import write_whole
 
-        def tell() -> None:
-            finish(
-                records,
-                model.transduction_.tolist(),
-                _confidence(model, records, items, documents),
-                model.history_,
-                title=f"Labels in {name_file(self.file)}",
-                texts=texts,
-                gold=gold,
-                html=self.html,
-                rules=_strongest(model),
-                notes=[_told(model)],
-            )
+        yield at(
+            self.rules,
+            lambda path: write_whole(path, self.model.rules_.to_text(), "the rules", "--rules"),
+        )
 
-        try_all(at(self.rules, write), tell)
+    def get_confidence(self, model: Yarowsky, data: LinesToLabel) -> list[float]:
+        """Given labels are sure, and no label is nothing to be sure of."""
+        confidence = model.predict_proba(data.items, data.more["documents"]).max(axis=1).tolist()
+        lines = zip(model.transduction_.tolist(), data.records.labels, confidence, strict=True)
+        return [0.0 if label is None else 1.0 if given else p for label, given, p in lines]
 
+    def list_notes(self, model: Yarowsky, data: LinesToLabel) -> list[str]:
+        rules = f"{len(model.rules_):,} rule{'s' * (len(model.rules_) != 1)}"
+        if not model.max_rounds:
+            return [f"{rules}, as given"]
+        return [f"{rules}; round 1 is what the seeds say, the last one what all rules say"]
 
-def _contexts(
-    texts: Sequence[str], word: str, window: int, stop_words: str | None, tokens: bool
-) -> list[list[str]]:
-    """What stands around the first occurrence of a word in each line; nothing without any."""
-    from softcount.labels.yarowsky import collocations
-    from softcount.text import contexts
-    from softcount.text.tokenise import spaces, words
-
-    sentences = contexts.split_sentences(
-        [spaces(text) for text in texts] if tokens else list(texts)
-    )
-    forms = contexts.list_forms(word.split(","))
-    found = contexts.find_occurrences(sentences, forms)
-    contexts.demand_found(found, sentences, forms)
-    dropped = read_stop_words(stop_words, words)
-    first = {one.sentence: one.position for one in reversed(found)}
-    return [
-        collocations(sentence, first[number], window or None, dropped) if number in first else []
-        for number, sentence in enumerate(sentences)
-    ]
-
-
-def _confidence(
-    model: Yarowsky, records: Records, items: Any, documents: Sequence[str] | None
-) -> list[float]:
-    """How sure each line's label is: given ones are, and no label is nothing to be sure of."""
-    shares = model.predict_proba(items, documents).max(axis=1).tolist()
-    known = zip(model.transduction_.tolist(), records.labels, shares, strict=True)
-    return [0.0 if said is None else 1.0 if told is not None else p for said, told, p in known]
-
-
-def _told(model: Yarowsky) -> str:
-    """How many rules there are, and what the rounds mean."""
-    rules = f"{len(model.rules_):,} rule{'s' * (len(model.rules_) != 1)}"
-    if not model.max_rounds:
-        return f"{rules}, as given"
-    return f"{rules}; round 1 is what the seeds say, the last one what all rules say"
-
-
-def _strongest(model: Yarowsky) -> list[tuple[str, Any, float]]:
-    """The strongest rules of each label, as the overview shows them."""
-    rules = model.rules_
-    return [
-        (f"{rule.feature} ({rule.count:,} of {rule.total:,})", rule.label, rule.strength)
-        if rule.total
-        else (f"{rule.feature} (given)", rule.label, rule.strength)
-        for label in rules.classes
-        for rule in rules.of_class(label, STRONGEST)
-    ]
+    def list_rules(self, model: Yarowsky) -> list[tuple[str, Any, float]]:
+        """The strongest rules of each label."""
+        strongest = []
+        for label in model.rules_.classes:
+            for rule in model.rules_.of_class(label, STRONGEST):
+                seen = f"{rule.count:,} of {rule.total:,}" if rule.total else "given"
+                strongest.append((f"{rule.feature} ({seen})", rule.label, rule.strength))
+        return strongest

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from softcount.report.tables import (
     format_share,
     keep_finite,
     make_rich_table,
+    print_view,
     spread_rows,
     write_tsv,
 )
@@ -406,6 +407,10 @@ class Labelling:
             console.print(Text(remark))
         if self.signature:  # one line, to be copied whole
             console.print(Text(clean(self.signature), style="dim"), soft_wrap=True)
+
+    def print(self, stream: TextIO) -> None:
+        """Tables if someone is watching, else tab-separated values."""
+        print_view(stream, self.show, self.as_tsv)
 
     def as_tsv(self) -> str:
         """The rounds for programs; remarks as #, some for classes, views and rules."""
