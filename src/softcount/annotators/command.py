@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
+from softcount.annotators.parameters import AnnotatorsParameters
 from softcount.cli.answers import name_file
 from softcount.cli.frame import LearningCommand, refuse_two_of_stdin
 from softcount.cli.options import (
@@ -16,7 +16,6 @@ from softcount.cli.options import (
     Input,
     LearnerOptions,
     Learning,
-    Model,
     Output,
 )
 from softcount.cli.records import CONFIDENCE, LABEL, Records, column_names, read_records
@@ -30,110 +29,22 @@ if TYPE_CHECKING:
     from softcount.core.types import FloatArray
 
 ITEM, ANNOTATOR = "item", "annotator"
+DOUBTFUL = 10
+"""How many of the least certain items the page shows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ballot:
+class Ballot(NamedTuple):
     """The votes of a file, and its items and labels as the file writes them.
 
     ``columns``  items, annotators and labels, one of each a vote; a label of None is no vote
+    ``known``    true labels by item that are learned from
+    ``gold``     true labels by item that answers are compared with
     """
 
     columns: tuple[list[str], list[str], list[str | None]]
     items: Mapping[str, Any]
     labels: Mapping[str, Any]
     is_json: bool
-
-
-def read_ballot(path: str, columns: Sequence[str]) -> Ballot:
-    """The votes of a file; blank lines are none."""
-    if not {ITEM, ANNOTATOR} <= set(columns):
-        raise DataError(
-            f"--columns {','.join(columns)}: there is no {ITEM}, or no {ANNOTATOR}",
-            f"name them in their order, such as {ITEM},{ANNOTATOR},{LABEL}",
-        )
-    records = read_records(path, columns)
-    _check_ends(records, columns[-1], path)
-    voted: list[str] = []
-    by: list[str] = []
-    said: list[str | None] = []
-    items: dict[str, Any] = {}
-    labels: dict[str, Any] = {}
-    for number, (fields, label) in enumerate(zip(records.fields, records.labels, strict=True)):
-        if number in records.blank:
-            continue
-        item = _name(fields, ITEM, path, number)
-        if item not in items:
-            items[item] = fields[ITEM]
-        if label is not None and label not in labels:
-            labels[label] = fields[LABEL]
-        voted.append(item)
-        by.append(_name(fields, ANNOTATOR, path, number))
-        said.append(label)
-    return Ballot((voted, by, said), items, labels, records.is_json)
-
-
-def read_true_labels(path: str | None, option: str, ballot: Ballot) -> dict[str, str]:
-    """True labels by item; nothing without a file."""
-    if path is None:
-        return {}
-    where = f"{option} {path}"
-    records = read_records(path, (ITEM, LABEL))
-    _check_ends(records, LABEL, where)
-    found: dict[str, str] = {}
-    for number, (fields, label) in enumerate(zip(records.fields, records.labels, strict=True)):
-        if label is None:
-            continue
-        item = _name(fields, ITEM, where, number)
-        if found.setdefault(item, label) != label:
-            raise DataError(
-                f"{where}:{number + 1}: {brief(item)} is {label!r} here, and {found[item]!r} "
-                "before",
-                "give every item one true label",
-            )
-    if not any(item in ballot.items for item in found):
-        raise DataError(
-            f"{where}: no item that has votes has a true label here",
-            "call items as they are called in the votes",
-        )
-    return found
-
-
-def _name(fields: Mapping[str, Any], column: str, where: str, number: int) -> str:
-    """An item or an annotator, as text."""
-    value = fields.get(column)
-    name = value.strip() if isinstance(value, str) else ""
-    if type(value) is int:
-        name = str(value)
-    if not name:
-        raise DataError(
-            f"{where}:{number + 1}: {brief(value)} is no {column}",
-            f"give every line an {column}: a text, or a whole number",
-        )
-    return name
-
-
-def _check_ends(records: Records, last: str, where: str) -> None:
-    """The last column takes the rest of its line, and names have no tabs in them."""
-    if records.is_json:
-        return
-    for number, fields in enumerate(records.fields):
-        if "\t" in fields.get(last, ""):
-            raise DataError(
-                f"{where}:{number + 1}: there are too many columns",
-                "end the line after the last one; --columns names those of the votes",
-            )
-
-
-# softcount annotators
-DOUBTFUL = 10
-"""How many of the least certain items the page shows."""
-
-
-class VotesRead(NamedTuple):
-    """Votes, and true labels by item: those that are learned from, and those to compare with."""
-
-    ballot: Ballot
     known: Mapping[str, str]
     gold: Mapping[str, str]
 
@@ -151,6 +62,60 @@ class LabelsFound(NamedTuple):
     survey: Survey
 
 
+def _list_rows(
+    records: Records, last: str, where: str
+) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
+    """The place, the fields and the label of each line that is not blank.
+
+    ``last``  the last column, which takes the rest of its line; but names have no tabs in them
+    """
+    for n, (fields, label) in enumerate(zip(records.fields, records.labels, strict=True)):
+        if not records.is_json and "\t" in fields.get(last, ""):
+            raise DataError(
+                f"{where}:{n + 1}: there are too many columns",
+                "end the line after the last one; --columns names those of the votes",
+            )
+        if n not in records.blank:
+            yield f"{where}:{n + 1}", fields, label
+
+
+def _read_name(fields: Mapping[str, Any], column: str, place: str) -> str:
+    """An item or an annotator, as text."""
+    value = fields.get(column)
+    name = value.strip() if isinstance(value, str) else ""
+    if type(value) is int:
+        name = str(value)
+    if not name:
+        raise DataError(
+            f"{place}: {brief(value)} is no {column}",
+            f"give every line an {column}: a text, or a whole number",
+        )
+    return name
+
+
+def read_true_labels(path: str | None, option: str, items: Collection[str]) -> dict[str, str]:
+    """True labels by item; nothing without a file. Some must be of ``items``, which have votes."""
+    if path is None:
+        return {}
+    where = f"{option} {path}"
+    labels: dict[str, str] = {}
+    for place, fields, label in _list_rows(read_records(path, (ITEM, LABEL)), LABEL, where):
+        if label is None:
+            continue
+        item = _read_name(fields, ITEM, place)
+        if labels.setdefault(item, label) != label:
+            raise DataError(
+                f"{place}: {brief(item)} is {label!r} here, and {labels[item]!r} before",
+                "give every item one true label",
+            )
+    if labels.keys().isdisjoint(items):
+        raise DataError(
+            f"{where}: no item that has votes has a true label here",
+            "call items as they are called in the votes",
+        )
+    return labels
+
+
 class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     """Find the true labels behind the votes of many annotators, and how good each of them is.
 
@@ -163,6 +128,9 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     softcount annotators votes.jsonl --save model.softcount --summary
     softcount annotators more.tsv --load model.softcount
     """
+
+    declared = AnnotatorsParameters
+    takes: ClassVar = {"smoothing": ()}
 
     file: Annotated[
         str,
@@ -183,9 +151,6 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
             learns=True,
         ),
     ] = None
-    smoothing: Annotated[
-        float, Model("Add this to every count of what an annotator says of a label.", least=0.0)
-    ] = 0.1
     init: Annotated[
         str,
         Learning(
@@ -210,48 +175,62 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         self.refuse_spectral()
         refuse_two_of_stdin(self.file, self.known, self.gold)
 
-    def read(self, model: Annotators | None) -> VotesRead:
-        ballot = read_ballot(self.file, column_names(self.columns))
-        known = read_true_labels(self.known, "--known", ballot)
-        return VotesRead(ballot, known, read_true_labels(self.gold, "--gold", ballot))
+    def read(self, model: Annotators | None) -> Ballot:
+        names = column_names(self.columns)
+        if not {ITEM, ANNOTATOR} <= set(names):
+            raise DataError(
+                f"--columns {self.columns}: there is no {ITEM}, or no {ANNOTATOR}",
+                f"name them in their order, such as {ITEM},{ANNOTATOR},{LABEL}",
+            )
+        records = read_records(self.file, names)
+        voted: list[str] = []
+        people: list[str] = []
+        votes: list[str | None] = []
+        items: dict[str, Any] = {}
+        labels: dict[str, Any] = {}
+        for place, fields, label in _list_rows(records, names[-1], self.file):
+            voted.append(_read_name(fields, ITEM, place))
+            people.append(_read_name(fields, ANNOTATOR, place))
+            votes.append(label)
+            items.setdefault(voted[-1], fields[ITEM])
+            if label is not None:
+                labels.setdefault(label, fields[LABEL])
+        known = read_true_labels(self.known, "--known", items)
+        gold = read_true_labels(self.gold, "--gold", items)
+        return Ballot((voted, people, votes), items, labels, records.is_json, known, gold)
 
-    def make(self, data: VotesRead) -> Annotators:
+    def make(self, data: Ballot) -> Annotators:
         from softcount.annotators import Annotators
 
-        return Annotators(
-            smoothing=self.smoothing, init=self.init, **self.learning(self.make_learner())
-        )
+        learning = self.learning(self.make_learner())
+        return Annotators(init=self.init, **self.settings(), **learning)
 
-    def size(self, data: VotesRead) -> int:
-        return len(data.ballot.items)
+    def size(self, data: Ballot) -> int:
+        return len(data.items)
 
-    def fit(self, model: Annotators, data: VotesRead, progress: Progress) -> None:
-        model.fit(data.ballot.columns, data.known or None, on_step=progress)
+    def fit(self, model: Annotators, data: Ballot, progress: Progress) -> None:
+        model.fit(data.columns, data.known or None, on_step=progress)
 
-    def answer(self, model: Annotators, data: VotesRead) -> LabelsFound:
+    def answer(self, model: Annotators, data: Ballot) -> LabelsFound:
         """What the model says; votes that one from a file cannot use are warned of."""
         from softcount.annotators.report import survey_annotators
 
-        ballot = data.ballot
-        learned = self.load is None
-        posteriors = model.proba_ if learned else model.predict_proba(ballot.columns)
+        posteriors = model.proba_ if self.load is None else model.predict_proba(data.columns)
         names = [str(label) for label in model.classes_.tolist()]
-        chosen = [names[k] for k in posteriors.argmax(axis=1).tolist()]
-        items, sure = list(ballot.items), posteriors.max(axis=1)
-        votes = sum(label is not None for label in ballot.columns[2])
-        known = sum(item in ballot.items for item in data.known)
+        items, confidence = list(data.items), posteriors.max(axis=1)
+        chosen = dict(zip(items, (names[k] for k in posteriors.argmax(axis=1)), strict=True))
+        votes = sum(label is not None for label in data.columns[2])
+        known = sum(item in data.items for item in data.known)
         some = f", of which {known:,} have a known label" if known else ""
+        doubtful = confidence.argsort(kind="stable")[:DOUBTFUL].tolist()
         survey = survey_annotators(
             model,
             f"Annotators of {name_file(self.file)}",
             f"{votes:,} votes on {len(items):,} items{some}.",
-            doubtful=[
-                (items[i], chosen[i], float(sure[i]))
-                for i in sure.argsort(kind="stable")[:DOUBTFUL].tolist()
-            ],
-            gold=_compare_labels(dict(zip(items, chosen, strict=True)), data),
+            doubtful=[(items[i], chosen[items[i]], float(confidence[i])) for i in doubtful],
+            gold=_compare_labels(chosen, data) if data.gold else {},
         )
-        return LabelsFound(ballot, names, posteriors, survey)
+        return LabelsFound(data, names, posteriors, survey)
 
     def overview(self, found: LabelsFound) -> Survey:
         return found.survey
@@ -266,34 +245,32 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         best, rows = found.posteriors.argmax(axis=1).tolist(), found.posteriors.tolist()
         for item, k, row in zip(ballot.items, best, rows, strict=True):
             label = found.names[k]
+            rounded = [f"{p:.6g}" for p in row]
             if self.json or ballot.is_json:
-                said: dict[str, Any] = {
+                line: dict[str, Any] = {
                     ITEM: ballot.items[item],
                     LABEL: ballot.labels.get(label, label),
-                    CONFIDENCE: float(f"{row[k]:.6g}"),
+                    CONFIDENCE: float(rounded[k]),
                 }
                 if self.proba:
-                    figures = [float(f"{p:.6g}") for p in row]
-                    said["probabilities"] = dict(zip(found.names, figures, strict=True))
-                write(json.dumps(said, ensure_ascii=False) + "\n")
+                    line["probabilities"] = dict(zip(found.names, map(float, rounded), strict=True))
+                write(json.dumps(line, ensure_ascii=False) + "\n")
             else:
-                figures = [row[k], *(row if self.proba else ())]
-                write("\t".join([item, label, *(f"{p:.6g}" for p in figures)]) + "\n")
+                more = rounded if self.proba else ()
+                write("\t".join([item, label, rounded[k], *more]) + "\n")
         sys.stdout.flush()  # here, where a closed pipe is no fault
 
 
-def _compare_labels(said: Mapping[str, str], data: VotesRead) -> dict[str, float]:
+def _compare_labels(chosen: Mapping[str, str], ballot: Ballot) -> dict[str, float]:
     """How often labels are right, beside the majority's, where they were not known before."""
-    if not data.gold:
-        return {}
     from softcount.annotators import majority_vote
 
-    gold, most = data.gold, majority_vote(data.ballot.columns)
-    asked = [item for item in gold if item in said and item not in data.known]
+    gold, most = ballot.gold, majority_vote(ballot.columns)
+    asked = [item for item in gold if item in chosen and item not in ballot.known]
     if not asked:
         raise DataError("--gold: all of its items are in --known", "keep some items apart")
     return {
-        "accuracy": sum(said[item] == gold[item] for item in asked) / len(asked),
+        "accuracy": sum(chosen[item] == gold[item] for item in asked) / len(asked),
         "accuracy_of_the_majority": sum(most[item] == gold[item] for item in asked) / len(asked),
         "items_compared": len(asked),
     }

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from softcount.annotators.data import is_missing, places, read_votes, sorted_classes
+from softcount.annotators.data import is_missing, read_votes, sorted_classes
 from softcount.core.errors import DataError
-from softcount.core.types import Array, Params
+from softcount.core.types import Array, FloatArray, Params
 from softcount.families import Categorical
 from softcount.mixture.core import BagEmission, MixtureCore
-from softcount.mixture.data import UNKNOWN, ClassConstraints, Items, Labels, read_labels
+from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
 from softcount.text.bags import Bags
 
 
@@ -38,7 +38,7 @@ class Confusions(Categorical):
 class Voting(BagEmission):
     """log p(votes | k) = Σ_a Σ_l x_al log θ_akl: a document whose words are (annotator, label).
 
-    The chances of all labels of one annotator add up to one, not those of all words.
+    The probabilities of all labels of one annotator add up to one, not those of all words.
     """
 
     table = "confusion"
@@ -50,28 +50,23 @@ class Voting(BagEmission):
     def joint(
         self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
     ) -> Array:
-        return super().joint(self._by_class(params), x, log_weights, threads, floor)
+        A, K, L = self.family.of_annotators
+        # a row for each true label: (classes, annotators · labels)
+        by_class = params.reshape(A, K, L).transpose(1, 0, 2).reshape(K, A * L)
+        return super().joint(by_class, x, log_weights, threads, floor)
 
     def counts(self, x: Bags, shares: Array, threads: int) -> Array:
         A, K, L = self.family.of_annotators
         by_class = super().counts(x, shares, threads).reshape(K, A, L)
         return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, L)
 
-    def _by_class(self, params: Array) -> Array:
-        """The table with a row for each true label: (classes, annotators · labels)."""
-        A, K, L = self.family.of_annotators
-        return params.reshape(A, K, L).transpose(1, 0, 2).reshape(K, A * L)
-
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """A label for each vote; ``size`` is (items, annotators), one of each a vote."""
         items, annotators = size
-        chances = params.reshape(self.family.of_annotators)[annotators, classes[items]]
-        ends = np.cumsum(chances, axis=1)
+        probabilities = params.reshape(self.family.of_annotators)[annotators, classes[items]]
+        ends = np.cumsum(probabilities, axis=1)
         drawn = rng.random(len(items)) * ends[:, -1]
         return (drawn[:, None] >= ends).sum(axis=1)
-
-
-# Items whose true label is known.
 
 
 def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
@@ -81,43 +76,28 @@ def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
     """
     if y is None:
         return None
-    listed = _aligned(y, items) if isinstance(y, Mapping) else _as_list(y)
-    if all(map(is_missing, listed)) and len(listed) == len(items):
+    if isinstance(y, Mapping):
+        given = [y.get(item) for item in items]
+        if y and not any(item in y for item in items):
+            raise DataError(
+                f"none of the {len(y):,} items in y has votes",
+                "call items in y as they are called in the votes",
+            )
+    elif isinstance(y, np.ndarray) and y.dtype.kind in "US" and (y == str(UNKNOWN)).any():
+        raise DataError(
+            "one label is the text '-1', which numpy makes of a −1 among texts",
+            "give None where a label is unknown, or a list instead of an array",
+        )
+    else:
+        given = list(y.tolist() if hasattr(y, "tolist") else y)
+    if all(map(is_missing, given)) and len(given) == len(items):
         return None
-    labels = read_labels([None if is_missing(label) else label for label in listed], len(items))
+    labels = read_labels([None if is_missing(label) else label for label in given], len(items))
     if labels.shares is not None:
         raise DataError(
             "y has a row of shares for each item", "give one label an item; −1 where it is unknown"
         )
     return labels
-
-
-def renumbered(labels: Labels, classes: Array) -> Labels:
-    """The same labels as numbers of these classes."""
-    new = np.append(places(labels.classes.tolist(), classes.tolist()), UNKNOWN)
-    return Labels(classes, new[labels.numbers])
-
-
-def _aligned(y: Mapping[Any, Any], items: Sequence[Any]) -> list[Any]:
-    found = [y.get(item) for item in items]
-    if y and not any(item in y for item in items):
-        raise DataError(
-            f"none of the {len(y):,} items in y has votes",
-            "call items in y as they are called in the votes",
-        )
-    return found
-
-
-def _as_list(y: Any) -> list[Any]:
-    if isinstance(y, np.ndarray) and y.dtype.kind in "US" and (y == str(UNKNOWN)).any():
-        raise DataError(
-            "one label is the text '-1', which numpy makes of a −1 among texts",
-            "give None where a label is unknown, or a list instead of an array",
-        )
-    return list(y.tolist() if hasattr(y, "tolist") else y)
-
-
-# Where to begin: with what most annotators say.
 
 
 def majority_vote(votes: Any) -> dict[Any, Any]:
@@ -130,63 +110,64 @@ def majority_vote(votes: Any) -> dict[Any, Any]:
     """
     read = read_votes(votes)
     classes = sorted_classes(read.labels)
-    counts = np.zeros((len(read.items), len(classes)))
-    labels = np.searchsorted(classes, read.labels)[read.of_label] if len(read) else read.of_label
-    np.add.at(counts, (read.of_item, labels), 1.0)
-    chosen = counts.argmax(axis=1) if len(classes) else np.zeros(len(read.items), np.int64)
-    names = classes.tolist()
+    if not len(classes):
+        return dict.fromkeys(read.items)
+    counts = np.zeros((len(read.items), len(classes)), np.int64)
+    labels = np.searchsorted(classes, read.labels)[read.of_label]
+    np.add.at(counts, (read.of_item, labels), 1)
+    chosen, voted = classes[counts.argmax(axis=1)].tolist(), counts.max(axis=1).tolist()
     return {
-        item: names[label] if total else None
-        for item, label, total in zip(
-            read.items, chosen.tolist(), counts.sum(axis=1).tolist(), strict=True
-        )
+        item: label if most else None
+        for item, label, most in zip(read.items, chosen, voted, strict=True)
     }
 
 
-def majority(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """Every item belongs to classes by the shares of its votes (Dawid & Skene 1979, §4).
-
-    Items whose label is known belong to it; items without votes say nothing.
-    """
-    return core.from_responsibilities(
-        items.x, pinned(vote_shares(items.x, core.n_classes), items.known), rng
-    )
-
+# Where learning begins
 
 HARDLY = 1e-3
 """What an item of unknown label counts in a start from known labels."""
 
 
-def from_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def start_majority(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    """Every item belongs to classes by the shares of its votes (Dawid & Skene 1979, §4).
+
+    Items whose label is known belong to it; items without votes say nothing.
+    """
+    return _start(core, items, rng, vote_shares(items.x, core.n_classes))
+
+
+def start_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """What items of known labels say; all others count next to nothing, by shares of votes.
 
     Without these an annotator of whom little is known could make an item impossible.
     """
-    shares = HARDLY * vote_shares(items.x, core.n_classes)
-    return core.from_responsibilities(items.x, pinned(shares, items.known), rng)
+    return _start(core, items, rng, HARDLY * vote_shares(items.x, core.n_classes))
 
 
-def disturbed(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def start_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """Half the shares of votes and half shares drawn at random, so that labels keep their names."""
     K = core.n_classes
-    shares = (vote_shares(items.x, K) + rng.dirichlet(np.ones(K), size=len(items))) / 2.0
-    return core.from_responsibilities(items.x, pinned(shares, items.known), rng)
+    drawn = rng.dirichlet(np.ones(K), size=len(items))
+    return _start(core, items, rng, (vote_shares(items.x, K) + drawn) / 2.0)
 
 
-def vote_shares(x: Any, n_classes: int) -> Array:
+def _start(
+    core: MixtureCore, items: Items, rng: np.random.Generator, responsibilities: FloatArray
+) -> Params:
+    """The parameters that these (items, classes) give, where labels are known all to them."""
+    lower, upper = items.known.lower, items.known.upper
+    known = np.flatnonzero(upper - lower == 1)
+    responsibilities[known] = 0.0
+    responsibilities[known, lower[known]] = 1.0
+    return core.from_responsibilities(items.x, responsibilities, rng)
+
+
+def vote_shares(x: Any, n_classes: int) -> FloatArray:
     """The part of an item's votes that each label has, (items, classes); zeros without votes."""
     assert isinstance(x, Bags)
     rows = x.by_document
     items = np.repeat(np.arange(len(x)), np.diff(rows.indptr))
     cells = items * n_classes + rows.columns % n_classes
     votes = np.bincount(cells, rows.value, minlength=len(x) * n_classes).reshape(-1, n_classes)
-    shares: Array = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
-    return shares
-
-
-def pinned(shares: Array, known: ClassConstraints) -> Array:
-    """The shares, where a label is known all of them to it."""
-    sure = np.flatnonzero(known.upper - known.lower == 1)
-    shares[sure] = 0.0
-    shares[sure, known.lower[sure]] = 1.0
+    shares: FloatArray = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
     return shares

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import Array, IntArray
 from softcount.mixture.data import UNKNOWN, of_one_kind
 
 COLUMNS = (("item", "annotator", "label"), ("task", "worker", "label"))
@@ -24,7 +24,6 @@ FORMS = (
 SPARSEST = 4
 """Whole numbers are looked up in a table if it has at most so many places a vote."""
 Column = Array | list[Any]
-Columns = tuple[Column, Column, Column]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +37,9 @@ class Votes:
     items: list[Any]
     annotators: list[Any]
     labels: list[Any]
-    of_item: Array
-    by_annotator: Array
-    of_label: Array
+    of_item: IntArray
+    by_annotator: IntArray
+    of_label: IntArray
 
     def __len__(self) -> int:
         return len(self.of_item)
@@ -58,8 +57,21 @@ def read_votes(votes: Any, annotators: Sequence[Any] | None = None) -> Votes:
     if isinstance(votes, Votes):
         return votes
     if isinstance(votes, np.ndarray):
-        return _of_matrix(votes, annotators)
-    return _of_columns(*_columns(votes))
+        return _read_matrix(votes, annotators)
+    columns = _split_columns(votes)
+    items, of_item = _number(columns[0], "item")
+    people, by_annotator = _number(columns[1], "annotator")
+    labels, of_label = _number(columns[2], "label")
+    missing = np.array([is_missing(label) for label in labels], dtype=bool)
+    if missing.any():
+        voted = ~missing[of_label]
+        of_item = of_item[voted]
+        people, by_annotator = _drop_unused(people, by_annotator[voted])
+        labels, of_label = _drop_unused(labels, of_label[voted])
+    for names, what in ((items, "item"), (people, "annotator")):
+        if any(name is None or name != name for name in names):
+            raise DataError(f"some {what} has no name, but None or NaN", "name it in every vote")
+    return Votes(items, people, labels, of_item, by_annotator, of_label)
 
 
 def is_missing(label: Any) -> bool:
@@ -67,11 +79,10 @@ def is_missing(label: Any) -> bool:
     return label is None or (isinstance(label, Real) and bool(label == UNKNOWN or label != label))
 
 
-def sorted_classes(labels: Iterable[Any]) -> Array:
+def sorted_classes(labels: Sequence[Any]) -> Array:
     """All labels, each once, in order; whole numbers as such, even if they came as 1.0."""
-    listed = list(labels)
-    given = np.empty(len(listed), dtype=object)
-    given[:] = listed
+    given = np.empty(len(labels), dtype=object)
+    given[:] = labels
     classes: Array = np.unique(of_one_kind(given))
     if classes.dtype.kind == "f" and np.all(np.abs(classes) < 2.0**53) and not (classes % 1).any():
         return classes.astype(np.int64)
@@ -88,48 +99,48 @@ def as_array(names: Sequence[Any]) -> Array:
     return objects
 
 
-def places(names: Iterable[Any], known: Iterable[Any]) -> Array:
+def find_places(names: Iterable[Any], known: Iterable[Any]) -> IntArray:
     """Where each name is among those known; −1: nowhere."""
     where = {name: number for number, name in enumerate(known)}
     return np.array([where.get(name, UNKNOWN) for name in names], dtype=np.int64)
 
 
-def _columns(votes: Any) -> Columns:
+def _split_columns(votes: Any) -> Sequence[Column]:
     """Items, annotators and labels, one of each a vote."""
-    if hasattr(votes, "columns") and not isinstance(votes, Mapping):
-        return _three([votes[name] for name in _named(list(votes.columns))])
-    if isinstance(votes, Mapping):
-        if all(isinstance(said, Mapping) for said in votes.values()):
-            return _of_items(votes)
-        return _three([votes[name] for name in _named(list(votes))])
-    if isinstance(votes, tuple) and len(votes) == 3 and not isinstance(votes[0], tuple | str):
-        return _three(votes)
-    return _of_triples(votes)
-
-
-def _named(given: Sequence[Any]) -> tuple[str, str, str]:
-    """What the three columns are called here."""
-    for names in COLUMNS:
-        if set(names) <= set(given):
-            return names
-    raise DataError(
-        f"the columns of the votes are {', '.join(map(str, given)) or 'none'}",
-        "call them item, annotator and label",
-    )
-
-
-def _three(columns: Sequence[Any]) -> Columns:
-    found = [_column(one) for one in columns]
-    lengths = [len(column) for column in found]
-    if len(set(lengths)) > 1:
+    if isinstance(votes, Mapping) and all(isinstance(said, Mapping) for said in votes.values()):
+        return _split_triples(
+            [
+                (item, annotator, label)
+                for item, said in votes.items()
+                # an item may have no votes, and an annotator several
+                for annotator, labels in (said or {None: None}).items()
+                for label in (labels if isinstance(labels, list | tuple) else [labels])
+            ]
+        )
+    if isinstance(votes, Mapping) or hasattr(votes, "columns"):
+        given = list(votes if isinstance(votes, Mapping) else votes.columns)
+        names = next((names for names in COLUMNS if set(names) <= set(given)), None)
+        if names is None:
+            raise DataError(
+                f"the columns of the votes are {', '.join(map(str, given)) or 'none'}",
+                "call them item, annotator and label",
+            )
+        three = [votes[name] for name in names]
+    elif isinstance(votes, tuple) and len(votes) == 3 and not isinstance(votes[0], tuple | str):
+        three = list(votes)
+    else:
+        return _split_triples(votes)
+    columns = [_read_column(one) for one in three]
+    items, annotators, labels = map(len, columns)
+    if not items == annotators == labels:
         raise DataError(
-            f"{lengths[0]} items, {lengths[1]} annotators and {lengths[2]} labels",
+            f"{items} items, {annotators} annotators and {labels} labels",
             "give one of each a vote",
         )
-    return found[0], found[1], found[2]
+    return columns
 
 
-def _column(given: Any) -> Array | list[Any]:
+def _read_column(given: Any) -> Column:
     """An array of whole numbers as it is, all else as a list."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise DataError(f"{brief(given)} is no column of votes", FORMS)
@@ -141,89 +152,55 @@ def _column(given: Any) -> Array | list[Any]:
     return list(given.tolist() if hasattr(given, "tolist") else given)
 
 
-def _of_items(votes: Mapping[Any, Mapping[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Of {item: {annotator: label, or a list of labels}}; an item may have no votes."""
-    triples: list[tuple[Any, Any, Any]] = []
-    for item, said in votes.items():
-        for annotator, labels in said.items():
-            each = labels if isinstance(labels, list | tuple) else [labels]
-            triples.extend((item, annotator, label) for label in each)
-        if not said:
-            triples.append((item, None, None))
-    return _of_triples(triples)
-
-
-def _of_triples(votes: Any) -> tuple[list[Any], list[Any], list[Any]]:
+def _split_triples(votes: Any) -> Sequence[Column]:
     if isinstance(votes, str | bytes) or not isinstance(votes, Iterable):
         raise DataError(f"{brief(votes)} are no votes", FORMS)
     rows = votes if isinstance(votes, list) else list(votes)
+    # by types and lengths first, of which there are few: votes may be millions
     if not all(issubclass(kind, tuple | list) for kind in set(map(type, rows))) or (
         rows and set(map(len, rows)) != {3}
     ):
-        wrong = next(n for n, row in enumerate(rows) if not _is_triple(row))
+        wrong = next(
+            n for n, row in enumerate(rows) if not (isinstance(row, tuple | list) and len(row) == 3)
+        )
         raise DataError(f"vote {wrong} is {brief(rows[wrong])}, no triple", FORMS)
-    items, annotators, labels = ([row[place] for row in rows] for place in range(3))
-    return items, annotators, labels
+    return [[row[place] for row in rows] for place in range(3)]
 
 
-def _is_triple(row: Any) -> bool:
-    return isinstance(row, tuple | list) and len(row) == 3
-
-
-def _of_columns(items: Column, annotators: Column, labels: Column) -> Votes:
-    item_names, of_item = _numbered(items, "item")
-    annotator_names, by_annotator = _numbered(annotators, "annotator")
-    label_names, of_label = _numbered(labels, "label")
-    missing = np.array([is_missing(label) for label in label_names], dtype=bool)
-    if missing.any():
-        said = ~missing[of_label]
-        of_item = of_item[said]
-        annotator_names, by_annotator = _used(annotator_names, by_annotator[said])
-        label_names, of_label = _used(label_names, of_label[said])
-    for names, what in ((item_names, "item"), (annotator_names, "annotator")):
-        if any(name is None or name != name for name in names):
-            raise DataError(f"some {what} has no name, but None or NaN", "name it in every vote")
-    return Votes(item_names, annotator_names, label_names, of_item, by_annotator, of_label)
-
-
-def _used(names: list[Any], numbers: Array) -> tuple[list[Any], Array]:
+def _drop_unused(names: list[Any], numbers: IntArray) -> tuple[list[Any], IntArray]:
     """The names that have a vote, and their new numbers."""
-    there = np.bincount(numbers, minlength=len(names)) > 0
-    kept = [names[number] for number in np.flatnonzero(there).tolist()]
-    return kept, (np.cumsum(there) - 1)[numbers]
+    used = np.bincount(numbers, minlength=len(names)) > 0
+    kept = [names[number] for number in np.flatnonzero(used).tolist()]
+    return kept, (np.cumsum(used) - 1)[numbers]
 
 
-def _numbered(column: Column, what: str) -> tuple[list[Any], Array]:
+def _number(column: Column, what: str) -> tuple[list[Any], IntArray]:
     """The different names of a column, as they come, and which of them each entry is."""
     if isinstance(column, np.ndarray):
-        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-        if high - low < SPARSEST * len(column):
-            return _of_whole_numbers(column.astype(np.int64) - low, low, high - low + 1)
+        n = len(column)
+        low, high = (int(column.min()), int(column.max())) if n else (0, 0)
+        span = high - low + 1
+        if span <= SPARSEST * n:  # without a dictionary
+            values = column.astype(np.int64) - low
+            first = np.full(span, n)
+            first[values[::-1]] = np.arange(n - 1, -1, -1)  # what is written last stays
+            there = np.flatnonzero(first < n)
+            order = there[np.argsort(first[there], kind="stable")]
+            numbers = np.empty(span, np.int64)
+            numbers[order] = np.arange(len(order))
+            return (order + low).tolist(), numbers[values]
         column = column.tolist()
     try:
-        found = {name: number for number, name in enumerate(dict.fromkeys(column))}
-        numbers = np.fromiter(map(found.__getitem__, column), np.int64, len(column))
+        names = {name: number for number, name in enumerate(dict.fromkeys(column))}
+        return list(names), np.fromiter(map(names.__getitem__, column), np.int64, len(column))
     except TypeError as error:
         raise DataError(
             f"some {what} is no name: {error}", "give strings or numbers for names"
         ) from error
-    return list(found), numbers
 
 
-def _of_whole_numbers(column: Array, low: int, span: int) -> tuple[list[Any], Array]:
-    """The same without a dictionary: ``column`` has numbers below ``span``, ``low`` too small."""
-    n = len(column)
-    first = np.full(span, n)
-    first[column[::-1]] = np.arange(n - 1, -1, -1)  # what is written last stays
-    there = np.flatnonzero(first < n)
-    names = there[np.argsort(first[there], kind="stable")]
-    numbers = np.empty(span, np.int64)
-    numbers[names] = np.arange(len(names))
-    return (names + low).tolist(), numbers[column]
-
-
-def _of_matrix(matrix: Array, annotators: Sequence[Any] | None) -> Votes:
-    """Of an array items × annotators."""
+def _read_matrix(matrix: Array, annotators: Sequence[Any] | None) -> Votes:
+    """Votes from an array items × annotators."""
     if matrix.ndim != 2:
         raise DataError(f"votes are an array of shape {matrix.shape}", FORMS)
     n, A = matrix.shape
@@ -232,10 +209,9 @@ def _of_matrix(matrix: Array, annotators: Sequence[Any] | None) -> Votes:
             f"the votes have {A} columns, while the model knows {len(annotators)} annotators",
             "give a column for each annotator, in the order of annotators_; or triples",
         )
-    cells = matrix.reshape(-1)
-    labels, of_label = _numbered(_column(cells), "label")
+    labels, of_label = _number(_read_column(matrix.reshape(-1)), "label")
     missing = np.array([is_missing(label) for label in labels], dtype=bool)
-    said = np.flatnonzero(~missing[of_label]) if len(labels) else of_label
-    names, numbers = _used(labels, of_label[said])
+    voted = np.flatnonzero(~missing[of_label]) if len(labels) else of_label
+    labels, of_label = _drop_unused(labels, of_label[voted])
     people = list(range(A)) if annotators is None else list(annotators)
-    return Votes(list(range(n)), people, names, said // max(A, 1), said % max(A, 1), numbers)
+    return Votes(list(range(n)), people, labels, voted // max(A, 1), voted % max(A, 1), of_label)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from softcount.annotators import core as starts
-from softcount.annotators.core import Voting, read_known, renumbered
-from softcount.annotators.data import Votes, as_array, places, read_votes, sorted_classes
+from softcount.annotators.core import Voting, read_known
+from softcount.annotators.data import Votes, as_array, find_places, read_votes, sorted_classes
 from softcount.annotators.parameters import AnnotatorsParameters
 from softcount.core import store
 from softcount.core.bounds import demand_drawable
@@ -26,13 +26,10 @@ from softcount.families import Categorical
 from softcount.kernels.posterior import soft
 from softcount.mixture.base import Mixture
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import UNKNOWN, ClassConstraints, Items
+from softcount.mixture.data import UNKNOWN, ClassConstraints, Items, Labels
 from softcount.mixture.naive_bayes import read_classes
 from softcount.mixture.starts import uniform
 from softcount.text.bags import Bags
-
-if TYPE_CHECKING:
-    pass
 
 KEPT_SIZES = 10_000
 NAMEABLE = (str, int, float, bool)
@@ -121,19 +118,19 @@ class Annotators(AnnotatorsParameters, Mixture):
         if not len(read):
             raise DataError("there are no votes", "give at least one; −1, None and NaN are none")
         known = read_known(y, read.items)
-        told = [] if known is None else known.classes.tolist()
-        self.classes_ = sorted_classes([*read.labels, *told])
+        self.classes_ = sorted_classes(
+            [*read.labels, *(() if known is None else known.classes.tolist())]
+        )
         self.items_, self.annotators_ = as_array(read.items), as_array(read.annotators)
         self.n_features_in_ = len(read.annotators)
         x = self._bags(read)
         core = self.make_core(x)
-        weights = np.ones(len(x))
-        kept = (
-            ClassConstraints.nothing(len(x), core.n_classes, weights)
-            if known is None
-            else renumbered(known, self.classes_).restrict(1, weights)
-        )
-        return core, VotedItems(x, kept, core.emission.cut, self.items_)
+        constraints = ClassConstraints.nothing(len(x), core.n_classes)
+        if known is not None:  # as numbers of all classes
+            numbers = find_places(known.classes.tolist(), self.classes_.tolist())
+            of_items = np.append(numbers, UNKNOWN)[known.numbers]
+            constraints = Labels(self.classes_, of_items).restrict(1, np.ones(len(x)))
+        return core, VotedItems(x, constraints, core.emission.cut, self.items_)
 
     def observe(self, X: Any, *, first: bool = False) -> Bags:
         return self._bags(read_votes(X, self.annotators_.tolist()))
@@ -141,12 +138,25 @@ class Annotators(AnnotatorsParameters, Mixture):
     def _bags(self, votes: Votes) -> Bags:
         """Votes as words (annotator, label); those of which nothing is known are left out."""
         K = self.n_classes
-        who = places(votes.annotators, self.annotators_.tolist())
-        what = places(votes.labels, self.classes_.tolist())
+        who = find_places(votes.annotators, self.annotators_.tolist())
+        what = find_places(votes.labels, self.classes_.tolist())
         by, of = who[votes.by_annotator], what[votes.of_label]
         known = (by != UNKNOWN) & (of != UNKNOWN)
         if not known.all():
-            _warn_of_strangers(votes, who, what)
+            unknown = [
+                f"{len(names):,} {kind}{'s' * (len(names) > 1)} ({brief(names[0])}"
+                f"{', …' * (len(names) > 1)})"
+                for kind, all_names, numbers in (
+                    ("annotator", votes.annotators, who),
+                    ("label", votes.labels, what),
+                )
+                if (names := [all_names[i] for i in np.flatnonzero(numbers == UNKNOWN).tolist()])
+            ]
+            warnings.warn(
+                f"the model does not know {' and '.join(unknown)}: their votes are left out",
+                UserWarning,
+                stacklevel=5,
+            )
         shape = (len(votes.items), self.n_features_in_ * K)
         cells = (votes.of_item[known], by[known] * K + of[known])
         return Bags.of(sparse.csr_matrix((np.ones(len(cells[0])), cells), shape=shape))
@@ -171,9 +181,9 @@ class Annotators(AnnotatorsParameters, Mixture):
 
     def starts(self) -> Mapping[str, Any]:
         return {
-            "majority": starts.majority,
-            "known": starts.from_known,
-            "random": starts.disturbed,
+            "majority": starts.start_majority,
+            "known": starts.start_known,
+            "random": starts.start_random,
             "uniform": uniform,
         }
 
@@ -223,7 +233,7 @@ class Annotators(AnnotatorsParameters, Mixture):
     def confusion_of(self, annotator: Any) -> dict[Any, dict[Any, float]]:
         """What an annotator says of each true label: {true: {said: probability}}."""
         self._require_fit()
-        (place,) = places([annotator], self.annotators_.tolist())
+        (place,) = find_places([annotator], self.annotators_.tolist())
         if place == UNKNOWN:
             raise DataError(
                 f"{brief(annotator)} is no annotator of this model", "annotators_ lists them all"
@@ -246,8 +256,8 @@ class Annotators(AnnotatorsParameters, Mixture):
 
     def predict(self, votes: Any) -> Array:
         """The likeliest true label of each item, in the order in which items first appear."""
-        shares = self._posterior(self._seen(votes))  # as far from whoever asks as predict_proba
-        chosen: Array = self.classes_[shares.argmax(axis=1)]
+        posteriors = self._posterior(self._seen(votes))  # as far from whoever asks as predict_proba
+        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
         return chosen
 
     def fit_predict(self, votes: Any, y: Any = None) -> Array:
@@ -301,27 +311,8 @@ class Annotators(AnnotatorsParameters, Mixture):
         self.annotators_ = as_array(names)
         self.n_votes_ = numbers(stored, "n_votes", (A,)).astype(np.int64)
         self._sizes = numbers(stored, "sizes", (None,))
-        if self.n_votes_.min() < 0 or not self.n_votes_.any() or not _are_sizes(self._sizes):
+        sizes = self._sizes
+        sound = len(sizes) and 0.0 <= sizes.min() <= sizes.max() < 2**40
+        if self.n_votes_.min() < 0 or not self.n_votes_.any() or not sound:
             raise StoreError("there are no numbers of votes, or impossible ones", AGAIN)
         return Bags.of(sparse.csr_matrix((0, A * K)))
-
-
-def _are_sizes(sizes: Array) -> bool:
-    return bool(len(sizes)) and 0.0 <= sizes.min() <= sizes.max() < 2**40
-
-
-def _warn_of_strangers(votes: Votes, who: Array, what: Array) -> None:
-    """Say which annotators and labels the model does not know."""
-    strangers = [votes.annotators[i] for i in np.flatnonzero(who == UNKNOWN).tolist()]
-    labels = [votes.labels[i] for i in np.flatnonzero(what == UNKNOWN).tolist()]
-    told = [
-        f"{len(unknown):,} {name}{'s' * (len(unknown) > 1)} ({brief(unknown[0])}"
-        f"{', …' * (len(unknown) > 1)})"
-        for name, unknown in (("annotator", strangers), ("label", labels))
-        if unknown
-    ]
-    warnings.warn(
-        f"the model does not know {' and '.join(told)}: their votes are left out",
-        UserWarning,
-        stacklevel=6,
-    )

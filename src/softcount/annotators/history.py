@@ -10,9 +10,8 @@ import numpy as np
 
 from softcount.annotators import Annotators
 from softcount.core.errors import DataError
-from softcount.core.types import Array
 from softcount.kernels.posterior import soft
-from softcount.labels.history import History, gold_numbers
+from softcount.labels.history import History
 from softcount.mixture.base import FLOOR
 
 
@@ -31,7 +30,7 @@ def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = 
     >>> [event.label for event in history.of(2)], history.rounds[-1].accuracy
     (['yes'], 1.0)
     """
-    again = copy(model)  # for to bind votes is to forget others
+    again = copy(model)  # binding votes forgets others
     _, corpus = again._bind(votes, y)
     for name in ("items_", "annotators_", "classes_"):
         if not np.array_equal(getattr(again, name), getattr(model, name)):
@@ -41,18 +40,13 @@ def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = 
             )
     known = corpus.known
     given = np.where(known.upper - known.lower == 1, known.lower, -1)
-    true = gold_numbers(_aligned(gold, model.items_), model.classes_, len(corpus))
-    history = History(model.classes_, given, true)
+    if isinstance(gold, Mapping):
+        gold = [gold.get(item) for item in model.items_.tolist()]
+    history = History.begin(model.classes_, given, gold)
     for state, params in zip(model.trace_, model.trace_.params, strict=True):
         joint = model.core_.joint(params, corpus.x, floor=FLOOR)
-        shares = np.empty_like(joint)
-        soft(joint, known.lower, known.upper, 1.0, shares)
+        posteriors = np.empty_like(joint)
+        soft(joint, known.lower, known.upper, 1.0, posteriors)
         view = "step" if state.step else "start"
-        history.record(shares.argmax(axis=1), shares.max(axis=1), view)
+        history.record(posteriors.argmax(axis=1), posteriors.max(axis=1), view)
     return history
-
-
-def _aligned(gold: Any, items: Array) -> Any:
-    if isinstance(gold, Mapping):
-        return [gold.get(item) for item in items.tolist()]
-    return gold

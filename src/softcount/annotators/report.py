@@ -65,26 +65,25 @@ class Survey(Overview):
 
     def columns(self) -> list[Column]:
         """A row for each annotator, and for programs p(said | true) of all pairs of labels."""
-        people, labels = self.people, self.labels
+        people, labels = self.people, list(enumerate(self.labels))
         names, right = [one.name for one in people], [one.accuracy for one in people]
         votes = [one.votes for one in people]
-        confusions = [
-            Column(
-                f"{true}→{said}",
-                None,
-                [f"{one.confusion[k][l]:.4f}" for one in people],
-                detail=True,
-            )
-            for k, true in enumerate(labels)
-            for l, said in enumerate(labels)
-        ]
         return [
             Column("annotator", names, names, "name"),
             Column("votes", [f"{n:,}" for n in votes], [str(n) for n in votes]),
             Column("right", [f"{p:.3f}" for p in right], [f"{p:.4f}" for p in right]),
             Column("", [draw_bar(p) for p in right], kind="bar"),
             Column("mistakes (true → said)", [one.mistakes for one in people], kind="words"),
-            *(column._replace(detail=True) for column in confusions),
+            *(
+                Column(
+                    f"{true}→{said}",
+                    None,
+                    [f"{one.confusion[k][l]:.4f}" for one in people],
+                    detail=True,
+                )
+                for k, true in labels
+                for l, said in labels
+            ),
         ]
 
     def remarks(self) -> list[str]:
@@ -122,24 +121,19 @@ def survey_annotators(model: Annotators, title: str, text: str, **more: Any) -> 
     people = []
     for a in np.argsort(-accuracy, kind="stable").tolist():
         confusion = model.confusion_[a].tolist()
-        mistakes = _find_mistakes(confusion, labels, weights)
+        # the two most frequent of those mistakes that are not rare
+        mistakes = [
+            (weights[k] * p, f"{labels[k]} → {labels[l]} {p:.2f}")
+            for k, row in enumerate(confusion)
+            for l, p in enumerate(row)
+            if k != l and p >= 0.05
+        ]
+        mistakes.sort(key=lambda one: -one[0])
         name, votes = str(model.annotators_[a]), int(model.n_votes_[a])
-        people.append(Annotator(name, votes, float(accuracy[a]), confusion, mistakes))
+        most = ", ".join(text for _, text in mistakes[:2])
+        people.append(Annotator(name, votes, float(accuracy[a]), confusion, most))
     fit = getattr(model, "fit_", None)
     return Survey(title, text, labels, weights, people, model.signature_, fit=fit, **more)
-
-
-def _find_mistakes(
-    confusion: Sequence[Sequence[float]], labels: Sequence[str], weights: Sequence[float]
-) -> str:
-    """The two most frequent of those that are not rare."""
-    found = [
-        (weights[k] * p, f"{labels[k]} → {labels[l]} {p:.2f}")
-        for k, row in enumerate(confusion)
-        for l, p in enumerate(row)
-        if k != l and p >= 0.05
-    ]
-    return ", ".join(text for _, text in sorted(found, key=lambda one: -one[0])[:2])
 
 
 def annotators_page(found: Survey) -> str:
