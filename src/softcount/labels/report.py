@@ -20,7 +20,6 @@ from softcount.report.tables import (
     Column,
     draw_bar,
     format_share,
-    keep_finite,
     make_rich_table,
     print_view,
     spread_rows,
@@ -169,10 +168,8 @@ class LabellingFigures:
             hits = _count_classes(labels[labels == gold], K)
             right = _divide(hits, _count_classes(labels, K))
             found = _divide(hits, _count_classes(gold, K))
-        columns = (given, labelled, right, found)
-        return [
-            ClassRow(*row) for row in zip(self.names, *(c.tolist() for c in columns), strict=True)
-        ]
+        columns = (column.tolist() for column in (given, labelled, right, found))
+        return list(map(ClassRow, self.names, *columns))
 
     def views(self) -> list[ViewRow]:
         """All views but what was given, the one with most labels first."""
@@ -184,9 +181,8 @@ class LabellingFigures:
         names, of_view = np.unique(views, return_inverse=True)
 
         def count(which: BoolArray, weights: FloatArray | None = None) -> Array:
-            return np.bincount(
-                of_view[which], None if weights is None else weights[which], len(names)
-            )
+            some = None if weights is None else weights[which]
+            return np.bincount(of_view[which], some, len(names))
 
         labelled = labels != UNKNOWN
         new, changed = count(before == UNKNOWN), count(labelled & (before != UNKNOWN))
@@ -200,11 +196,10 @@ class LabellingFigures:
         last = np.full(history.n_items, -1)
         last[items] = of_view
         kept = np.bincount(last[(history.labels != UNKNOWN) & (last >= 0)], minlength=len(names))
-        columns = (new, changed, kept, sure, right)
-        rows = zip(names.tolist(), *(column.tolist() for column in columns), strict=True)
+        columns = (column.tolist() for column in (names, new, changed, kept, sure, right))
         # a label that nobody gave is one that was lost
-        by_view = [ViewRow(*row) for row in rows if row[0]]
-        return sorted(by_view, key=lambda row: (-row.new - row.changed, row.name))
+        rows = [row for row in map(ViewRow, *columns) if row.name]
+        return sorted(rows, key=lambda row: (-row.new - row.changed, row.name))
 
     def rounds(self) -> list[RoundSummary]:
         """Some of what each round gave, of many rounds the first and the last ones."""
@@ -220,12 +215,17 @@ class LabellingFigures:
         """Labelled items of which the learner is least sure, of those that can be read."""
         rows = np.flatnonzero(self.learned & ~self.blank)
         order = np.argsort(self.confidence[rows], kind="stable")[:NEXT]
-        return [self._item(row) for row in rows[order].tolist()]
+        return self._list_items(rows[order])
 
     def unlabelled(self) -> tuple[list[LabelledItem], int]:
         """The first items without a label that can be read, and how many there are."""
         rows = np.flatnonzero((self.labels == UNKNOWN) & ~self.blank)
-        return [self._item(row) for row in rows[:NEXT].tolist()], len(rows)
+        return self._list_items(rows[:NEXT]), len(rows)
+
+    def _list_items(self, rows: IntArray) -> list[LabelledItem]:
+        """Some items as they are at the end."""
+        columns = (rows, np.full(len(rows), UNKNOWN), self.labels[rows], self.confidence[rows])
+        return list(map(self._make_item, *(column.tolist() for column in columns)))
 
     def _split_by_class(self, changes: Changes) -> dict[int, IntArray]:
         """The places in a round's changes of those that got each class, the surest first."""
@@ -237,39 +237,21 @@ class LabellingFigures:
 
     def _summarise(self, one: Round, by_class: dict[int, IntArray], each: int) -> RoundSummary:
         changes = self.history.changes(one.number)
-
-        def make_item(at: int) -> LabelledItem:
-            item, label = int(changes.items[at]), int(changes.labels[at])
-            return LabelledItem(
-                item,
-                self._name(label),
-                float(changes.confidence[at]),
-                changes.views[at],
-                self._name(int(changes.before[at])),
-                self._is_right(item, label),
-            )
-
         largest = sorted(by_class, key=lambda k: (-len(by_class[k]), k))[:MOST_CLASSES_A_ROUND]
-        given = [
-            GivenLabels(
-                self.names[k], list(map(make_item, by_class[k][:each].tolist())), len(by_class[k])
-            )
-            for k in sorted(largest)
-        ]
+        given = []
+        for k in sorted(largest):
+            rows = zip(*(column[by_class[k][:each]].tolist() for column in changes), strict=True)
+            items = [self._make_item(*row) for row in rows]
+            given.append(GivenLabels(self.names[k], items, len(by_class[k])))
         return RoundSummary(one, given, len(by_class) - len(largest))
 
-    def _item(self, item: int) -> LabelledItem:
-        label = int(self.labels[item])
-        sure = float(self.confidence[item])
-        return LabelledItem(item, self._name(label), sure, right=self._is_right(item, label))
-
-    def _name(self, label: int) -> Any:
-        return None if label == UNKNOWN else self.names[label]
-
-    def _is_right(self, item: int, label: int) -> bool | None:
-        if self.gold is None or UNKNOWN in (label, self.gold[item]):
-            return None
-        return bool(label == self.gold[item])
+    def _make_item(
+        self, item: int, before: int, label: int, confidence: float, view: str = ""
+    ) -> LabelledItem:
+        names = [*self.names, None]  # of classes, the last of a label that is unknown
+        gold = UNKNOWN if self.gold is None else self.gold[item]
+        right = None if UNKNOWN in (label, gold) else bool(label == gold)
+        return LabelledItem(item, names[label], confidence, view, names[before], right)
 
 
 def compute_figures(
@@ -317,7 +299,7 @@ def _divide(parts: Array, wholes: IntArray) -> FloatArray:
     return np.where(wholes > 0, parts / np.maximum(wholes, 1), np.nan)
 
 
-# Everything to be shown, in a terminal and for programs.
+# In a terminal, and for programs
 
 SHOWN_ROUNDS, SHOWN_CLASSES, SHOWN_VIEWS = 16, 30, 8
 """Number of rows of tables in a terminal."""
@@ -398,11 +380,13 @@ class Labelling:
             ]
             console.print(make_rich_table(columns, more=len(views) - len(some)))
         if self.rules:
-            strengths = [f"{strength:.4f}" for _, _, strength in self.rules]
-            rules = [clean(rule) for rule, _, _ in self.rules]
-            labels = [shorten_name(label) for _, label, _ in self.rules]
-            columns = [Column("rule", rules, kind="words"), Column("class", labels, kind="words")]
-            console.print(make_rich_table([*columns, Column("strength", strengths)]))
+            rules, labels, strengths = zip(*self.rules, strict=True)
+            columns = [
+                Column("rule", list(map(clean, rules)), kind="words"),
+                Column("class", list(map(shorten_name, labels)), kind="words"),
+                Column("strength", [f"{strength:.4f}" for strength in strengths]),
+            ]
+            console.print(make_rich_table(columns))
         for remark in self.remarks():
             console.print(Text(remark))
         if self.signature:  # one line, to be copied whole
@@ -433,46 +417,6 @@ class Labelling:
             for one in self.history.rounds
         ]
         return write_tsv([HEADS, *rows], [" ".join(clean(remark).split()) for remark in said])
-
-    def as_json(self) -> dict[str, Any]:
-        """As JSON can say it; an item's number is from 0, a line's from 1."""
-        found, counts = self.figures, self.history.counts().tolist()
-        compared = found.comparison()
-        unlabelled, without = found.unlabelled()
-        first = self.kind == "line"
-
-        def list_items(items: Sequence[LabelledItem]) -> list[dict[str, Any]]:
-            kept = [(self.kind, one.number + first, one.label, one.confidence) for one in items]
-            return [keep_finite({k: n, "label": l, "confidence": p}) for k, n, l, p in kept]
-
-        rounds = [
-            {
-                "round": one.number,
-                **keep_finite({name: getattr(one, name) for name in HEADS[1:]}),
-                "classes": dict(zip(map(str, found.names), row, strict=True)),
-            }
-            for one, row in zip(self.history.rounds, counts, strict=True)
-        ]
-        return {
-            "title": self.title,
-            "signature": self.signature,
-            f"{self.kind}s": self.history.n_items,
-            "given": self.history.rounds[0].labelled,
-            "labelled": int((found.labels >= 0).sum()),
-            "rounds": rounds,
-            "classes": [keep_finite(row._asdict()) for row in found.classes()],
-            "views": [keep_finite(row._asdict()) for row in found.views()],
-            "rules": [
-                keep_finite({"rule": rule, "label": label, "strength": float(strength)})
-                for rule, label, strength in self.rules
-            ],
-            "least_confident": list_items(found.doubtful()),
-            "unlabelled": {"number": without, "first": list_items(unlabelled)},
-            "gold": None
-            if compared is None
-            else keep_finite({**compared._asdict(), "accuracy": compared.accuracy}),
-            "notes": list(self.notes),
-        }
 
 
 def make_class_table(rows: Sequence[ClassRow], known: bool) -> Table:
