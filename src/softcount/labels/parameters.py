@@ -21,8 +21,6 @@ from softcount.core.parameters import (
     dataclass,
 )
 
-Vectorizer = Annotated[Any, Doc("What makes rows of texts.")]
-
 
 @dataclass(frozen=True)
 class Quota(Integer):
@@ -42,6 +40,12 @@ def check_function(name: str, value: Any) -> None:
     """Complain unless ``value`` can be called."""
     if not callable(value):
         raise LearnerError(f"{name}={brief(value)}", "give a function of a feature's name")
+
+
+Vectorizer = Annotated[Any, Doc("What makes rows of texts.")]
+Rounds = Annotated[
+    int, Integer(0, hint="0 learns from the given labels alone"), Doc("At most so many rounds.")
+]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -94,11 +98,7 @@ class CoTrainingParameters:
             "20 rounds, classes as common as among the given labels."
         ),
     ] = None
-    rounds: Annotated[
-        int,
-        Integer(0, hint="0 learns from the given labels alone"),
-        Doc("At most so many rounds."),
-    ] = 100
+    rounds: Rounds = 100
     pool: Annotated[
         int | None,
         Integer(hint="Blum and Mitchell took 75; None takes all items"),
@@ -138,11 +138,7 @@ class SelfTrainingParameters:
         Doc("Label only so many items in a round, the most confident."),
     ] = None
     keep: Annotated[bool, Boolean(), Doc("Whether labels once given stay.")] = False
-    max_rounds: Annotated[
-        int,
-        Integer(0, hint="0 learns from the given labels alone"),
-        Doc("At most so many rounds."),
-    ] = 100
+    max_rounds: Rounds = 100
     vectorizer: Vectorizer = None
 
 

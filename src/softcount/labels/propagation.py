@@ -22,7 +22,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from os import PathLike
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -351,7 +351,13 @@ def _largest_entries(X: Any) -> FloatArray:
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).reshape(-1)
 
 
-class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class LabelPropagation(
+    PropagationParameters,
+    ScoresLabelled,
+    store.Saveable,
+    SklearnContract,
+    BaseEstimator,  # type: ignore[misc]
+):
     """Labels spread along a graph of the nearest items, until each item has the weighted mean of
     its neighbours' labels (Zhu & Ghahramani 2002; Zhu, Ghahramani & Lafferty 2003).
 
@@ -388,6 +394,8 @@ class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, B
 
     n_features_in_: int
     vectorizer_: Any
+    raw_params_: Mapping[str, Array] = MappingProxyType({})
+    """No tables."""
     axes_: FloatArray | None
     """(dimensions, columns): where an SVD puts items; None without."""
     alpha_: float | None
@@ -643,17 +651,17 @@ class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, B
             )
             warnings.warn(UnreachedWarning(text, items), stacklevel=stacklevel)
 
-    # files
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, for `softcount.load`, without graph and history."""
+    # files: without graph and history
+    def _require_fit(self) -> None:
         check_is_fitted(self)
-        words, facts = store_vectorizer(self.vectorizer_)
-        arrays = {
+
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        arrays, facts = store_vectorizer(self.vectorizer_)
+        arrays |= {
             "shares": self._harmonic,
             "reached": self.reached_.astype(np.uint8),
             "prior": self.prior_,
             "factors": self.factors_,
-            **words,
         }
         rows: Any = None if self._rows is None else self._rows.matrix
         if rows is not None:
@@ -666,53 +674,26 @@ class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, B
             arrays["rows.values"] = rows.data
         elif rows is not None:
             arrays["rows"] = rows
-        names = getattr(self, "feature_names_in_", None)
-        meta = {
-            "settings": store.plain_settings(self),
-            "n_features": int(self.n_features_in_),
-            "feature_names": None if names is None else list(names),
+        return arrays, {
+            **facts,
             "classes": self.classes_.tolist(),
             "kind_of_classes": str(self.classes_.dtype),
             "alpha": self.alpha_,
             "has_rows": rows is not None,
             "is_sparse": sparse.issparse(rows),
-            **facts,
         }
-        store.write(path, type(self).__name__, arrays, meta, self.signature_)
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
-        """A model from a file; settings that are code (vectorizer) may be given again."""
-        return cls.restore(store.read(path), **given)
-
-    @classmethod
-    def restore(cls, stored: Stored, **given: Any) -> Self:
-        """A model from what a file holds (see `softcount.load`)."""
-        settings = store.settings_of(cls, stored, given)
-        return store.guarded(cls, lambda: cls(**settings)._recall(stored, given.get("vectorizer")))
-
-    def _recall(self, stored: Stored, vectorizer: Any) -> Self:
-        """Take back what `save` wrote, after a look at whether it can be."""
-        meta = stored.meta
+    def rebuilt(self, stored: Stored, given: Mapping[str, Any]) -> SimpleNamespace:
+        meta, V = stored.meta, self.n_features_in_
         self._check_settings()
-        V = meta["n_features"]
-        if not isinstance(V, int) or V < 1:
-            raise StoreError(f"{V!r} is no number of columns", AGAIN)
-        self.n_features_in_ = V
-        names = strings(meta["feature_names"], V, "names of columns")
-        if names is not None:
-            self.feature_names_in_ = names
         self.classes_ = read_classes(meta["classes"], meta["kind_of_classes"])
-        self.vectorizer_ = restore_vectorizer(stored, vectorizer, V)
+        self.vectorizer_ = restore_vectorizer(stored, given.get("vectorizer"), V)
         K = len(self.classes_)
         self._harmonic = numbers(stored, "shares", (None, K))
         self.prior_ = numbers(stored, "prior", (K,))
         for shares in (self._harmonic, self.prior_[None]):
-            if (
-                not len(shares)
-                or shares.min() < 0.0
-                or not np.allclose(shares.sum(1), 1, atol=1e-6)
-            ):
+            totals = shares.sum(axis=1)
+            if not len(shares) or shares.min() < 0.0 or not np.allclose(totals, 1.0, atol=1e-6):
                 raise DataError("shares of classes do not add up to one")
         n = len(self._harmonic)
         reached = numbers(stored, "reached", (n,))
@@ -723,7 +704,7 @@ class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, B
             raise DataError("classes have no mass, or no item has a label")
         self.transduction_ = self.classes_[self._harmonic.argmax(axis=1)]
         self.axes_ = None if self.svd is None else numbers(stored, "axes", (None, V))
-        self.alpha_ = meta["alpha"]
+        self.alpha_, self._rows = meta["alpha"], None
         if (self.alpha_ is None) != (self.weights != "gaussian"):
             raise DataError("there is an alpha without distances, or distances without")
         if self.alpha_ is not None and not 0.0 < float(self.alpha_) < np.inf:
@@ -731,15 +712,12 @@ class LabelPropagation(PropagationParameters, ScoresLabelled, SklearnContract, B
         if meta["has_rows"] is not (self.weights != "precomputed"):
             raise DataError("the rows that new items are compared with are not there")
         if meta["has_rows"]:
-            self._recall_rows(stored, n)
+            self._restore_rows(stored, n)
         elif n != V:
             raise DataError("the graph is of other items")
-        else:
-            self._rows = None
-        self.signature_ = stored.signature
-        return self
+        return SimpleNamespace(families={})  # there are no tables
 
-    def _recall_rows(self, stored: Stored, n_items: int) -> None:
+    def _restore_rows(self, stored: Stored, n_items: int) -> None:
         """The rows that new items are compared with."""
         numbered = numbers(stored, "says", (None,))
         self._nonempty = numbered.astype(np.int64)
