@@ -267,12 +267,12 @@ def test_views_and_classes_are_those_of_a_replay(seed: int) -> None:
     for row in found.views():
         *_, compared, right = brute[row.name]
         wanted = right / compared if compared else math.nan
-        assert row.right == pytest.approx(wanted, nan_ok=True)
+        assert row.accuracy == pytest.approx(wanted, nan_ok=True)
     for k, row in enumerate(found.classes()):
         own = [i for i in range(n) if history.labels[i] == k]
         assert (row.given, row.labelled) == (int((history.given == k).sum()), len(own))
         known = [gold[i] == k for i in own if history.given[i] == -1 and gold[i] != -1]
-        assert row.right == pytest.approx(
+        assert row.precision == pytest.approx(
             sum(known) / len(known) if known else math.nan, nan_ok=True
         )
         wanted = [
@@ -281,7 +281,7 @@ def test_views_and_classes_are_those_of_a_replay(seed: int) -> None:
             if gold[i] == k and history.given[i] == -1 and history.labels[i] != -1
         ]
         share = sum(wanted) / len(wanted) if wanted else math.nan
-        assert row.found == pytest.approx(share, nan_ok=True)
+        assert row.recall == pytest.approx(share, nan_ok=True)
 
 
 def test_rounds_list_the_surest_of_each_class_and_count_the_rest() -> None:

@@ -52,10 +52,10 @@ def subject(post: str) -> str:
     >>> subject("From: a@b.c\\nSubject: Re: RE: old bikes\\n\\nI sold mine.")
     'old bikes'
     """
-    found = SUBJECT.search(_split_post(post)[0].replace("\r\n", "\n"))
-    if found is None:
+    header = SUBJECT.search(_split_post(post)[0].replace("\r\n", "\n"))
+    if header is None:
         return ""
-    return ANSWER.sub("", " ".join(found[1].split()), count=1).strip()
+    return ANSWER.sub("", " ".join(header[1].split()), count=1).strip()
 
 
 def body(post: str) -> str:
@@ -80,9 +80,9 @@ def spelling(item: Any) -> list[str]:
     named = _split_context(item)[1]
     if not named:
         return []
-    found = {f"+{mark}": None for word in named for mark in marks(word)}
+    looks = dict.fromkeys(f"+{mark}" for word in named for mark in marks(word))
     last = [f"-{end}" for end in endings(named[-1])[1:]]
-    return [f"={' '.join(named)}", *named, *last, *found]
+    return [f"={' '.join(named)}", *named, *last, *looks]
 
 
 def context(item: Any) -> list[str]:

@@ -162,11 +162,11 @@ class History:
 
     def first_rounds(self) -> IntArray:
         """The round in which each item got its first label; −1 if it never did."""
-        found = np.full(self.n_items, UNKNOWN, np.int64)
+        first = np.full(self.n_items, UNKNOWN, np.int64)
         for number in reversed(range(len(self.rounds))):
             changes = self._changes[number]
-            found[changes.items[changes.labels != UNKNOWN]] = number
-        return found
+            first[changes.items[changes.labels != UNKNOWN]] = number
+        return first
 
     def counts(self) -> IntArray:
         """How many items have each class after each round: (rounds, classes).
@@ -185,10 +185,10 @@ class History:
 
     def confidence(self) -> FloatArray:
         """How confident each item's label was when the item got it; NaN for items without one."""
-        found = np.full(self.n_items, np.nan)
+        last = np.full(self.n_items, np.nan)
         for changes in self._changes:
-            found[changes.items] = np.where(changes.labels == UNKNOWN, np.nan, changes.confidence)
-        return found
+            last[changes.items] = np.where(changes.labels == UNKNOWN, np.nan, changes.confidence)
+        return last
 
     @property
     def n_items(self) -> int:

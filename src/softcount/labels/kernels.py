@@ -147,7 +147,7 @@ def search_sparse(
     indptr, middle, terms, values, norms = queries
     base_indptr, base_middle, base_terms, base_values, base_norms = base
     borders, all_starts, postings, weights = index
-    best, found, filled = heaps
+    best, neighbours, filled = heaps
     n_rare = all_starts.shape[1] - 1
     size = 0
     for block in range(len(borders) - 1):
@@ -168,7 +168,7 @@ def search_sparse(
                     sums[postings[place]] += value * weights[place]
             for entry in range(middle[q], indptr[q + 1]):
                 frequent[terms[entry] - n_rare] = values[entry]
-            scores, rows, n = best[q], found[q], filled[q]
+            scores, rows, n = best[q], neighbours[q], filled[q]
             bar = scores[0] if n == k else NOTHING
             norm = norms[q]
             for i in range(n_rows):
@@ -201,10 +201,10 @@ def search_dense(
     ``products``  (queries, block): inner products; only those above ``least`` count
     ``own``       the row of the base that each query is; −1: none
     """
-    best, found, filled = heaps
+    best, neighbours, filled = heaps
     k = best.shape[1]
     for q in range(len(products)):
-        scores, rows, n = best[q], found[q], filled[q]
+        scores, rows, n = best[q], neighbours[q], filled[q]
         bar = scores[0] if n == k else NOTHING
         for i in range(products.shape[1]):
             product = products[q, i]

@@ -57,20 +57,20 @@ class GoldAccuracy(NamedTuple):
 
 
 class ClassRow(NamedTuple):
-    """A class: how many items were given it, have it at the end; and beside gold labels, given ones
-    left out, the share of its items that are ``right``, and of gold's items that are ``found``.
+    """A class: how many items were given it, how many have it at the end, and its precision and
+    recall on items with a label that was not given and a gold label.
     """
 
     name: Any
     given: int
     labelled: int
-    right: float
-    found: float
+    precision: float
+    recall: float
 
 
 class ViewRow(NamedTuple):
-    """A view: how many items got a label from it that had none, and another one; how many still
-    have what it said; its mean confidence, and the share of what it said that is right.
+    """A view: how many items got a label from it that had none, and how many another one; how many
+    still have the label that it gave; its mean confidence, and the accuracy of its labels.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ViewRow(NamedTuple):
     changed: int
     kept: int
     confidence: float
-    right: float
+    accuracy: float
 
 
 class LabelledItem(NamedTuple):
@@ -113,10 +113,10 @@ class RoundSummary(NamedTuple):
         """How much the round gave, and how right it was, in a line."""
         one = self.round
         counts = {"new": one.new, "changed": one.changed, "lost": one.lost}
-        said = [f"{n:,} {what}" for what, n in counts.items() if n]
+        parts = [f"{n:,} {what}" for what, n in counts.items() if n]
         shares = {"confidence": one.confidence, "accuracy": one.accuracy}
-        said += [f"{what} {share:.3f}" for what, share in shares.items() if math.isfinite(share)]
-        return " · ".join(said)
+        parts += [f"{what} {share:.3f}" for what, share in shares.items() if math.isfinite(share)]
+        return " · ".join(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +144,8 @@ class LabellingFigures:
     @cached_property
     def learned(self) -> BoolArray:
         """Which items have a label that was not given."""
-        found: BoolArray = (self.history.given == UNKNOWN) & (self.labels != UNKNOWN)
-        return found
+        learned: BoolArray = (self.history.given == UNKNOWN) & (self.labels != UNKNOWN)
+        return learned
 
     def comparison(self) -> GoldAccuracy | None:
         """Beside gold labels; None if there are none."""
@@ -161,14 +161,14 @@ class LabellingFigures:
         """All classes in their order."""
         K = len(self.names)
         given, labelled = _count_classes(self.history.given, K), _count_classes(self.labels, K)
-        right = found = np.full(K, np.nan)
+        precision = recall = np.full(K, np.nan)
         if self.gold is not None:
             known = self.learned & (self.gold != UNKNOWN)
             labels, gold = self.labels[known], self.gold[known]
             hits = _count_classes(labels[labels == gold], K)
-            right = _divide(hits, _count_classes(labels, K))
-            found = _divide(hits, _count_classes(gold, K))
-        columns = (column.tolist() for column in (given, labelled, right, found))
+            precision = _divide(hits, _count_classes(labels, K))
+            recall = _divide(hits, _count_classes(gold, K))
+        columns = (column.tolist() for column in (given, labelled, precision, recall))
         return list(map(ClassRow, self.names, *columns))
 
     def views(self) -> list[ViewRow]:
@@ -186,17 +186,17 @@ class LabellingFigures:
 
         labelled = labels != UNKNOWN
         new, changed = count(before == UNKNOWN), count(labelled & (before != UNKNOWN))
-        sure = _divide(count(labelled, confidence), new + changed)
-        right = np.full(len(names), np.nan)
+        mean = _divide(count(labelled, confidence), new + changed)
+        accuracy = np.full(len(names), np.nan)
         if self.gold is not None:
             gold = self.gold[items]
             compared = labelled & (history.given[items] == UNKNOWN) & (gold != UNKNOWN)
-            right = _divide(count(compared & (labels == gold)), count(compared))
-        # what a view said last of an item, if the item still has a label
+            accuracy = _divide(count(compared & (labels == gold)), count(compared))
+        # the view that labelled each item last, if the item still has a label
         last = np.full(history.n_items, -1)
         last[items] = of_view
         kept = np.bincount(last[(history.labels != UNKNOWN) & (last >= 0)], minlength=len(names))
-        columns = (column.tolist() for column in (names, new, changed, kept, sure, right))
+        columns = (column.tolist() for column in (names, new, changed, kept, mean, accuracy))
         # a label that nobody gave is one that was lost
         rows = [row for row in map(ViewRow, *columns) if row.name]
         return sorted(rows, key=lambda row: (-row.new - row.changed, row.name))
@@ -343,14 +343,14 @@ class Labelling:
     @property
     def accuracy(self) -> str:
         """How the labels compare with gold ones, in a sentence; empty if there are none."""
-        found = self.figures.comparison()
-        return "" if found is None else describe_accuracy(found, self.kind)
+        comparison = self.figures.comparison()
+        return "" if comparison is None else describe_accuracy(comparison, self.kind)
 
     def remarks(self) -> list[str]:
         """How right the labels are, how many items have none, and the notes."""
         _, without = self.figures.unlabelled()
         missing = [f"{plural(without, self.kind)} without a label"] if without else []
-        return [clean(said) for said in (self.accuracy, *missing, *self.notes) if said]
+        return [clean(text) for text in (self.accuracy, *missing, *self.notes) if text]
 
     def show(self, console: Console) -> None:
         """In a terminal: rounds, classes, views, how right it is, and the signature."""
@@ -375,8 +375,10 @@ class Labelling:
                     Column(head, [f"{getattr(row, head):,}" for row in some])
                     for head in ("new", "changed", "kept")
                 ),
-                Column("confidence", [format_share(row.confidence) for row in some]),
-                *([Column("right", [format_share(row.right) for row in some])] if known else []),
+                *(
+                    Column(head, [format_share(getattr(row, head)) for row in some])
+                    for head in ("confidence", "accuracy")[: 1 + known]
+                ),
             ]
             console.print(make_rich_table(columns, more=len(views) - len(some)))
         if self.rules:
@@ -398,15 +400,15 @@ class Labelling:
 
     def as_tsv(self) -> str:
         """The rounds for programs; remarks as #, some for classes, views and rules."""
-        said = [self.title, self.lead, *self.remarks()]
-        said += [self.signature] if self.signature else []
-        said += describe_classes(self.figures)
+        remarks = [self.title, self.lead, *self.remarks()]
+        remarks += [self.signature] if self.signature else []
+        remarks += describe_classes(self.figures)
         views = self.figures.views()
-        said += [
+        remarks += [
             f"by {row.name}: {row.new:,} new, {row.changed:,} changed"
             for row in views[: SHOWN_VIEWS if len(views) > 1 else 0]
         ]
-        said += [
+        remarks += [
             f"{label}: {rule}, strength {strength:.4f}" for rule, label, strength in self.rules
         ]
         rows = [
@@ -416,7 +418,7 @@ class Labelling:
             ]
             for one in self.history.rounds
         ]
-        return write_tsv([HEADS, *rows], [" ".join(clean(remark).split()) for remark in said])
+        return write_tsv([HEADS, *rows], [" ".join(clean(remark).split()) for remark in remarks])
 
 
 def make_class_table(rows: Sequence[ClassRow], known: bool) -> Table:
@@ -430,8 +432,8 @@ def make_class_table(rows: Sequence[ClassRow], known: bool) -> Table:
         Column("at the end", [f"{row.labelled:,}" for row in some]),
     ]
     if known:
-        columns.append(Column("right", [format_share(row.right) for row in some]))
-        columns.append(Column("found", [format_share(row.found) for row in some]))
+        columns.append(Column("precision", [format_share(row.precision) for row in some]))
+        columns.append(Column("recall", [format_share(row.recall) for row in some]))
     columns.append(Column("", [draw_bar(row.labelled / full) for row in some], kind="bar"))
     return make_rich_table(columns, more=len(rows) - len(some))
 
@@ -446,29 +448,28 @@ def write_share(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else ""
 
 
-def describe_classes(found: LabellingFigures) -> list[str]:
+def describe_classes(figures: LabellingFigures) -> list[str]:
     """A line for each class."""
     return [
-        f"{row.name}: {row.given:,} given, {row.labelled:,} at the end" for row in found.classes()
+        f"{row.name}: {row.given:,} given, {row.labelled:,} at the end" for row in figures.classes()
     ]
 
 
-def describe_accuracy(found: GoldAccuracy, kind: str) -> str:
+def describe_accuracy(comparison: GoldAccuracy, kind: str) -> str:
     """How labels compare with gold ones, in a sentence.
 
     >>> describe_accuracy(GoldAccuracy(200, 150, 1), "line")
     'accuracy 0.750 on 200 lines with a gold label, given ones left out; 1 more has no label'
     """
-    if not found.compared:
-        said = f"no {kind} that was labelled has a gold label"
-    else:
-        said = (
-            f"accuracy {found.accuracy:.3f} on {plural(found.compared, kind)} with a gold label, "
+    compared, _, missing = comparison
+    text = f"no {kind} that was labelled has a gold label"
+    if compared:
+        text = (
+            f"accuracy {comparison.accuracy:.3f} on {plural(compared, kind)} with a gold label, "
             "given ones left out"
         )
-    if not found.missing:
-        return said
-    return f"{said}; {found.missing:,} more {'has' if found.missing == 1 else 'have'} no label"
+    more = f"; {missing:,} more {'has' if missing == 1 else 'have'} no label" if missing else ""
+    return text + more
 
 
 # The page
@@ -498,8 +499,8 @@ def labelling_report(
     """A page (HTML) about what a learner labelled when, how confidently, and by which view.
 
     ``texts``       of the items
-    ``labels``      what is said of each item at the end, such as ``transduction_``; else what the
-                    last round left
+    ``labels``      the label of each item at the end, such as ``transduction_``; else what the last
+                    round left
     ``confidence``  how sure that is; else how sure each label was when it was given
     ``rules``       each as text, its label and its strength
 
@@ -518,13 +519,13 @@ def labelling_page(one: Labelling) -> str:
     """A whole page, which needs no network."""
     items, unlabelled = one.figures.unlabelled()
     strengths = (strength for _, _, strength in one.rules)
-    said = [*([one.accuracy] if one.accuracy else []), *one.notes]
+    notes = [*([one.accuracy] if one.accuracy else []), *one.notes]
     return render_page(
         "labels/report.html",
         clean(one.title),
         one.lead,
         one=one,
-        notes=capitalise(said),
+        notes=capitalise(notes),
         rounds=_list_rounds(one.history, MOST_ROUNDS),
         charts=_draw_charts(one.history),
         views=one.figures.views(),
@@ -576,7 +577,7 @@ def history_card(history: History) -> str:
     return clean(
         render(
             "labels/card.html",
-            sentences=[said for said in (one.lead, one.accuracy) if said],
+            sentences=list(filter(None, (one.lead, one.accuracy))),
             charts=_draw_charts(history),
             rounds=_list_rounds(history, CARD_ROUNDS),
         )
