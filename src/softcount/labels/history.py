@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from operator import index
 from typing import Any, NamedTuple, Self
@@ -21,8 +20,8 @@ OTHER = -2
 
 
 class Event(NamedTuple):
-    """An item's label changed: which ``round``, to which ``label`` (None: it lost the one it had),
-    how confidently (0 to 1), and which view it was that said so.
+    """A change of an item's label: in which ``round``, to which ``label`` (None: it lost the one it
+    had), with which confidence (0 to 1), and by which view.
     """
 
     round: int
@@ -43,8 +42,7 @@ class Changes(NamedTuple):
     views: Array
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """What a round did: how many items are ``labelled`` now, those given at the start included;
     how many got a label in it that had none (``new``), another one (``changed``), or none
     (``lost``). So ``labelled`` is what it was before, and ``new``, less ``lost``.
@@ -205,7 +203,7 @@ class History:
 
     def __str__(self) -> str:
         """A table, one line a round."""
-        rows = [HEADS, *map(cells, self.rounds)]
+        rows = [HEADS, *map(format_round, self.rounds)]
         widths = [
             max(least, *map(len, column))
             for least, column in zip(WIDTHS, zip(*rows, strict=True), strict=True)
@@ -262,18 +260,19 @@ HEADS = ("round", "labelled", "new", "changed", "lost", "confidence", "accuracy"
 WIDTHS = (5, 9, 7, 8, 6, 11, 9)
 
 
-def cells(one: Round) -> tuple[str, ...]:
+def format_round(one: Round) -> tuple[str, ...]:
     """A round as the cells of a table."""
-    counts = (one.number, one.labelled, one.new, one.changed, one.lost)
-    shares = (one.confidence, one.accuracy)
-    return (*(f"{n:,}" for n in counts), *("–" if np.isnan(p) else f"{p:.3f}" for p in shares))
+    *counts, confidence, accuracy = one
+    shares = ("–" if np.isnan(share) else f"{share:.3f}" for share in (confidence, accuracy))
+    return (*(f"{n:,}" for n in counts), *shares)
 
 
 def _check_labels(what: str, labels: Any, least: int, n_classes: int) -> IntArray:
     """A copy of labels that are numbers of classes, which nobody else can change."""
     numbers = np.array(labels, dtype=np.int64)
-    in_range = not len(numbers) or least <= numbers.min() <= numbers.max() < n_classes
-    if numbers.ndim != 1 or not in_range:
+    if numbers.ndim != 1 or (
+        len(numbers) and not least <= numbers.min() <= numbers.max() < n_classes
+    ):
         raise DataError(
             f"{what}: not a number from {least} to {n_classes - 1} for each item",
             f"there are {n_classes} classes, numbered from 0; −1 is unknown",

@@ -12,7 +12,7 @@ import numpy as np
 
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
-from softcount.labels.history import HEADS, Changes, History, Round, cells
+from softcount.labels.history import HEADS, Changes, History, Round, format_round
 from softcount.mixture.data import UNKNOWN
 from softcount.report.charts import Series, draw_lines, trace_curve
 from softcount.report.page import render, render_page
@@ -360,7 +360,7 @@ class Labelling:
         console.print(Text(clean(self.title), style="bold"), Text(self.lead), sep="\n")
         heads = HEADS if known else HEADS[:-1]
         rounds = [
-            ["⋮"] * len(HEADS) if number is None else cells(self.history.rounds[number])
+            ["⋮"] * len(HEADS) if number is None else format_round(self.history.rounds[number])
             for number in spread_rows(len(self.history), SHOWN_ROUNDS)
         ]
         columns = [Column(head, [row[k] for row in rounds]) for k, head in enumerate(heads)]
@@ -412,11 +412,8 @@ class Labelling:
             f"{label}: {rule}, strength {strength:.4f}" for rule, label, strength in self.rules
         ]
         rows = [
-            [
-                *map(str, (one.number, one.labelled, one.new, one.changed, one.lost)),
-                *map(write_share, (one.confidence, one.accuracy)),
-            ]
-            for one in self.history.rounds
+            [*map(str, counts), write_share(confidence), write_share(accuracy)]
+            for *counts, confidence, accuracy in self.history.rounds
         ]
         return write_tsv([HEADS, *rows], [" ".join(clean(remark).split()) for remark in remarks])
 
@@ -588,7 +585,7 @@ def _list_rounds(history: History, most: int) -> list[Sequence[str] | None]:
     """The heads of the table and the rounds; of many the first and the last ones, None between."""
     n = len(HEADS) if history.gold is not None else len(HEADS) - 1
     rows = spread_rows(len(history), most)
-    return [HEADS[:n], *(None if k is None else cells(history.rounds[k])[:n] for k in rows)]
+    return [HEADS[:n], *(None if k is None else format_round(history.rounds[k])[:n] for k in rows)]
 
 
 def _draw_charts(history: History) -> list[tuple[str, str]]:

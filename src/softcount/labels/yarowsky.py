@@ -83,16 +83,8 @@ def list_seeds(seeds: Any) -> list[Rule]:
     if seeds is None:
         return []
     if isinstance(seeds, Mapping):
-        seeds = [
-            Rule(feature, label)
-            for label, features in seeds.items()
-            for feature in (
-                features
-                if isinstance(features, Iterable) and not isinstance(features, str)
-                else [features]
-            )
-        ]
-    rules = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
+        seeds = [Rule(one, label) for label, given in seeds.items() for one in _as_list(given)]
+    rules = _as_list(seeds)
     for rule in rules:
         if not isinstance(rule, Rule):
             raise DataError(
@@ -106,6 +98,11 @@ def list_seeds(seeds: Any) -> list[Rule]:
             )
         check_number(f"strength of {brief(rule.feature)}", rule.strength, SURE, above=True)
     return rules
+
+
+def _as_list(given: Any) -> list[Any]:
+    """Several things as a list; a text, or what is no collection, is one thing."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def parse_rules(lines: Iterable[tuple[int, str]], path: str) -> list[Rule]:
