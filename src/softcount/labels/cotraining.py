@@ -280,7 +280,7 @@ def _take_columns(matrix: Any, view: View, name: str) -> Any:
     if part.shape[1] == 0:
         raise DataError(
             f"the view {name!r} has no columns: the matrix has {matrix.shape[1]} feature(s)",
-            "give columns that there are",
+            "give columns that exist",
         )
     return part
 

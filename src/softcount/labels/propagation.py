@@ -97,7 +97,7 @@ def read_graph(X: Any) -> Any:
     graph = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     if graph.shape[0] != graph.shape[1]:
         raise DataError(
-            f"a graph of shape {graph.shape} joins items to other things",
+            f"a graph of shape {graph.shape} is not square",
             "weights='precomputed' takes one row and one column for every item",
         )
     check_edges(graph)
@@ -445,7 +445,7 @@ class LabelPropagation(
     def _check_settings(self) -> None:
         check_parameters(self)
         if self.weights == "precomputed" and self.svd is not None:
-            raise LearnerError("an SVD of a graph is none", "leave out svd or 'precomputed'")
+            raise LearnerError("a graph has no SVD", "leave out svd or weights='precomputed'")
 
     def _read(self, X: Any, *, first: bool) -> Any:
         """A matrix of items, sparse or dense; ``first``: these say what to expect of others."""
@@ -647,7 +647,7 @@ class LabelPropagation(
             what, whom = (what, "them") if len(items) > 1 else (what.removesuffix("s"), "it")
             text = (
                 f"{len(items):,} {what} got the prior, for no label reaches {whom}: empty, or "
-                "joined to no label by any way of neighbours"
+                "without a path of neighbours to a label"
             )
             warnings.warn(UnreachedWarning(text, items), stacklevel=stacklevel)
 
