@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.annotators.data import is_missing, read_votes, sorted_classes
 from softcount.core.errors import DataError
-from softcount.core.types import Array, FloatArray, Params
+from softcount.core.types import FloatArray, IntArray, Params
 from softcount.families import Categorical
 from softcount.mixture.core import BagEmission, MixtureCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
@@ -28,7 +28,7 @@ class Confusions(Categorical):
         super().__init__((n_annotators * n_classes, n_classes), prior)
         self.of_annotators = (n_annotators, n_classes, n_classes)
 
-    def alike(self, params: Array) -> bool | None:
+    def alike(self, params: FloatArray) -> bool | None:
         if self.of_annotators[1] < 2:
             return None
         rows = params.reshape(self.of_annotators)
@@ -48,19 +48,21 @@ class Voting(BagEmission):
         self.family = Confusions(n_annotators, n_classes, prior)
 
     def joint(
-        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
-    ) -> Array:
+        self, params: FloatArray, x: Bags, log_weights: FloatArray, threads: int, floor: float
+    ) -> FloatArray:
         A, K, L = self.family.of_annotators
         # a row for each true label: (classes, annotators · labels)
         by_class = params.reshape(A, K, L).transpose(1, 0, 2).reshape(K, A * L)
         return super().joint(by_class, x, log_weights, threads, floor)
 
-    def counts(self, x: Bags, shares: Array, threads: int) -> Array:
+    def counts(self, x: Bags, shares: FloatArray, threads: int) -> FloatArray:
         A, K, L = self.family.of_annotators
         by_class = super().counts(x, shares, threads).reshape(K, A, L)
         return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, L)
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+    def generate(
+        self, params: FloatArray, classes: IntArray, rng: np.random.Generator, size: Any
+    ) -> Any:
         """A label for each vote; ``size`` is (items, annotators), one of each a vote."""
         items, annotators = size
         probabilities = params.reshape(self.family.of_annotators)[annotators, classes[items]]

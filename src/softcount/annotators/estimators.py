@@ -21,7 +21,7 @@ from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.estimator import FitOptions, all_or_nothing
 from softcount.core.parameters import mixture_priors, no_mode, no_prior
 from softcount.core.store import AGAIN, numbers
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.families import Categorical
 from softcount.kernels.posterior import soft
 from softcount.mixture.base import Mixture
@@ -32,6 +32,7 @@ from softcount.mixture.starts import uniform
 from softcount.text.bags import Bags
 
 KEPT_SIZES = 10_000
+"""Of so many items it is kept how many votes they have, for data that are generated."""
 NAMEABLE = (str, int, float, bool)
 """Names of annotators that a file can hold."""
 
@@ -88,9 +89,10 @@ class Annotators(AnnotatorsParameters, Mixture):
     items_: Array
     annotators_: Array
     labels_: Array
-    proba_: Array
-    n_votes_: Array
-    _sizes: Array
+    proba_: FloatArray  # (items, classes)
+    n_votes_: IntArray  # (annotators,)
+    _sizes: FloatArray
+    """Numbers of votes an item, of some of the items learned from."""
 
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it
@@ -218,16 +220,16 @@ class Annotators(AnnotatorsParameters, Mixture):
 
     # what was learned
     @property
-    def confusion_(self) -> Array:
+    def confusion_(self) -> FloatArray:
         """θ_akl: how often annotator a says l of what is truly k, (annotators, true, said)."""
         self._require_fit()
         K = self.n_classes
         return self.raw_params_["confusion"].reshape(-1, K, K)
 
     @property
-    def accuracy_(self) -> Array:
+    def accuracy_(self) -> FloatArray:
         """How often each annotator is right: Σ_k π_k θ_akk."""
-        right: Array = np.diagonal(self.confusion_, axis1=1, axis2=2) @ self.weights_
+        right: FloatArray = np.diagonal(self.confusion_, axis1=1, axis2=2) @ self.weights_
         return right
 
     def confusion_of(self, annotator: Any) -> dict[Any, dict[Any, float]]:
@@ -245,7 +247,7 @@ class Annotators(AnnotatorsParameters, Mixture):
         }
 
     # what it says of votes
-    def predict_proba(self, votes: Any) -> Array:
+    def predict_proba(self, votes: Any) -> FloatArray:
         """The probability of each true label for each item, in the order of ``classes_``.
 
         Items are in the order in which they first appear. Votes of annotators that the model does
@@ -269,7 +271,7 @@ class Annotators(AnnotatorsParameters, Mixture):
         return float(np.mean(self._log_likelihoods(self._seen(votes))))
 
     # new data
-    def _generate(self, classes: Array, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:
+    def _generate(self, classes: IntArray, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:
         """Triples: as many votes an item as were learned from, by annotators as often as they did.
 
         Annotators are drawn one by one: some may vote on an item several times.

@@ -138,8 +138,7 @@ class LabellingFigures:
     @cached_property
     def names(self) -> list[Any]:
         """The classes, as Python has them."""
-        names: list[Any] = self.history.classes.tolist()
-        return names
+        return list(self.history.classes.tolist())
 
     @cached_property
     def learned(self) -> BoolArray:
