@@ -99,10 +99,7 @@ def context(item: Any) -> list[str]:
 
 
 NAMED: Mapping[str, Callable[[Any], Any]] = {
-    "subject": subject,
-    "body": body,
-    "spelling": spelling,
-    "context": context,
+    view.__name__: view for view in (subject, body, spelling, context)
 }
 """Views that are known by name."""
 
@@ -142,7 +139,7 @@ class Views:
     ``vectorizer``   what counts the words of texts: one for all views, or a mapping; None: as
                      everywhere
 
-    ``n_columns`` is that of the one matrix of which views are columns, after `learn`; else 0.
+    ``whole``        reads the one matrix of which views are columns, if they are
     """
 
     def __init__(self, given: Any, vectorizer: Any = None) -> None:
@@ -150,11 +147,7 @@ class Views:
         self.names = list(self._views)
         chosen = each_of(self.names, vectorizer, "vectorizer")
         self._readers = {name: Reader(one) for name, one in chosen.items()}
-        self._whole = Reader(owner="CoTraining")
-
-    @property
-    def n_columns(self) -> int:
-        return self._whole.n_columns
+        self.whole = Reader(owner="CoTraining")
 
     def learn(self, X: Any) -> list[Any]:
         """The matrices of the items; their words and columns are what is expected of others."""
@@ -170,7 +163,13 @@ class Views:
         # a data frame whose columns have the names of views is no matrix
         has_names = hasattr(X, "columns") and self._are_names()
         if not has_names and (getattr(X, "ndim", 1) == 2 or _is_table(X)):
-            matrix = read(self._whole, X)
+            for name, view in self._views.items():
+                if isinstance(view, str) or callable(view):
+                    raise DataError(
+                        f"the data are one matrix, and the view {name!r} is {brief(view)}",
+                        "give its columns: a slice such as slice(0, 100), or their numbers",
+                    )
+            matrix = read(self.whole, X)
             parts = [_take_columns(matrix, view, name) for name, view in self._views.items()]
         else:
             parts = self._split(X)
@@ -266,13 +265,8 @@ def _is_table(X: Any) -> bool:
         return False
 
 
-def _take_columns(matrix: Any, view: View, name: str) -> Any:
+def _take_columns(matrix: Any, view: Any, name: str) -> Any:
     """Some columns of one matrix."""
-    if isinstance(view, str) or callable(view):
-        raise DataError(
-            f"the data are one matrix, and the view {name!r} is {brief(view)}",
-            "give its columns: a slice such as slice(0, 100), or their numbers",
-        )
     try:
         part = matrix[:, view if isinstance(view, slice) else np.atleast_1d(view)]
     except IndexError as error:
@@ -512,7 +506,9 @@ class CoTraining(CoTrainingParameters, ScoresLabelled, SklearnContract, BaseEsti
             given = labels.numbers
             warn_of_unlabelled_fold()
             self.classes_ = labels.classes
-            self.n_features_in_ = self._views.n_columns or sum(one.shape[1] for one in matrices)
+            self.n_features_in_ = self._views.whole.n_columns or sum(
+                one.shape[1] for one in matrices
+            )
             self.history_ = History.begin(labels.classes, given, gold)
             learned = self._teach(matrices, given)
             posteriors, speaks = self._posteriors(matrices)
