@@ -8,18 +8,18 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import Estimate, of_rows
-from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, generator
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.labels.data import (
     Reader,
+    SemiSupervisedClassifier,
     few_labels_bayes,
     hard_labels,
     log_shares,
@@ -31,7 +31,7 @@ from softcount.labels.data import (
 from softcount.labels.history import History
 from softcount.labels.parameters import CoTrainingParameters
 from softcount.mixture.data import UNKNOWN
-from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
+from softcount.mixture.model_selection import warn_of_unlabelled_fold
 from softcount.text.tokenise import endings, marks
 
 BLANK_LINE = re.compile(r"\r?\n[ \t]*\r?\n")
@@ -424,7 +424,7 @@ def read_quota(per_class: Any, classes: Array, labels: IntArray, n_views: int) -
     return np.array([per_class[name] for name in names], dtype=np.int64)
 
 
-class CoTraining(CoTrainingParameters, ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
     """Co-training of classifiers that look at different sides of the same items.
 
     In every round each view's classifier learns from all items that have a label by now, and gives
@@ -474,11 +474,8 @@ class CoTraining(CoTrainingParameters, ScoresLabelled, SklearnContract, BaseEsti
     'body'
     """
 
-    classes_: Array
-    transduction_: Array
     confidence_: FloatArray
     silent_: BoolArray
-    history_: History
     view_classifiers_: dict[str, Any]
     verdict_: Verdict
 
@@ -600,12 +597,6 @@ class CoTraining(CoTrainingParameters, ScoresLabelled, SklearnContract, BaseEsti
         check_is_fitted(self)
         return self._posteriors(self._views.read(X))[0]
 
-    def predict(self, X: Any) -> Array:
-        """The likeliest class of each item."""
-        posteriors = self.predict_proba(X)  # first: it tells if nothing is fitted
-        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
-        return chosen
-
     def view_proba(self, X: Any) -> dict[str, FloatArray]:
         """What each view's classifier says by itself, by the names of the views."""
         check_is_fitted(self)
@@ -613,7 +604,7 @@ class CoTraining(CoTrainingParameters, ScoresLabelled, SklearnContract, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.string = True
+        tags.input_tags.string = True
         used = self.classifier if isinstance(self.classifier, Mapping) else {"": self.classifier}
         counts_only = [one is None or not takes_negative(one) for one in used.values()]
         tags.input_tags.positive_only = any(counts_only)

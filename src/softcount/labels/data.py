@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -17,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.bounds import within_range
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimator import SklearnContract
-from softcount.core.types import FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
+from softcount.labels.history import History
 from softcount.mixture.data import Labels, read_labels
+from softcount.mixture.model_selection import ScoresLabelled
 from softcount.text.documents import (
     copy_vectorizer,
     count_words,
@@ -27,6 +30,32 @@ from softcount.text.documents import (
     learn_words,
     vocabulary_of,
 )
+
+
+class SemiSupervisedClassifier(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+    """What all learners from few labels offer.
+
+    They have labels for all items that they learned from, and a history of who gave these when.
+    """
+
+    classes_: Array
+    transduction_: Array  # (items,)
+    history_: History
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The probability of each class for each item, in the order of ``classes_``."""
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each item."""
+        posteriors = self.predict_proba(X)  # first: it tells if nothing is fitted
+        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
+        return chosen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 def hard_labels(y: Any, n_items: int) -> Labels:

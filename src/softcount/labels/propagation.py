@@ -27,28 +27,27 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount._version import __version__
-from softcount.core import store
 from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimate import NUMBER, Estimate, announce, of_rows
-from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, generator
-from softcount.core.store import AGAIN, Stored, numbers, strings
+from softcount.core.store import AGAIN, Saveable, Stored, numbers, strings
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.kernels.threads import single_threaded, usable_cpus
+from softcount.labels.data import SemiSupervisedClassifier
 from softcount.labels.history import History
 from softcount.labels.kernels import BLOCK, CHUNK, QUERIES, DenseRows, NeighbourPairs, SparseRows
 from softcount.labels.parameters import PropagationParameters
 from softcount.mixture.data import UNKNOWN, Labels, read_labels
-from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
+from softcount.mixture.model_selection import warn_of_unlabelled_fold
 from softcount.mixture.naive_bayes import read_classes
 from softcount.text import documents as texts
 
@@ -351,13 +350,7 @@ def _largest_entries(X: Any) -> FloatArray:
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).reshape(-1)
 
 
-class LabelPropagation(
-    PropagationParameters,
-    ScoresLabelled,
-    store.Saveable,
-    SklearnContract,
-    BaseEstimator,  # type: ignore[misc]
-):
+class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier):
     """Labels spread along a graph of the nearest items, until each item has the weighted mean of
     its neighbours' labels (Zhu & Ghahramani 2002; Zhu, Ghahramani & Lafferty 2003).
 
@@ -751,6 +744,5 @@ class LabelPropagation(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.weights == "precomputed"
         return tags

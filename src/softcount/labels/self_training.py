@@ -7,27 +7,32 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
 from softcount.core.errors import LearnerError, brief
 from softcount.core.estimate import Estimate, of_rows
-from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.labels.cotraining import most_confident, read_quota
-from softcount.labels.data import Reader, hard_labels, own_copy, posterior, takes_negative
+from softcount.labels.data import (
+    Reader,
+    SemiSupervisedClassifier,
+    hard_labels,
+    own_copy,
+    posterior,
+    takes_negative,
+)
 from softcount.labels.history import History
 from softcount.labels.parameters import SelfTrainingParameters
 from softcount.mixture import CollapseWarning, NaiveBayes
 from softcount.mixture.data import UNKNOWN
-from softcount.mixture.model_selection import ScoresLabelled
 from softcount.mixture.naive_bayes import has_collapsed, labels_by_class
 
 
-class SelfTraining(SelfTrainingParameters, ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
     """A classifier that is fitted again and again to labels that it has given itself.
 
     As it stands, every round gives *each* unlabelled item its likeliest class and fits the
@@ -58,9 +63,6 @@ class SelfTraining(SelfTrainingParameters, ScoresLabelled, SklearnContract, Base
     ['+', '-']
     """
 
-    classes_: Array
-    transduction_: Array
-    history_: History
     estimator_: Any
     verdict_: Verdict
 
@@ -175,15 +177,9 @@ class SelfTraining(SelfTrainingParameters, ScoresLabelled, SklearnContract, Base
         check_is_fitted(self)
         return posterior(self.estimator_, self._reader.read(X))
 
-    def predict(self, X: Any) -> Array:
-        """The likeliest class of each item."""
-        posteriors = self.predict_proba(X)  # first: it tells if nothing is fitted
-        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
-        return chosen
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.string = True
+        tags.input_tags.string = True
         if self.classifier is None:
             tags.input_tags.positive_only = tags.classifier_tags.poor_score = True  # counts only
         else:

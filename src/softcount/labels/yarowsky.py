@@ -17,19 +17,18 @@ from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, of_rows
-from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_number, check_parameters
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.labels.data import SemiSupervisedClassifier
 from softcount.labels.history import History
 from softcount.labels.parameters import YarowskyParameters
 from softcount.mixture.data import UNKNOWN, is_unknown, read_labels
-from softcount.mixture.model_selection import ScoresLabelled
 from softcount.text.bags import Compressed
 from softcount.text.contexts import context_features, is_word
 from softcount.text.documents import DocumentReader
@@ -562,7 +561,7 @@ def _row_maxima(scores: FloatArray) -> tuple[IntArray, FloatArray]:
     return where, largest
 
 
-class Yarowsky(YarowskyParameters, ScoresLabelled, DocumentReader, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
     """Learns a decision list from a few rules and many unlabelled items (Yarowsky 1995).
 
     A rule says that items with a certain feature have a certain label. Each round the rules label
@@ -604,12 +603,9 @@ class Yarowsky(YarowskyParameters, ScoresLabelled, DocumentReader, SklearnContra
     boat → water  0.9167  1 of 1
     """
 
-    classes_: Array
     rules_: DecisionList
-    transduction_: Array
     bootstrapped_: Array
     prior_: FloatArray
-    history_: History
     n_iter_: int
     """How many rounds there were."""
 
@@ -776,7 +772,6 @@ class Yarowsky(YarowskyParameters, ScoresLabelled, DocumentReader, SklearnContra
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         tags.classifier_tags.poor_score = True  # on points: whether a number is above 0 says little
         return tags
