@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcount.adapt.command import CLASSES, NEEDS, USUAL_WITHOUT_LABELS, Method
+from softcount.adapt.command import DEFAULT_WITHOUT_LABELS, METHODS
 from tests.adapt.reviews import (
     SHARED,
     WORDS,
@@ -26,8 +26,8 @@ from tests.adapt.reviews import (
 from tests.commands import ODD_LINES, done, file_of, lines, n_lines, refused, run
 
 
-@pytest.mark.parametrize("method", list(CLASSES))
-def test_every_method_labels_every_line(books: Path, few: Path, method: Method) -> None:
+@pytest.mark.parametrize("method", list(METHODS))
+def test_every_method_labels_every_line(books: Path, few: Path, method: str) -> None:
     given = ("adapt", "--source", books, "--target", few, "--method", method)
     result = done(*given, "--explain", "3")
     said, before = cells(result), reviews("kitchen")
@@ -42,13 +42,13 @@ def test_every_method_labels_every_line(books: Path, few: Path, method: Method) 
     assert f"# 42 lines of the target: 8 had a label, 33 got one by {method}." in result.stderr
     assert "1 line (42): no word to go by" in result.stderr
     assert "source books.tsv: 40 lines with a label, 1 without" in result.stderr
-    if method not in (Method.SOURCE_ONLY, Method.INTERPOLATION):  # which may leave words alone
+    if method not in ("source-only", "interpolation"):  # which may leave words alone
         assert len(table(result, "word")) == 3
 
 
-@pytest.mark.parametrize("method", [one for one in CLASSES if one not in NEEDS])
+@pytest.mark.parametrize("method", [one for one, entry in METHODS.items() if not entry.n_labels])
 def test_methods_that_need_no_label_of_the_target(
-    books: Path, kitchen: Path, gold: Path, method: Method
+    books: Path, kitchen: Path, gold: Path, method: str
 ) -> None:
     result = done(
         "adapt", "--source", books, "--target", kitchen, "--method", method, "--gold", gold
@@ -62,13 +62,13 @@ def test_methods_that_need_no_label_of_the_target(
     assert float(found[1]) > 0.8
 
 
-@pytest.mark.parametrize("method", list(NEEDS))
-def test_methods_that_need_labels_of_the_target(books: Path, kitchen: Path, method: Method) -> None:
+@pytest.mark.parametrize("method", [one for one, entry in METHODS.items() if entry.n_labels])
+def test_methods_that_need_labels_of_the_target(books: Path, kitchen: Path, method: str) -> None:
     given = ("adapt", "--source", books, "--target", kitchen, "--method", method)
     refused(*given, message=f"--method {method} learns from labels of the target")
     one = file_of(kitchen.parent / "one.tsv", "pos\tsharp\n\tblunt\n")
     given = ("adapt", "--source", books, "--target", one, "--method", method)
-    if NEEDS[method] == 2:
+    if METHODS[method].n_labels == 2:
         refused(*given, message="where all labels are 'pos'")
     else:
         assert cells(done(*given))[0][0] == "pos"
@@ -77,7 +77,7 @@ def test_methods_that_need_labels_of_the_target(books: Path, kitchen: Path, meth
 def test_the_usual_method_is_that_of_the_labels_there_are(
     books: Path, kitchen: Path, few: Path
 ) -> None:
-    for target, method in ((few, Method.EASYADAPT), (kitchen, USUAL_WITHOUT_LABELS)):
+    for target, method in ((few, "easyadapt"), (kitchen, DEFAULT_WITHOUT_LABELS)):
         result = done("adapt", "--source", books, "--target", target)
         assert f"got one by {method}." in result.stderr
         assert (
@@ -86,7 +86,7 @@ def test_the_usual_method_is_that_of_the_labels_there_are(
         )
     only = file_of(few.parent / "only.tsv", "pos\tred\n\tblue\n")  # of one class: that is little
     told = done("adapt", "--source", books, "--target", only, "--seed", 2**32).stderr
-    assert f"got one by {USUAL_WITHOUT_LABELS}." in told
+    assert f"got one by {DEFAULT_WITHOUT_LABELS}." in told
 
 
 def test_more_labels_of_the_target_are_learned_from_and_not_printed(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from softcount.adapt.command import CLASSES, NEEDS, USUAL_WITHOUT_LABELS
+from softcount.adapt.command import DEFAULT_WITHOUT_LABELS, METHODS
 from tests.adapt.reviews import (
     cells,
     reviews,
@@ -33,7 +33,7 @@ def test_all_methods_are_judged_by_labels_that_were_held_out(
     given = ("adapt", "--source", books, "--target", few)
     result = done(*given, "--method", "all")
     rows = table(result)
-    assert list(rows) == list(CLASSES)
+    assert list(rows) == list(METHODS)
     assert set(rows["merge"]) == {"method", "held-out target", "seconds", "chosen"}
     assert (
         "# Held-out target: accuracy on 8 labels of the target, held out in 4 folds"
@@ -81,11 +81,11 @@ def test_without_labels_of_the_target_nothing_judges_there(
     given = ("adapt", "--source", books, "--target", kitchen)
     result = done(*given, "--method", "all")
     rows = table(result)
-    assert list(rows) == [one for one in CLASSES if one not in NEEDS]
+    assert list(rows) == [one for one, entry in METHODS.items() if not entry.n_labels]
     assert "# Held-out source: " in result.stderr
     assert "this is no measure of the target" in result.stderr
     assert "no labels in the target to judge methods by" in result.stderr
-    assert [name for name, row in rows.items() if row["chosen"]] == [USUAL_WITHOUT_LABELS]
+    assert [name for name, row in rows.items() if row["chosen"]] == [DEFAULT_WITHOUT_LABELS]
     assert result.stdout == done(*given).stdout
     beside = done(*given, "--method", "all", "--gold", gold)
     assert beside.stdout == result.stdout, "gold labels choose nothing"

@@ -77,7 +77,7 @@ def test_the_smaller_system_is_solved() -> None:
 def test_logistic_predictors_that_do_not_settle_are_told_of() -> None:
     ridge = JointRidge(counts(3, 30, 8), 2.0)
     with pytest.warns(ConvergenceWarning, match="after 2 steps"):
-        fit_logistic(ridge, responses(4, 30, 5), max_steps=2)
+        fit_logistic(ridge, responses(4, 30, 5), max_iter=2)
 
 
 @pytest.mark.parametrize("dual", [True, False])

@@ -320,7 +320,7 @@ def test_a_large_system_is_not_factorised(
 ) -> None:
     X, y, domain = three_domains(2)
     expected = PivotProjection(n_pivots=6).fit(X, y, domain).directions_
-    monkeypatch.setattr(pivot_predictors, "LARGEST", 5)
+    monkeypatch.setattr(pivot_predictors, "MAX_FACTORISED", 5)
     monkeypatch.setattr(pivot_predictors, "cho_factor", None)  # whoever calls it fails
     found = PivotProjection(n_pivots=6).fit(X, y, domain).directions_
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -27,7 +27,7 @@ from softcount.core import interrupt
 from softcount.core.errors import DataError, brief
 from softcount.core.estimate import NUMBER, Estimate
 from softcount.core.parameters import generator
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.mixture.data import UNKNOWN
 
@@ -38,6 +38,10 @@ RIDGE = 0.01
 domains and the gap flees from u: the loss is at chance, and yet h tells the domains apart."""
 HEAD_RATE = 5.0
 """So many times faster learns the domain head: what is reversed should be near the best head."""
+FEWEST_BATCHES = 50
+"""An epoch has at least so many, however few items there are: steps are short."""
+STEEPNESS = 10.0
+"""Of the schedule of λ, as published."""
 
 
 @dataclass
@@ -49,29 +53,27 @@ class AdversarialWeights:
     (3, 2)
     """
 
-    W: Array
-    b: Array
-    V: Array
-    c: Array
-    u: Array
-    d: Array
+    W: FloatArray
+    b: FloatArray
+    V: FloatArray
+    c: FloatArray
+    u: FloatArray
+    d: FloatArray
 
     def units(self, X: Any) -> FloatArray:
         """h, a row for each item."""
-        found: FloatArray = np.tanh(np.asarray(X @ self.W) + self.b)
-        return found
+        return np.tanh(np.asarray(X @ self.W) + self.b)
 
     def class_posteriors(self, X: Any) -> FloatArray:
         """p(class | item)."""
-        shares: FloatArray = softmax(self.units(X) @ self.V + self.c, axis=1)
-        return shares
+        return np.asarray(softmax(self.units(X) @ self.V + self.c, axis=1))
 
-    def label_loss(self, X: Any, y: Array) -> float:
+    def label_loss(self, X: Any, y: IntArray) -> float:
         """The mean of −log p(label)."""
-        found = log_softmax(self.units(X) @ self.V + self.c, axis=1)
-        return float(-found[np.arange(len(y)), y].mean())
+        log_p = log_softmax(self.units(X) @ self.V + self.c, axis=1)
+        return float(-log_p[np.arange(len(y)), y].mean())
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, FloatArray]:
         """The parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -103,7 +105,7 @@ class Gradients(NamedTuple):
     ``n_right``      so many domains are recognised
     """
 
-    gradients: dict[str, Array]
+    gradients: dict[str, FloatArray]
     columns: Any
     label_loss: float
     n_labelled: int
@@ -112,7 +114,7 @@ class Gradients(NamedTuple):
 
 
 def compute_gradients(
-    net: AdversarialWeights, X: Any, y: Array, in_target: Array, reversal: float
+    net: AdversarialWeights, X: Any, y: IntArray, in_target: BoolArray, reversal: float
 ) -> Gradients:
     """Gradients of L_y for V and c, of L_d + ½ RIDGE |u|² for u and d, of L_y − λ L_d for W and b.
 
@@ -125,46 +127,41 @@ def compute_gradients(
     """
     h = net.units(X)
     known = np.flatnonzero(y != UNKNOWN)
-    scores = log_softmax(h[known] @ net.V + net.c, axis=1)
-    said = (np.arange(len(known)), y[known])
-    off = np.exp(scores)
-    off[said] -= 1.0
-    off /= max(len(known), 1)
+    log_p = log_softmax(h[known] @ net.V + net.c, axis=1)
+    at_labels = (np.arange(len(known)), y[known])
+    # derivatives by the scores of classes, and by the margin of domains
+    by_scores = np.exp(log_p)
+    by_scores[at_labels] -= 1.0
+    by_scores /= max(len(known), 1)
     margin = h @ net.u + net.d
-    off_domain = (expit(margin) - in_target) / len(y)
+    by_margin = (expit(margin) - in_target) / len(y)
 
-    back = -reversal * np.outer(off_domain, net.u)
-    back[known] += off @ net.V.T
+    back = -reversal * np.outer(by_margin, net.u)
+    back[known] += by_scores @ net.V.T
     back *= 1.0 - h * h
-    columns, part = _select_columns(X)
+    columns: Any = slice(None)
+    if sparse.issparse(X):  # only the columns that some row has
+        present = np.zeros(X.shape[1], dtype=bool)
+        present[X.indices] = True
+        columns, place = np.flatnonzero(present), np.cumsum(present) - 1
+        shape = (X.shape[0], len(columns))
+        X = sparse.csr_matrix((X.data, place[X.indices], X.indptr), shape=shape)
     gradients = {
-        "W": np.asarray(part.T @ back),
+        "W": np.asarray(X.T @ back),
         "b": back.sum(axis=0),
-        "V": h[known].T @ off,
-        "c": off.sum(axis=0),
-        "u": h.T @ off_domain + RIDGE * net.u,
-        "d": off_domain.sum(keepdims=True),
+        "V": h[known].T @ by_scores,
+        "c": by_scores.sum(axis=0),
+        "u": h.T @ by_margin + RIDGE * net.u,
+        "d": by_margin.sum(keepdims=True),
     }
     return Gradients(
         gradients,
         columns,
-        float(-scores[said].sum()),
+        float(-log_p[at_labels].sum()),
         len(known),
         float(-log_expit(np.where(in_target, margin, -margin)).sum()),
         int(((margin > 0.0) == in_target).sum()),
     )
-
-
-def _select_columns(X: Any) -> tuple[Any, Any]:
-    """The columns that some row has, and X with these only; all if X is dense."""
-    if not sparse.issparse(X):
-        return slice(None), X
-    there = np.zeros(X.shape[1], dtype=bool)
-    there[X.indices] = True
-    columns = np.flatnonzero(there)
-    place = np.cumsum(there) - 1
-    shape = (X.shape[0], len(columns))
-    return columns, sparse.csr_matrix((X.data, place[X.indices], X.indptr), shape=shape)
 
 
 class GradientSteps:
@@ -200,15 +197,6 @@ class GradientSteps:
             if size > 0.0:
                 rows = found.columns if name == "W" else slice(None)
                 array[rows] -= (self._rates[name] / size) * gradient
-
-
-# A network whose features tell classes apart, and domains not.
-
-
-FEWEST_BATCHES = 50
-"""An epoch has at least so many, however few items there are: steps are short."""
-STEEPNESS = 10.0
-"""Of the schedule of λ, as published."""
 
 
 class Epoch(NamedTuple):
@@ -302,26 +290,45 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
         task.demand_target_items(name)
         task.demand_source(name)
         rng = generator(self.random_state)
-        held = _hold_out(task, self.validation, rng)
-        scale = _find_scale(task.X)
-        self._train(_TrainingData(task, held, scale), rng)
+        held_out = _hold_out(task, self.validation, rng)
+        # the mean of |x|² over rows is made 1, so that a rate means the same in any units
+        X = task.X
+        square = X.multiply(X).sum() if sparse.issparse(X) else (X * X).sum()
+        scale = float(np.sqrt(X.shape[0] / square)) if square > 0.0 else 1.0
+        self._train(task, X * scale, held_out, rng)
         self.network_.W *= scale  # from here on, for rows as they come
-        h = self.network_.units(task.X)
+        h = self.network_.units(X)
         self._derivatives = {int(d): 1.0 - (h[task.domain == d] ** 2).mean(0) for d in task.domains}
         self._sizes = {int(d): int((task.domain == d).sum()) for d in task.domains}
 
     @interrupt.graceful()
-    def _train(self, data: _TrainingData, rng: np.random.Generator) -> None:
-        net = draw_network(rng, data.X.shape[1], self.n_units, data.n_classes)
+    def _train(self, task: Task, X: Any, held_out: IntArray, rng: np.random.Generator) -> None:
+        """Train on rows X, those held out without their labels."""
+        y = _hide_labels(task, held_out)
+        net = draw_network(rng, X.shape[1], self.n_units, len(task.classes))
         optimiser = GradientSteps(net, self.learning_rate)
-        batches = _Batches(data.task.in_target, self.batch_size, rng)
+        batches = _Batches(task.in_target, self.batch_size, rng)
         epochs: list[Epoch] = []
         best, least = 0, np.inf
-        self.verdict_ = Verdict.OUT_OF_STEPS if len(data.held) else Verdict.ENOUGH
+        self.verdict_ = Verdict.OUT_OF_STEPS if len(held_out) else Verdict.ENOUGH
         for number in range(1, self.max_iter + 1):
-            epochs.append(self._epoch(number, net, optimiser, data, batches))
-            loss = epochs[-1].validation_loss
-            if not len(data.held) or loss < least:
+            sums, weight = np.zeros(5), 0.0
+            for k, rows in enumerate(batches.epoch()):
+                done = (number - 1 + k / batches.n_batches) / self.max_iter
+                weight = self.reversal * (2.0 / (1.0 + np.exp(-STEEPNESS * done)) - 1.0)
+                found = compute_gradients(net, X[rows], y[rows], task.in_target[rows], weight)
+                optimiser.step(found)
+                sums += (*found[2:], len(rows))
+            label_loss, n_labelled, domain_loss, n_right, n = sums.tolist()
+            loss = accuracy = np.nan
+            if len(held_out):
+                unseen, true = X[held_out], task.y[held_out]
+                right = net.class_posteriors(unseen).argmax(axis=1) == true
+                loss, accuracy = net.label_loss(unseen, true), float(right.mean())
+            mean = label_loss / n_labelled if n_labelled else np.nan
+            heads = (domain_loss / n, n_right / n)
+            epochs.append(Epoch(number, float(weight), mean, *heads, loss, accuracy))
+            if not len(held_out) or loss < least:
                 best, least, self.network_ = number, loss, net.copy()
             elif number - best >= self.patience:
                 self.verdict_ = Verdict.CONVERGED
@@ -331,29 +338,6 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
                 interrupt.tell(f"after {number:,} epochs: the best weights by then are kept")
                 break
         self.history_, self.n_iter_ = Epochs(epochs, best), len(epochs)
-
-    def _epoch(
-        self,
-        number: int,
-        net: AdversarialWeights,
-        optimiser: GradientSteps,
-        data: _TrainingData,
-        batches: _Batches,
-    ) -> Epoch:
-        """One epoch's steps, and what they came to."""
-        sums, weight = np.zeros(5), 0.0
-        for at, rows in enumerate(batches.epoch()):
-            done = (number - 1 + at / batches.n_batches) / self.max_iter
-            weight = self.reversal * (2.0 / (1.0 + np.exp(-STEEPNESS * done)) - 1.0)
-            found = compute_gradients(
-                net, data.X[rows], data.y[rows], data.task.in_target[rows], weight
-            )
-            optimiser.step(found)
-            sums += (*found[2:], len(rows))
-        label_loss, n_labelled, domain_loss, n_right, n = sums
-        mean = label_loss / n_labelled if n_labelled else np.nan
-        held = data.check(net)
-        return Epoch(number, float(weight), float(mean), domain_loss / n, n_right / n, *held)
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), whatever the domain."""
@@ -379,40 +363,20 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
         bend = np.average([self._derivatives[d] for d in wanted], axis=0, weights=sizes)
         V = self.network_.V
         V = V[:, 1:] - V[:, :1] if V.shape[1] == 2 else V - V.mean(axis=1, keepdims=True)
-        found: FloatArray = (self.network_.W @ (bend[:, None] * V)).T
-        return found
-
-
-class _TrainingData:
-    """What training sees: scaled rows, and labels but for those held out."""
-
-    def __init__(self, task: Task, held: Array, scale: float) -> None:
-        self.task, self.held = task, held
-        self.X = task.X * scale
-        self.y = task.y.copy()
-        self.y[held] = UNKNOWN
-        self.n_classes = len(task.classes)
-
-    def check(self, net: AdversarialWeights) -> tuple[float, float]:
-        """Loss and accuracy on what is held out."""
-        if not len(self.held):
-            return np.nan, np.nan
-        rows, true = self.X[self.held], self.task.y[self.held]
-        right = net.class_posteriors(rows).argmax(axis=1) == true
-        return net.label_loss(rows, true), float(right.mean())
+        return (self.network_.W @ (bend[:, None] * V)).T
 
 
 class _Batches:
     """Endless shuffled passes over source and target, as many of each in a batch."""
 
-    def __init__(self, in_target: Array, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, in_target: BoolArray, size: int, rng: np.random.Generator) -> None:
         self._pools = [np.flatnonzero(~in_target), np.flatnonzero(in_target)]
         self._half = min(size // 2, max(map(len, self._pools)))
         self._left = [np.empty(0, dtype=np.int64)] * 2
         self._rng = rng
         self.n_batches = max(-(-len(self._pools[0]) // self._half), FEWEST_BATCHES)
 
-    def epoch(self) -> Iterator[Array]:
+    def epoch(self) -> Iterator[IntArray]:
         """The items of each batch of an epoch."""
         for _ in range(self.n_batches):
             yield np.concatenate([self._draw(0), self._draw(1)])
@@ -434,7 +398,8 @@ def _hold_out(task: Task, share: float, rng: np.random.Generator) -> IntArray:
     return np.sort(np.concatenate(held))
 
 
-def _find_scale(X: Any) -> float:
-    """What makes the mean of |x|² over rows 1, so that a rate means the same in any units."""
-    square = X.multiply(X).sum() if sparse.issparse(X) else (X * X).sum()
-    return float(np.sqrt(X.shape[0] / square)) if square > 0.0 else 1.0
+def _hide_labels(task: Task, held_out: IntArray) -> IntArray:
+    """Labels to learn from: all but those that are held out."""
+    y = task.y.copy()
+    y[held_out] = UNKNOWN
+    return y

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from softcount.adapt.supervised import (
 )
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import check_number, check_whole
-from softcount.core.types import Array
+from softcount.core.types import BoolArray, IntArray
 from softcount.labels import propagation as tfidf
 from softcount.labels.data import hard_labels
 from softcount.mixture.data import is_unknown
@@ -64,9 +64,6 @@ def make_methods(target_labels: bool) -> dict[str, Adapter]:
     """
     some = WITHOUT_TARGET_LABELS + (WITH_TARGET_LABELS if target_labels else ())
     return {one.__name__: one() for one in some}
-
-
-# Methods side by side: on several ways from one domain to another, with labels drawn anew.
 
 
 CEILING = "all target labels"
@@ -147,11 +144,8 @@ class Comparison:
         return str(import_module("softcount.adapt.report").draw_comparison(self))
 
     def _mean(self, what: str, method: str, transfer: tuple[str, str]) -> float:
-        found = [
-            getattr(one, what)
-            for one in self.results
-            if one.method == method and (one.source, one.target) == transfer
-        ]
+        runs = [one for one in self.results if (one.source, one.target) == transfer]
+        found = [getattr(one, what) for one in runs if one.method == method]
         if not found:
             raise KeyError(f"there is no result of {method} on {' → '.join(transfer)}")
         return float(np.mean(found))
@@ -205,43 +199,47 @@ def compare(
     check_whole("random_state", random_state, 0)
     check_number("target_labels", target_labels, "a share below 1, or a number of items")
     domains = {name: _check_domain(name, Domain(*one)) for name, one in data.items()}
-    transfers = _list_transfers(domains, pairs)
-    chosen = _by_name(methods, target_labels > 0)
-    strange = sorted(set(tune or {}) - set(chosen))
-    if strange:
-        raise LearnerError(f"tune speaks of {brief(strange[0])}", f"methods: {', '.join(chosen)}")
-    results: list[Result] = []
-
-    def tell(found: Result) -> None:
-        results.append(found)
-        if on_result is not None:
-            on_result(found)
-
+    given = permutations(domains, 2) if pairs is None else pairs
+    transfers = [((s,) if isinstance(s, str) else tuple(s), t) for s, t in given]
     for sources, target in transfers:
-        for draw in range(draws):
-            trial = _Trial(domains, sources, target, target_labels, vectorizer, random_state + draw)
-            for name, method in chosen.items():
-                if draw == 0 or trial.is_random or _seed_names(method):
-                    tell(trial.run(name, method, (tune or {}).get(name), draw))
-            if ceiling and (draw == 0 or trial.splits):
-                tell(trial.run_ceiling(draw))
-    return Comparison(results)
-
-
-def _list_transfers(
-    domains: Mapping[str, Domain], pairs: Sequence[tuple[str | tuple[str, ...], str]] | None
-) -> list[tuple[tuple[str, ...], str]]:
-    given = list(permutations(domains, 2)) if pairs is None else list(pairs)
-    found = [((s,) if isinstance(s, str) else tuple(s), t) for s, t in given]
-    for sources, target in found:
         for name in (*sources, target):
             if name not in domains:
                 raise DataError(f"there is no domain {brief(name)}", f"{', '.join(domains)}")
         if target in sources or not sources:
             raise DataError(f"{brief(target)} cannot be its own source", "name another")
-    if not found:
+    if not transfers:
         raise DataError("there is nothing to compare", "give two domains or more")
-    return found
+    if methods is None:
+        methods = make_methods(target_labels > 0)
+    if not isinstance(methods, Mapping):
+        listed = list(methods)
+        methods = {type(one).__name__: one for one in listed}
+        if len(methods) < len(listed):
+            raise LearnerError("two methods have one name", "give a mapping from names to methods")
+    grids = {} if tune is None else tune
+    if unknown := sorted(set(grids) - set(methods)):
+        raise LearnerError(f"tune speaks of {brief(unknown[0])}", f"methods: {', '.join(methods)}")
+
+    def run_all() -> Iterator[Result]:
+        for sources, target in transfers:
+            for draw in range(draws):
+                seed = random_state + draw
+                trial = _Trial(domains, sources, target, target_labels, vectorizer, seed)
+                for name, method in methods.items():
+                    if draw == 0 or trial.is_random or _list_settings(method, "random_state"):
+                        own = clone(method)
+                        own.set_params(**dict.fromkeys(_list_settings(own, "random_state"), seed))
+                        yield trial.run(name, own, trial.y, grids.get(name), draw)
+                if ceiling and (draw == 0 or trial.splits):
+                    y = [None] * int((trial.domain > 0).sum()) + trial.target_labels
+                    yield trial.run(CEILING, TargetOnly(), y, None, draw)
+
+    results = []
+    for result in run_all():
+        results.append(result)
+        if on_result is not None:
+            on_result(result)
+    return Comparison(results)
 
 
 def _check_domain(name: str, one: Domain) -> Domain:
@@ -271,22 +269,15 @@ def _check_domain(name: str, one: Domain) -> Domain:
     return Domain(picked[0], list(one.y), picked[1], one.y_test)
 
 
-def _by_name(
-    methods: Mapping[str, Any] | Iterable[Any] | None, target_labels: bool
-) -> dict[str, Any]:
-    if methods is None:
-        return dict(make_methods(target_labels))
-    if isinstance(methods, Mapping):
-        return dict(methods)
-    listed = list(methods)
-    found = {type(one).__name__: one for one in listed}
-    if len(found) < len(listed):
-        raise LearnerError("two methods have one name", "give a mapping from names to methods")
-    return found
-
-
 class _Trial:
-    """One draw of the labels that the target shows."""
+    """The items of one transfer, with one draw of the labels that the target shows.
+
+    ``X``, ``y``, ``domain``  what methods learn from: sources from 1 up, the target −1
+    ``X_test``, ``y_test``    items of the target to test on
+    ``target_labels``         all labels of the target
+    ``splits``                whether items to test on were drawn
+    ``is_random``             whether another draw would give other data
+    """
 
     def __init__(
         self,
@@ -299,93 +290,60 @@ class _Trial:
     ) -> None:
         self.source, self.target, self.seed = "+".join(sources), target, seed
         rng = np.random.default_rng(seed)
-        home = domains[target]
-        self.splits = home.X_test is None
-        if self.splits:
-            home = _halve(home, rng)
-        y = hard_labels(home.y, _length(home.X)).numbers
-        shown_labels = _draw_labelled(y, target_labels, rng)
-        self.is_random = self.splits or 0 < shown_labels.sum() < len(y)
+        own = domains[target]
+        self.splits = own.X_test is None
+        if self.splits:  # one half to learn from, the other to test on, each with half of a class
+            numbers = hard_labels(own.y, _length(own.X)).numbers
+            kept = _draw_labelled(numbers, len(own.y) // 2, rng)
+            halves = np.flatnonzero(kept), np.flatnonzero(~kept)
+            X, y = ([_safe_indexing(part, half) for half in halves] for part in (own.X, own.y))
+            own = Domain(X[0], y[0], X[1], y[1])
+        shown = _draw_labelled(hard_labels(own.y, _length(own.X)).numbers, target_labels, rng)
+        self.is_random = self.splits or 0 < shown.sum() < len(shown)
         parts = [domains[name].X for name in sources]
-        X = _stack([*parts, home.X])
-        self.X, self.X_test = _vectorize(X, home.X_test, vectorizer)
-        own = [label if keep else None for label, keep in zip(home.y, shown_labels, strict=True)]
-        self.y = [label for name in sources for label in domains[name].y] + own
-        self.y_test = np.asarray(home.y_test)
         number = [k for k, part in enumerate(parts, 1) for _ in range(_length(part))]
-        self.domain = np.array(number + [-1] * len(y))
-        self.all_of_target = list(home.y)
+        self.domain = np.array(number + [-1] * len(shown))
+        self.y = [label for name in sources for label in domains[name].y]
+        self.y += [label if keep else None for label, keep in zip(own.y, shown, strict=True)]
+        self.target_labels, self.y_test = list(own.y), np.asarray(own.y_test)
+        self.X, self.X_test = _stack([*parts, own.X]), own.X_test
+        texts = find_texts(self.X) if getattr(self.X, "ndim", 1) == 1 else None
+        if vectorizer is not None or texts is not None:
+            default = tfidf.default_vectorizer
+            rows = default(texts or []) if vectorizer is None else clone(vectorizer)
+            self.X, self.X_test = rows.fit_transform(self.X), rows.transform(self.X_test)
 
-    def run(self, name: str, method: Any, grid: Any, draw: int) -> Result:
-        """A method's accuracy."""
-        own = clone(method)
-        own.set_params(**dict.fromkeys(_seed_names(own), self.seed))
-        return self._measure(name, own, self.y, grid, draw)
-
-    def run_ceiling(self, draw: int) -> Result:
-        """The accuracy with all labels of the target, and no source."""
-        y = [None] * int((self.domain > 0).sum()) + self.all_of_target
-        return self._measure(CEILING, TargetOnly(), y, None, draw)
-
-    def _measure(self, name: str, method: Any, y: list[Any], grid: Any, draw: int) -> Result:
-        begun = time.process_time()
-        domains = dict.fromkeys(_domain_arguments(method), self.domain)
+    def run(self, name: str, method: Any, y: list[Any], grid: Any, draw: int) -> Result:
+        """The accuracy of a method that learns from the labels ``y``, tuned on a ``grid``."""
+        start = time.process_time()
+        domains = dict.fromkeys(_list_settings(method, "sample_domain", of_fit=True), self.domain)
         if grid is not None:
-            method = GridSearchCV(method, dict(grid), cv=self._folds(), error_score="raise")
+            try:
+                folds = domain_folds(self.y, self.domain, "target", COMPARED_FOLDS, self.seed)
+            except DataError:  # too few labels there
+                folds = domain_folds(self.y, self.domain, "source", COMPARED_FOLDS, self.seed)
+            method = GridSearchCV(method, dict(grid), cv=folds, error_score="raise")
         method.fit(self.X, y, **domains)
         right = float((method.predict(self.X_test) == self.y_test).mean())
-        seconds = time.process_time() - begun
+        seconds = time.process_time() - start
         settings = method.best_params_ if grid is not None else {}
         return Result(self.source, self.target, name, draw, right, seconds, settings)
 
-    def _folds(self) -> list[tuple[Array, Array]]:
-        try:
-            return domain_folds(self.y, self.domain, "target", COMPARED_FOLDS, self.seed)
-        except DataError:  # too few labels there
-            return domain_folds(self.y, self.domain, "source", COMPARED_FOLDS, self.seed)
 
-
-def _seed_names(method: Any) -> list[str]:
-    """The settings of a method, or of the steps of a pipeline, that are seeds."""
-    return [
-        f"{prefix}random_state"
-        for prefix, step in _steps(method)
-        if "random_state" in step.get_params(deep=False)
-    ]
-
-
-def _domain_arguments(method: Any) -> list[str]:
-    """Names under which ``fit`` of a method, or of a pipeline, takes domains."""
-    return [
-        f"{prefix}sample_domain"
-        for prefix, step in _steps(method)
-        if has_fit_parameter(step, "sample_domain")
-    ]
-
-
-def _steps(method: Any) -> list[tuple[str, Any]]:
-    """What begins the names of settings of each step, and the step; one without a name if this is
-    no pipeline."""
+def _list_settings(method: Any, name: str, *, of_fit: bool = False) -> list[str]:
+    """The names, such as step__random_state, under which a method, or steps of a pipeline, have a
+    parameter; ``of_fit``: under which their ``fit`` takes an argument."""
+    steps = [("", method)]
     if isinstance(method, Pipeline):
-        return [(f"{name}__", step) for name, step in method.steps]
-    return [("", method)]
+        steps = [(f"{step}__", one) for step, one in method.steps]
+    return [
+        f"{prefix}{name}"
+        for prefix, one in steps
+        if (has_fit_parameter(one, name) if of_fit else name in one.get_params(deep=False))
+    ]
 
 
-def _halve(home: Domain, rng: np.random.Generator) -> Domain:
-    """One half to learn from, the other to test on, each with half of every class."""
-    y = list(home.y)
-    numbers = hard_labels(y, _length(home.X)).numbers
-    here = _draw_labelled(numbers, len(y) // 2, rng)
-    one, other = np.flatnonzero(here), np.flatnonzero(~here)
-    return Domain(
-        _safe_indexing(home.X, one),
-        [y[i] for i in one],
-        _safe_indexing(home.X, other),
-        [y[i] for i in other],
-    )
-
-
-def _draw_labelled(y: Array, target_labels: float, rng: np.random.Generator) -> Array:
+def _draw_labelled(y: IntArray, target_labels: float, rng: np.random.Generator) -> BoolArray:
     """Which items show their labels: so many, or such a share, evenly of all classes."""
     if not 0 <= target_labels <= len(y):
         raise LearnerError(
@@ -395,19 +353,11 @@ def _draw_labelled(y: Array, target_labels: float, rng: np.random.Generator) -> 
     wanted = round(target_labels * len(y)) if target_labels < 1 else int(target_labels)
     keep = np.zeros(len(y), dtype=bool)
     order = rng.permutation(len(y))
-    place = np.empty(len(y), dtype=np.int64)  # of each item among those of its class
+    rank = np.empty(len(y), dtype=np.int64)  # of each item among those of its class
     for k in np.unique(y):
-        place[order[y[order] == k]] = np.arange((y == k).sum())
-    keep[order[np.argsort(place[order], kind="stable")][:wanted]] = True
+        rank[order[y[order] == k]] = np.arange((y == k).sum())
+    keep[order[np.argsort(rank[order], kind="stable")][:wanted]] = True
     return keep
-
-
-def _vectorize(X: Any, X_test: Any, vectorizer: Any) -> tuple[Any, Any]:
-    found = find_texts(X) if getattr(X, "ndim", 1) == 1 else None
-    if vectorizer is None and found is None:
-        return X, X_test
-    own = tfidf.default_vectorizer(found or []) if vectorizer is None else clone(vectorizer)
-    return own.fit_transform(X), own.transform(X_test)
 
 
 def _length(X: Any) -> int:

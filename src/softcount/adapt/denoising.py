@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from softcount.adapt.base import ROWS, Projection, class_weights
 from softcount.adapt.data import Task
 from softcount.adapt.parameters import DenoisingParameters
 from softcount.core.estimate import NUMBER, Estimate
-from softcount.core.types import Array, FloatArray
+from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.threads import single_threaded
 from softcount.labels.data import occurs
 
@@ -25,6 +26,8 @@ BLOCK = 5000
 RIDGE = 1e-5
 """Added to the diagonal of E[Q], in shares of its mean: without corruption, or where a feature
 never occurs, the equations have no single solution."""
+NOTHING = 1e-12
+"""New features of which none varies more than this say nothing: what is left is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +40,9 @@ class Layer:
     ``bias``     the mean of b_k
     """
 
-    blocks: Sequence[Array]
-    weights: Sequence[Array]
-    bias: Array
+    blocks: Sequence[IntArray]
+    weights: Sequence[FloatArray]
+    bias: FloatArray
 
     def __call__(self, X: Any) -> FloatArray:
         """What is reconstructed of rows of a matrix: dense, (rows, outputs)."""
@@ -50,7 +53,7 @@ class Layer:
         found += self.bias
         return np.tanh(found, out=found)
 
-    def back(self, slopes: Array) -> FloatArray:
+    def back(self, slopes: FloatArray) -> FloatArray:
         """From slopes along what goes into tanh, (outputs, any), to those along the features."""
         found = np.zeros((sum(map(len, self.blocks)), slopes.shape[1]))
         for columns, weights in zip(self.blocks, self.weights, strict=True):
@@ -58,7 +61,7 @@ class Layer:
         return found
 
 
-def learn_layer(X: Any, corruption: float, outputs: Array, most: int = BLOCK) -> Layer:
+def learn_layer(X: Any, corruption: float, outputs: IntArray, most: int = BLOCK) -> Layer:
     """The layer that reconstructs the columns ``outputs`` of X from all of its columns, of which
     each is set to 0 with the probability ``corruption``.
 
@@ -70,20 +73,22 @@ def learn_layer(X: Any, corruption: float, outputs: Array, most: int = BLOCK) ->
     array([[0.64],
            [0.24]], dtype=float32)
     """
-    wanted = _columns(X, outputs)
-    blocks, weights = split_columns(count_rows(X), most), []
+    # the blocks: each gets some columns that are frequent and some that are rare
+    order = np.argsort(-count_rows(X), kind="stable")
+    n_blocks = -(-len(order) // most)
+    blocks = [np.sort(order[number::n_blocks]) for number in range(n_blocks)]
+    wanted, weights = _columns(X, outputs), []
     bias = np.zeros(len(outputs))
     for columns in blocks:
         part = _columns(X, columns)
-        found = solve_denoising(
-            _scatter(part, part, closed=True), _scatter(part, wanted), corruption
-        )
+        scatter, shared = _scatter(part, part, closed=True), _scatter(part, wanted)
+        found = solve_denoising(scatter, shared, corruption)
         weights.append(found[:-1].astype(np.float32))
-        bias += found[-1] / len(blocks)
+        bias += found[-1] / n_blocks
     return Layer(blocks, weights, bias.astype(np.float32))
 
 
-def solve_denoising(scatter: Array, shared: Array, corruption: float) -> FloatArray:
+def solve_denoising(scatter: FloatArray, shared: FloatArray, corruption: float) -> FloatArray:
     """Wᵀ = E[Q]⁻¹ E[P]ᵀ: the least squares over all corruptions (Chen et al. 2012, equation 5).
 
     With q_i = 1 − p, and 1 for the constant, which comes last and is never corrupted:
@@ -101,40 +106,15 @@ def solve_denoising(scatter: Array, shared: Array, corruption: float) -> FloatAr
     shared *= kept[:, np.newaxis]
     # columns, as the solver wants them; a symmetric matrix is its own transpose
     factor = cho_factor(scatter.T, overwrite_a=True, check_finite=False)
-    found: FloatArray = cho_solve(factor, shared, overwrite_b=True, check_finite=False)
-    return found
-
-
-def split_columns(count: Array, most: int) -> list[Array]:
-    """Columns in blocks of at most ``most``; each gets some that are frequent and some that are
-    rare.
-
-    >>> split_columns(np.array([9, 1, 7, 3]), 2)
-    [array([0, 3]), array([1, 2])]
-    """
-    order = np.argsort(-count, kind="stable")
-    n_blocks = -(-len(count) // most)
-    return [np.sort(order[number::n_blocks]) for number in range(n_blocks)]
+    return np.asarray(cho_solve(factor, shared, overwrite_b=True, check_finite=False))
 
 
 def count_rows(X: Any) -> FloatArray:
     """In how many rows each column is not 0."""
-    found: FloatArray = np.asarray((X != 0).sum(axis=0)).ravel()
-    return found
+    return np.asarray((X != 0).sum(axis=0)).ravel()
 
 
-def measure_spread(H: Array) -> tuple[Array, float]:
-    """The mean of rows, and the mean of their squared distances from it.
-
-    >>> measure_spread(np.array([[1.0, 2.0], [3.0, 2.0]]))
-    (array([2., 2.]), 1.0)
-    """
-    mean = H.mean(axis=0, dtype=np.float64)
-    spread = sum(float(np.square(row - mean).sum()) for row in H)
-    return mean, spread / len(H)
-
-
-def _columns(X: Any, columns: Array) -> Any:
+def _columns(X: Any, columns: IntArray) -> Any:
     return X if np.array_equal(columns, np.arange(X.shape[1])) else X[:, columns]
 
 
@@ -151,13 +131,6 @@ def _scatter(X: Any, Y: Any, closed: bool = False) -> FloatArray:
         found[:-1, -1] = np.asarray(X.sum(axis=0)).ravel()
         found[-1, -1] = X.shape[0]
     return found
-
-
-# Denoising: words of the target stand for the common words that they keep company with.
-
-
-NOTHING = 1e-12
-"""New features of which none varies more than this say nothing: what is left is rounding."""
 
 
 class DenoisingProjection(DenoisingParameters, Projection):
@@ -191,7 +164,7 @@ class DenoisingProjection(DenoisingParameters, Projection):
     """
 
     layers_: list[Layer]
-    outputs_: Array
+    outputs_: IntArray
     presence_: bool
 
     def _estimate(self, task: Task) -> Estimate:
@@ -217,7 +190,9 @@ class DenoisingProjection(DenoisingParameters, Projection):
             layer = learn_layer(found, self.corruption, outputs)
             found = layer(found)
             outputs = np.arange(len(outputs))
-            mean, spread = measure_spread(found)
+            mean = found.mean(axis=0, dtype=np.float64)
+            # the mean of squared distances from it, row by row: a copy of all would be large
+            spread = sum(float(np.square(row - mean).sum()) for row in found) / len(found)
             same = spread <= NOTHING * len(mean)
             factor = 0.0 if same else self.scale * np.sqrt(words / spread / self.n_layers)
             self.layers_.append(layer)
@@ -236,13 +211,10 @@ class DenoisingProjection(DenoisingParameters, Projection):
         """What the first layer reads."""
         return occurs(X).astype(np.float32) if self.presence_ else X
 
-    def _hidden(self, X: Any) -> list[Array]:
+    def _hidden(self, X: Any) -> list[FloatArray]:
         """What comes out of each layer."""
-        found = []
-        for layer in self.layers_:
-            X = layer(X)
-            found.append(X)
-        return found
+        steps = accumulate(self.layers_, lambda x, layer: layer(x), initial=X)
+        return list(steps)[1:]
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): the slope of a class's score along each word, the mean over the items
@@ -256,15 +228,17 @@ class DenoisingProjection(DenoisingParameters, Projection):
         weights = class_weights(self.classifier_, self.classes_)
         words, new = np.split(weights, [self.n_features_in_], axis=1)
         task = self._task
-        of_it = task.in_target if sample_domain is None else task.domain == sample_domain
-        X, rows = task.X, np.flatnonzero(of_it)
+        of_domain = task.in_target if sample_domain is None else task.domain == sample_domain
+        X, rows = task.X, np.flatnonzero(of_domain)
         X = self._input(X[rows] if len(rows) else X)
         with single_threaded():
             slopes = np.vstack([self._mean_slope(X, row * self._factor) for row in new])
-        found: FloatArray = words + (slopes / self._mean_entry() if self.presence_ else slopes)
-        return found
+        if self.presence_:
+            total, count = np.asarray(abs(task.X).sum(axis=0)).ravel(), count_rows(task.X)
+            slopes /= np.divide(total, count, out=np.ones_like(total), where=total != 0.0)
+        return words + slopes
 
-    def _mean_slope(self, X: Any, weights: Array) -> FloatArray:
+    def _mean_slope(self, X: Any, weights: FloatArray) -> FloatArray:
         """(columns,) The slope along what the first layer reads of the sum of h times weights, the
         mean over rows: from the last layer backwards."""
         parts = np.split(weights, len(self.layers_))
@@ -278,10 +252,3 @@ class DenoisingProjection(DenoisingParameters, Projection):
                     slope = self.layers_[number].back(slope.T).T
             total += slope.sum(axis=0)[:, np.newaxis]
         return self.layers_[0].back(total / X.shape[0]).ravel()
-
-    def _mean_entry(self) -> FloatArray:
-        """The mean size of each column's entries that are not 0; 1 where all are."""
-        X = self._task.X
-        total, count = np.asarray(abs(X).sum(axis=0)).ravel(), count_rows(X)
-        usual: FloatArray = np.divide(total, count, out=np.ones_like(total), where=total != 0.0)
-        return usual

@@ -21,19 +21,22 @@ from softcount.adapt.parameters import PivotParameters
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import NUMBER, Estimate
 from softcount.core.parameters import check_whole
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.labels.data import occurs
 
-LARGEST = 2000
+MAX_FACTORISED = 2000
 """A system of more equations than this is not factorised: λ is so large that conjugate gradients
 take some ten steps, and no memory."""
 BLOCK = 50
 """So many responses are solved for at a time where nothing is factorised."""
-NEAR = 1e-8
+RESIDUAL = 1e-8
 """How small the residuals then are, beside the responses."""
-SETTLED = 1e-6
-"""Logistic predictors have settled if no score moves more than this in a step."""
-MOST_STEPS = 1000
+TOLERANCE = 1e-6
+"""Logistic predictors have converged if no score moves more than this in a step."""
+MAX_ITER = 1000
+SOURCE, TARGET = "source", "target"
+TYPICAL = 4.0
+"""A word is typical of the domains in which it is at least so many times as frequent."""
 NOTHING, ROUNDING = 1e-12, 1e-14
 """A direction is rounding if its square is less than this share of the largest that there is, or
 that there could be."""
@@ -58,94 +61,93 @@ class JointRidge:
         n, width = X.shape
         self.X, self.penalty = X, penalty
         self.dual = n <= width if dual is None else dual
-        small = (n if self.dual else width) <= LARGEST
-        self._factor = self._factorise() if (small if direct is None else direct) else None
+        self._factor: Any = None
+        if (n if self.dual else width) <= MAX_FACTORISED if direct is None else direct:
+            # Cholesky's factors of XXᵀ + λI or XᵀX + λI, X centred
+            if self.dual:
+                system = _dense_product(X, X.T)
+                system -= system.mean(axis=0)
+                system -= system.mean(axis=1, keepdims=True)
+            else:
+                mean = np.asarray(X.mean(axis=0)).ravel()
+                system = _dense_product(X.T, X)
+                system -= n * np.outer(mean, mean)
+            system[np.diag_indices_from(system)] += penalty
+            self._factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
-    def _factorise(self) -> Any:
-        """Cholesky's factors of XXᵀ + λI or XᵀX + λI, X centred."""
-        if self.dual:
-            system = _product(self.X, self.X.T)
-            system -= system.mean(axis=0)
-            system -= system.mean(axis=1, keepdims=True)
-        else:
-            mean = np.asarray(self.X.mean(axis=0)).ravel()
-            system = _product(self.X.T, self.X)
-            system -= self.X.shape[0] * np.outer(mean, mean)
-        system[np.diag_indices_from(system)] += self.penalty
-        return cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-
-    def solve(self, responses: Array, start: Predictors | None = None) -> Predictors:
+    def solve(self, responses: FloatArray, start: Predictors | None = None) -> Predictors:
         """The predictors of these responses, (items, responses); ``start``: some that are near."""
-        R = responses - responses.mean(axis=0)
+        R = _centre(responses)
         right = R if self.dual else self.X.T @ R
         if self._factor is not None:
-            found = cho_solve(self._factor, right, check_finite=False)
+            solution = cho_solve(self._factor, right, check_finite=False)
         else:
-            found = np.zeros_like(right) if start is None else start.found.copy()
+            solution = np.zeros_like(right) if start is None else start.solution.copy()
             for first in range(0, right.shape[1], BLOCK):
                 block = slice(first, first + BLOCK)
-                found[:, block] = solve_by_gradients(self._times, right[:, block], found[:, block])
+                solution[:, block] = conjugate_gradients(
+                    self._multiply, right[:, block], solution[:, block]
+                )
         # (XXᵀ + λI)A = R spares a product
-        fitted = R - self.penalty * found if self.dual else _centre(self.X @ found)
-        return Predictors(self, found, fitted, _squares(R))
+        fitted = R - self.penalty * solution if self.dual else _centre(self.X @ solution)
+        return Predictors(self, solution, fitted, _sum_squares(R))
 
-    def _times(self, V: Array) -> FloatArray:
-        if self.dual:  # columns of V have the mean 0, as those of R have
-            return _centre(self.X @ (self.X.T @ V)) + self.penalty * V
-        product: FloatArray = self.X.T @ _centre(self.X @ V) + self.penalty * V
-        return product
+    def _multiply(self, V: FloatArray) -> FloatArray:
+        """(XXᵀ + λI)V or (XᵀX + λI)V, X centred; columns of V then have the mean 0, as R's have."""
+        product = _centre(self.X @ (self.X.T @ V)) if self.dual else self.X.T @ _centre(self.X @ V)
+        return np.asarray(product + self.penalty * V)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictors:
     """What `JointRidge` finds.
 
-    ``found``    A if it solves the dual, else W
-    ``fitted``   (items, responses): XW, centred
-    ``squares``  ‖R‖² of each response, centred
+    ``solution``  A if it solves the dual, else W
+    ``fitted``    (items, responses): XW, centred
+    ``squares``   ‖R‖² of each response, centred
     """
 
     ridge: JointRidge
-    found: Array
-    fitted: Array
-    squares: Array
+    solution: FloatArray
+    fitted: FloatArray
+    squares: FloatArray
 
     def gram(self) -> FloatArray:
         """WᵀW, (responses, responses)."""
-        gram: FloatArray = self.found.T @ (self.fitted if self.ridge.dual else self.found)
+        gram = self.solution.T @ (self.fitted if self.ridge.dual else self.solution)
         return (gram + gram.T) / 2.0
 
-    def combine(self, V: Array) -> FloatArray:
+    def combine(self, V: FloatArray) -> FloatArray:
         """WV."""
-        mixed = self.found @ V
-        product: FloatArray = self.ridge.X.T @ mixed if self.ridge.dual else mixed
-        return product
+        mixed = self.solution @ V
+        return np.asarray(self.ridge.X.T @ mixed) if self.ridge.dual else mixed
 
 
-def fit_logistic(ridge: JointRidge, occurs: Array, max_steps: int = MOST_STEPS) -> Predictors:
+def fit_logistic(ridge: JointRidge, occurs: FloatArray, max_iter: int = MAX_ITER) -> Predictors:
     """Logistic regressions of 0/1 responses: min 4 Σ −log p(response) + ½λ‖W‖² for each.
 
     The curvature of 4 Σ −log p is at most that of ½‖·‖² (Böhning & Lindsay 1988; Böhning 1992):
     a ridge regression of F + 4 (R − p(F)), F the scores so far, never makes it worse.
     """
     scores = np.tile(logit(occurs.mean(axis=0)), (len(occurs), 1))
-    found = None
-    for _ in range(max_steps):
+    predictors = None
+    for _ in range(max_iter):
         working = scores + 4.0 * (occurs - expit(scores))
-        found = ridge.solve(working, found)
-        after = working.mean(axis=0) + found.fitted
-        moved = float(np.abs(after - scores).max())
-        scores = after
-        if moved <= SETTLED:
+        predictors = ridge.solve(working, predictors)
+        before, scores = scores, working.mean(axis=0) + predictors.fitted
+        change = float(np.abs(scores - before).max())
+        if change <= TOLERANCE:
             break
     else:
-        text = f"logistic predictors of pivots still move by {moved:.1e} after {max_steps} steps"
+        text = f"logistic predictors of pivots still move by {change:.1e} after {max_iter} steps"
         warnings.warn(ConvergenceWarning(f"{text}: take a larger l2"), stacklevel=2)
-    assert found is not None
-    return found
+    assert predictors is not None
+    return predictors
 
 
-def find_directions(predictors: Predictors, factors: Array, n: int) -> tuple[Array, Array]:
+def find_directions(
+    predictors: Predictors, factors: FloatArray, n: int
+) -> tuple[FloatArray, FloatArray]:
     """The n largest left singular vectors of W · diag(factors), as columns, and singular values;
     fewer if its rank is less. The largest entry of each vector is positive.
 
@@ -164,60 +166,52 @@ def find_directions(predictors: Predictors, factors: Array, n: int) -> tuple[Arr
     return directions, values
 
 
-def solve_by_gradients(times: Callable[[Array], Array], right: Array, start: Array) -> FloatArray:
-    """Solves times(X) = right for all columns at once; ``times`` is symmetric and positive.
+def conjugate_gradients(
+    multiply: Callable[[FloatArray], FloatArray], right: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Solves multiply(X) = right for all columns at once; ``multiply`` is symmetric and positive.
 
-    >>> solve_by_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
+    >>> conjugate_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
     array([[1.],
            [2.]])
     """
-    found, residual = start.copy(), right - times(start)
-    along, square = residual.copy(), _squares(residual)
-    enough = NEAR**2 * _squares(right)
+    solution, residual = start.copy(), right - multiply(start)
+    direction, squares = residual.copy(), _sum_squares(residual)
+    enough = RESIDUAL**2 * _sum_squares(right)
     for _ in range(len(right)):
-        active = square > enough
+        active = squares > enough
         if not active.any():
             break
-        product = times(along)
-        step = _ratio(square, np.einsum("ij,ij->j", along, product), active)
-        found += step * along
+        product = multiply(direction)
+        step = _divide(squares, np.einsum("ij,ij->j", direction, product), active)
+        solution += step * direction
         residual -= step * product
-        before, square = square, _squares(residual)
-        along = residual + _ratio(square, before, active) * along
-    return found
+        before, squares = squares, _sum_squares(residual)
+        direction = residual + _divide(squares, before, active) * direction
+    return solution
 
 
-def _ratio(above: Array, below: Array, where: Array) -> FloatArray:
+def _divide(above: FloatArray, below: FloatArray, where: BoolArray) -> FloatArray:
     return np.divide(above, below, out=np.zeros_like(above), where=where)
 
 
-def _squares(columns: Array) -> FloatArray:
-    found: FloatArray = np.einsum("ij,ij->j", columns, columns)
-    return found
+def _sum_squares(columns: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->j", columns, columns))
 
 
-def _centre(columns: Array) -> FloatArray:
-    centred: FloatArray = columns - columns.mean(axis=0)
-    return centred
+def _centre(columns: FloatArray) -> FloatArray:
+    return np.asarray(columns - columns.mean(axis=0))
 
 
-def _product(left: Any, right: Any) -> FloatArray:
+def _dense_product(left: Any, right: Any) -> FloatArray:
     """A dense product; of sparse matrices some rows at a time, for it has few zeros."""
     if not sparse.issparse(left):
         return np.asarray(left @ right)
     left, right = left.tocsr(), right.tocsr()
-    found = np.empty((left.shape[0], right.shape[1]))
-    for start in range(0, len(found), 500):
-        found[start : start + 500] = (left[start : start + 500] @ right).toarray()
-    return found
-
-
-# Pivots: words of both domains, by which words of only one of them find their like.
-
-
-SOURCE, TARGET = "source", "target"
-TYPICAL = 4.0
-"""A word is typical of the domains in which it is at least so many times as frequent."""
+    product = np.empty((left.shape[0], right.shape[1]))
+    for start in range(0, len(product), 500):
+        product[start : start + 500] = (left[start : start + 500] @ right).toarray()
+    return product
 
 
 class PivotProjection(PivotParameters, Projection):
@@ -255,8 +249,8 @@ class PivotProjection(PivotParameters, Projection):
     [1, 0]
     """
 
-    directions_: Array
-    singular_values_: Array
+    directions_: FloatArray
+    singular_values_: FloatArray
 
     def _estimate(self, task: Task) -> Estimate:
         """Weights of all words for each pivot."""
@@ -266,45 +260,36 @@ class PivotProjection(PivotParameters, Projection):
 
     def _fit_features(self, task: Task) -> None:
         """Choose pivots, learn to predict them, and keep the main directions of the weights."""
-        present = mark_occurrences(task.X)
-        pivots = self._choose_pivots(present, task)
-        self._pivot_columns = pivots
-        others = np.setdiff1d(np.arange(task.X.shape[1]), pivots)
-        self.directions_ = np.zeros((task.X.shape[1], 0))
-        self.singular_values_ = np.zeros(0)
-        X, P = task.X[:, others], present[:, pivots].toarray()
-        total = float(row_norms(X, squared=True).sum())
-        if total > 0.0:
-            ridge = JointRidge(X, self.l2 * total)
-            found = fit_logistic(ridge, P) if self.loss == "logistic" else ridge.solve(P)
-            directions, self.singular_values_ = find_directions(
-                found, 1.0 / P.std(axis=0), self.n_components
-            )
-            self.directions_ = np.zeros((task.X.shape[1], directions.shape[1]))
-            self.directions_[others] = directions
-        self._fit_scale(task.X)
-
-    def _choose_pivots(self, present: Any, task: Task) -> IntArray:
-        """The columns of the pivots, the best first."""
+        X, width = task.X, task.X.shape[1]
+        present = mark_occurrences(X)
         here, there = (compute_shares(present, rows) for rows in (~task.in_target, task.in_target))
-        rarer = np.minimum(here, there)
+        merit = rarer = np.minimum(here, there)
         candidates = np.flatnonzero((rarer > 0.0) & (rarer >= self.min_share))
         if not len(candidates):
             raise DataError(
                 "no word that tells items apart is frequent in the source and in the target",
                 f"lower min_share={self.min_share}, or give items that share words",
             )
-        merit = rarer
         if self.choose == "information":
-            merit = compute_information(
-                present[task.source], task.y[task.source], len(task.classes)
-            )
-        order = candidates[np.argsort(-merit[candidates], kind="stable")]
-        used = np.count_nonzero(present.getnnz(axis=0))
-        return order[: min(self.n_pivots, max(used // 2, 1))]
+            labels = task.y[task.source]
+            merit = compute_information(present[task.source], labels, len(task.classes))
+        best_first = candidates[np.argsort(-merit[candidates], kind="stable")]
+        n_used = np.count_nonzero(present.getnnz(axis=0))
+        self._pivot_columns = best_first[: min(self.n_pivots, max(n_used // 2, 1))]
 
-    def _fit_scale(self, X: Any) -> None:
-        """The mean of the new features, and the factor that makes them as long as is wanted."""
+        others = np.setdiff1d(np.arange(width), self._pivot_columns)
+        rest, P = X[:, others], present[:, self._pivot_columns].toarray()
+        total = float(row_norms(rest, squared=True).sum())
+        self.directions_, self.singular_values_ = np.zeros((width, 0)), np.zeros(0)
+        if total > 0.0:
+            ridge = JointRidge(rest, self.l2 * total)
+            predictors = fit_logistic(ridge, P) if self.loss == "logistic" else ridge.solve(P)
+            found = find_directions(predictors, 1.0 / P.std(axis=0), self.n_components)
+            directions, self.singular_values_ = found
+            self.directions_ = np.zeros((width, directions.shape[1]))
+            self.directions_[others] = directions
+
+        # the mean of the new features, and the factor that makes them as long as is wanted
         new = np.asarray(X @ self.directions_)
         self._mean = new.mean(axis=0)
         spread = float(new.var(axis=0).sum())
@@ -313,10 +298,7 @@ class PivotProjection(PivotParameters, Projection):
 
     def _project(self, X: Any) -> FloatArray:
         """a (Θᵀx − mean)."""
-        new: FloatArray = np.asarray(X @ self.directions_)
-        new -= self._mean
-        new *= self._factor
-        return new
+        return np.asarray((X @ self.directions_ - self._mean) * self._factor)
 
     # looking inside
     @property
@@ -331,8 +313,7 @@ class PivotProjection(PivotParameters, Projection):
         check_is_fitted(self, "classes_")
         weights = class_weights(self.classifier_, self.classes_)
         words, new = np.split(weights, [self.n_features_in_], axis=1)
-        total: FloatArray = words + self._factor * new @ self.directions_.T
-        return total
+        return words + self._factor * new @ self.directions_.T
 
     def neighbours(
         self, word: str, n: int = 10, among: str | None = None
@@ -349,7 +330,7 @@ class PivotProjection(PivotParameters, Projection):
         if not self.directions_[column].any():
             why = "it is a pivot" if column in self._pivot_columns else "it predicts no pivot"
             raise DataError(f"{brief(word)} has no neighbours: {why}", "ask for another word")
-        return self._nearest(column, np.flatnonzero(self._typical(among)), n, names)
+        return self._nearest(column, np.flatnonzero(self._is_typical(among)), n, names)
 
     def correspondences(
         self, n: int = 10, nearest: int = 3
@@ -360,15 +341,14 @@ class PivotProjection(PivotParameters, Projection):
         check_whole("nearest", nearest)
         names = self.feature_names()
         weights = class_weights(self.classifier_, self.classes_)[:, self.n_features_in_ :]
-        told = np.abs(weights @ self.directions_.T).max(axis=0)
-        here, there = self._typical(SOURCE), self._typical(TARGET)
-        words = np.flatnonzero(there & (told > 0.0))
-        words = words[np.argsort(-told[words], kind="stable")][:n].tolist()
-        among = np.flatnonzero(here)
+        effect = np.abs(weights @ self.directions_.T).max(axis=0)
+        words = np.flatnonzero(self._is_typical(TARGET) & (effect > 0.0))
+        words = words[np.argsort(-effect[words], kind="stable")][:n].tolist()
+        among = np.flatnonzero(self._is_typical(SOURCE))
         return [(names[word], self._nearest(word, among, nearest, names)) for word in words]
 
     def _nearest(
-        self, column: int, among: Array, n: int, names: list[str]
+        self, column: int, among: IntArray, n: int, names: list[str]
     ) -> list[tuple[str, float]]:
         lengths = row_norms(self.directions_)
         among = among[(lengths[among] > 0.0) & (among != column)]
@@ -377,20 +357,19 @@ class PivotProjection(PivotParameters, Projection):
         best = np.argsort(-cosines, kind="stable")[:n]
         return [(names[among[one]], float(cosines[one])) for one in best]
 
-    def _typical(self, of: str | None) -> FloatArray:
-        """Whether each word is typical of a side; one more item has it and one more has it not."""
+    def _is_typical(self, of: str | None) -> BoolArray:
+        """Whether each word is typical of a side, if one more item had it, and one more not."""
         if of not in (None, SOURCE, TARGET):
             raise LearnerError(f"among={brief(of)}", "'source', 'target', or None: all words")
         present, in_target = occurs(self._task.X), self._task.in_target
-        own = in_target if of == TARGET else ~in_target
         if of is None:
             return np.ones(present.shape[1], dtype=bool)
+        own = in_target if of == TARGET else ~in_target
         inside, outside = (
             (compute_shares(present, rows) * rows.sum() + 1.0) / (rows.sum() + 2.0)
             for rows in (own, ~own)
         )
-        typical: FloatArray = inside >= TYPICAL * outside
-        return typical
+        return np.asarray(inside >= TYPICAL * outside)
 
 
 def mark_occurrences(X: Any) -> Any:
@@ -408,22 +387,22 @@ def mark_occurrences(X: Any) -> Any:
     values = X[:, full]
     values = values.toarray() if sparse.issparse(values) else values
     above = sparse.csr_matrix((values > np.median(values, axis=0)).astype(np.float64))
-    joined = sparse.hstack([present[:, partial], above], format="csr")
-    return joined[:, np.argsort(np.concatenate([partial, full]), kind="stable")]
+    marks = sparse.hstack([present[:, partial], above], format="csr")
+    return marks[:, np.argsort(np.concatenate([partial, full]), kind="stable")]
 
 
-def compute_shares(present: Any, rows: Array) -> FloatArray:
+def compute_shares(present: Any, rows: BoolArray) -> FloatArray:
     """The share of some items that have each word.
 
     >>> compute_shares(sparse.csr_matrix([[1.0, 0.0], [1.0, 1.0]]), np.array([True, True]))
     array([1. , 0.5])
     """
     # a sum by a number is rounded once: equal shares are equal, and ties are ties
-    found: FloatArray = np.asarray(present[np.flatnonzero(rows)].sum(axis=0)).ravel() / rows.sum()
-    return found
+    counts = np.asarray(present[np.flatnonzero(rows)].sum(axis=0)).ravel()
+    return np.asarray(counts / rows.sum())
 
 
-def compute_information(present: Any, labels: Array, n_classes: int) -> FloatArray:
+def compute_information(present: Any, labels: IntArray, n_classes: int) -> FloatArray:
     """The mutual information of each word's occurrence and the label, in nats.
 
     >>> present = sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
@@ -436,5 +415,4 @@ def compute_information(present: Any, labels: Array, n_classes: int) -> FloatArr
     total = np.asarray(of_class.sum(axis=1)).reshape(-1, 1)
     has = with_word.sum(axis=0)  # whole numbers: no difference below is less than 0
     told = rel_entr(with_word, total * has / n) + rel_entr(total - with_word, total * (n - has) / n)
-    found: FloatArray = told.sum(axis=0) / n
-    return found
+    return np.asarray(told.sum(axis=0) / n)

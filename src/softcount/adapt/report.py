@@ -32,15 +32,15 @@ from softcount.report.tables import (
     Column,
     align_cells,
     format_share,
+    list_plain_rows,
     make_rich_table,
     write_tsv,
 )
-from softcount.report.text import clean, plural
+from softcount.report.text import clean, flatten, plural
 from softcount.text.documents import find_texts
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 SOURCE_ONLY = "SourceOnly"
 """The method that all others are held against."""
@@ -48,7 +48,6 @@ WIDEST = 100
 """A table of methods has a column for each transfer if it has at most this many letters."""
 WORDS = 20
 """Number of words that moved on a page."""
-MOVED = ("word", "label", "source", "target", "moved", "share")
 
 
 class Judgement(NamedTuple):
@@ -77,13 +76,11 @@ class MethodRow(NamedTuple):
 
 def list_methods(judgements: Sequence[Judgement]) -> list[MethodRow]:
     """All methods that were judged, in the order in which they ran."""
-    names = dict.fromkeys(name for one in judgements for name in one.comparison.methods)
+    found = [one.comparison for one in judgements]
     rows = []
-    for name in names:
-        known = [name in one.comparison.methods for one in judgements]
-        both = list(zip(known, judgements, strict=True))
-        accuracies = [one.comparison.accuracy(name) if has else math.nan for has, one in both]
-        seconds = next(one.comparison.seconds(name) for has, one in both if has)
+    for name in dict.fromkeys(name for one in found for name in one.methods):
+        accuracies = [one.accuracy(name) if name in one.methods else math.nan for one in found]
+        seconds = next(one.seconds(name) for one in found if name in one.methods)
         rows.append(MethodRow(name, accuracies, seconds))
     return rows
 
@@ -151,38 +148,29 @@ def write_comparison(comparison: Comparison) -> str:
     Accuracy on books → ovens; * is the best.
     """
     methods, transfers = comparison.methods, comparison.transfers
-    rivals = [comparison.accuracy(name) for name in methods if name != CEILING]
-    best = max(rivals, default=math.nan)
+    means = {name: comparison.accuracy(name) for name in methods}
+    best = max((mean for name, mean in means.items() if name != CEILING), default=math.nan)
     rows = [["method", "mean ", "CPU s"]]
-    for name in methods:
-        mean = comparison.accuracy(name)
+    for name, mean in means.items():
         mark = "*" if mean == best and name != CEILING else " "
         rows.append([clean(name), f"{mean:.3f}{mark}", f"{comparison.seconds(name):.2f}"])
     if len(transfers) > 1:
-        rows = _add_transfers(comparison, rows)
+        each = [[comparison.accuracy(name, one) for one in transfers] for name in methods]
+        wide = _add_figures(rows, [clean(" → ".join(one)) for one in transfers], each)
+        if max(map(len, align_cells(wide, left=1).split("\n"))) > WIDEST:
+            wide = _add_figures(rows, ["min", "max"], [[min(some), max(some)] for some in each])
+        rows = wide
     runs = max((one.draw + 1 for one in comparison.results), default=0)
     where = " → ".join(transfers[0]) if len(transfers) == 1 else plural(len(transfers), "transfer")
     drawn = f", mean of {runs} draws" if runs > 1 else ""
     return f"{align_cells(rows, left=1)}\nAccuracy on {clean(where)}{drawn}; * is the best."
 
 
-def _add_transfers(comparison: Comparison, rows: Sequence[list[str]]) -> list[list[str]]:
-    """A column for each transfer if they fit, else the least and the largest accuracy."""
-    transfers = comparison.transfers
-    heads = [clean(" → ".join(transfer)) for transfer in transfers]
-    found = [
-        [comparison.accuracy(name, transfer) for transfer in transfers]
-        for name in comparison.methods
-    ]
-    whole = [rows[0] + heads]
-    whole += [row + [f"{a:.3f}" for a in some] for row, some in zip(rows[1:], found, strict=True)]
-    if max(map(len, align_cells(whole, left=1).split("\n"))) <= WIDEST:
-        return whole
-    ends = [[min(some), max(some)] for some in found]
-    return [
-        rows[0] + ["min", "max"],
-        *(row + [f"{a:.3f}" for a in some] for row, some in zip(rows[1:], ends, strict=True)),
-    ]
+def _add_figures(
+    rows: Sequence[list[str]], heads: list[str], figures: Sequence[Sequence[float]]
+) -> list[list[str]]:
+    cells = [heads, *([f"{a:.3f}" for a in some] for some in figures)]
+    return [row + more for row, more in zip(rows, cells, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,10 +227,21 @@ class Adaptation:
 
         console.print(Text(clean(self.title), style="bold"), Text(self.lead), sep="\n")
         if self.judgements:
-            console.print(self._make_method_table())
+            names = [row.name for row in list_methods(self.judgements)]
+            chosen = [k for k, name in enumerate(names) if name == self.method]
+            console.print(make_rich_table(self._list_method_columns(), bold=chosen))
         console.print(make_class_table(self.figures.classes(), self.figures.gold is not None))
         if words and self.explanation is not None:
-            console.print(_make_moved_table(self.explanation))
+            moved = self.explanation.moved
+            columns = [
+                Column("word that moved", [shorten_name(one.word) for one in moved], kind="words"),
+                Column("source", [f"{one.source:+.2f}" for one in moved]),
+                Column("target", [f"{one.target:+.2f}" for one in moved]),
+                Column("moved", [f"{one.moved:+.2f}" for one in moved]),
+                Column("in target", [format_percent(one.share) for one in moved]),
+                Column("for", [shorten_name(one.label) for one in moved], kind="words"),
+            ]
+            console.print(make_rich_table(columns))
         for remark in self.remarks(words):
             console.print(Text(remark))
 
@@ -252,64 +251,38 @@ class Adaptation:
         Where both are, a blank line is between them.
         """
         said = [self.title, self.lead, *self.remarks(words), *describe_classes(self.figures)]
-        tables = []
+        tables: list[Sequence[Sequence[str]]] = []
         if self.judgements:
-            heads = ["method", *(one.head for one in self.judgements), "seconds", "chosen"]
-            rows = [
-                [
-                    *(row.name, *map(write_share, row.accuracies), f"{row.seconds:.3f}"),
-                    "yes" if row.name == self.method else "",
-                ]
-                for row in list_methods(self.judgements)
-            ]
-            tables.append([heads, *rows])
+            tables.append(list_plain_rows(self._list_method_columns()))
         if words and self.explanation is not None:
-            moved = [
+            table = [["word", "label", "source", "target", "moved", "share"]]
+            for one in self.explanation.moved:
+                figures = (one.source, one.target, one.moved, one.share)
                 # no minus before a zero
-                [one.word, str(one.label)]
-                + [
-                    f"{round(x, 4) + 0.0:.4f}"
-                    for x in (one.source, one.target, one.moved, one.share)
-                ]
-                for one in self.explanation.moved
-            ]
-            tables.append([list(MOVED), *moved])
-        flat = [[[_flatten(cell) for cell in row] for row in table] for table in tables]
-        return "".join(f"# {_flatten(remark)}\n" for remark in said) + "\n".join(
-            write_tsv(table) for table in flat
+                cells = [f"{round(figure, 4) + 0.0:.4f}" for figure in figures]
+                table.append([one.word, str(one.label), *cells])
+            tables.append(table)
+        return "".join(f"# {flatten(remark)}\n" for remark in said) + "\n".join(
+            write_tsv([[flatten(cell) for cell in row] for row in table]) for table in tables
         )
 
-    def _make_method_table(self) -> Table:
+    def _list_method_columns(self) -> list[Column]:
         rows = list_methods(self.judgements)
+        names, chosen = [row.name for row in rows], [row.name == self.method for row in rows]
         columns = [
-            Column("", ["→" if row.name == self.method else "" for row in rows], kind="words"),
-            Column("method", [row.name for row in rows], kind="words"),
+            Column("", ["→" if own else "" for own in chosen], kind="words"),
+            Column("method", names, names, kind="words"),
         ]
-        columns += [
-            Column(one.head, [format_share(row.accuracies[k]) for row in rows])
-            for k, one in enumerate(self.judgements)
+        for k, one in enumerate(self.judgements):
+            found = [row.accuracies[k] for row in rows]
+            cells, plain = [format_share(a) for a in found], [write_share(a) for a in found]
+            columns.append(Column(one.head, cells, plain))
+        seconds = [row.seconds for row in rows]
+        return [
+            *columns,
+            Column("seconds", [f"{x:.2f}" for x in seconds], [f"{x:.3f}" for x in seconds]),
+            Column("chosen", None, ["yes" if own else "" for own in chosen]),
         ]
-        columns.append(Column("seconds", [f"{row.seconds:.2f}" for row in rows]))
-        chosen = [k for k, row in enumerate(rows) if row.name == self.method]
-        return make_rich_table(columns, bold=chosen)
-
-
-def _flatten(cell: str) -> str:
-    return " ".join(clean(cell).split())
-
-
-def _make_moved_table(explanation: Explanation) -> Table:
-    moved = explanation.moved
-    return make_rich_table(
-        [
-            Column("word that moved", [shorten_name(one.word) for one in moved], kind="words"),
-            Column("source", [f"{one.source:+.2f}" for one in moved]),
-            Column("target", [f"{one.target:+.2f}" for one in moved]),
-            Column("moved", [f"{one.moved:+.2f}" for one in moved]),
-            Column("in target", [format_percent(one.share) for one in moved]),
-            Column("for", [shorten_name(one.label) for one in moved], kind="words"),
-        ]
-    )
 
 
 def adaptation_report(
@@ -340,7 +313,7 @@ def adaptation_report(
     name, posteriors = type(model).__name__, model.predict_proba(X)
     given = [None] * len(posteriors) if y is None else y
     items = find_texts(X) if getattr(X, "ndim", 1) == 1 else None
-    texts = None if items is None else [_as_text(item) for item in items]
+    texts = items and [item if isinstance(item, str) else " ".join(item) for item in items]
     labelled = record_labels(name, model.classes_, posteriors, given, gold, texts)
     explanation, reason = explain_or_tell_why(model, words)
     judged = [] if comparison is None else [Judgement("mean", comparison, "", of="draw")]
@@ -366,9 +339,8 @@ def record_labels(
     >>> record_labels("EasyAdapt", classes, posteriors, [None, "yes"]).labels
     array([1, 1])
     """
-    known = compute_figures(
-        History(classes, np.full(len(posteriors), UNKNOWN)), labels=given
-    ).labels
+    nothing = History(classes, np.full(len(posteriors), UNKNOWN))
+    known = compute_figures(nothing, labels=given).labels
     free, silent = known == UNKNOWN, np.isnan(posteriors).any(axis=1)
     history = History(classes, known, gold_numbers(gold, classes, len(posteriors)))
     labels = np.where(silent, UNKNOWN, posteriors.argmax(axis=1))
@@ -385,10 +357,6 @@ def explain_or_tell_why(model: Adapter, words: int = WORDS) -> tuple[Explanation
         return None, error.message
 
 
-def _as_text(item: Any) -> str:
-    return item if isinstance(item, str) else " ".join(item)
-
-
 def adaptation_page(one: Adaptation) -> str:
     """A whole page, which needs no network."""
     said = [*([one.accuracy] if one.accuracy else []), *one.notes]
@@ -401,12 +369,9 @@ def adaptation_page(one: Adaptation) -> str:
         notes=capitalise(said),
         methods=list_methods(one.judgements),
         charts=[
-            (
-                draw_comparison(judged.comparison, reference=one.reference, of=judged.of),
-                judged.basis,
-            )
-            for judged in one.judgements
-            if judged.of_target
+            (draw_comparison(comparison, reference=one.reference, of=of), basis)
+            for _, comparison, basis, of_target, of in one.judgements
+            if of_target
         ],
         moved=moved,
         several=len({word.label for word in moved}) > 1,

@@ -225,12 +225,22 @@ class LearningCommand(Command):
         if self.summary:
             self.overview(found).print(sys.stdout, self.json)
             return
-        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-        if not watched:  # first, for whoever reads the pipe may not read to the end
-            self.overview(found).print(sys.stderr)
-        self.print_answers(found)
-        if watched:
-            self.overview(found).print(sys.stderr)
+        print_with_overview(
+            lambda: self.print_answers(found), lambda: self.overview(found).print(sys.stderr)
+        )
+
+
+def print_with_overview(
+    print_answers: Callable[[], None], print_overview: Callable[[], None]
+) -> None:
+    """The answers on stdout, and the overview on stderr: after them, where it stays in sight, if
+    stdout is a terminal; else before them, for whoever reads the pipe may not read to the end."""
+    watched = sys.stdout.isatty()
+    if not watched:
+        print_overview()
+    print_answers()
+    if watched:
+        print_overview()
 
 
 def write_page(path: Path, page: str) -> None:

@@ -77,14 +77,8 @@ class Overview:
         if self.fit is not None:
             said += [str(self.fit.verdict), describe_outcome(self.outcome)]
         said += [line for remark in self.remarks() for line in remark.splitlines()]
-        columns = [
-            column
-            for column in self.columns()
-            if column.plain is not None and (details or not column.detail)
-        ]
-        rows = zip(*(column.plain or () for column in columns), strict=True)
-        heads = [column.head for column in columns]
-        return write_tsv([heads, *rows], said)
+        columns = [column for column in self.columns() if details or not column.detail]
+        return write_tsv(list_plain_rows(columns), said)
 
     def as_json(self) -> dict[str, Any]:
         """As JSON can say it."""
@@ -136,6 +130,15 @@ def write_tsv(rows: Sequence[Sequence[str]], remarks: Sequence[str] = ()) -> str
     """
     lines = [f"# {remark}" for remark in remarks] + ["\t".join(row) for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def list_plain_rows(columns: Sequence[Column]) -> list[Sequence[str]]:
+    """The heads and the rows of the columns that programs read.
+
+    >>> list_plain_rows([Column("word", ["a"], ["a"]), Column("", ["█"]), Column("n", None, ["3"])])
+    [('word', 'n'), ('a', '3')]
+    """
+    return list(zip(*([c.head, *c.plain] for c in columns if c.plain is not None), strict=True))
 
 
 def keep_finite(figures: dict[str, Any]) -> dict[str, Any]:
