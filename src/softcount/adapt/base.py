@@ -89,8 +89,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
     def predict(self, X: Any, sample_domain: Any = None) -> Array:
         """The likeliest class of each item."""
         posteriors = self.predict_proba(X, sample_domain)  # first: it tells if nothing is fitted
-        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
-        return chosen
+        return np.asarray(self.classes_[posteriors.argmax(axis=1)])
 
     # what subclasses say
     @abstractmethod
@@ -127,17 +126,16 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
     ) -> Any:
         """The classifier, trained on some items; X has a row for each of them."""
         own = make_classifier() if self.classifier is None else own_copy(self.classifier)
-        if weight is None:
-            return own.fit(X, task.labels(rows))
-        return own.fit(X, task.labels(rows), sample_weight=weight)
+        weights = {} if weight is None else {"sample_weight": weight}
+        return own.fit(X, task.labels(rows), **weights)
 
     def _classify(self, classifier: Any, X: Any) -> FloatArray:
         """A classifier's posteriors with a column for each class, also those it has never seen."""
-        found = posterior(classifier, X)
-        if found.shape[1] == len(self.classes_):
-            return found
-        posteriors = np.zeros((len(found), len(self.classes_)))
-        posteriors[:, np.searchsorted(self.classes_, classifier.classes_)] = found
+        own = posterior(classifier, X)
+        if own.shape[1] == len(self.classes_):
+            return own
+        posteriors = np.zeros((len(own), len(self.classes_)))
+        posteriors[:, np.searchsorted(self.classes_, classifier.classes_)] = own
         return posteriors
 
     # looking inside
@@ -243,9 +241,6 @@ def stack_columns(X: Any, new: FloatArray) -> Any:
     return np.hstack([X, new])
 
 
-# Weights of linear classifiers
-
-
 def class_weights(classifier: Any, classes: Array) -> FloatArray:
     """The weights of a linear classifier, a row for each of ``classes``; one row if these are two.
 
@@ -255,14 +250,14 @@ def class_weights(classifier: Any, classes: Array) -> FloatArray:
         raise DataError(
             f"{type(classifier).__name__} has no weights of words", "take a linear classifier"
         )
-    found = classifier.coef_
-    return expand_classes(classifier, found.toarray() if sparse.issparse(found) else found, classes)
+    coef = classifier.coef_
+    return expand_classes(classifier, coef.toarray() if sparse.issparse(coef) else coef, classes)
 
 
 def expand_classes(classifier: Any, values: Any, classes: Array) -> FloatArray:
     """What a linear classifier has for each of its classes, as rows for ``classes``, of which it
     may never have seen some; one row, for the second, where there are two."""
-    rows: FloatArray = np.asarray(values, dtype=np.float64)
+    rows = np.asarray(values, dtype=np.float64)
     own = len(classifier.classes_)
     if len(rows) == 1 < own - 1:  # no intercepts
         rows = np.repeat(rows, own, axis=0)
@@ -279,9 +274,6 @@ def expand_classes(classifier: Any, values: Any, classes: Array) -> FloatArray:
     weights = np.zeros((len(classes), rows.shape[1]))
     weights[np.searchsorted(classes, classifier.classes_)] = rows
     return weights
-
-
-# What has changed between the source and the target: the words whose weights moved most
 
 
 class MovedWord(NamedTuple):
@@ -356,13 +348,17 @@ def find_moved_words(
     squares = np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel()
     length_before, length_after = (float(np.sum(w**2 * squares)) for w in (before, after))
     before = before * (float(np.sqrt(length_after / length_before)) if length_before > 0.0 else 1.0)
-    occurrences = np.bincount(matrix.indices[matrix.data != 0.0], minlength=matrix.shape[1])
+    counts = np.bincount(matrix.indices[matrix.data != 0.0], minlength=matrix.shape[1])
     effect = np.abs(after - before) * np.sqrt(squares)
-    found = []
-    for flat in np.argsort(-effect, axis=None, kind="stable")[:n]:
-        row, column = np.unravel_index(flat, effect.shape)
-        if effect[row, column] > 0.0:
-            weights = float(before[row, column]), float(after[row, column])
-            share = float(occurrences[column] / matrix.shape[0])
-            found.append(MovedWord(names[column], labels[row].item(), *weights, share))
-    return found
+    largest = np.argsort(-effect, axis=None, kind="stable")[:n]
+    return [
+        MovedWord(
+            names[column],
+            labels[row].item(),
+            float(before[row, column]),
+            float(after[row, column]),
+            float(counts[column] / matrix.shape[0]),
+        )
+        for row, column in zip(*np.unravel_index(largest, effect.shape), strict=True)
+        if effect[row, column] > 0.0
+    ]

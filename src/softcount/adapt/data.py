@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -20,7 +20,6 @@ SOURCE, TARGET = 1, -1
 """Domains of items if users do not say: those with a label, and those without."""
 FOLDS = 5
 SIDES = ("source", "target")
-Setting = TypeVar("Setting")
 Fold = tuple[IntArray, IntArray]
 """Items to learn from and items to test on, by number."""
 
@@ -139,11 +138,7 @@ def read_domains(sample_domain: Any, n_items: int) -> IntArray:
             raise DataError(
                 f"{brief(value)} is no domain", "number them: sources 1, 2, …; targets -1, -2, …"
             )
-    numbers: IntArray = given.astype(np.int64)
-    return numbers
-
-
-# Labels that are held out to choose settings by: of the source, or a few of the target
+    return np.asarray(given, dtype=np.int64)
 
 
 def domain_folds(
@@ -197,8 +192,8 @@ def _split(rows: IntArray, numbers: IntArray, most: int, seed: int) -> list[IntA
 
 
 def choose_setting(
-    settings: Sequence[Setting], predict: Callable[[Setting], FloatArray], truth: IntArray
-) -> Setting:
+    settings: Sequence[float], predict: Callable[[float], FloatArray], truth: IntArray
+) -> float:
     """The setting under which most held-out labels are right; of equals, most probable.
 
     ``predict(setting)`` gives the posteriors of the classes, a row for each held-out item.
@@ -207,37 +202,40 @@ def choose_setting(
     0.6
     """
 
-    def worth(setting: Setting) -> tuple[float, float]:
+    def rate(setting: float) -> tuple[float, float]:
         posteriors = predict(setting)
-        right = float((posteriors.argmax(axis=1) == truth).mean())
-        return right, float(log_shares(posteriors)[np.arange(len(truth)), truth].sum())
+        accuracy = float((posteriors.argmax(axis=1) == truth).mean())
+        return accuracy, float(log_shares(posteriors)[np.arange(len(truth)), truth].sum())
 
-    return max(settings, key=worth)
+    return max(settings, key=rate)
 
 
 def choose_on_target(
     task: Task,
-    settings: Sequence[Setting],
-    otherwise: Setting,
-    train: Callable[[Task, IntArray, Setting], None],
+    given: float | None,
+    settings: Sequence[float],
+    default: float,
+    train: Callable[[Task, IntArray, float], None],
     predict: Callable[[Any, IntArray], FloatArray],
-) -> Setting:
-    """The setting that does best on held-out labels of the target; ``otherwise`` if there are too
-    few to hold any out.
+) -> float:
+    """The setting that was given, or else the one that does best on held-out labels of the target;
+    the default if there are too few to hold any out.
 
     ``train(task, rows, setting)`` learns from labelled items; after that ``predict(X, domain)``
     gives the posteriors of the classes of others.
     """
+    if given is not None:
+        return float(given)
     folds = target_folds(task)
     if not folds:
-        return otherwise
+        return default
 
-    def predict_held_out(setting: Setting) -> FloatArray:
-        found = []
+    def predict_held_out(setting: float) -> FloatArray:
+        posteriors = []
         for learn, test in folds:
             train(task, np.concatenate([task.source, learn]), setting)
-            found.append(predict(task.X[test], task.domain[test]))
-        return np.vstack(found)
+            posteriors.append(predict(task.X[test], task.domain[test]))
+        return np.vstack(posteriors)
 
     truth = task.y[np.concatenate([test for _, test in folds])]
     return choose_setting(settings, predict_held_out, truth)

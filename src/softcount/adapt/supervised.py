@@ -18,13 +18,7 @@ from softcount.adapt.base import (
     make_classifier,
     stack_columns,
 )
-from softcount.adapt.data import (
-    Task,
-    choose_on_target,
-    choose_setting,
-    read_domains,
-    target_folds,
-)
+from softcount.adapt.data import Task, choose_on_target, choose_setting, read_domains, target_folds
 from softcount.adapt.parameters import (
     ClassifierParameters,
     InterpolationParameters,
@@ -34,9 +28,15 @@ from softcount.adapt.parameters import (
 from softcount.core.bounds import within_range
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimator import SklearnContract
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import FloatArray, IntArray
 
 WEIGHTS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""Of a label of the target, for `Weighted` to choose from."""
+N_STEPS = 20
+"""`Interpolation` chooses its λ in so many steps from 0 to 1."""
+PENALTIES, DEFAULT_PENALTY = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 0.3
+"""λ for `SourcePrior` to choose from, and without labels to choose by."""
+MAX_ITER = 500
 
 
 class SourceOnly(ClassifierParameters, Adapter):
@@ -119,19 +119,14 @@ class Weighted(WeightedParameters, Adapter):
 
     def _learn(self, task: Task) -> None:
         """Train on all labelled items, with the weight given or found."""
-        self.weight_ = WEIGHTS[0] if self.weight is None else float(self.weight)
-        if self.weight is None:
-            self.weight_ = choose_on_target(
-                task, WEIGHTS, self.weight_, self._train, self._posteriors
-            )
+        self.weight_ = choose_on_target(
+            task, self.weight, WEIGHTS, 1.0, self._train, self._posteriors
+        )
         self._train(task, task.labelled, self.weight_)
 
     def _train(self, task: Task, rows: IntArray, weight: float) -> None:
         weights = np.where(task.in_target[rows], weight, 1.0)
         self.classifier_ = self._train_classifier(task.X[rows], task, rows, weights)
-
-
-# EasyAdapt: every feature once for all domains, and once for each of them.
 
 
 class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
@@ -152,7 +147,7 @@ class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: 
     __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
     __metadata_request__transform = {"sample_domain": True}  # noqa: RUF012
 
-    domains_: Array
+    domains_: IntArray
     n_features_in_: int
 
     def fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> Self:
@@ -177,15 +172,13 @@ class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: 
         n, width = X.shape
         domain = np.zeros(n) if sample_domain is None else read_domains(sample_domain, n)
         place = np.searchsorted(self.domains_, domain)
-        known = np.isin(domain, self.domains_)
-        of_row = np.diff(X.indptr)
-        there = np.repeat(known, of_row)
-        rows = np.repeat(np.arange(n), of_row)[there]
-        columns = X.indices[there] + np.repeat((1 + place) * width, of_row)[there]
+        row_lengths = np.diff(X.indptr)
+        known = np.repeat(np.isin(domain, self.domains_), row_lengths)  # of each entry
+        rows = np.repeat(np.arange(n), row_lengths)[known]
+        columns = X.indices[known] + np.repeat((1 + place) * width, row_lengths)[known]
         shape = (n, width * (1 + len(self.domains_)))
-        own = sparse.csr_matrix((X.data[there], (rows, columns)), shape=shape)
-        shared = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape)
-        return shared + own
+        own = sparse.csr_matrix((X.data[known], (rows, columns)), shape=shape)
+        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape) + own
 
 
 class EasyAdapt(ClassifierParameters, Adapter):
@@ -221,14 +214,7 @@ class EasyAdapt(ClassifierParameters, Adapter):
         parts = class_weights(self.classifier_, self.classes_)
         width, places = self.n_features_in_, [-1, *np.flatnonzero(self.copies_.domains_ == domain)]
         starts = [(1 + int(place)) * width for place in places]
-        found: FloatArray = np.sum([parts[:, start : start + width] for start in starts], axis=0)
-        return found
-
-
-# Two classifiers, one of each domain, whose probabilities are mixed.
-
-
-STEPS = 20
+        return np.asarray(np.sum([parts[:, start : start + width] for start in starts], axis=0))
 
 
 class Interpolation(InterpolationParameters, Adapter):
@@ -256,41 +242,32 @@ class Interpolation(InterpolationParameters, Adapter):
         task.demand_source(name)
         task.demand_target(name)
         self.source_ = self._train_classifier(task.X[task.source], task, task.source)
-        self.weight_ = self._choose_weight(task) if self.weight is None else float(self.weight)
+        self.weight_ = 0.5 if self.weight is None else float(self.weight)
+        folds = target_folds(task) if self.weight is None else []
+        if folds:
+            held_out = np.concatenate([test for _, test in folds])
+            source, target = self._classify(self.source_, task.X[held_out]), []
+            for train, test in folds:
+                classifier = self._train_classifier(task.X[train], task, train)
+                target.append(self._classify(classifier, task.X[test]))
+            self.weight_ = choose_setting(
+                [i / N_STEPS for i in range(N_STEPS + 1)],
+                lambda weight: weight * np.vstack(target) + (1.0 - weight) * source,
+                task.y[held_out],
+            )
         self.target_ = self._train_classifier(task.X[task.target], task, task.target)
 
-    def _choose_weight(self, task: Task) -> float:
-        found = []
-        for train, test in target_folds(task):
-            classifier = self._train_classifier(task.X[train], task, train)
-            found.append((test, self._classify(classifier, task.X[test])))
-        if not found:
-            return 0.5
-        held_out = np.concatenate([test for test, _ in found])
-        target = np.vstack([posteriors for _, posteriors in found])
-        source = self._classify(self.source_, task.X[held_out])
-
-        def predict(weight: float) -> FloatArray:
-            return weight * target + (1.0 - weight) * source
-
-        return choose_setting([i / STEPS for i in range(STEPS + 1)], predict, task.y[held_out])
+    def _mix(self, target: FloatArray, source: FloatArray) -> FloatArray:
+        return self.weight_ * target + (1.0 - self.weight_) * source
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), mixed."""
-        target = self._classify(self.target_, X)
-        source = self._classify(self.source_, X)
-        mixed: FloatArray = self.weight_ * target + (1.0 - self.weight_) * source
-        return mixed
+        return self._mix(self._classify(self.target_, X), self._classify(self.source_, X))
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): the mean of both classifiers' weights, as they are mixed."""
-        target = class_weights(self.target_, self.classes_)
-        source = class_weights(self.source_, self.classes_)
-        mixed: FloatArray = self.weight_ * target + (1.0 - self.weight_) * source
-        return mixed
-
-
-# What the source's classifier says of an item is one more thing to know about it.
+        weights = (class_weights(one, self.classes_) for one in (self.target_, self.source_))
+        return self._mix(*weights)
 
 
 class PredictionFeature(ClassifierParameters, Adapter):
@@ -318,9 +295,9 @@ class PredictionFeature(ClassifierParameters, Adapter):
         task.demand_target(name)
         self.source_ = self._train_classifier(task.X[task.source], task, task.source)
         rows = task.target
-        said = self._classify(self.source_, task.X[rows])
-        self.target_ = self._train_classifier(stack_columns(task.X[rows], said), task, rows)
-        self._source_posteriors = said
+        posteriors = self._classify(self.source_, task.X[rows])
+        self.target_ = self._train_classifier(stack_columns(task.X[rows], posteriors), task, rows)
+        self._source_posteriors = posteriors
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), as the target's classifier sees it."""
@@ -329,26 +306,17 @@ class PredictionFeature(ClassifierParameters, Adapter):
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): a word's own weight, and what it makes the source say.
 
-        With p the source's shares, w its weights and v those of its shares, the latter is the
+        With p the source's posteriors, w its weights and v those of p, the latter is the
         derivative Σ_k v_k p_k (w_k − Σ_j p_j w_j), on average over the target's labelled items.
         """
         weights = class_weights(self.target_, self.classes_)
-        own, of_said = weights[:, : self.n_features_in_], weights[:, self.n_features_in_ :]
+        own, of_posteriors = np.split(weights, [self.n_features_in_], axis=1)
         source = class_weights(self.source_, self.classes_)
         if len(source) == 1:
             source = np.vstack([np.zeros_like(source), source])
         p = self._source_posteriors
         spread = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
-        through: FloatArray = own + of_said @ spread @ source
-        return through
-
-
-# The source's weights as a prior: the target's labels say where to leave them.
-
-
-L2_TRIED = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-USUAL_L2 = 0.3
-MOST_STEPS = 500
+        return np.asarray(own + of_posteriors @ spread @ source)
 
 
 class SourcePrior(SourcePriorParameters, Adapter):
@@ -373,8 +341,8 @@ class SourcePrior(SourcePriorParameters, Adapter):
     """
 
     source_: Any
-    coef_: Array
-    intercept_: Array
+    coef_: FloatArray
+    intercept_: FloatArray
     l2_: float
 
     def _learn(self, task: Task) -> None:
@@ -383,42 +351,33 @@ class SourcePrior(SourcePriorParameters, Adapter):
         if not len(task.target):
             task.demand_target(type(self).__name__)
         self.source_ = self._train_classifier(task.X[task.source], task, task.source)
-        self.l2_ = USUAL_L2 if self.l2 is None else float(self.l2)
-        if self.l2 is None:
-            self.l2_ = choose_on_target(task, L2_TRIED, self.l2_, self._train, self._posteriors)
+        self.l2_ = choose_on_target(
+            task, self.l2, PENALTIES, DEFAULT_PENALTY, self._train, self._posteriors
+        )
         self._train(task, task.target, self.l2_)
 
     def _train(self, task: Task, rows: IntArray, l2: float) -> None:
         """Learn from those of these items that are of the target."""
         rows = rows[task.in_target[rows]]
-        found = fit_towards(self._source_weights(), task.X[rows], task.y[rows], l2)
-        self.coef_, self.intercept_ = found[:, :-1], found[:, -1]
-
-    def _source_weights(self) -> FloatArray:
-        """(rows, columns + 1): weights and, last, intercepts of the source."""
-        return np.column_stack(
-            [
-                class_weights(self.source_, self.classes_),
-                expand_classes(
-                    self.source_, np.reshape(self.source_.intercept_, (-1, 1)), self.classes_
-                ),
-            ]
-        )
+        coef = class_weights(self.source_, self.classes_)
+        intercepts = np.reshape(self.source_.intercept_, (-1, 1))
+        start = np.column_stack([coef, expand_classes(self.source_, intercepts, self.classes_)])
+        weights = fit_towards(start, task.X[rows], task.y[rows], l2)
+        self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         """p(class | item), the same in all domains."""
-        found = scores(np.column_stack([self.coef_, self.intercept_]), X)
-        if found.shape[1] == 1:
-            return np.hstack([expit(-found), expit(found)])
-        shares: FloatArray = softmax(found, axis=1)
-        return shares
+        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        if scores.shape[1] == 1:
+            return np.hstack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): ``coef_``."""
         return self.coef_
 
 
-def fit_towards(start: Array, X: Any, y: IntArray, l2: float) -> FloatArray:
+def fit_towards(start: FloatArray, X: Any, y: IntArray, l2: float) -> FloatArray:
     """The weights and intercepts of which the objective of `SourcePrior` is least.
 
     ``start``  (rows, columns + 1): W_source and, last, b_source. One row is for two classes, the
@@ -428,34 +387,24 @@ def fit_towards(start: Array, X: Any, y: IntArray, l2: float) -> FloatArray:
     >>> fit_towards(start, np.array([[1.0]]), np.array([0]), 1e9)[0, 0].round(3)
     np.float64(2.0)
     """
+    items = np.arange(len(y))
 
-    def loss(flat: Array) -> tuple[float, Array]:
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         weights = flat.reshape(start.shape)
         away = weights - start
-        value, slope = log_loss(scores(weights, X), y)
+        scores = np.asarray(X @ weights[:, :-1].T) + weights[:, -1]
+        # −Σ log p(y | scores), and its derivative by each score
+        if len(start) == 1:
+            sign = np.where(y == 1, 1.0, -1.0)
+            margin = sign * scores[:, 0]
+            value, slope = np.logaddexp(0.0, -margin).sum(), (-sign * expit(-margin))[:, None]
+        else:
+            value, slope = -log_softmax(scores, axis=1)[items, y].sum(), softmax(scores, axis=1)
+            slope[items, y] -= 1.0
         gradient = np.column_stack([(X.T @ slope).T, slope.sum(axis=0)])
-        total = value + 0.5 * l2 * float((away**2).sum())
+        total = float(value) + 0.5 * l2 * float((away**2).sum())
         return total, (gradient + l2 * away).ravel()
 
-    options = {"maxiter": MOST_STEPS, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
+    options = {"maxiter": MAX_ITER, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    weights: FloatArray = found.x.reshape(start.shape)
-    return weights
-
-
-def scores(weights: Array, X: Any) -> FloatArray:
-    """(items, rows): what each row of weights, with its intercept, says of each item."""
-    found: FloatArray = np.asarray(X @ weights[:, :-1].T) + weights[:, -1]
-    return found
-
-
-def log_loss(found: Array, y: IntArray) -> tuple[float, Array]:
-    """−Σ log p(y | scores), and its derivative by each score."""
-    if found.shape[1] == 1:
-        sign = np.where(y == 1, 1.0, -1.0)
-        margin = sign * found[:, 0]
-        return float(np.logaddexp(0.0, -margin).sum()), (-sign * expit(-margin))[:, None]
-    where = np.arange(len(y))
-    slope = softmax(found, axis=1)
-    slope[where, y] -= 1.0
-    return -float(log_softmax(found, axis=1)[where, y].sum()), slope
+    return np.asarray(found.x.reshape(start.shape))
