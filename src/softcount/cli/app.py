@@ -6,7 +6,8 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -136,19 +137,11 @@ def command_for(kind: str, path: Path) -> str:
     return "use it in Python: softcount.load"
 
 
-class _LazyCommands(MutableMapping[str, Any]):
+class _LazyCommands(Mapping[str, Any]):
     """Commands by their names, imported when they are asked for."""
 
-    def __init__(self) -> None:
-        self.made: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self.made:
-            module, attribute = COMMANDS[name].place.split(":")
-            found = getattr(import_module(module), attribute)
-            one = found if isinstance(found, typer.Typer) else make_group("", {name: found})
-            self.made[name] = typer.main.get_command(one)
-        return self.made[name]
+        return _load_command(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -156,11 +149,13 @@ class _LazyCommands(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(COMMANDS)
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self.made[name] = command
 
-    def __delitem__(self, name: str) -> None:
-        del self.made[name]
+@cache
+def _load_command(name: str) -> Any:
+    module, attribute = COMMANDS[name].place.split(":")
+    found = getattr(import_module(module), attribute)
+    group = found if isinstance(found, typer.Typer) else make_group("", {name: found})
+    return typer.main.get_command(group)
 
 
 class LazyGroup(TyperGroup):
@@ -168,7 +163,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _LazyCommands()
+        self.commands = _LazyCommands()  # type: ignore[assignment]  # nothing is added to them
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

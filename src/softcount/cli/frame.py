@@ -29,35 +29,33 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, of_parameter
+from softcount.cli.streams import ReaderGone
 from softcount.cli.targets import WRITTEN, check_files
-from softcount.core.errors import StoreError
+from softcount.core.errors import SoftcountError, StoreError, StoryError
 from softcount.core.parameters import describe
 
-if TYPE_CHECKING:  # safetensors come with it
+if TYPE_CHECKING:  # numba, scipy and safetensors come with these, and --help does without
+    from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
+    from softcount.core.types import State
     from softcount.report.tables import Overview
 
-import traceback
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypeVar
-
-from softcount.cli.streams import ReaderGone
-from softcount.core.errors import SoftcountError, StoryError
-
-if TYPE_CHECKING:  # numba and scipy come with these, and --help does without
-    from softcount.core.estimate import Estimate
-    from softcount.core.types import State
+T = TypeVar("T")
+Deed = Callable[[], object] | None
+"""One of the things that a command does at its end; None: it was not asked for."""
 
 
 class Command:
@@ -195,14 +193,9 @@ class LearningCommand(Command):
 
     def load_model(self, path: Path) -> Any:
         """The model in a file; what is said of learning beside it is refused."""
-        names = [
-            *(name for name in self.takes if name not in self.with_load),
-            *(
-                name
-                for name, (option, _) in options_of(type(self)).items()
-                if option.learns and name not in self.with_load
-            ),
-        ]
+        options = list_options(type(self)).items()
+        learning = {*self.takes, *(name for name, (option, _) in options if option.learns)}
+        names = [*learning.difference(self.with_load)]
         self.refuse("--load", names, "its model is learned already")
         return load_model(path, self.name, self.restore)
 
@@ -265,33 +258,28 @@ def load_model(path: Path, command: str, restore: Callable[[Any, Stored], Any]) 
     return restore(getattr(import_module(module), name), stored)
 
 
-# from a class to what typer runs
-def options_of(command: type[Command]) -> dict[str, tuple[Option, Any]]:
+def list_options(command: type[Command]) -> dict[str, tuple[Option, Any]]:
     """The options that are annotated attributes of a command, with their annotations for typer."""
     hints = get_type_hints(command, include_extras=True)
-    found = {}
+    options = {}
     # its own before those of groups
     for name in (name for base in command.__mro__ for name in inspect.get_annotations(base)):
-        hint = hints[name]
-        notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Option)]
-        if notes and name not in command.without:
-            found[name] = notes[0], notes[0].annotation(name, get_args(hint)[0])
-    return found
+        for note in getattr(hints[name], "__metadata__", ()):
+            if isinstance(note, Option) and name not in command.without:
+                options[name] = note, note.annotation(name, get_args(hints[name])[0])
+    return options
 
 
 def make_callback(command: type[Command]) -> Callable[..., None]:
     """A function with the options of a command for its parameters, which is what typer takes."""
-    every = {
-        name: (option.panel, annotation, getattr(command, name, inspect.Parameter.empty))
-        for name, (option, annotation) in options_of(command).items()
-    }
-    derived = {}
+    keyword, missing = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    options = []
     if command.declared is not None:
-        for parameter in describe(command.declared, command.takes):
-            annotation, default = of_parameter(parameter, *command.takes[parameter.name])
-            derived[parameter.name] = ("Model", annotation, default)
-    order = [*derived.items(), *every.items()]
-    order.sort(key=lambda item: PANELS.index(item[1][0]))
+        for one in describe(command.declared, command.takes):
+            options.append(("Model", one.name, *of_parameter(one, *command.takes[one.name])))
+    for name, (option, annotation) in list_options(command).items():
+        options.append((option.panel, name, annotation, getattr(command, name, missing)))
+    options.sort(key=lambda option: PANELS.index(option[0]))
 
     def callback(context: typer.Context, **values: Any) -> None:
         one = command()
@@ -301,12 +289,12 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
             one.check()
             one.run()
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    callback.__annotations__ = {"context": typer.Context, "return": None}
+    annotations = {"context": typer.Context, "return": None}
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
-    for name, (_, annotation, default) in order:
-        callback.__annotations__[name] = annotation
+    for _, name, annotation, default in options:
+        annotations[name] = annotation
         parameters.append(inspect.Parameter(name, keyword, annotation=annotation, default=default))
+    callback.__annotations__ = annotations
     callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     callback.__doc__ = inspect.getdoc(command)
     return callback
@@ -350,29 +338,22 @@ def make_group(help: str, commands: Mapping[str, Any]) -> typer.Typer:
     return group
 
 
-# How commands end: whatever becomes of one thing that was asked for, the others are tried.
-
-T = TypeVar("T")
-Deed = Callable[[], object] | None
-
-
 def try_all(*deeds: Deed) -> None:
-    """Do all of these (None: nothing is to be done), and then complain of those that failed.
+    """Do all of these (None: nothing is to be done), whatever becomes of the others; then report
+    those that failed.
 
     The first comes first: a model, which took time, before answers, and answers before pages. A
     fault of ours is raised, or else what is wrong with the last that failed, and the rest is said
     on standard error. A reader that has gone away ends the command when all is done.
     """
-    faults: dict[str, SoftcountError] = {}
+    faults: dict[str, SoftcountError] = {}  # each once, though two may fail for one reason
     ours: list[Exception] = []
     gone: list[ReaderGone] = []
-    for deed in deeds:
-        if deed is None:
-            continue
+    for deed in filter(None, deeds):
         try:
             deed()
         except SoftcountError as error:
-            faults[str(error)] = error  # once, though two may fail for one reason
+            faults[str(error)] = error
         except ReaderGone as error:
             gone.append(error)
         except Exception as error:
@@ -386,17 +367,15 @@ def try_all(*deeds: Deed) -> None:
 
 
 def at(place: T | None, deed: Callable[[T], object]) -> Deed:
-    """A deed for a place, if one was given."""
+    """What is to be done with a place, if one was given."""
     return None if place is None else lambda: deed(place)
-
-
-# Errors as a person wants to read them: what, where, what to do; no traceback, exit code 1.
 
 
 @contextmanager
 def readable_errors(model_file: Path | None = None) -> Iterator[None]:
     """Turn errors on purpose, too little memory, and errors of the user's own model file, into one
-    message; warnings are said in one line each, without the place in our code.
+    message (what, where, what to do) and the exit code 1; warnings are said in one line each,
+    without the place in our code.
 
     Anything else is a fault of ours and keeps its traceback, so that it can be reported.
     A fit that seems to need more memory than there is says so at once, before it begins.
@@ -405,70 +384,57 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
 
     said: set[str] = set()  # of many fits that are alike, once
 
-    def warn(text: str) -> None:
+    def warn_once(text: str) -> None:
         if text not in said:
             said.add(text)
             typer.echo(f"softcount: warning: {text}", err=True)
 
+    def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+        if sys.stderr.isatty():  # there may be a line of progress
+            typer.echo("\r\x1b[K", err=True, nl=False)
+        typer.echo(f"softcount: warning: {message}", err=True)
+
     try:
-        with warnings.catch_warnings(), heard_by(warn):
-            warnings.showwarning = _say
+        with warnings.catch_warnings(), heard_by(warn_once):
+            warnings.showwarning = show_warning
             yield
+            return
     except SoftcountError as error:
-        _leave(_placed(error, model_file))
+        text = str(error)
+        if model_file and isinstance(error, StoryError) and str(model_file) not in error.message:
+            text = f"{_find_line(model_file, error) or model_file}: {error}"
     except MemoryError as error:
-        _leave(f"there is not enough memory: {error}\n  hint: give less, or shorter sentences")
+        text = f"there is not enough memory: {error}\n  hint: give less, or shorter sentences"
     except Exception as error:
-        where = _line_in(model_file, error) if model_file else None
-        if where is None:
+        place = _find_line(model_file, error) if model_file else None
+        if place is None:
             raise
-        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
-        _leave(f"{where}: {type(error).__name__}: {_said(error)}{notes}")
-
-
-def _say(message: Warning | str, *_: object, **__: object) -> None:
-    if sys.stderr.isatty():  # there may be a line of progress
-        typer.echo("\r\x1b[K", err=True, nl=False)
-    typer.echo(f"softcount: warning: {message}", err=True)
-
-
-def _placed(error: SoftcountError, model_file: Path | None) -> str:
-    """The message, after the place in the model file if it is a story that went wrong."""
-    if model_file is None or not isinstance(error, StoryError) or str(model_file) in error.message:
-        return str(error)
-    return f"{_line_in(model_file, error) or model_file}: {error}"
-
-
-def _said(error: Exception) -> str:
-    """What an error says, without the place, which is said already."""
-    return error.msg if isinstance(error, SyntaxError) else str(error)
-
-
-def _line_in(file: Path, error: Exception) -> str | None:
-    """FILE:LINE of the innermost frame in the user's file, None if it was not involved."""
-    if isinstance(error, SyntaxError):
-        if error.filename is None:  # text that is no Python at all, such as a null byte
-            return str(file)
-        return f"{error.filename if not _same(error.filename, file) else file}:{error.lineno}"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _same(f.filename, file)]
-    return f"{file}:{frames[-1].lineno}" if frames else None
-
-
-def _same(name: str, file: Path) -> bool:
-    """Whether both are one file: Python makes the names of modules absolute."""
-    return Path(name).resolve() == file.resolve()
-
-
-def _leave(message: str) -> None:
-    typer.echo(f"softcount: {message}", err=True)
+        message = error.msg if isinstance(error, SyntaxError) else error
+        notes = [f"\n  {note}" for note in getattr(error, "__notes__", ())]
+        text = f"{place}: {type(error).__name__}: {message}{''.join(notes)}"
+    typer.echo(f"softcount: {text}", err=True)
     raise typer.Exit(1)
 
 
-# One line on stderr that says how learning goes; silent unless someone is watching.
+def _find_line(file: Path, error: Exception) -> str | None:
+    """FILE:LINE of the innermost frame in the user's file, None if it was not involved."""
+
+    def is_file(name: str) -> bool:  # Python makes the names of modules absolute
+        return Path(name).resolve() == file.resolve()
+
+    if isinstance(error, SyntaxError):
+        if error.filename is None:  # text that is no Python at all, such as a null byte
+            return str(file)
+        return f"{file if is_file(error.filename) else error.filename}:{error.lineno}"
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if is_file(frame.filename)
+    ]
+    return f"{file}:{frames[-1].lineno}" if frames else None
 
 
 class StatusLine:
-    """A line that is written again and again; it is gone after ``end()``, or after ``with``."""
+    """A line on stderr that is written again and again, if that is a terminal; it is gone after
+    ``end()``, or after ``with``."""
 
     def __init__(self) -> None:
         self.wanted = sys.stderr.isatty()
