@@ -16,11 +16,11 @@ def main() -> None:
     its exit code still says that it was interrupted. The second one leaves at once: threads in the
     middle of compiled code are not waited for.
     """
-    from softcount.cli.streams import looked_after
+    from softcount.cli.streams import managed_streams
     from softcount.core import interrupt
 
     try:
-        with looked_after():
+        with managed_streams():
             from softcount.cli.app import app
 
             app()

@@ -1,7 +1,9 @@
-"""What commands read: lines of files as they are, as items, texts, points and known classes."""
+"""What commands read: lines of files as items of a story, texts, points, known classes, sentences
+(one a line, or CoNLL-U) and pairs of them; whole files, and as they come."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import math
@@ -25,8 +27,13 @@ if TYPE_CHECKING:
     from softcount.text.tagged import Tagged
 
 SEPARATOR = "|||"
-AT_MOST = 1 << 18
+BLOCK_SIZE = 1 << 18
 """So many bytes are taken at a time of what is there."""
+UNKNOWN = ("", "-1")
+"""What stands for a class that is not known."""
+STDIN = "standard input"
+CONLLU_TABS = 5
+"""A line of CoNLL-U has nine; one with so many is a damaged one rather than plain text."""
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -47,7 +54,7 @@ def stream_blocks(path: str) -> Iterator[list[bytes]]:
     """The lines of a file as `read_lines` reads them: all that are there, as soon as they are."""
     held: list[bytes] = []
     with _readable_faults(path, lambda: path), _open_bytes(path) as stream:
-        while piece := stream.read1(AT_MOST):  # type: ignore[attr-defined]
+        while piece := stream.read1(BLOCK_SIZE):  # type: ignore[attr-defined]
             lines, end, rest = piece.rpartition(b"\n")
             if end:
                 yield b"".join([*held, lines]).split(b"\n")
@@ -79,7 +86,6 @@ def _open_bytes(path: str) -> AbstractContextManager[BinaryIO]:
     return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[return-value]
 
 
-# items of a story
 @dataclass(frozen=True)
 class Line:
     """An item and where it came from; blank lines have no item."""
@@ -99,43 +105,35 @@ def read_items(path: str, form: str, arguments: int) -> list[Line]:
     ``arguments``  how many arguments the story takes: a JSON array gives all of them if there are
                    several, and is itself the item if there is one
     """
-    return [
-        Line(number, _item(text, form, arguments, f"{path}:{number}") if text.strip() else None)
-        for number, text in read_lines(path)
-    ]
-
-
-def _item(text: str, form: str, arguments: int, where: str) -> Any:
-    if form == "json":
-        return _json_item(text, arguments, where)
-    parts = [part.strip() for part in text.split(SEPARATOR)]
-    if len(parts) != arguments:
-        raise DataError(
-            f"{where}: the story takes {arguments} argument{'s' * (arguments > 1)}, "
-            f"this line has {len(parts)}",
-            hint=f"separate the arguments by {SEPARATOR}",
-        )
-    items = parts if form == "chars" else [part.split() for part in parts]
-    return items[0] if arguments == 1 else tuple(items)
-
-
-def _json_item(text: str, arguments: int, where: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}", hint="one JSON value a line") from error
-    if arguments == 1:
-        return value
-    if not isinstance(value, list) or len(value) != arguments:
-        raise DataError(
-            f"{where}: the story takes {arguments} arguments",
-            hint=f"write a JSON array of {arguments} values on every line",
-        )
-    return tuple(value)
-
-
-# documents and points
-ENGLISH = "english"
+    lines = []
+    for number, text in read_lines(path):
+        item: Any = None
+        place = f"{path}:{number}"
+        if text.strip() and form == "json":
+            try:
+                item = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                fault = f"{place}: not JSON: {error}"
+                raise DataError(fault, hint="one JSON value a line") from error
+            if arguments > 1:
+                if not isinstance(item, list) or len(item) != arguments:
+                    raise DataError(
+                        f"{place}: the story takes {arguments} arguments",
+                        hint=f"write a JSON array of {arguments} values on every line",
+                    )
+                item = tuple(item)
+        elif text.strip():
+            parts = [part.strip() for part in text.split(SEPARATOR)]
+            if len(parts) != arguments:
+                raise DataError(
+                    f"{place}: the story takes {arguments} argument{'s' * (arguments > 1)}, "
+                    f"this line has {len(parts)}",
+                    hint=f"separate the arguments by {SEPARATOR}",
+                )
+            items = parts if form == "chars" else [part.split() for part in parts]
+            item = items[0] if arguments == 1 else tuple(items)
+        lines.append(Line(number, item))
+    return lines
 
 
 @dataclass(frozen=True)
@@ -145,10 +143,6 @@ class WordFilter:
     min_count: int = 1
     max_share: float = 1.0
     stop_words: str | None = None
-
-    @property
-    def passes_all(self) -> bool:
-        return self == WordFilter()
 
     @property
     def fewer(self) -> str:
@@ -213,7 +207,7 @@ def read_points(path: str) -> Lines:
         fields = line.split()
         if not fields:
             continue
-        rows.append([_number(field, f"{path}:{number}") for field in fields])
+        rows.append([_read_number(field, f"{path}:{number}") for field in fields])
         where.append(number - 1)
         if len(fields) != len(rows[0]):
             raise DataError(
@@ -224,14 +218,14 @@ def read_points(path: str) -> Lines:
     return Lines(lines, np.array(rows, dtype=float), where)
 
 
-def _number(field: str, where: str) -> float:
+def _read_number(field: str, place: str) -> float:
     try:
         value = float(field)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         raise DataError(
-            f"{where}: {brief(field)} is not a number",
+            f"{place}: {brief(field)} is not a number",
             "this model reads columns of numbers, separated by tabs or spaces; "
             "for texts choose --model multinomial",
         )
@@ -245,44 +239,34 @@ def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
     from softcount.text.tokenise import spaces, words
 
     cut = spaces if tokens else words
-    if wanted.passes_all:
+    if wanted == WordFilter():
         return CountVectorizer(analyzer=cut)
-    return CountVectorizer(analyzer=cut, vocabulary=_vocabulary(texts, cut, wanted))
-
-
-def _vocabulary(
-    texts: Sequence[str], cut: Callable[[str], list[str]], wanted: WordFilter
-) -> list[str]:
-    lines_with = Counter(word for text in texts for word in set(cut(text)))
+    n_lines = Counter(word for text in texts for word in set(cut(text)))
     unwanted = read_stop_words(wanted.stop_words, cut)
     most = wanted.max_share * len(texts)
     kept = [
         word
-        for word, n in lines_with.items()
+        for word, n in n_lines.items()
         if wanted.min_count <= n <= most and word not in unwanted
     ]
     if not kept:
         raise DataError(
-            f"none of the {len(lines_with)} words is left to learn from",
+            f"none of the {len(n_lines)} words is left to learn from",
             "lower --min-count, raise --max-share, or shorten the --stop-words",
         )
-    return sorted(kept)
+    return CountVectorizer(analyzer=cut, vocabulary=sorted(kept))
 
 
 def read_stop_words(source: str | None, cut: Callable[[str], list[str]]) -> set[str]:
     """The words in a file, or scikit-learn's list for ``english``; none without a source."""
     if source is None:
         return set()
-    if source != ENGLISH:
+    if source != "english":
         return {word for _, text in read_lines(source) for word in cut(text)}
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     # capitals too, for what cuts at spaces keeps them
     return {form for word in ENGLISH_STOP_WORDS for form in (word, word.capitalize())}
-
-
-# classes that are known already, to compare answers with
-UNKNOWN = ("", "-1")
 
 
 def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | None:
@@ -310,14 +294,6 @@ def read_line_by_line(option: str, path: str, file: str, n_lines: int, what: str
     return said
 
 
-# Sentences that commands read: one a line or CoNLL-U, and pairs; whole files, and as they come.
-
-STDIN = "standard input"
-MARK = b"\xef\xbb\xbf"
-TABS = 5
-"""A line of CoNLL-U has nine; one with so many is a damaged one rather than plain text."""
-
-
 @dataclass(frozen=True, eq=False)
 class SentenceText:
     """Sentences to be tagged; ``conllu`` is their file, if it is one of CoNLL-U."""
@@ -340,9 +316,9 @@ def shape(head: bytes) -> str | None:
     >>> shape(b"# text = it\n1\tit\t_\tPRON\t_\t_\t_\t_\t_\t_\n"), shape(b"it rains")
     ('conllu', 'lines')
     """
-    for line in head.removeprefix(MARK).split(b"\n"):
+    for line in head.removeprefix(codecs.BOM_UTF8).split(b"\n"):
         if line.strip() and not line.startswith(b"#"):
-            words = line.count(b"\t") >= TABS and line[:1].isdigit()
+            words = line.count(b"\t") >= CONLLU_TABS and line[:1].isdigit()
             return "conllu" if words else "lines"
     return None
 
@@ -352,10 +328,11 @@ def read_text(path: str, form: str | None) -> SentenceText:
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
-    form, some = _open_sentences(path, form)
+    form, pieces = _open_sentences(path, form)
     if form == "conllu":
-        return _of_conllu(conllu.from_pieces(some, name_source(path)))
-    return SentenceText(sequences.from_pieces(strip_mark(some), name_source(path)))
+        file = conllu.from_pieces(pieces, name_source(path))
+        return SentenceText(file.sequences(), file)
+    return SentenceText(sequences.from_pieces(strip_mark(pieces), name_source(path)))
 
 
 def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
@@ -363,12 +340,13 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
-    form, some = _open_sentences(path, form)
+    form, pieces = _open_sentences(path, form)
     if form == "conllu":
-        yield from map(_of_conllu, conllu.parts(some, name_source(path)))
+        for file in conllu.parts(pieces, name_source(path)):
+            yield SentenceText(file.sequences(), file)
         return
     before = 0
-    for piece in strip_mark(some):
+    for piece in strip_mark(pieces):
         text = SentenceText(sequences.from_pieces([piece], name_source(path), before))
         yield text
         before += len(text)
@@ -379,22 +357,22 @@ def read_tags(path: str, column: str | None, separator: str) -> Tagged:
     from softcount.text import conllu, tagged
     from softcount.text.lines import strip_mark
 
-    form, some = _open_sentences(path, None)
+    form, pieces = _open_sentences(path, None)
     if form == "conllu":
-        return conllu.from_pieces(some, name_source(path)).tagged(column or "upos")
-    return tagged.from_pieces(strip_mark(some), name_source(path), separator=separator)
+        return conllu.from_pieces(pieces, name_source(path)).tagged(column or "upos")
+    return tagged.from_pieces(strip_mark(pieces), name_source(path), separator=separator)
 
 
 def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
     """What a file is, and its lines in pieces: it may be a pipe, which can be read but once."""
-    some = read_pieces(path)
+    pieces = read_pieces(path)
     if form is None and path.removesuffix(".gz").endswith(".conllu"):
         form = "conllu"
     head = b""
-    while form is None and (piece := next(some, b"")):
+    while form is None and (piece := next(pieces, b"")):
         head += piece
         form = shape(head)
-    return form or "lines", chain([head] if head else [], some)
+    return form or "lines", chain([head] if head else [], pieces)
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
@@ -418,11 +396,6 @@ def name_source(path: str) -> str:
     return STDIN if path == "-" else path
 
 
-def _of_conllu(file: ConlluFile) -> SentenceText:
-    return SentenceText(file.sequences(), file)
-
-
-# sentence pairs
 @dataclass(frozen=True)
 class PairFiles:
     """Where pairs are: one file of lines ``source ||| target``, or two files."""

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -41,12 +42,18 @@ class Records:
 
     def texts(self, name: str) -> list[str]:
         """A column as texts; empty where a line has none."""
-        found = [self._text(number, name) for number in range(len(self))]
+        texts = []
+        for number, fields in enumerate(self.fields, 1):
+            value = "" if fields.get(name) is None else fields[name]
+            if not isinstance(value, str):
+                fault = f"{self.path}:{number}: {name!r} is {brief(value)}"
+                raise DataError(fault, "give a text in quotes")
+            texts.append(value)
         if not any(name in fields for fields in self.fields):
             known = ", ".join(dict.fromkeys(chain.from_iterable(self.fields))) or "nothing"
             what = "keys" if self.is_json else "columns (--columns)"
             raise DataError(f"{self.path}: there is no {name!r}", f"its {what} are {known}")
-        return found
+        return texts
 
     def demand_labels(self, least: int = 2) -> None:
         """Complain if there are fewer different labels than this to learn from."""
@@ -58,16 +65,6 @@ class Records:
             f"{self.path}: {said}",
             f"label some lines of at least {least} classes; an empty label, or -1, is unknown",
         )
-
-    def _text(self, number: int, name: str) -> str:
-        value = self.fields[number].get(name)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise DataError(
-                f"{self.path}:{number + 1}: {name!r} is {brief(value)}", "give a text in quotes"
-            )
-        return value
 
 
 def read_records(path: str, columns: Sequence[str] = COLUMNS) -> Records:
@@ -81,15 +78,28 @@ def read_records(path: str, columns: Sequence[str] = COLUMNS) -> Records:
         raise DataError(f"{path}: the file is empty, or all its lines are", "one item a line")
     is_json = first.lstrip().startswith("{")
     if not is_json:
-        _check_columns(columns)
-        _refuse_header(first, columns, path)
-    read = [
-        _object(line, f"{path}:{n}") if is_json else _cut(line, columns, f"{path}:{n}")
-        for n, line in enumerate(lines, 1)
-    ]
-    labels = [_label((one or {}).get(LABEL), f"{path}:{n}") for n, one in enumerate(read, 1)]
-    blank = frozenset(n for n, one in enumerate(read) if one is None)
-    return Records(path, [one or {} for one in read], labels, is_json, blank)
+        if LABEL not in columns or len(set(columns)) < len(columns) or "" in columns:
+            raise DataError(
+                f"--columns {','.join(columns)}: one column must be called {LABEL}, and every "
+                "column have a name of its own",
+                "name them in their order, such as label,subject,body",
+            )
+        # a line that names the columns would be an item, and its label a class
+        if [cell.strip().lower() for cell in first.split("\t")] == [c.lower() for c in columns]:
+            raise DataError(
+                f"{path}: the first line has the names of the columns, and would be taken for an "
+                "item",
+                "leave it out; --columns names the columns",
+            )
+    fields, labels, blank = [], [], set()
+    for n, line in enumerate(lines):
+        place = f"{path}:{n + 1}"
+        cells = _read_object(line, place) if is_json else _split(line, columns, place)
+        if cells is None:
+            blank.add(n)
+        fields.append(cells or {})
+        labels.append(_read_label(fields[-1].get(LABEL), place))
+    return Records(path, fields, labels, is_json, frozenset(blank))
 
 
 def print_records(
@@ -104,29 +114,22 @@ def print_records(
     for fields, label in zip(records.fields, records.labels, strict=True):
         if label is not None and not isinstance(fields[LABEL], str):
             written[label] = fields[LABEL]  # 1 and true are to stay what they are
-    line = _json_line if records.is_json else _cells_line
-    write = sys.stdout.write
     answers = zip(records.fields, records.labels, labels, confidence, strict=True)
     for number, (fields, given, label, sure) in enumerate(answers):
-        if number in records.blank:
-            write("\n")
-            continue
-        said = fields[LABEL] if given is not None else written.get(label, label)
-        rounded = float(f"{sure:.6g}") if math.isfinite(sure) else None
-        write(line({**fields, LABEL: said, CONFIDENCE: rounded}) + "\n")
+        line = ""
+        if number not in records.blank:
+            known = fields[LABEL] if given is not None else written.get(label, label)
+            rounded = float(f"{sure:.6g}") if math.isfinite(sure) else None
+            whole = {**fields, LABEL: known, CONFIDENCE: rounded}
+            if records.is_json:
+                line = json.dumps(whole, ensure_ascii=False)
+                # halves of pairs of surrogates, which JSON can say by \u and UTF-8 cannot
+                line = json.dumps(whole) if SURROGATE.search(line) else line
+            else:
+                whole[CONFIDENCE] = "" if rounded is None else f"{rounded:g}"
+                line = "\t".join(whole.values())
+        sys.stdout.write(line + "\n")
     sys.stdout.flush()  # here, where a closed pipe is no fault
-
-
-def _cells_line(cells: Mapping[str, Any]) -> str:
-    sure = cells[CONFIDENCE]
-    whole = {**cells, CONFIDENCE: "" if sure is None else f"{sure:g}"}
-    return "\t".join(whole.values())
-
-
-def _json_line(whole: Mapping[str, Any]) -> str:
-    text = json.dumps(whole, ensure_ascii=False)
-    # halves of pairs of surrogates, which JSON can say by \u and UTF-8 cannot
-    return json.dumps(whole) if SURROGATE.search(text) else text
 
 
 def column_names(text: str) -> tuple[str, ...]:
@@ -134,67 +137,51 @@ def column_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _check_columns(columns: Sequence[str]) -> None:
-    if LABEL not in columns or len(set(columns)) < len(columns) or "" in columns:
-        raise DataError(
-            f"--columns {','.join(columns)}: one column must be called {LABEL}, and every column "
-            "have a name of its own",
-            "name them in their order, such as label,subject,body",
-        )
-
-
-def _refuse_header(first: str, columns: Sequence[str], path: str) -> None:
-    """Complain of a line that names the columns: it would be an item, and its label a class."""
-    if [cell.strip().lower() for cell in first.split("\t")] == [name.lower() for name in columns]:
-        raise DataError(
-            f"{path}: the first line has the names of the columns, and would be taken for an item",
-            "leave it out; --columns names the columns",
-        )
-
-
-def _cut(line: str, columns: Sequence[str], where: str) -> dict[str, str] | None:
+def _split(line: str, columns: Sequence[str], place: str) -> dict[str, str] | None:
     """A line's cells by the names of their columns; None if the line is blank."""
     cells = line.split("\t", len(columns) - 1)
-    if len(cells) < len(columns):
-        if not line.strip():
-            return None
-        raise DataError(
-            f"{where}: {len(cells)} column{'s' * (len(cells) > 1)}, while there should be "
-            f"{len(columns)}: {', '.join(columns)}",
-            "separate them by tabs; leave the label empty where it is unknown; "
-            "--columns names other columns",
-        )
-    return dict(zip(columns, cells, strict=True))
+    if len(cells) == len(columns):
+        return dict(zip(columns, cells, strict=True))
+    if not line.strip():
+        return None
+    raise DataError(
+        f"{place}: {len(cells)} column{'s' * (len(cells) > 1)}, while there should be "
+        f"{len(columns)}: {', '.join(columns)}",
+        "separate them by tabs; leave the label empty where it is unknown; "
+        "--columns names other columns",
+    )
 
 
-def _object(line: str, where: str) -> dict[str, Any] | None:
+def _read_object(line: str, place: str) -> dict[str, Any] | None:
+    """A JSON object, None if the line is blank. No key may be there twice: one would be lost, and
+    the line could not come out as it was."""
+
+    def check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated = [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]
+        if repeated:
+            raise DataError(
+                f"{place}: the key {repeated[0]!r} is there twice", "give each key once"
+            )
+        return dict(pairs)
+
     if not line.strip():
         return None
     try:
-        value = json.loads(line, object_pairs_hook=_different_keys)
-    except DataError as error:
-        raise DataError(f"{where}: {error.message}", error.hint) from error
+        value = json.loads(line, object_pairs_hook=check_keys)
+    except DataError:
+        raise
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}", "one JSON object a line") from error
+        raise DataError(f"{place}: not JSON: {error}", "one JSON object a line") from error
     if not isinstance(value, dict):
-        raise DataError(f"{where}: {brief(value)} is no JSON object", "one JSON object a line")
+        raise DataError(f"{place}: {brief(value)} is no JSON object", "one JSON object a line")
     return value
 
 
-def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, unless a key would be lost: the line could not come out as it was."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
-        raise DataError(f"the key {twice!r} is there twice", "give each key once")
-    return found
-
-
-def _label(value: Any, where: str) -> str | None:
+def _read_label(value: Any, place: str) -> str | None:
     """A label as text, true and false as JSON writes them; None if it is unknown."""
     if value is None:
         return None
     if isinstance(value, list | dict | float):
-        raise DataError(f"{where}: {brief(value)} is no label", "give a text, or a whole number")
+        raise DataError(f"{place}: {brief(value)} is no label", "give a text, or a whole number")
     text = value.strip() if isinstance(value, str) else json.dumps(value)
     return None if text in UNKNOWN else text

@@ -19,8 +19,7 @@ from typing import Any, TextIO
 
 from softcount.core.errors import SoftcountError
 
-CLOSED = "it is closed"
-AT_ONCE = 1 << 16
+BUFFER_SIZE = 1 << 16
 
 
 class ReaderGone(SystemExit):
@@ -37,7 +36,7 @@ class StreamError(SoftcountError):
 class _Sink(io.RawIOBase):
     """What is printed, on its way out.
 
-    A fault is told of once. After that nothing is written, and nobody complains: not whoever goes
+    A fault is reported once. After that nothing is written, and nobody complains: not whoever goes
     on printing, nor Python, which brings out what is left when it ends.
     """
 
@@ -57,31 +56,27 @@ class _Sink(io.RawIOBase):
         return self.number is not None and os.isatty(self.number)
 
     def write(self, data: Any) -> int:
-        if not self.fault:
-            try:
-                return self._write(data)
-            except OSError as error:
-                self._note(error)
+        try:
+            while not self.fault:
+                if self.number is None:
+                    raise OSError(errno.EBADF, "it is closed")
+                try:
+                    return os.write(self.number, data)
+                except BlockingIOError:  # whoever shares it has asked not to be kept waiting
+                    select.select([], [self.number], [])
+        except OSError as error:
+            self.fault = error.strerror or str(error)
+            self._report(error)
         return len(data)
 
-    def _write(self, data: Any) -> int:
-        if self.number is None:
-            raise OSError(errno.EBADF, CLOSED)
-        while True:
-            try:
-                return os.write(self.number, data)
-            except BlockingIOError:  # whoever shares it has asked not to be kept waiting
-                select.select([], [self.number], [])
-
-    def _note(self, error: OSError) -> None:
-        self.fault = error.strerror or str(error)
+    def _report(self, error: OSError) -> None:
+        raise NotImplementedError
 
 
-class _Answers(_Sink):
+class _Output(_Sink):
     """Standard output."""
 
-    def _note(self, error: OSError) -> None:
-        super()._note(error)
+    def _report(self, error: OSError) -> None:
         if error.errno == errno.EPIPE:
             raise ReaderGone from None
         raise StreamError(
@@ -90,7 +85,7 @@ class _Answers(_Sink):
         ) from error
 
 
-class _Remarks(_Sink):
+class _Errors(_Sink):
     """Standard error: if it cannot be had, answers are worth printing all the same.
 
     ``is_missed``  there was no room for what it had to say
@@ -98,8 +93,7 @@ class _Remarks(_Sink):
 
     is_missed = False
 
-    def _note(self, error: OSError) -> None:
-        super()._note(error)
+    def _report(self, error: OSError) -> None:
         self.is_missed = self.number is not None and error.errno != errno.EPIPE
 
 
@@ -114,14 +108,13 @@ class _NoInput(io.RawIOBase):
 
 
 @contextmanager
-def looked_after() -> Iterator[None]:
+def managed_streams() -> Iterator[None]:
     """Run the command line: streams are as said above, and the exit code, too."""
-    answers = _Answers(_number(sys.stdout, 1), "<stdout>")
-    remarks = _Remarks(_number(sys.stderr, 2), "<stderr>")
-    if _number(sys.stdin, 0) is None:
+    output = _Output(_get_number(sys.stdout, 1), "<stdout>")
+    errors = _Errors(_get_number(sys.stderr, 2), "<stderr>")
+    if _get_number(sys.stdin, 0) is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_NoInput()), encoding="utf-8")
-    sys.stdout = _text(answers, sys.stdout)
-    sys.stderr = _text(remarks, sys.stderr, errors="backslashreplace")
+    sys.stdout, sys.stderr = _wrap(output, sys.stdout), _wrap(errors, sys.stderr)
     code: Any = 0
     faults: list[StreamError] = []
     try:
@@ -141,13 +134,10 @@ def looked_after() -> Iterator[None]:
             sys.stderr.flush()
     for fault in faults:
         print(f"softcount: {fault}", file=sys.stderr)
-        code = 1
-    if remarks.is_missed and not code:
-        code = 1
-    sys.exit(code)
+    sys.exit(1 if faults or (errors.is_missed and not code) else code)
 
 
-def _number(stream: TextIO | None, number: int) -> int | None:
+def _get_number(stream: TextIO | None, number: int) -> int | None:
     """The number of a stream; None if it is closed.
 
     Its number is then taken up: the next file that is opened would get it, and whatever prints
@@ -165,15 +155,15 @@ def _number(stream: TextIO | None, number: int) -> int | None:
     return None
 
 
-def _text(sink: _Sink, like: Any, errors: str = "strict") -> TextIO:
+def _wrap(sink: _Sink, like: Any) -> TextIO:
     """Text on its way to a sink, as it was written to the stream ``like``.
 
     Characters that the encoding lacks are spelled out (``\\xe9``), rather than that an answer is
     lost to an error.
     """
-    errors = getattr(like, "errors", None) or errors
+    errors = getattr(like, "errors", None) or "strict"
     return io.TextIOWrapper(
-        io.BufferedWriter(sink, AT_ONCE),
+        io.BufferedWriter(sink, BUFFER_SIZE),
         encoding=getattr(like, "encoding", None) or "utf-8",
         errors="backslashreplace" if errors == "strict" else errors,
         line_buffering=getattr(like, "line_buffering", False),

@@ -7,11 +7,12 @@ mark gets a complaint, and never a lost file. Text that cannot be a file's name 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import stat
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -25,7 +26,7 @@ from softcount.core.errors import SoftcountError
 
 STREAMS = ("standard input", "standard output", "standard error")
 HINT = "choose another place"
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 """So many files of a folder are looked at by themselves."""
 
 
@@ -83,7 +84,7 @@ class Target:
         """Whether this is open already, or no file: nothing is replaced there."""
         if self.name == "-" or own_descriptor(self.name) is not None:
             return True
-        found = _status(self.name)
+        found = _stat(self.name)
         return found is not None and not stat.S_ISREG(found.st_mode)
 
     def fault(self) -> str:
@@ -91,37 +92,35 @@ class Target:
         if self.name == "-":
             return "" if self.mark.printed else "this cannot go to standard output"
         try:
-            return self._fault()
+            number = own_descriptor(self.name)
+            if number is not None:
+                os.fstat(number)  # OSError: nothing is open under it
+            try:
+                found = os.stat(self.name)
+            except (FileNotFoundError, NotADirectoryError):
+                found = None
+            if found is not None and not self.mark.folder:
+                if stat.S_ISDIR(found.st_mode):
+                    return "there is a folder of that name"
+                if stat.S_ISBLK(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+                    return "there is a device of that name"
+                if not os.access(self.name, os.W_OK):
+                    return "this file may not be written to"
+                if self.is_stream:
+                    return ""
+            folder = os.path.dirname(self.place)
+            if not os.path.isdir(folder):
+                return f"there is no folder {folder}"
+            if not os.access(folder, os.W_OK) or _is_kept(folder, found):
+                return f"the folder {folder} may not be written to"
+            return ""
         except (OSError, ValueError) as error:  # a name that is too long, or has a null byte
             return getattr(error, "strerror", None) or str(error)
 
-    def _fault(self) -> str:
-        number = own_descriptor(self.name)
-        if number is not None:
-            os.fstat(number)  # OSError: nothing is open under it
-        try:
-            found = os.stat(self.name)
-        except (FileNotFoundError, NotADirectoryError):
-            found = None
-        if found is not None and not self.mark.folder:
-            if stat.S_ISDIR(found.st_mode):
-                return "there is a folder of that name"
-            if stat.S_ISBLK(found.st_mode) or stat.S_ISSOCK(found.st_mode):
-                return "there is a device of that name"
-            if not os.access(self.name, os.W_OK):
-                return "this file may not be written to"
-            if self.is_stream:
-                return ""
-        folder = os.path.dirname(self.place)
-        if not os.path.isdir(folder):
-            return f"there is no folder {folder}"
-        if not os.access(folder, os.W_OK) or _is_kept(folder, found):
-            return f"the folder {folder} may not be written to"
-        return ""
-
 
 def _is_kept(folder: str, found: os.stat_result | None) -> bool:
-    """Whether a file of someone else cannot be replaced, because all write to its folder."""
+    """Whether a file of someone else cannot be replaced, because all write to its folder (which
+    has the sticky bit)."""
     if found is None or not hasattr(os, "geteuid") or os.geteuid() == 0:
         return False
     around = os.stat(folder)
@@ -133,26 +132,27 @@ def _is_kept(folder: str, found: os.stat_result | None) -> bool:
 class Files:
     """What a command reads and writes."""
 
-    targets: Sequence[Target]
+    targets: list[Target]
     read: dict[Identity, str] = field(default_factory=dict)
     folders: dict[Identity, str] = field(default_factory=dict)
 
     def add(self, label: str, name: str) -> None:
         """Something that is read, if there is such a file or folder."""
-        found = _status(name) if name != "-" else None
-        if found is None:
-            return
-        if stat.S_ISREG(found.st_mode):
+        found = _stat(name) if name != "-" else None
+        if found is not None and stat.S_ISREG(found.st_mode):
             self.read.setdefault(_identity(found), label)
-        elif stat.S_ISDIR(found.st_mode):
+        elif found is not None and stat.S_ISDIR(found.st_mode):
             self.folders.setdefault(_identity(found), f"{label} {name}")
-            for one in _inside(name):
-                self.read.setdefault(one, f"{label} {name}")
+            # the files of a folder: an archive has no others below
+            with contextlib.suppress(OSError), os.scandir(name) as entries:
+                for entry in islice(entries, MAX_FILES):
+                    if entry.is_file():
+                        self.read.setdefault(_identity(os.stat(entry.path)), f"{label} {name}")
 
     def check(self) -> None:
-        """Complain of what cannot be written, or would spoil what is read, or what else is
+        """Raise if something cannot be written, or would spoil what is read or what else is
         written."""
-        out, err = _stream(1), _stream(2)
+        out, err = _find_open_file(1), _find_open_file(2)
         if err is not None and err in self.read:  # to say so there would change what is read
             if out is None or out not in self.read:
                 typer.echo(f"softcount: {_into_read(STREAMS[2], self.read[err])}")
@@ -160,89 +160,68 @@ class Files:
         for target in self.targets:
             if fault := target.fault():
                 raise SoftcountError(f"{target.option} {target.name}: {fault}", HINT)
-        self._check_streams()
-        taken: dict[tuple[Identity, str], str] = {}
-        for target in self.targets:
-            if not target.is_stream:
-                self._check_read(target)
-                other = taken.setdefault(_key(target.place), target.option)
-                if other != target.option:
-                    raise _same(target, other)
-
-    def _check_read(self, target: Target) -> None:
-        found = _status(target.name)
-        if found is not None and (label := self.read.get(_identity(found))):
-            raise _same(target, label)
-        place = Path(target.place)
-        for folder in (place, *place.parents):
-            found = _status(str(folder))
-            if found is not None and (label := self.folders.get(_identity(found))):
-                raise SoftcountError(
-                    f"{target.option} {target.name}: {label} is a folder, which is read, and this "
-                    "is inside it",
-                    HINT,
-                )
-
-    def _check_streams(self) -> None:
-        """Standard output and errors may go to files, too, and a target be one that is open."""
-        own = {own_descriptor(target.name): target for target in self.targets if target.name != "-"}
-        numbers = {1, 2, *(number for number in own if number is not None)}
-        named = {
-            _identity(found): target
-            for target in self.targets
-            if not target.is_stream and (found := _status(target.name)) is not None
-        }
-        for number in sorted(numbers):
-            stream = _stream(number)
+        # standard output and errors may go to files, too, and a target be one that is open
+        own = [own_descriptor(target.name) for target in self.targets if target.name != "-"]
+        files = [target for target in self.targets if not target.is_stream]
+        named = {_identity(found): one for one in files if (found := _stat(one.name)) is not None}
+        for number in sorted({1, 2, *(number for number in own if number is not None)}):
+            stream = _find_open_file(number)
             if stream is None:
                 continue
-            label, target = self.read.get(stream), named.get(stream)
-            if label is None and target is None:
-                continue
             where = STREAMS[number] if number < len(STREAMS) else f"the open file {number}"
-            if target is not None:
-                raise _same(target, where)
-            raise _into_read(where, str(label))
+            if stream in named:
+                raise _same_file(named[stream], where)
+            if stream in self.read:
+                raise _into_read(where, self.read[stream])
+        taken: dict[tuple[Identity, str], str] = {}
+        for target in files:
+            found = _stat(target.name)
+            if found is not None and (label := self.read.get(_identity(found))):
+                raise _same_file(target, label)
+            place = Path(target.place)
+            for folder in (place, *place.parents):
+                found = _stat(str(folder))
+                if found is not None and (label := self.folders.get(_identity(found))):
+                    raise SoftcountError(
+                        f"{target.option} {target.name}: {label} is a folder, which is read, and "
+                        "this is inside it",
+                        HINT,
+                    )
+            other = taken.setdefault(_identify_place(target.place), target.option)
+            if other != target.option:
+                raise _same_file(target, other)
 
 
 def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> None:
-    """Complain, before a command begins, of files that must not or cannot be written.
+    """Raise, before a command begins, if there are files that must not or cannot be written.
 
     ``parameters``  the command's options and arguments, as click has them
     ``values``      what they were given
     """
-    files = files_of(parameters, values, callback)
-    stdin = _stream(0)
+    files = list_files(parameters, values, callback)
+    stdin = _find_open_file(0)
     if stdin is not None:
         files.read.setdefault(stdin, STREAMS[0])
     files.check()
 
 
-def files_of(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
+def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
     """What a command was told to read and to write."""
-    marks = marks_of(callback)
-    given = [(one, marks.get(one.name), tuple(_names(values.get(one.name)))) for one in parameters]
-    files = Files(
-        [
-            Target(label_of(one), name, mark)
-            for one, mark, names in given
-            for name in names
-            if isinstance(mark, Written)
-        ]
-    )
-    for one, mark, names in given:
-        for name in names:
-            if mark is None:
-                files.add(label_of(one), name)
+    marks, files = marks_of(callback), Files([])
+    for parameter in parameters:
+        mark, label = marks.get(parameter.name), label_of(parameter)
+        for name in _list_names(values.get(parameter.name)):
+            if isinstance(mark, Written):
+                files.targets.append(Target(label, name, mark))
+            elif mark is None:
+                files.add(label, name)
     return files
 
 
 def refuse_read(context: typer.Context, label: str, names: Iterable[str]) -> None:
-    """Complain if a target is one of these files, which turned out to be read as well."""
+    """Raise if a target is one of these files, which turned out to be read as well."""
     command = context.command
-    files = files_of(command.params, context.params, command.callback)
-    files.read.clear()
-    files.folders.clear()
+    files = Files(list_files(command.params, context.params, command.callback).targets)
     for name in names:
         files.add(label, name)
     files.check()
@@ -256,11 +235,11 @@ def label_of(parameter: Any) -> str:
     return str((long or parameter.opts)[0])
 
 
-def _names(value: Any) -> Iterator[str]:
+def _list_names(value: Any) -> Iterator[str]:
     """The texts and paths among what an option was given."""
     if isinstance(value, list | tuple):
         for one in value:
-            yield from _names(one)
+            yield from _list_names(one)
     elif isinstance(value, os.PathLike | str) and not isinstance(value, Enum):
         yield os.fspath(value)
 
@@ -269,12 +248,12 @@ def _into_read(stream: str, label: str) -> SoftcountError:
     return SoftcountError(f"{stream} goes to the file of {label}, which is read", HINT)
 
 
-def _same(target: Target, other: str) -> SoftcountError:
+def _same_file(target: Target, other: str) -> SoftcountError:
     message = f"{target.option} {target.name}: this is the file of {other}, too"
     return SoftcountError(message, HINT)
 
 
-def _status(name: str) -> os.stat_result | None:
+def _stat(name: str) -> os.stat_result | None:
     """What there is of that name, after all links."""
     try:
         return os.stat(name)
@@ -282,7 +261,7 @@ def _status(name: str) -> os.stat_result | None:
         return None
 
 
-def _stream(number: int) -> Identity | None:
+def _find_open_file(number: int) -> Identity | None:
     """The file that is open under a number, if it is one with a place on the disk."""
     try:
         found = os.fstat(number)
@@ -296,27 +275,12 @@ def _identity(found: os.stat_result) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _inside(folder: str) -> Iterator[Identity]:
-    """The files of a folder: an archive has no others below."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in islice(entries, MOST_FILES):
-                if entry.is_file():
-                    yield _identity(os.stat(entry.path))
-    except OSError:
-        return
-
-
-def _key(place: str) -> tuple[Identity, str]:
+def _identify_place(place: str) -> tuple[Identity, str]:
     """What two names of one place have in common, though there is nothing there yet."""
     folder, name = os.path.split(place)
-    if _ignores_case(folder):
+    above, own = os.path.split(folder)
+    other = os.path.join(above, own.swapcase())
+    # a folder that is there in the other case as well, as far as it can be told, ignores case
+    if other != folder and os.path.exists(other) and os.path.samefile(folder, other):
         name = unicodedata.normalize("NFC", name).casefold()
     return _identity(os.stat(folder)), name
-
-
-def _ignores_case(folder: str) -> bool:
-    """Whether names in a folder are the same in upper and lower case, as far as it can be told."""
-    above, name = os.path.split(folder)
-    other = os.path.join(above, name.swapcase())
-    return other != folder and os.path.exists(other) and os.path.samefile(folder, other)
