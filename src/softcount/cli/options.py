@@ -77,12 +77,10 @@ class Option:
         """What typer is told of it; ``kind`` is the type of its values."""
         given: dict[str, Any] = {"help": self.help, "rich_help_panel": self.panel}
         given |= {"metavar": self.metavar, "hidden": self.hidden}
+        given |= {"min": self.least, "max": self.most}
         marks = [] if self.file is None else [self.file]
         if self.parser is not None:
             kind, given["parser"], marks = str | None, self.parser, marks or [PLAIN]
-        for bound, value in (("min", self.least), ("max", self.most)):
-            if value is not None:
-                given[bound] = value
         if self.panel == "Arguments":
             return Annotated[kind, typer.Argument(**given), *marks]
         flags = self.flags or ((f"--{name.replace('_', '-')}",) if kind is bool else ())
@@ -136,7 +134,6 @@ def read_smoothing(text: Any) -> Any:
 def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tuple[Any, Any]:
     """The annotation and the default of the option that a declared parameter of an estimator is."""
     bounds: dict[str, Any] = {}
-    kind: Any = parameter.type
     match parameter.constraint:
         case Integer(least=least):
             bounds = {"least": least}
@@ -149,12 +146,12 @@ def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tup
         case Boolean() if not flags:
             name = parameter.name.replace("_", "-")
             flags = (f"--{name}/--no-{name}",) if parameter.default else (f"--{name}",)
-    one = Option(parameter.doc, *flags, panel=panel, **bounds)
+    option = Option(parameter.doc, *flags, panel=panel, **bounds)
     default = ... if parameter.default is MISSING else parameter.default
-    return one.annotation(parameter.name, kind | None if default is None else kind), default
+    kind: Any = parameter.type | None if default is None else parameter.type
+    return option.annotation(parameter.name, kind), default
 
 
-# groups of options that several commands have
 SeedOption = Annotated[int, Learning("Same seed, same result, to the last bit.", least=0)]
 ThreadsOption = Annotated[
     int | None, Learning("If not given, one for each processor; the result is the same.", least=1)
@@ -231,20 +228,14 @@ WITH_PRIOR = ("variational-bayes", "stochastic-vb", "gibbs", "collapsed-gibbs")
 """Learners of a posterior, which need a prior."""
 
 
-TokensOption = Annotated[
-    bool, Input("Words stand between spaces; else they are found and put in lower case.")
-]
+TOKENS = "Words stand between spaces; else they are found and put in lower case."
+TokensOption = Annotated[bool, Input(TOKENS)]
 
 
 class WordOptions:
     """Which words of documents count."""
 
-    tokens: Annotated[
-        bool,
-        Input(
-            "Words stand between spaces; else they are found and put in lower case.", learns=True
-        ),
-    ] = False
+    tokens: Annotated[bool, Input(TOKENS, learns=True)] = False
     stop_words: Annotated[
         str | None,
         Input(

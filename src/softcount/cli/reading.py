@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from softcount.text.tagged import Tagged
 
 SEPARATOR = "|||"
-BLOCK_SIZE = 1 << 18
-"""So many bytes are taken at a time of what is there."""
 UNKNOWN = ("", "-1")
 """What stands for a class that is not known."""
 STDIN = "standard input"
@@ -52,16 +50,11 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 def stream_blocks(path: str) -> Iterator[list[bytes]]:
     """The lines of a file as `read_lines` reads them: all that are there, as soon as they are."""
-    held: list[bytes] = []
+    from softcount.text.lines import read_whole_lines
+
     with _readable_faults(path, lambda: path), _open_bytes(path) as stream:
-        while piece := stream.read1(BLOCK_SIZE):  # type: ignore[attr-defined]
-            lines, end, rest = piece.rpartition(b"\n")
-            if end:
-                yield b"".join([*held, lines]).split(b"\n")
-                held.clear()
-            held.append(rest)
-    if last := b"".join(held):
-        yield [last]
+        for piece in read_whole_lines(stream):  # type: ignore[arg-type]  # it can read1
+            yield piece.removesuffix(b"\n").split(b"\n")
 
 
 @contextmanager
@@ -379,16 +372,16 @@ def read_pieces(path: str) -> Iterator[bytes]:
     """Whole lines of a file (-: standard input), a piece at a time."""
     from softcount.text.lines import open_lines, read_whole_lines
 
-    if path == "-":
-        if sys.stdin is None:
-            raise DataError("standard input is closed", "give a file")
+    if path != "-":
+        with open_lines(path) as file:
+            yield from read_whole_lines(file)
+    elif sys.stdin is None:
+        raise DataError("standard input is closed", "give a file")
+    else:
         try:
             yield from read_whole_lines(sys.stdin.buffer)  # type: ignore[arg-type]  # it can read1
         except OSError as error:
             raise DataError(f"{STDIN} cannot be read: {error.strerror}", "give a file") from error
-        return
-    with open_lines(path) as file:
-        yield from read_whole_lines(file)
 
 
 def name_source(path: str) -> str:
