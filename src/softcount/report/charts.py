@@ -17,6 +17,12 @@ WIDTH, HEIGHT = 660, 270
 LEFT, RIGHT, TOP, BOTTOM = 76, 16, 12, 46
 LEGEND_ROW = 22
 FIGURE = 7  # width of a figure of a tick's label
+ROW, GAP, EDGE = 26, 14, 8  # of a chart of dots
+LETTER = 7.6
+"""Width of a letter of a row's name, in bold."""
+LONGEST_NAME = 28
+LEAST_RANGE = 0.02
+"""Smallest range of the axis of a chart of dots."""
 MOST_POINTS = 600
 COLOURS = 4
 SAME = 1e-9
@@ -120,9 +126,6 @@ def label_tick(value: float, step: float) -> str:
     return text.replace("-", "−")
 
 
-# Lines
-
-
 def draw_lines(
     series: Sequence[Series],
     title: str,
@@ -150,10 +153,16 @@ def draw_lines(
         bottom=HEIGHT - BOTTOM,
     )
     xs = [x for x in choose_ticks(first, frame.x_max, 8) if x == int(x)]
-    xs = [x for x in xs if first <= x <= frame.x_max]
     named = [one for one in series if not one.faint]
     runs = [_LinePath(frame, one, "faint") for one in series if one.faint]
     runs += [_LinePath(frame, one, f"c{k % COLOURS}") for k, one in enumerate(named)]
+    legend = []
+    for k, one in enumerate(named if len(named) > 1 else []):
+        if legend_above:
+            x, y = LEFT + k * (WIDTH - LEFT - RIGHT) // len(named), TOP
+        else:
+            x, y = WIDTH - RIGHT - 150, HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
+        legend.append(Key(x, y, f"run c{k % COLOURS}{' dashed' * one.dashed}", one.name))
     return _render(
         "line_chart.svg",
         HEIGHT,
@@ -161,14 +170,10 @@ def draw_lines(
         frame=frame,
         x_label=x_label,
         y_label=y_label,
-        x_ticks=[
-            Tick(frame.x(x), label_tick(x, 1))
-            for x in xs
-            if x == int(x) and first <= x <= frame.x_max
-        ],
+        x_ticks=[Tick(frame.x(x), label_tick(x, 1)) for x in xs if first <= x <= frame.x_max],
         y_ticks=[Tick(frame.y(y), text) for y, text in zip(ys, y_labels, strict=True)],
         runs=runs,
-        legend=_line_legend(named, legend_above) if len(named) > 1 else [],
+        legend=legend,
     )
 
 
@@ -195,17 +200,6 @@ class _LinePath:
         self.path = "".join(path)
 
 
-def _line_legend(named: Sequence[Series], above: bool) -> list[Key]:
-    keys = []
-    for k, one in enumerate(named):
-        if above:
-            x, y = LEFT + k * (WIDTH - LEFT - RIGHT) // len(named), TOP
-        else:
-            x, y = WIDTH - RIGHT - 150, HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
-        keys.append(Key(x, y, f"run c{k % COLOURS}{' dashed' * one.dashed}", one.name))
-    return keys
-
-
 def draw_runs(fit: Fit, title: str) -> tuple[str, int]:
     """The objective of every run of a fit, step by step, and how many runs were not kept."""
     others = [
@@ -216,9 +210,6 @@ def draw_runs(fit: Fit, title: str) -> tuple[str, int]:
     kept = Series(f"kept: {fit.trace.objective[-1]:,.4g}", fit.trace.objective.tolist())
     title = f"{title}: objective by step"
     return draw_lines([*others, kept], title, "step", "objective (nats)"), len(others)
-
-
-# Small curves
 
 
 def trace_curve(
@@ -262,9 +253,6 @@ def trace_curve(
     return "".join(path)
 
 
-# Dots in rows
-
-
 class Dot(NamedTuple):
     """A value, what it is of, and the number of its colour."""
 
@@ -280,14 +268,6 @@ class DotRow(NamedTuple):
     dots: Sequence[Dot]
     mean: float
     apart: bool = False
-
-
-ROW, GAP, EDGE = 26, 14, 8
-LETTER = 7.6
-"""Width of a letter of a row's name, in bold."""
-LONGEST_NAME = 28
-LEAST_RANGE = 0.02
-"""Smallest range of the axis."""
 
 
 def draw_dots(
@@ -306,10 +286,24 @@ def draw_dots(
     line = {row.name: row.mean for row in rows}.get(reference, math.nan)
     marks = [(f"run dot c{k}", name) for k, name in enumerate(colours)]
     marks += [("mean", "mean")] + [("reference", f"mean of {reference}")] * math.isfinite(line)
-    legend, n_lines = _dot_legend(marks)
-    xs = _cover_values(rows)
+    # what marks mean, in as many lines as it takes
+    legend, left, top = [], EDGE, 12
+    for css, name in marks:
+        text = shorten(clean(name), LONGEST_NAME + 8)
+        wide = 30 + FIGURE * len(text)
+        if left > EDGE and left + wide > WIDTH:
+            left, top = EDGE, top + LEGEND_ROW
+        legend.append(Key(left + 5, top, css, text))
+        left += wide
+    top += 4 + LEGEND_ROW
+    # round figures that cover all there are
+    figures = [one.value for row in rows for one in row.dots] + [row.mean for row in rows]
+    finite = [figure for figure in figures if math.isfinite(figure)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    if high - low < LEAST_RANGE:
+        low, high = max(low - LEAST_RANGE, 0.0), min(high + LEAST_RANGE, 1.0)
+    xs = choose_ticks(low, high, 6)
     names = [shorten(clean(row.name), LONGEST_NAME) for row in rows]
-    top = 16 + LEGEND_ROW * n_lines
     frame = Frame(
         *(xs[0], xs[-1], 0.0, 1.0),
         left=round(2 * EDGE + LETTER * max(map(len, names), default=0)),
@@ -342,33 +336,9 @@ def draw_dots(
     )
 
 
-def _cover_values(rows: Sequence[DotRow]) -> list[float]:
-    """Round figures that cover all there are."""
-    figures = [one.value for row in rows for one in row.dots] + [row.mean for row in rows]
-    finite = [figure for figure in figures if math.isfinite(figure)]
-    low, high = min(finite, default=0.0), max(finite, default=1.0)
-    if high - low < LEAST_RANGE:
-        low, high = max(low - LEAST_RANGE, 0.0), min(high + LEAST_RANGE, 1.0)
-    return choose_ticks(low, high, 6)
-
-
-def _dot_legend(marks: Sequence[tuple[str, str]]) -> tuple[list[Key], int]:
-    """What marks mean, in as many lines as it takes; and how many these are."""
-    keys, at, line = [], EDGE, 0
-    for css, name in marks:
-        said = shorten(clean(name), LONGEST_NAME + 8)
-        wide = 30 + FIGURE * len(said)
-        if at > EDGE and at + wide > WIDTH:
-            at, line = EDGE, line + 1
-        keys.append(Key(at + 5, 12 + LEGEND_ROW * line, css, said))
-        at += wide
-    return keys, line + 1
-
-
 def _render(template: str, height: float, title: str, **context: object) -> str:
     # here, because pages have charts in them
     from softcount.report.page import render
 
-    return render(
-        f"report/templates/{template}", width=WIDTH, height=height, title=title, **context
-    )
+    template = f"report/templates/{template}"
+    return render(template, width=WIDTH, height=height, title=title, **context)

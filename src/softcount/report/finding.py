@@ -101,16 +101,12 @@ def make_all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = No
 
     All distributions of one table are on one scale.
     """
+    bars = []
     shown = islice(list_distributions(params), most)
-    return [
-        one
-        for _, rows in groupby(shown, key=lambda found: found[0][0])
-        for one in share_scale([make_bars(_title(path), row, top) for path, row in rows])
-    ]
-
-
-def _title(path: tuple[str, ...]) -> str:
-    return f"{path[0]} given {', '.join(path[1:])}" if path[1:] else path[0]
+    for table, rows in groupby(shown, key=lambda found: found[0][0]):
+        titled = [(f"{table} given {', '.join(p[1:])}" if p[1:] else table, row) for p, row in rows]
+        bars += share_scale([make_bars(title, row, top) for title, row in titled])
+    return bars
 
 
 def summarise_fit(fit: Fit | None) -> dict[str, float]:

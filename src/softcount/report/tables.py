@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TextIO
 
 from softcount.core.types import Fit
 from softcount.core.verdict import Verdict
-from softcount.report.finding import Bars, Finding, describe_outcome, summarise_fit
+from softcount.report.finding import Finding, describe_outcome, summarise_fit
 from softcount.report.text import clean, flatten
 
 if TYPE_CHECKING:
@@ -253,36 +253,31 @@ def make_verdict_line(verdict: Verdict) -> Text:
     return Text(f"● {verdict}", style="green" if verdict.good else "yellow")
 
 
-def make_bar_table(bars: Bars) -> Table:
-    """One distribution as a small table with bars."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(bars.title, style="italic"),
-        title_justify="left",
-        box=None,
-        show_header=False,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column(overflow="fold", max_width=24)
-    table.add_column(justify="right")
-    table.add_column(style="cyan", min_width=BAR, no_wrap=True)
-    for name, p in bars.rows:
-        table.add_row(Text(name), f"{p:.3f}", draw_bar(p / bars.full))
-    if bars.left_out:
-        table.add_row(Text(f"and {bars.left_out} more", style="dim"))
-    return table
-
-
 def show_finding(finding: Finding, console: Console | None = None) -> None:
     """Print one finding: its distributions side by side, as many as fit, and how the fit went."""
     from rich.columns import Columns
     from rich.console import Console, Group
     from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
-    tables = [Padding(make_bar_table(one), (0, 0, 1, 0)) for one in finding.bars]
+    tables = []
+    for bars in finding.bars:
+        table = Table(
+            title=Text(bars.title, style="italic"),
+            title_justify="left",
+            box=None,
+            show_header=False,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column(overflow="fold", max_width=24)
+        table.add_column(justify="right")
+        table.add_column(style="cyan", min_width=BAR, no_wrap=True)
+        for name, p in bars.rows:
+            table.add_row(Text(name), f"{p:.3f}", draw_bar(p / bars.full))
+        if bars.left_out:
+            table.add_row(Text(f"and {bars.left_out} more", style="dim"))
+        tables.append(Padding(table, (0, 0, 1, 0)))
     parts: list[RenderableType] = [
         Text(finding.title, style="bold"),
         Text(finding.text),
@@ -293,7 +288,7 @@ def show_finding(finding: Finding, console: Console | None = None) -> None:
         parts += [Text(finding.scale, style="dim"), Text()]
     if finding.lines:
         parts += [*map(Text, finding.lines), Text()]
-    parts.append(make_verdict_line(finding.fit.verdict))
-    parts.append(Text(finding.fit.signature, style="dim", no_wrap=True, overflow="ignore"))
     # not cropped: the signature is one line, to be copied whole
-    (console or Console(highlight=False)).print(Group(*parts, Text()), crop=False)
+    signature = Text(finding.fit.signature, style="dim", no_wrap=True, overflow="ignore")
+    parts += [make_verdict_line(finding.fit.verdict), signature, Text()]
+    (console or Console(highlight=False)).print(Group(*parts), crop=False)

@@ -51,6 +51,8 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff]")
 is said by a space of no width."""
 
 _MONGOLIAN = re.compile("[\u1800-\u18af]")
+_SCRIPTS = {"\u200c": _JOINING, "\u200d": _JOINING, "\u200b": _UNSPACED, "\u180e": _MONGOLIAN}
+"""Characters that mean something beside letters of some scripts."""
 
 _NEAR = 20
 """A mark of direction belongs to letters that are no further away: in Hebrew text it stands where
@@ -74,41 +76,30 @@ def clean(text: object) -> str:
 
 
 def _mark(found: re.Match[str]) -> str:
-    character = found[0]
+    character, text, at = found[0], found.string, found.start()
     if len(character) > 1:
         return character if character[0] != "\u2068" else f"\u2068{clean(character[1:-1])}\u2069"
-    if _is_needed(character, found.string, found.start()):
-        return character
+    # does the text around have a use for it?
+    before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
+    is_needed = False
+    if script := _SCRIPTS.get(character):
+        is_needed = bool(script.match(before) or script.match(after))
+    elif character == "\xad":  # where a word may be cut, which a page may do by an element
+        is_needed = (before.isalpha() or before == ">") and (after.isalpha() or after == "<")
+    elif character in "\u061c\u200e\u200f":
+        left = _BORDER.split(text[max(at - _NEAR, 0) : at])[-1]
+        right = _BORDER.split(text[at + 1 : at + 1 + _NEAR])[0]
+        is_needed = _is_read_leftwards("".join(filter(str.isalpha, left + right)))
     code = ord(character)
+    if is_needed:
+        return character
     if code < 0x20:
         return chr(0x2400 + code)  # Unicode has pictures of these
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
 
 
-def _is_needed(character: str, text: str, at: int) -> bool:
-    """Whether the text around has a use for it."""
-    before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
-    if character in "\u200c\u200d":
-        return _beside(_JOINING, before, after)
-    if character == "\u200b":
-        return _beside(_UNSPACED, before, after)
-    if character == "\u180e":
-        return _beside(_MONGOLIAN, before, after)
-    if character == "\xad":  # where a word may be cut, which a page may do by an element
-        return (before.isalpha() or before == ">") and (after.isalpha() or after == "<")
-    if character in "\u061c\u200e\u200f":
-        left = _BORDER.split(text[max(at - _NEAR, 0) : at])[-1]
-        right = _BORDER.split(text[at + 1 : at + 1 + _NEAR])[0]
-        return any(map(_is_read_leftwards, left + right))
-    return False
-
-
-def _beside(letters: re.Pattern[str], before: str, after: str) -> bool:
-    return bool(letters.match(before) or letters.match(after))
-
-
-def _is_read_leftwards(character: str) -> bool:
-    return character.isalpha() and unicodedata.bidirectional(character) in ("R", "AL")
+def _is_read_leftwards(text: str) -> bool:
+    return any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
 
 
 def flatten(text: object) -> str:
@@ -145,8 +136,7 @@ def shorten_word(word: str, most: int = 24) -> str:
 
 def isolate(text: str) -> str:
     """A text kept apart if it is read from the right, so that it turns nothing else around."""
-    turns = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
-    return f"\u2068{text}\u2069" if turns else text
+    return f"\u2068{text}\u2069" if _is_read_leftwards(text) else text
 
 
 def plural(n: int, what: str) -> str:
@@ -196,8 +186,23 @@ def find_snippet(
         for found in _WORD.finditer(line)
         if (word := found[0].lower()) in telling
     ]
-    start = _best_start(line, hits, most)
-    end = _end(line, start, most)
+    # where the stretch begins: a little before a telling word, or at the start of the text. A word
+    # counts once in a stretch: one that repeats a word says less than one of many words
+    best, start = -1.0, 0
+    far = [first for first, _, _ in hits if first > most // 4]
+    for begin in (0, *(_step_back(line, first) for first in far[:: 1 + len(far) // _STARTS])):
+        inside = {
+            line[a:b].lower(): worth for a, b, worth in hits if begin <= a and b <= begin + most
+        }
+        value = sum(inside.values())
+        if value > 1.2 * best:  # the start of a text is the best place, unless another is better
+            best, start = value, begin
+    while start and start < len(line) and line[start] in _STRAY:
+        start += 1
+    end = len(line)
+    if end > start + most:
+        space = line.rfind(" ", start + most // 2, start + most)
+        end = space if space >= 0 else start + most
     parts, at = [SnippetPart("…" if start else "")], start
     for first, last, _ in hits:
         if start <= first and last <= end:
@@ -208,36 +213,10 @@ def find_snippet(
     return [part for part in parts if part.text]
 
 
-def _best_start(flat: str, hits: list[tuple[int, int, float]], most: int) -> int:
-    """Where the stretch begins: a little before a telling word, or at the start of the text.
-
-    A word counts once in a stretch: one that repeats a word says less than one of many words.
-    """
-    best, start = -1.0, 0
-    far = [first for first, _, _ in hits if first > most // 4]
-    for begin in (0, *(_before(flat, first) for first in far[:: 1 + len(far) // _STARTS])):
-        inside = {
-            flat[a:b].lower(): worth for a, b, worth in hits if begin <= a and b <= begin + most
-        }
-        value = sum(inside.values())
-        if value > 1.2 * best:  # the start of a text is the best place, unless another is better
-            best, start = value, begin
-    while start and start < len(flat) and flat[start] in _STRAY:
-        start += 1
-    return start
-
-
-def _before(flat: str, place: int) -> int:
+def _step_back(line: str, place: int) -> int:
     """The beginning of the sentence that a place is in, if near, or of a word before it."""
-    sentence = max(flat.rfind(stop, max(0, place - 60), place) for stop in (". ", "! ", "? "))
+    sentence = max(line.rfind(stop, max(0, place - 60), place) for stop in (". ", "! ", "? "))
     if sentence >= 0:
         return sentence + 2
-    space = flat.find(" ", max(0, place - 30), place)
+    space = line.find(" ", max(0, place - 30), place)
     return space + 1 if space >= 0 else place
-
-
-def _end(flat: str, start: int, most: int) -> int:
-    if len(flat) <= start + most:
-        return len(flat)
-    space = flat.rfind(" ", start + most // 2, start + most)
-    return space if space >= 0 else start + most
