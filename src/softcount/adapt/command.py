@@ -19,7 +19,6 @@ from softcount.cli.frame import (
     StatusLine,
     at,
     print_with_overview,
-    refuse_two_of_stdin,
     try_all,
     write_page,
 )
@@ -379,20 +378,16 @@ class Adapt(WordOptions, Command):
         list[str],
         Input(
             f"Where labels are: {LINES} Several times: each file is a domain of its own. Lines "
-            "without a label are learned from, too.",
-            metavar="FILE",
+            "without a label are learned from, too."
         ),
     ]
     target: Annotated[
         str,
-        Input(
-            "Where labels are wanted: the same; those that it has stay, and are learned from.",
-            metavar="FILE",
-        ),
+        Input("Where labels are wanted: the same; those that it has stay, and are learned from."),
     ]
     target_labelled: Annotated[
         str | None,
-        Input("More lines of the target, to be learned from and not printed.", metavar="FILE"),
+        Input("More lines of the target, to be learned from and not printed."),
     ] = None
     columns: Annotated[
         str, Input("What the columns are; text is what is read.", metavar="NAMES", file=PLAIN)
@@ -414,10 +409,6 @@ class Adapt(WordOptions, Command):
     ] = None
     gold: GoldFile = None
     html: HtmlFile = None
-
-    def check(self) -> None:
-        files = (*self.source, self.target, self.target_labelled, self.stop_words, self.gold)
-        refuse_two_of_stdin(*files)
 
     def run(self) -> None:
         columns = column_names(self.columns)

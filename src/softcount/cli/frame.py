@@ -43,7 +43,7 @@ from typer.core import TyperCommand
 
 from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, of_parameter
 from softcount.cli.streams import ReaderGone
-from softcount.cli.targets import WRITTEN, check_files
+from softcount.cli.targets import WRITTEN, check_files, list_names
 from softcount.core.errors import SoftcountError, StoreError, StoryError
 from softcount.core.parameters import describe
 
@@ -105,7 +105,8 @@ class Command:
 
 
 def refuse_two_of_stdin(*files: str | None) -> None:
-    """A usage error if more than one file is standard input."""
+    """A usage error if more than one file is standard input: the frame looks at all options that
+    name files, after `Command.check`."""
     if files.count("-") > 1:
         raise typer.BadParameter("only one file can be standard input")
 
@@ -273,11 +274,11 @@ def list_options(command: type[Command]) -> dict[str, tuple[Option, Any]]:
 def make_callback(command: type[Command]) -> Callable[..., None]:
     """A function with the options of a command for its parameters, which is what typer takes."""
     keyword, missing = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    options = []
+    own, options = list_options(command), []
     if command.declared is not None:
         for one in describe(command.declared, command.takes):
             options.append(("Model", one.name, *of_parameter(one, *command.takes[one.name])))
-    for name, (option, annotation) in list_options(command).items():
+    for name, (option, annotation) in own.items():
         options.append((option.panel, name, annotation, getattr(command, name, missing)))
     options.sort(key=lambda option: PANELS.index(option[0]))
 
@@ -287,6 +288,8 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
         vars(one).update(values)
         with readable_errors(one.runs_file()):
             one.check()
+            read = [vars(one)[name] for name, (option, _) in own.items() if option.file is None]
+            refuse_two_of_stdin(*list_names(read))
             one.run()
 
     annotations = {"context": typer.Context, "return": None}

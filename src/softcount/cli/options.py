@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -48,6 +48,7 @@ class Option:
     ``least, most``    bounds of a number
     ``choices``        the words that it may be
     ``parser``         makes a value of what is typed
+    ``metavar``        what stands for a value in --help; if not given, FILE where it names one
     ``file``           what a text or path names, if not a file that is read: see `targets`
     ``learns``         whether it is of no use with a model that is learned already; None: if it is
                        listed under Model or Learning
@@ -81,6 +82,8 @@ class Option:
         marks = [] if self.file is None else [self.file]
         if self.parser is not None:
             kind, given["parser"], marks = str | None, self.parser, marks or [PLAIN]
+        elif self.file != PLAIN and {kind, *get_args(kind)} & {str, Path}:
+            given["metavar"] = self.metavar or "FILE"
         if self.panel == "Arguments":
             return Annotated[kind, typer.Argument(**given), *marks]
         flags = self.flags or ((f"--{name.replace('_', '-')}",) if kind is bool else ())
@@ -238,11 +241,7 @@ class WordOptions:
     tokens: Annotated[bool, Input(TOKENS, learns=True)] = False
     stop_words: Annotated[
         str | None,
-        Input(
-            "Leave out the words in this file; english: scikit-learn's list.",
-            metavar="FILE",
-            learns=True,
-        ),
+        Input("Leave out the words in this file; english: scikit-learn's list.", learns=True),
     ] = None
     min_count: Annotated[
         int, Input("Leave out words that fewer lines than this have.", least=1, learns=True)
@@ -279,16 +278,13 @@ GoldFile = Annotated[
     str | None,
     Output(
         "Say how well the answers agree with these: the known class of each line; -1 or a blank "
-        "line if it is unknown.",
-        metavar="FILE",
+        "line if it is unknown."
     ),
 ]
 HtmlFile = Annotated[
     Path | None, Output("Write a page with tables and curves to this file.", file=WRITTEN)
 ]
-TextFile = Annotated[
-    str, Argument("A text file, one document a line; .gz too; - is stdin.", metavar="FILE")
-]
+TextFile = Annotated[str, Argument("A text file, one document a line; .gz too; - is stdin.")]
 ClassInit = Annotated[
     str | None,
     Learning(

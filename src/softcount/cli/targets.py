@@ -210,7 +210,7 @@ def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: A
     marks, files = marks_of(callback), Files([])
     for parameter in parameters:
         mark, label = marks.get(parameter.name), label_of(parameter)
-        for name in _list_names(values.get(parameter.name)):
+        for name in list_names(values.get(parameter.name)):
             if isinstance(mark, Written):
                 files.targets.append(Target(label, name, mark))
             elif mark is None:
@@ -235,11 +235,11 @@ def label_of(parameter: Any) -> str:
     return str((long or parameter.opts)[0])
 
 
-def _list_names(value: Any) -> Iterator[str]:
+def list_names(value: Any) -> Iterator[str]:
     """The texts and paths among what an option was given."""
     if isinstance(value, list | tuple):
         for one in value:
-            yield from _list_names(one)
+            yield from list_names(one)
     elif isinstance(value, os.PathLike | str) and not isinstance(value, Enum):
         yield os.fspath(value)
 
