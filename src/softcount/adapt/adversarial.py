@@ -11,7 +11,7 @@ below it to make that impossible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -215,7 +215,7 @@ class Epoch(NamedTuple):
     validation_accuracy: float
 
 
-class Epochs(Sequence[Epoch]):
+class Epochs(list[Epoch]):
     """The epochs of a training; ``best`` is the number of the one whose weights were kept.
 
     >>> print(Epochs([Epoch(1, 0.5, 0.6, 0.69, 0.52, 0.5, 0.8)], best=1))
@@ -223,20 +223,14 @@ class Epochs(Sequence[Epoch]):
         1* 0.50       0.600        0.690            0.520            0.500                0.800
     """
 
-    def __init__(self, epochs: Sequence[Epoch], best: int) -> None:
-        self._epochs = tuple(epochs)
+    def __init__(self, epochs: Iterable[Epoch], best: int) -> None:
+        super().__init__(epochs)
         self.best = best
-
-    def __len__(self) -> int:
-        return len(self._epochs)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._epochs[at]
 
     def __str__(self) -> str:
         names = [name.replace("_", " ") for name in Epoch._fields[2:]]
         lines = ["epoch     λ  " + "  ".join(names)]
-        for one in self._epochs:
+        for one in self:
             start = f"{one.number:>5}{'*' if one.number == self.best else ' '}{one.reversal:5.2f}"
             cells = [f"{v:{len(n)}.3f}" for n, v in zip(names, one[2:], strict=True)]
             lines.append("  ".join([start, *cells]))
@@ -273,6 +267,7 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
     [1, 0]
     """
 
+    _needs = ("both", "source")
     network_: AdversarialWeights
     history_: Epochs
     n_iter_: int
@@ -286,9 +281,6 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
 
     def _learn(self, task: Task) -> None:
         """Train; keep the weights of the epoch that did best on held-out labels of the source."""
-        name = type(self).__name__
-        task.demand_target_items(name)
-        task.demand_source(name)
         rng = generator(self.random_state)
         held_out = _hold_out(task, self.validation, rng)
         # the mean of |x|² over rows is made 1, so that a rate means the same in any units
@@ -298,8 +290,9 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
         self._train(task, X * scale, held_out, rng)
         self.network_.W *= scale  # from here on, for rows as they come
         h = self.network_.units(X)
-        self._derivatives = {int(d): 1.0 - (h[task.domain == d] ** 2).mean(0) for d in task.domains}
-        self._sizes = {int(d): int((task.domain == d).sum()) for d in task.domains}
+        of_domain = {int(d): task.domain == d for d in self.domains_}
+        self._derivatives = {d: 1.0 - (h[rows] ** 2).mean(0) for d, rows in of_domain.items()}
+        self._sizes = {d: int(rows.sum()) for d, rows in of_domain.items()}
 
     @interrupt.graceful()
     def _train(self, task: Task, X: Any, held_out: IntArray, rng: np.random.Generator) -> None:

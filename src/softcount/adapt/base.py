@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -25,9 +25,9 @@ from softcount.labels import propagation as tfidf
 from softcount.labels.data import Reader, own_copy, posterior
 from softcount.mixture.model_selection import ScoresLabelled
 
-USUAL_C = 3.0
+DEFAULT_C = 3.0
 """Chosen by cross-validation within each domain of the product reviews, rows of length 1."""
-CLASSIFIER_STEPS = 1000
+MAX_ITER = 1000
 ROWS = 1000
 """So many rows are projected at a time where only their classes are wanted."""
 
@@ -51,6 +51,8 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
     __metadata_request__predict = {"sample_domain": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"sample_domain": True}  # noqa: RUF012
 
+    _needs: ClassVar[tuple[str, ...]] = ()
+    """What there must be to learn from: see `Task.require`."""
     classifier: Any = None
     vectorizer: Any = None
     classifier_: Any
@@ -66,8 +68,9 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
             matrix = _check_values(self._reader.learn(X))
             task = read_task(matrix, y, sample_domain)
             announce(self._estimate(task), ())
-            self.classes_, self.domains_ = task.classes, task.domains
+            self.classes_, self.domains_ = task.classes, np.unique(task.domain)
             self.n_features_in_ = matrix.shape[1]
+            task.require(type(self).__name__, *self._needs)
             self._learn(task)
             self._task = task
         return self
@@ -109,7 +112,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return of_rows(task.X, len(task.classes))
 
     def _check_settings(self) -> None:
-        """Complain of parameters that make no sense."""
+        """Raise if a parameter makes no sense."""
         check_parameters(self)
 
     # what subclasses learn with
@@ -122,12 +125,13 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return int(targets[0]) if len(targets) == 1 else min(int(self.domains_.min()), 0) - 1
 
     def _train_classifier(
-        self, X: Any, task: Task, rows: IntArray, weight: FloatArray | None = None
+        self, task: Task, rows: IntArray, X: Any = None, weight: FloatArray | None = None
     ) -> Any:
-        """The classifier, trained on some items; X has a row for each of them."""
+        """The classifier, trained on some items; X: a row for each of them, if not that of the
+        task."""
         own = make_classifier() if self.classifier is None else own_copy(self.classifier)
         weights = {} if weight is None else {"sample_weight": weight}
-        return own.fit(X, task.labels(rows), **weights)
+        return own.fit(task.X[rows] if X is None else X, task.labels(rows), **weights)
 
     def _classify(self, classifier: Any, X: Any) -> FloatArray:
         """A classifier's posteriors with a column for each class, also those it has never seen."""
@@ -158,11 +162,10 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         if names is not None:
             self._reader.call(names)
         names, after, task = self.feature_names(), self.word_weights(), self._task
-        task.demand_source("explain")
-        task.demand_target_items("explain")
+        task.require("explain", "source", "both")
         check_whole("n", n)
         with single_threaded():
-            alone = self._train_classifier(task.X[task.source], task, task.source)
+            alone = self._train_classifier(task, task.source)
         before = class_weights(alone, self.classes_)
         target = task.X[np.flatnonzero(task.in_target)]
         moved = find_moved_words(names, self.classes_, before, after, target, n)
@@ -186,15 +189,14 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
     A subclass offers `_fit_features` and `_project`.
     """
 
+    _needs = ("source", "both")
+
     def _learn(self, task: Task) -> None:
         """Find the features in all items, then train the classifier on all that have labels."""
-        name = type(self).__name__
-        task.demand_source(name)
-        task.demand_target_items(name)
         self._fit_features(task)
         rows = task.labelled
         X = self._represent(task.X[rows], task.domain[rows])
-        self.classifier_ = self._train_classifier(X, task, rows)
+        self.classifier_ = self._train_classifier(task, rows, X)
 
     @abstractmethod
     def _fit_features(self, task: Task) -> None:
@@ -222,7 +224,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
 
 def make_classifier() -> Any:
     """Logistic regression, as strict as suits tf-idf of reviews."""
-    return LogisticRegression(C=USUAL_C, max_iter=CLASSIFIER_STEPS)
+    return LogisticRegression(C=DEFAULT_C, max_iter=MAX_ITER)
 
 
 def _check_values(matrix: Any) -> Any:

@@ -59,46 +59,40 @@ class Task:
         """Whether each item is of a target, with a label or without."""
         return self.domain < 0
 
-    @property
-    def domains(self) -> IntArray:
-        """The domains there are, sorted."""
-        return np.unique(self.domain)
-
     def labels(self, rows: IntArray) -> Array:
         """The labels of these items, as users call them."""
         names = self.classes[self.y[rows]]
         # a class "-1" must not be mistaken for a −1 that has become a text
         return names.astype(object) if "-1" in self.classes.tolist() else names
 
-    def demand_source(self, who: str) -> None:
-        """Complain if sources do not have labels of two classes."""
-        self._demand_classes(self.source, "source", who, "give items of the source, domain 1")
-
-    def demand_target(self, who: str) -> None:
-        """Complain if the target does not have labels of two classes."""
-        hint = "Merge, Weighted and EasyAdapt do with any; SourceOnly with none"
-        self._demand_classes(self.target, "target", who, hint)
-
-    def demand_target_items(self, who: str) -> None:
-        """Complain if there is nothing from the target, or nothing from a source."""
-        for present, name, sign in (
-            (self.in_target, "target", "negative domain, no label"),
-            (~self.in_target, "source", "positive domain"),
+    def require(self, who: str, *needs: str) -> None:
+        """Raise if something is missing that ``who`` needs: labels of two classes in the "source"
+        or in the "target", or items of "both", with labels or without."""
+        if "both" in needs:
+            for side, present, sign in (
+                ("target", self.in_target, "negative domain, no label"),
+                ("source", ~self.in_target, "positive domain"),
+            ):
+                if not present.any():
+                    raise DataError(
+                        f"{who} compares domains, and there is no item of the {side}",
+                        f"give some, with sample_domain ({sign}); SourceOnly needs no target",
+                    )
+        for side, rows, hint in (
+            ("source", self.source, "give items of the source, domain 1"),
+            (
+                "target",
+                self.target,
+                "Merge, Weighted and EasyAdapt do with any; SourceOnly with none",
+            ),
         ):
-            if not present.any():
+            classes = self.classes[np.unique(self.y[rows])].tolist()
+            if side in needs and len(classes) < 2:
+                fault = f"all labels are {brief(classes[0])}" if classes else "no item has a label"
                 raise DataError(
-                    f"{who} compares domains, and there is no item of the {name}",
-                    f"give some, with sample_domain ({sign}); SourceOnly needs no target",
+                    f"{who} learns from labels of the {side}, where {fault}",
+                    f"label items of two classes; {hint}",
                 )
-
-    def _demand_classes(self, rows: IntArray, where: str, who: str, hint: str) -> None:
-        found = self.classes[np.unique(self.y[rows])].tolist()
-        if len(found) < 2:
-            fault = f"all labels are {brief(found[0])}" if found else "no item has a label"
-            raise DataError(
-                f"{who} learns from labels of the {where}, where {fault}",
-                f"label items of two classes; {hint}",
-            )
 
 
 def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
@@ -108,12 +102,10 @@ def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
     >>> task.source.tolist(), task.in_target.tolist()
     ([0, 2], [False, True, False])
     """
-    n_items = matrix.shape[0]
-    labels = hard_labels(y, n_items)
-    if sample_domain is None:
-        domain = np.where(labels.numbers == UNKNOWN, TARGET, SOURCE)
-    else:
-        domain = read_domains(sample_domain, n_items)
+    labels = hard_labels(y, matrix.shape[0])
+    domain: IntArray = np.where(labels.numbers == UNKNOWN, TARGET, SOURCE)
+    if sample_domain is not None:
+        domain = read_domains(sample_domain, matrix.shape[0])
     return Task(matrix, labels.numbers, labels.classes, domain)
 
 
@@ -163,7 +155,7 @@ def domain_folds(
     check_whole("random_state", random_state, 0)
     n_items = len(y)
     numbers, domain = hard_labels(y, n_items).numbers, read_domains(sample_domain, n_items)
-    rows = np.flatnonzero(((domain > 0) if on == "source" else (domain < 0)) & (numbers != UNKNOWN))
+    rows = np.flatnonzero(((domain > 0) == (on == "source")) & (numbers != UNKNOWN))
     parts = _split(rows, numbers, n_splits, random_state)
     if len(parts) < n_splits:
         raise DataError(

@@ -50,10 +50,11 @@ class SourceOnly(ClassifierParameters, Adapter):
     [1]
     """
 
+    _needs = ("source",)
+
     def _learn(self, task: Task) -> None:
         """Train on labelled items of the sources."""
-        task.demand_source("SourceOnly")
-        self.classifier_ = self._train_classifier(task.X[task.source], task, task.source)
+        self.classifier_ = self._train_classifier(task, task.source)
 
 
 class TargetOnly(ClassifierParameters, Adapter):
@@ -67,10 +68,11 @@ class TargetOnly(ClassifierParameters, Adapter):
     [1]
     """
 
+    _needs = ("target",)
+
     def _learn(self, task: Task) -> None:
         """Train on labelled items of the target."""
-        task.demand_target("TargetOnly")
-        self.classifier_ = self._train_classifier(task.X[task.target], task, task.target)
+        self.classifier_ = self._train_classifier(task, task.target)
 
 
 class Merge(ClassifierParameters, Adapter):
@@ -86,7 +88,7 @@ class Merge(ClassifierParameters, Adapter):
 
     def _learn(self, task: Task) -> None:
         """Train on all labelled items."""
-        self.classifier_ = self._train_classifier(task.X[task.labelled], task, task.labelled)
+        self.classifier_ = self._train_classifier(task, task.labelled)
 
 
 class Weighted(WeightedParameters, Adapter):
@@ -126,7 +128,7 @@ class Weighted(WeightedParameters, Adapter):
 
     def _train(self, task: Task, rows: IntArray, weight: float) -> None:
         weights = np.where(task.in_target[rows], weight, 1.0)
-        self.classifier_ = self._train_classifier(task.X[rows], task, rows, weights)
+        self.classifier_ = self._train_classifier(task, rows, weight=weights)
 
 
 class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
@@ -203,7 +205,7 @@ class EasyAdapt(ClassifierParameters, Adapter):
         rows = task.labelled
         self.copies_ = FeatureCopies()
         copies = self.copies_.fit_transform(task.X[rows], None, task.domain[rows])
-        self.classifier_ = self._train_classifier(copies, task, rows)
+        self.classifier_ = self._train_classifier(task, rows, copies)
 
     def _represent(self, X: Any, domain: IntArray) -> Any:
         return self.copies_.transform(X, domain)
@@ -232,30 +234,28 @@ class Interpolation(InterpolationParameters, Adapter):
     ([1, 0], 0.5)
     """
 
+    _needs = ("source", "target")
     source_: Any
     target_: Any
     weight_: float
 
     def _learn(self, task: Task) -> None:
         """Train both classifiers; the weight is found on labels that neither has seen."""
-        name = type(self).__name__
-        task.demand_source(name)
-        task.demand_target(name)
-        self.source_ = self._train_classifier(task.X[task.source], task, task.source)
+        self.source_ = self._train_classifier(task, task.source)
         self.weight_ = 0.5 if self.weight is None else float(self.weight)
         folds = target_folds(task) if self.weight is None else []
         if folds:
             held_out = np.concatenate([test for _, test in folds])
             source, target = self._classify(self.source_, task.X[held_out]), []
             for train, test in folds:
-                classifier = self._train_classifier(task.X[train], task, train)
+                classifier = self._train_classifier(task, train)
                 target.append(self._classify(classifier, task.X[test]))
             self.weight_ = choose_setting(
                 [i / N_STEPS for i in range(N_STEPS + 1)],
                 lambda weight: weight * np.vstack(target) + (1.0 - weight) * source,
                 task.y[held_out],
             )
-        self.target_ = self._train_classifier(task.X[task.target], task, task.target)
+        self.target_ = self._train_classifier(task, task.target)
 
     def _mix(self, target: FloatArray, source: FloatArray) -> FloatArray:
         return self.weight_ * target + (1.0 - self.weight_) * source
@@ -285,18 +285,16 @@ class PredictionFeature(ClassifierParameters, Adapter):
     [1, 0]
     """
 
+    _needs = ("source", "target")
     source_: Any
     target_: Any
 
     def _learn(self, task: Task) -> None:
         """Train on the source, then on the target, where the first has its say."""
-        name = type(self).__name__
-        task.demand_source(name)
-        task.demand_target(name)
-        self.source_ = self._train_classifier(task.X[task.source], task, task.source)
+        self.source_ = self._train_classifier(task, task.source)
         rows = task.target
         posteriors = self._classify(self.source_, task.X[rows])
-        self.target_ = self._train_classifier(stack_columns(task.X[rows], posteriors), task, rows)
+        self.target_ = self._train_classifier(task, rows, stack_columns(task.X[rows], posteriors))
         self._source_posteriors = posteriors
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
@@ -340,6 +338,7 @@ class SourcePrior(SourcePriorParameters, Adapter):
     [1, 0]
     """
 
+    _needs = ("source",)
     source_: Any
     coef_: FloatArray
     intercept_: FloatArray
@@ -347,10 +346,9 @@ class SourcePrior(SourcePriorParameters, Adapter):
 
     def _learn(self, task: Task) -> None:
         """Train on the source, then leave it as far as the target's labels ask for."""
-        task.demand_source(type(self).__name__)
-        if not len(task.target):
-            task.demand_target(type(self).__name__)
-        self.source_ = self._train_classifier(task.X[task.source], task, task.source)
+        if not len(task.target):  # labels of a single class will do
+            task.require(type(self).__name__, "target")
+        self.source_ = self._train_classifier(task, task.source)
         self.l2_ = choose_on_target(
             task, self.l2, PENALTIES, DEFAULT_PENALTY, self._train, self._posteriors
         )
