@@ -91,7 +91,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
 
     def predict(self, X: Any, sample_domain: Any = None) -> Array:
         """The likeliest class of each item."""
-        posteriors = self.predict_proba(X, sample_domain)  # first: it tells if nothing is fitted
+        posteriors = self.predict_proba(X, sample_domain)  # first: it raises if nothing is fitted
         return np.asarray(self.classes_[posteriors.argmax(axis=1)])
 
     # what subclasses say
@@ -120,7 +120,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return Reader(self.vectorizer, type(self).__name__, tfidf.default_vectorizer)
 
     def _default_domain(self) -> int:
-        """The domain of items of which nothing else is said: the target, if there is just one."""
+        """The domain of items if none is given: the target, if there is just one."""
         targets = self.domains_[self.domains_ < 0]
         return int(targets[0]) if len(targets) == 1 else min(int(self.domains_.min()), 0) - 1
 
@@ -144,7 +144,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
 
     # looking inside
     def feature_names(self) -> list[str]:
-        """What the columns are called: words, or x0, x1, … where nobody said."""
+        """What the columns are called: words, or x0, x1, … if they have no names."""
         check_is_fitted(self, "classes_")
         return self._reader.feature_names()
 
@@ -186,8 +186,12 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
     """A classifier of words, and of features that mean the same in both domains: these are found
     in all items, with labels or without, and put beside the words.
 
-    A subclass offers `_fit_features` and `_project`.
+    A subclass offers `_compute_features`, and `_fit_features`, which also sets their ``_mean`` and
+    the ``_factor`` by which they are multiplied, so that they suit the words beside them.
     """
+
+    _mean: FloatArray
+    _factor: FloatArray | float
 
     _needs = ("source", "both")
 
@@ -203,18 +207,27 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
         """Learn the projection from the items of all domains."""
 
     @abstractmethod
-    def _project(self, X: Any) -> FloatArray:
-        """The new features of rows of a matrix, scaled so that they suit the words beside them."""
+    def _compute_features(self, X: Any) -> FloatArray:
+        """The new features of rows of a matrix."""
 
-    def _represent(self, X: Any, domain: IntArray) -> Any:
-        return stack_columns(X, self._project(X))
+    def _represent(self, X: Any, domain: IntArray | None = None) -> Any:
+        new = self._compute_features(X)
+        new -= self._mean
+        new *= self._factor
+        return stack_columns(X, new)
 
     def transform(self, X: Any) -> Any:
         """Items as the classifier sees them: their words, and the features found."""
         check_is_fitted(self, "classes_")
         with single_threaded():
-            matrix = self._reader.read(X)
-            return stack_columns(matrix, self._project(matrix))
+            return self._represent(self._reader.read(X))
+
+    def _split_weights(self) -> tuple[FloatArray, FloatArray]:
+        """The classifier's weights of words, and of the new features."""
+        check_is_fitted(self, "classes_")
+        weights = class_weights(self.classifier_, self.classes_)
+        words, new = np.split(weights, [self.n_features_in_], axis=1)
+        return words, new
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
         starts = range(0, X.shape[0], ROWS)  # new features are dense: some rows at a time
@@ -299,7 +312,7 @@ class MovedWord(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` of a method tells; a table when printed.
+    """What `explain` of a method finds; a table when printed.
 
     ``moved``            words, those that change most in the target first
     ``correspondences``  (word of the target, its nearest words of the source, with cosines), where

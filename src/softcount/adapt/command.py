@@ -80,8 +80,9 @@ class DomainLine(NamedTuple):
 class DomainFiles:
     """The files of the sources, of the target, and perhaps ``more`` of the target with labels.
 
-    ``lines``   all lines that are not blank: of the sources, of ``more``, of the target
-    ``asked``   the target's lines that are not blank, by number from 0
+    ``lines``  all lines that are not blank: of the sources, of ``more``, of the target; their
+               ``texts``, ``labels`` and ``domains``
+    ``asked``  the target's lines that are not blank, by number from 0
     """
 
     def __init__(
@@ -111,6 +112,9 @@ class DomainFiles:
             )
             if n not in records.blank
         ]
+        self.texts = [line.text for line in self.lines]
+        self.labels = [line.label for line in self.lines]
+        self.domains = [line.domain for line in self.lines]
         self.asked = [n for n in range(len(self.target)) if n not in self.target.blank]
         labels = sorted(self.count_labels("source"))
         if len(labels) < 2:
@@ -121,21 +125,6 @@ class DomainFiles:
             )
         if self.more is not None:
             self.more.demand_labels(1)
-
-    @property
-    def texts(self) -> list[str]:
-        """Of all lines."""
-        return [line.text for line in self.lines]
-
-    @property
-    def labels(self) -> list[str | None]:
-        """Of all lines."""
-        return [line.label for line in self.lines]
-
-    @property
-    def domains(self) -> list[int]:
-        """Of all lines."""
-        return [line.domain for line in self.lines]
 
     def count_labels(self, where: str) -> Counter[str]:
         """The labels in the source or the target, and how often they are there."""

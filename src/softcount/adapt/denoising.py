@@ -11,9 +11,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.base import ROWS, Projection, class_weights
+from softcount.adapt.base import ROWS, Projection
 from softcount.adapt.data import Task
 from softcount.adapt.parameters import DenoisingParameters
 from softcount.core.estimate import NUMBER, Estimate
@@ -200,12 +199,9 @@ class DenoisingProjection(DenoisingParameters, Projection):
             factors.append(np.full(len(mean), factor))
         self._mean, self._factor = np.concatenate(means), np.concatenate(factors)
 
-    def _project(self, X: Any) -> FloatArray:
-        """a (h − mean of h), the layers side by side."""
-        new: FloatArray = np.hstack(self._hidden(self._input(X)))
-        new -= self._mean
-        new *= self._factor
-        return new
+    def _compute_features(self, X: Any) -> FloatArray:
+        """h of all layers, side by side."""
+        return np.hstack(self._hidden(self._input(X)))
 
     def _input(self, X: Any) -> Any:
         """What the first layer reads."""
@@ -224,9 +220,7 @@ class DenoisingProjection(DenoisingParameters, Projection):
         is the slope of the score along the word's presence, and x_j, which presence adds to the
         column, is the mean size of its entries that are not 0 (1, if layers read the numbers).
         """
-        check_is_fitted(self, "classes_")
-        weights = class_weights(self.classifier_, self.classes_)
-        words, new = np.split(weights, [self.n_features_in_], axis=1)
+        words, new = self._split_weights()
         task = self._task
         of_domain = task.in_target if sample_domain is None else task.domain == sample_domain
         X, rows = task.X, np.flatnonzero(of_domain)

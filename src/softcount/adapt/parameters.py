@@ -28,11 +28,10 @@ class ClassifierParameters:
     vectorizer: Vectorizer = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class WeightedParameters(ClassifierParameters):
     """How much more labels of the target weigh."""
 
-    _: KW_ONLY
     weight: Annotated[
         float | None,
         Number(above=True, hint="None finds one"),
@@ -40,11 +39,10 @@ class WeightedParameters(ClassifierParameters):
     ] = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class InterpolationParameters(ClassifierParameters):
     """How two classifiers are mixed."""
 
-    _: KW_ONLY
     weight: Annotated[
         float | None,
         Probability(one=True, hint="0: the source alone; 1: the target alone; None finds one"),
@@ -52,11 +50,10 @@ class InterpolationParameters(ClassifierParameters):
     ] = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SourcePriorParameters(ClassifierParameters):
     """How strongly the target is drawn to the source."""
 
-    _: KW_ONLY
     l2: Annotated[
         float | None,
         Number(above=True, hint="None finds one"),
@@ -64,11 +61,10 @@ class SourcePriorParameters(ClassifierParameters):
     ] = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PivotParameters(ClassifierParameters):
     """Pivots, their predictors, and the directions that are kept of these."""
 
-    _: KW_ONLY
     n_pivots: Annotated[int, Integer(), Doc("Number of pivots; at most half of the words.")] = 500
     n_components: Annotated[int, Integer(), Doc("Number of directions that are kept.")] = 50
     choose: Annotated[
@@ -99,11 +95,10 @@ class PivotParameters(ClassifierParameters):
     ] = 0.5
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class DenoisingParameters(ClassifierParameters):
     """What is dropped, how often layers restore it, and what they read."""
 
-    _: KW_ONLY
     corruption: Annotated[
         float,
         Probability(

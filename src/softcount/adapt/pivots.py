@@ -13,9 +13,8 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.special import expit, logit, rel_entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.base import Projection, class_weights
+from softcount.adapt.base import Projection
 from softcount.adapt.data import Task
 from softcount.adapt.parameters import PivotParameters
 from softcount.core.errors import DataError, LearnerError, brief
@@ -290,15 +289,15 @@ class PivotProjection(PivotParameters, Projection):
             self.directions_[others] = directions
 
         # the mean of the new features, and the factor that makes them as long as is wanted
-        new = np.asarray(X @ self.directions_)
+        new = self._compute_features(X)
         self._mean = new.mean(axis=0)
         spread = float(new.var(axis=0).sum())
         words = float(row_norms(X, squared=True).mean())
         self._factor = self.scale * np.sqrt(words / spread) if spread > 0.0 else 0.0
 
-    def _project(self, X: Any) -> FloatArray:
-        """a (Θᵀx − mean)."""
-        return np.asarray((X @ self.directions_ - self._mean) * self._factor)
+    def _compute_features(self, X: Any) -> FloatArray:
+        """Θᵀx."""
+        return np.asarray(X @ self.directions_)
 
     # looking inside
     @property
@@ -310,9 +309,7 @@ class PivotProjection(PivotParameters, Projection):
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
         """(classes, columns): the weight of a word itself, and what it does by the new features;
         the same in all domains."""
-        check_is_fitted(self, "classes_")
-        weights = class_weights(self.classifier_, self.classes_)
-        words, new = np.split(weights, [self.n_features_in_], axis=1)
+        words, new = self._split_weights()
         return words + self._factor * new @ self.directions_.T
 
     def neighbours(
@@ -340,8 +337,7 @@ class PivotProjection(PivotParameters, Projection):
         check_whole("n", n)
         check_whole("nearest", nearest)
         names = self.feature_names()
-        weights = class_weights(self.classifier_, self.classes_)[:, self.n_features_in_ :]
-        effect = np.abs(weights @ self.directions_.T).max(axis=0)
+        effect = np.abs(self._split_weights()[1] @ self.directions_.T).max(axis=0)
         words = np.flatnonzero(self._is_typical(TARGET) & (effect > 0.0))
         words = words[np.argsort(-effect[words], kind="stable")][:n].tolist()
         among = np.flatnonzero(self._is_typical(SOURCE))
@@ -414,5 +410,7 @@ def compute_information(present: Any, labels: IntArray, n_classes: int) -> Float
     with_word = np.asarray((of_class @ present).todense())
     total = np.asarray(of_class.sum(axis=1)).reshape(-1, 1)
     has = with_word.sum(axis=0)  # whole numbers: no difference below is less than 0
-    told = rel_entr(with_word, total * has / n) + rel_entr(total - with_word, total * (n - has) / n)
-    return np.asarray(told.sum(axis=0) / n)
+    terms = rel_entr(with_word, total * has / n) + rel_entr(
+        total - with_word, total * (n - has) / n
+    )
+    return np.asarray(terms.sum(axis=0) / n)

@@ -1,4 +1,4 @@
-"""What became of labels on their way to another domain: tables, a picture, a page."""
+"""Labels that were carried to another domain, and methods compared: tables, a picture, a page."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Adaptation:
     ``figures``      their labels: see `record_labels`
     ``texts``        of the items, or None
     ``kind``         what an item is called: item, numbered from 0, or line, numbered from 1
-    ``explanation``  what moved on the way; None if nobody can tell
+    ``explanation``  the words that moved; None if the method cannot tell
     ``judgements``   how methods compare, if several were tried
     ``notes``        remarks, each a sentence
     """
@@ -213,13 +213,13 @@ class Adaptation:
 
     def remarks(self, words: bool) -> list[str]:
         """How right the labels are, on what methods were judged, the notes, and what is near."""
-        said = [self.accuracy, *(one.basis for one in self.judgements if one.basis), *self.notes]
+        remarks = [self.accuracy, *(one.basis for one in self.judgements), *self.notes]
         if words and self.explanation is not None:
-            said += [
+            remarks += [
                 f"{word} is near {', '.join(f'{near} ({cosine:.2f})' for near, cosine in nearest)}"
                 for word, nearest in self.explanation.correspondences
             ]
-        return [clean(text).rstrip(".") for text in said if text]
+        return [clean(text).rstrip(".") for text in remarks if text]
 
     def show(self, console: Console, *, words: bool = False) -> None:
         """The overview in a terminal; with ``words``, also those that moved."""
@@ -250,7 +250,7 @@ class Adaptation:
 
         Where both are, a blank line is between them.
         """
-        said = [self.title, self.lead, *self.remarks(words), *describe_classes(self.figures)]
+        remarks = [self.title, self.lead, *self.remarks(words), *describe_classes(self.figures)]
         tables: list[Sequence[Sequence[str]]] = []
         if self.judgements:
             tables.append(list_plain_rows(self._list_method_columns()))
@@ -262,7 +262,7 @@ class Adaptation:
                 cells = [f"{round(figure, 4) + 0.0:.4f}" for figure in figures]
                 table.append([one.word, str(one.label), *cells])
             tables.append(table)
-        return "".join(f"# {flatten(remark)}\n" for remark in said) + "\n".join(
+        return "".join(f"# {flatten(remark)}\n" for remark in remarks) + "\n".join(
             write_tsv([[flatten(cell) for cell in row] for row in table]) for table in tables
         )
 
@@ -350,7 +350,7 @@ def record_labels(
 
 
 def explain_or_tell_why(model: Adapter, words: int = WORDS) -> tuple[Explanation | None, str]:
-    """What moved on the way; None, and why, if nobody can tell."""
+    """The words that moved; None, and why, if the method cannot tell."""
     try:
         return model.explain(words), ""
     except DataError as error:
@@ -359,14 +359,13 @@ def explain_or_tell_why(model: Adapter, words: int = WORDS) -> tuple[Explanation
 
 def adaptation_page(one: Adaptation) -> str:
     """A whole page, which needs no network."""
-    said = [*([one.accuracy] if one.accuracy else []), *one.notes]
     moved = [] if one.explanation is None else one.explanation.moved
     return render_page(
         "adapt/report.html",
         clean(one.title),
         one.lead,
         one=one,
-        notes=capitalise(said),
+        notes=capitalise([note for note in (one.accuracy, *one.notes) if note]),
         methods=list_methods(one.judgements),
         charts=[
             (draw_comparison(comparison, reference=one.reference, of=of), basis)

@@ -58,7 +58,7 @@ class SourceOnly(ClassifierParameters, Adapter):
 
 
 class TargetOnly(ClassifierParameters, Adapter):
-    """Only the few labels of the target; whatever the source says is left out.
+    """Only the few labels of the target; the source is left out.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
@@ -190,7 +190,7 @@ class EasyAdapt(ClassifierParameters, Adapter):
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
     Afterwards: ``copies_`` and ``classifier_``. An item of a domain never seen has the
-    weights in general only; so has one of which no domain is said, unless there is just one target.
+    weights in general only; so has one without a given domain, unless there is just one target.
 
     >>> texts = ["a good book", "a thin plot", "a thin phone", "a bad phone"]
     >>> model = EasyAdapt().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])

@@ -1,4 +1,4 @@
-"""What is said of each line of a file: exactly one line out for each line in."""
+"""Answers for the lines of a file: exactly one line out for each line in."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Answers:
         return likeliest
 
     def remark(self) -> str:
-        """A sentence on lines that say nothing of themselves; empty if there are none."""
+        """A sentence on lines without a word that the model knows; empty if there are none."""
         if self.known is None:
             return ""
         empty = [self.where[row] + 1 for row in (self.known == 0).nonzero()[0].tolist()]
@@ -85,7 +85,7 @@ def list_lines(lines: Sequence[int]) -> str:
 def answer(
     model: Mixture, lines: Lines, kind: str, names: Sequence[int] | Sequence[str]
 ) -> Answers:
-    """What a model says of the lines of a file."""
+    """A model's answers for the lines of a file."""
     import numpy as np
 
     x: Any = lines.items
@@ -130,14 +130,14 @@ def compare_with_gold(answers: Answers, gold: Sequence[str | None] | None) -> Go
     from softcount.mixture.report import GoldComparison
 
     wanted = [gold[i] for i in answers.where]
-    said = [answers.names[k] for k in answers.chosen.tolist()]
-    known = [(a, b) for a, b in zip(said, wanted, strict=True) if b is not None]
+    predicted = [answers.names[k] for k in answers.chosen.tolist()]
+    known = [(a, b) for a, b in zip(predicted, wanted, strict=True) if b is not None]
     if not known:
         raise DataError(
             "--gold: every line with a known class is blank", "give a known class for some line"
         )
     right = sum(a == b for a, b in known) / len(known)
-    return GoldComparison(agreement(said, wanted), right if answers.kind == "label" else None)
+    return GoldComparison(agreement(predicted, wanted), right if answers.kind == "label" else None)
 
 
 def name_file(file: str) -> str:
@@ -151,30 +151,30 @@ def name_file(file: str) -> str:
 
 def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
     """All lines; with probabilities, or as JSON, if that is wanted."""
-    said: dict[int, str] = {}
+    printed: dict[int, str] = {}
     for line, row, k in zip(answers.where, answers.shares, answers.chosen.tolist(), strict=True):
         if as_json:
             one = {"line": line + 1, answers.kind: answers.names[k], "probability": float(row[k])}
             if answers.known is not None:
-                one["words"] = int(answers.known[len(said)])
+                one["words"] = int(answers.known[len(printed)])
             if proba:
                 named = zip(answers.names, row.tolist(), strict=True)
                 one["probabilities"] = {str(name): p for name, p in named}
-            said[line] = json.dumps(one, ensure_ascii=False)
+            printed[line] = json.dumps(one, ensure_ascii=False)
         elif proba:  # labels stand before their probabilities; numbers of classes are columns
             figures = [f"{p:.6g}" for p in row.tolist()]
             before = [] if answers.kind == "class" else [str(answers.names[k])]
-            said[line] = "\t".join([*before, *figures])
+            printed[line] = "\t".join([*before, *figures])
         else:
-            said[line] = str(answers.names[k])
+            printed[line] = str(answers.names[k])
     for number in range(len(answers.lines)):
         blank = json.dumps({"line": number + 1, answers.kind: None}) if as_json else ""
-        sys.stdout.write(said.get(number, blank) + "\n")
+        sys.stdout.write(printed.get(number, blank) + "\n")
     sys.stdout.flush()  # here, where a closed pipe is no fault
 
 
 def print_text(text: str) -> None:
-    """Text on stdout as it is, whatever the system thinks of lines' ends and letters."""
+    """Text on stdout as UTF-8, with line ends as they are, on any system."""
     out = typer.get_binary_stream("stdout")
     out.write(text.encode())
     out.flush()

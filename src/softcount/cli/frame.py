@@ -14,7 +14,7 @@ options by themselves, with their own names, defaults, bounds and help:
 
         def read(self, model): ...                        # what is learned from and answered
         def make(self, data): ...                         # the estimator, not fitted yet
-        def answer(self, model, data): ...                # what is said of it
+        def answer(self, model, data): ...                # its answers for the data
         def overview(self, found): ...                    # for stderr, or --summary
         def print_answers(self, found): ...               # exactly one line for each line read
         def page(self, found): ...                        # for --html
@@ -75,11 +75,11 @@ class Command:
         """Usage errors that show without a look at any file."""
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         raise NotImplementedError
 
     def runs_file(self) -> Path | None:
-        """A Python file of the user's that is run: errors in it are said with their line."""
+        """A Python file of the user's that is run: messages name the line of errors in it."""
         return None
 
     # for those who declare commands
@@ -138,11 +138,11 @@ class LearningCommand(Command):
         raise NotImplementedError
 
     def fit(self, model: Any, data: Any, progress: Progress) -> None:
-        """Learn."""
+        """Fit the model to the data."""
         raise NotImplementedError
 
     def answer(self, model: Any, data: Any) -> Any:
-        """What the model says of the data."""
+        """The model's answers for the data."""
         raise NotImplementedError
 
     def overview(self, found: Any) -> Overview:
@@ -166,11 +166,11 @@ class LearningCommand(Command):
         return kind.restore(stored)
 
     def answer_stream(self, model: Any) -> bool:
-        """Answer line by line as lines come, if that can be done; whether it was."""
+        """Answer line by line as lines come, if that can be done; return whether it was."""
         return False
 
     def say_warning(self, warning: warnings.WarningMessage) -> str:
-        """What is said of something that learning warned of."""
+        """The message for something that learning warned of."""
         return str(warning.message)
 
     # what the frame does
@@ -193,7 +193,7 @@ class LearningCommand(Command):
         )
 
     def load_model(self, path: Path) -> Any:
-        """The model in a file; what is said of learning beside it is refused."""
+        """The model in a file; options of learning are refused beside it."""
         options = list_options(type(self)).items()
         learning = {*self.takes, *(name for name, (option, _) in options if option.learns)}
         names = [*learning.difference(self.with_load)]
@@ -346,8 +346,8 @@ def try_all(*deeds: Deed) -> None:
     those that failed.
 
     The first comes first: a model, which took time, before answers, and answers before pages. A
-    fault of ours is raised, or else what is wrong with the last that failed, and the rest is said
-    on standard error. A reader that has gone away ends the command when all is done.
+    fault of ours is raised, or else the error of the last that failed; the others are printed on
+    standard error. A reader that has gone away ends the command when all is done.
     """
     faults: dict[str, SoftcountError] = {}  # each once, though two may fail for one reason
     ours: list[Exception] = []
@@ -377,19 +377,19 @@ def at(place: T | None, deed: Callable[[T], object]) -> Deed:
 @contextmanager
 def readable_errors(model_file: Path | None = None) -> Iterator[None]:
     """Turn errors on purpose, too little memory, and errors of the user's own model file, into one
-    message (what, where, what to do) and the exit code 1; warnings are said in one line each,
-    without the place in our code.
+    message (what, where, what to do) and the exit code 1; show each warning in one line, without
+    the place in our code.
 
     Anything else is a fault of ours and keeps its traceback, so that it can be reported.
     A fit that seems to need more memory than there is says so at once, before it begins.
     """
     from softcount.core.estimate import heard_by
 
-    said: set[str] = set()  # of many fits that are alike, once
+    shown: set[str] = set()  # of many fits that are alike, once
 
     def warn_once(text: str) -> None:
-        if text not in said:
-            said.add(text)
+        if text not in shown:
+            shown.add(text)
             typer.echo(f"softcount: warning: {text}", err=True)
 
     def show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -443,7 +443,7 @@ class StatusLine:
         self.wanted = sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Say this instead of what was said before."""
+        """Show this text instead of the last one."""
         if self.wanted:
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()

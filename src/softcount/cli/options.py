@@ -75,7 +75,7 @@ class Option:
         self.learns = panel in ("Model", "Learning") if learns is None else learns
 
     def annotation(self, name: str, kind: Any) -> Any:
-        """What typer is told of it; ``kind`` is the type of its values."""
+        """Its annotation for typer; ``kind`` is the type of its values."""
         given: dict[str, Any] = {"help": self.help, "rich_help_panel": self.panel}
         given |= {"metavar": self.metavar, "hidden": self.hidden}
         given |= {"min": self.least, "max": self.most}
@@ -191,29 +191,29 @@ class LearnerOptions:
     threads: ThreadsOption = None
 
     def make_learner(self, usual: str = "em", **more: Any) -> Learner:
-        """The learner that was asked for, or the ``usual`` one, with what was said of it."""
+        """The learner that was asked for, or the ``usual`` one, with the options of learning."""
         given = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init, **more}
         return make_learner(self.learner or usual, **given)
 
     def make_learner_if_asked(self, **more: Any) -> Learner | None:
-        """The same; None if nothing was said of it: then models do what suits them."""
+        """The same; None if no option of learning was given: models then have their own default."""
         asked = (self.learner, self.max_iter, self.tol, self.n_init)
         return None if all(one is None for one in asked) else self.make_learner(**more)
 
     def learning(self, learner: Learner | None) -> dict[str, Any]:
-        """What estimators are told of learning, by the names that they have for it."""
+        """The parameters of learning that all estimators have."""
         from softcount.engines import Local
 
         return {"learner": learner, "engine": Local(self.threads), "random_state": self.seed}
 
     def choose_smoothing(self, smoothing: float | None, prior: float) -> float:
-        """What was given; if nothing was, a ``prior`` for learners that need one, else nothing."""
+        """The smoothing given; by default the ``prior`` for learners that need one, else 0."""
         if smoothing is None:
             return prior if self.learner in WITH_PRIOR else 0.0
         return smoothing
 
     def refuse_spectral(self, *, unless: bool = False) -> None:
-        """A usage error where no classes of bags of words are looked for: these it solves for."""
+        """A usage error, unless classes of bags of words are learned, which is what it can do."""
         if self.learner == "spectral" and not unless:
             raise typer.BadParameter(
                 "--learner spectral is for documents without labels and --model multinomial"

@@ -159,7 +159,7 @@ class Lines:
     where: Sequence[int]
 
     def demand_some(self, path: str) -> None:
-        """Complain of a file without anything to learn from."""
+        """Raise if there is nothing to learn from."""
         if not any(text.strip() for text in self.texts):
             fault = "the file is empty, or all its lines are"
             raise DataError(f"{path}: {fault}", "one document a line")
@@ -277,14 +277,14 @@ def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | N
 
 
 def read_line_by_line(option: str, path: str, file: str, n_lines: int, what: str) -> list[str]:
-    """What a file says of each line of another."""
-    said = [text.strip() for _, text in read_lines(path)]
-    if len(said) != n_lines:
+    """The lines of a file that has one for each line of another."""
+    values = [text.strip() for _, text in read_lines(path)]
+    if len(values) != n_lines:
         raise DataError(
-            f"{option} {path}: {len(said):,} lines, while {file} has {n_lines:,}",
+            f"{option} {path}: {len(values):,} lines, while {file} has {n_lines:,}",
             f"give one {what} a line, in the same order; a blank line where it is unknown",
         )
-    return said
+    return values
 
 
 @dataclass(frozen=True, eq=False)

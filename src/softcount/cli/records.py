@@ -56,15 +56,15 @@ class Records:
         return texts
 
     def demand_labels(self, least: int = 2) -> None:
-        """Complain if there are fewer different labels than this to learn from."""
-        found = sorted({label for label in self.labels if label is not None})
-        if len(found) >= least:
-            return
-        said = f"no label but {', '.join(map(brief, found))}" if found else "no line has a label"
-        raise DataError(
-            f"{self.path}: {said}",
-            f"label some lines of at least {least} classes; an empty label, or -1, is unknown",
-        )
+        """Raise if there are fewer different labels than this to learn from."""
+        labels = sorted({label for label in self.labels if label is not None})
+        if len(labels) < least:
+            known = ", ".join(map(brief, labels))
+            fault = f"no label but {known}" if labels else "no line has a label"
+            raise DataError(
+                f"{self.path}: {fault}",
+                f"label some lines of at least {least} classes; an empty label, or -1, is unknown",
+            )
 
 
 def read_records(path: str, columns: Sequence[str] = COLUMNS) -> Records:

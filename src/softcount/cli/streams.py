@@ -109,7 +109,7 @@ class _NoInput(io.RawIOBase):
 
 @contextmanager
 def managed_streams() -> Iterator[None]:
-    """Run the command line: streams are as said above, and the exit code, too."""
+    """Run the command line with streams, and an exit code, as described above."""
     output = _Output(_get_number(sys.stdout, 1), "<stdout>")
     errors = _Errors(_get_number(sys.stderr, 2), "<stderr>")
     if _get_number(sys.stdin, 0) is None:

@@ -206,7 +206,7 @@ def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: 
 
 
 def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
-    """What a command was told to read and to write."""
+    """The files that a command was given to read and to write."""
     marks, files = marks_of(callback), Files([])
     for parameter in parameters:
         mark, label = marks.get(parameter.name), label_of(parameter)

@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
 
 class Overview:
-    """What terminals, pipes and programs get to know of a model: a table, remarks, how it ended.
+    """What is shown of a model in terminals, pipes and programs: a table, remarks, how it ended.
 
     A class that derives from this says what its `columns`, `remarks` and `facts` are.
     ``fit`` is None if the model came from a file.
@@ -73,12 +73,12 @@ class Overview:
 
     def as_tsv(self, details: bool = True) -> str:
         """For programs: one row in each line; remarks begin with #."""
-        said = [self.signature]
+        remarks = [self.signature]
         if self.fit is not None:
-            said += [str(self.fit.verdict), describe_outcome(self.outcome)]
-        said += [line for remark in self.remarks() for line in remark.splitlines()]
+            remarks += [str(self.fit.verdict), describe_outcome(self.outcome)]
+        remarks += [line for remark in self.remarks() for line in remark.splitlines()]
         columns = [column for column in self.columns() if details or not column.detail]
-        return write_tsv(list_plain_rows(columns), said)
+        return write_tsv(list_plain_rows(columns), remarks)
 
     def as_json(self) -> dict[str, Any]:
         """As JSON can say it."""
