@@ -70,26 +70,6 @@ class Frame(NamedTuple):
         share = (value - self.y_min) / (self.y_max - self.y_min)
         return round(self.bottom - share * (self.bottom - self.top), 1)
 
-    @property
-    def middle(self) -> tuple[float, float]:
-        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
-
-
-class Tick(NamedTuple):
-    """A figure beside an axis, and where."""
-
-    at: float
-    label: str
-
-
-class Key(NamedTuple):
-    """An entry of a legend: where it stands, how its mark looks, and what it means."""
-
-    x: float
-    y: float
-    css: str
-    name: str
-
 
 def choose_ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round figures that cover low … high.
@@ -156,13 +136,13 @@ def draw_lines(
     named = [one for one in series if not one.faint]
     runs = [_LinePath(frame, one, "faint") for one in series if one.faint]
     runs += [_LinePath(frame, one, f"c{k % COLOURS}") for k, one in enumerate(named)]
-    legend = []
+    legend = []  # where an entry stands, how its mark looks, and what it means
     for k, one in enumerate(named if len(named) > 1 else []):
         if legend_above:
             x, y = LEFT + k * (WIDTH - LEFT - RIGHT) // len(named), TOP
         else:
             x, y = WIDTH - RIGHT - 150, HEIGHT - BOTTOM - 12 - 18 * (len(named) - 1 - k)
-        legend.append(Key(x, y, f"run c{k % COLOURS}{' dashed' * one.dashed}", one.name))
+        legend.append((x, y, f"run c{k % COLOURS}{' dashed' * one.dashed}", one.name))
     return _render(
         "line_chart.svg",
         HEIGHT,
@@ -170,8 +150,8 @@ def draw_lines(
         frame=frame,
         x_label=x_label,
         y_label=y_label,
-        x_ticks=[Tick(frame.x(x), label_tick(x, 1)) for x in xs if first <= x <= frame.x_max],
-        y_ticks=[Tick(frame.y(y), text) for y, text in zip(ys, y_labels, strict=True)],
+        x_ticks=[(frame.x(x), label_tick(x, 1)) for x in xs if first <= x <= frame.x_max],
+        y_ticks=[(frame.y(y), text) for y, text in zip(ys, y_labels, strict=True)],
         runs=runs,
         legend=legend,
     )
@@ -293,7 +273,7 @@ def draw_dots(
         wide = 30 + FIGURE * len(text)
         if left > EDGE and left + wide > WIDTH:
             left, top = EDGE, top + LEGEND_ROW
-        legend.append(Key(left + 5, top, css, text))
+        legend.append((left + 5, top, css, text))
         left += wide
     top += 4 + LEGEND_ROW
     # round figures that cover all there are
@@ -320,7 +300,7 @@ def draw_dots(
         edge=WIDTH - EDGE,
         legend=legend,
         x_label=x_label,
-        x_ticks=[Tick(frame.x(x), label_tick(x, xs[1] - xs[0])) for x in xs],
+        x_ticks=[(frame.x(x), label_tick(x, xs[1] - xs[0])) for x in xs],
         reference=frame.x(line) if math.isfinite(line) else None,
         rows=[
             {
