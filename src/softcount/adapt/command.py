@@ -27,6 +27,7 @@ from softcount.cli.reading import read_gold
 from softcount.cli.records import LABEL, column_names, print_records, read_records
 from softcount.cli.targets import PLAIN
 from softcount.core.errors import DataError, SoftcountError, brief
+from softcount.report.text import plural
 
 if TYPE_CHECKING:
     from softcount.adapt.base import Adapter
@@ -179,7 +180,7 @@ class DomainFiles:
         for name, records in files:
             known = sum(label is not None for label in records.labels)
             free = len(records) - len(records.blank) - known
-            remarks.append(f"{name}: {_count(known, 'line')} with a label, {free:,} without")
+            remarks.append(f"{name}: {plural(known, 'line')} with a label, {free:,} without")
         remarks += [
             f"no source has the label {brief(label)} ({place}): only the target teaches it"
             for label, place in self.find_unseen_labels().items()
@@ -226,11 +227,11 @@ class MethodTrials:
         held_out = self._judge_by_folds("target")
         if held_out is not None:
             # the method that is right most often; of equals the usual one, else the first
-            found = held_out.comparison
-            worth = {
-                one: (round(found.accuracy(one), DIGITS), one == usual) for one in found.methods
-            }
-            chosen = max(worth, key=lambda name: worth[name])
+            accuracy = held_out.comparison.accuracy
+            chosen = max(
+                held_out.comparison.methods,
+                key=lambda name: (round(accuracy(name), DIGITS), name == usual),
+            )
             why = "none is right more often on held-out labels of the target"
         else:
             held_out = self._judge_by_folds("source")
@@ -270,7 +271,7 @@ class MethodTrials:
             [(f"fold {k}", partial(measure, fold)) for k, fold in enumerate(folds, 1)]
         )
         n = counts.total()
-        basis = f"Held-out {on}: accuracy on {_count(n, 'label')} of the {on}, held out in "
+        basis = f"Held-out {on}: accuracy on {plural(n, 'label')} of the {on}, held out in "
         basis += f"{n_folds} folds; "
         if on == "source":
             basis += "this is no measure of the target."
@@ -297,7 +298,7 @@ class MethodTrials:
             return sum(right) / len(right)
 
         basis = (
-            f"Gold: accuracy on {_count(len(asked), 'line')} of the target with a gold label; it "
+            f"Gold: accuracy on {plural(len(asked), 'line')} of the target with a gold label; it "
             "had no part in the choice."
         )
         return Judgement("gold", self._compare([("all lines", measure)]), basis, of="run")
@@ -332,11 +333,6 @@ class MethodTrials:
         if "random_state" in model.get_params():
             model.set_params(random_state=self.seed)
         return model
-
-
-def _count(n: int, what: str) -> str:
-    # like softcount.report.text.plural, which --help should not load
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 LINES = (

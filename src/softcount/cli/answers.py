@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from softcount.core.errors import DataError
+from softcount.report.text import plural
 
 if TYPE_CHECKING:
     from softcount.cli.reading import Lines
@@ -79,7 +80,7 @@ def list_lines(lines: Sequence[int]) -> str:
     """
     few = ", ".join(map(str, lines[:NAMED_LINES]))
     more = f" and {len(lines) - NAMED_LINES:,} more" if len(lines) > NAMED_LINES else ""
-    return f"{len(lines):,} line{'s' * (len(lines) != 1)} ({few}{more})"
+    return f"{plural(len(lines), 'line')} ({few}{more})"
 
 
 def answer(

@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from softcount.core.types import Fit
+from softcount.report.text import plural
 
 
 @dataclass(frozen=True)
@@ -131,4 +132,4 @@ def describe_outcome(outcome: Mapping[str, float]) -> str:
     figures = dict(outcome)
     steps = int(figures.pop("steps", 0))
     ended = [f"{name.replace('_', '-')} {value:,.4f}" for name, value in figures.items()]
-    return " · ".join([*ended, f"{steps:,} step{'s' * (steps != 1)}"]) if ended else ""
+    return " · ".join([*ended, plural(steps, "step")]) if ended else ""
