@@ -1,4 +1,4 @@
-"""The command ``softcount``: one file a command, and nothing heavy imported before it is needed."""
+"""The command ``softcount``: nothing heavy is imported before it is needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 
 INTERRUPTED = 130
-"""The exit code of what Ctrl-C ended, as shells have it: 128 and the number of the signal."""
+"""The exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 
 
 def main() -> None:

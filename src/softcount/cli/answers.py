@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from softcount.mixture.report import GoldComparison, Group
 
 NAMED_LINES = 5
-"""How many lines a remark names before it only counts the rest."""
+"""A remark names so many lines, and only counts the rest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +66,14 @@ class Answers:
 
 
 def is_of_words(model: Mixture) -> bool:
-    """Whether its items are documents, and not points."""
+    """Return whether the items of a model are documents, not points."""
     from softcount.mixture.documents import WordMixture
 
     return isinstance(model, WordMixture)
 
 
 def list_lines(lines: Sequence[int]) -> str:
-    """How many lines, and which the first few are.
+    """Say how many lines there are, and which the first few are.
 
     >>> list_lines([4]), list_lines([1, 2, 3, 5, 8, 13])
     ('1 line (4)', '6 lines (1, 2, 3, 5, 8 and 1 more)')
@@ -86,7 +86,7 @@ def list_lines(lines: Sequence[int]) -> str:
 def answer(
     model: Mixture, lines: Lines, kind: str, names: Sequence[int] | Sequence[str]
 ) -> Answers:
-    """A model's answers for the lines of a file."""
+    """Compute a model's answers for the lines of a file."""
     import numpy as np
 
     x: Any = lines.items
@@ -100,7 +100,7 @@ def answer(
 
 
 def count_words(model: Any, texts: Sequence[str]) -> Any:
-    """Counts of the words that a model knows."""
+    """Count the words that a model knows."""
     if model.vectorizer_ is None:
         raise DataError(
             "this model was fitted to a matrix of counts, and cannot count words by itself",
@@ -110,7 +110,7 @@ def count_words(model: Any, texts: Sequence[str]) -> Any:
 
 
 def make_line_groups(model: Any, answers: Answers, *, examples: bool) -> list[Group]:
-    """The classes or labels with the lines that are theirs."""
+    """Make groups of the lines of each class or label."""
     from softcount.mixture import report
 
     of_words = is_of_words(model)
@@ -124,7 +124,7 @@ def make_line_groups(model: Any, answers: Answers, *, examples: bool) -> list[Gr
 
 
 def compare_with_gold(answers: Answers, gold: Sequence[str | None] | None) -> GoldComparison | None:
-    """How well the answers agree with the gold classes; None if there are none."""
+    """Compare the answers with the gold classes; None if there are none."""
     if gold is None:
         return None
     from softcount.metrics import agreement
@@ -142,7 +142,7 @@ def compare_with_gold(answers: Answers, gold: Sequence[str | None] | None) -> Go
 
 
 def name_file(file: str) -> str:
-    """A file as titles name it.
+    """Return the name of a file for titles.
 
     >>> name_file("/a/long/way/to/texts.gz"), name_file("-")
     ('texts.gz', 'standard input')
@@ -151,7 +151,7 @@ def name_file(file: str) -> str:
 
 
 def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
-    """All lines; with probabilities, or as JSON, if that is wanted."""
+    """Print an answer for each line; with probabilities, or as JSON, if that is wanted."""
     printed: dict[int, str] = {}
     for line, row, k in zip(answers.where, answers.shares, answers.chosen.tolist(), strict=True):
         if as_json:
@@ -175,7 +175,7 @@ def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
 
 
 def print_text(text: str) -> None:
-    """Text on stdout as UTF-8, with line ends as they are, on any system."""
+    """Print text as UTF-8, with line ends as they are, on any system."""
     out = typer.get_binary_stream("stdout")
     out.write(text.encode())
     out.flush()

@@ -130,7 +130,7 @@ COMMANDS = {
 
 
 def command_for(kind: str, path: Path) -> str:
-    """Advice: which command uses models of this kind."""
+    """Make a hint that names the command for models of this kind."""
     for name, entry in COMMANDS.items():
         if kind in entry.loads:
             return f"try softcount {name} {'' if entry.by_argument else '--load '}{path}"
@@ -138,7 +138,7 @@ def command_for(kind: str, path: Path) -> str:
 
 
 class _LazyCommands(Mapping[str, Any]):
-    """Commands by their names, imported when they are asked for."""
+    """Commands by name, imported when they are first used."""
 
     def __getitem__(self, name: str) -> Any:
         return _load_command(name)

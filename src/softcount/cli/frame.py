@@ -59,7 +59,7 @@ Deed = Callable[[], object] | None
 
 
 class Command:
-    """What all commands are: options, and what is done with them."""
+    """The base of all commands: options, and what is done with them."""
 
     name: ClassVar[str] = ""
     """What is typed; set by the table of commands."""
@@ -72,7 +72,7 @@ class Command:
     context: typer.Context
 
     def check(self) -> None:
-        """Usage errors that show without a look at any file."""
+        """Raise usage errors that show without reading any file."""
 
     def run(self) -> None:
         """Run the command."""
@@ -84,7 +84,7 @@ class Command:
 
     # for those who declare commands
     def is_given(self, name: str) -> bool:
-        """Whether an option was given, and has not just its default."""
+        """Return whether an option was given on the command line."""
         source = self.context.get_parameter_source(name)
         return source is not None and source.name != "DEFAULT"
 
@@ -93,8 +93,8 @@ class Command:
         return {name: getattr(self, name) for name in self.takes if self.is_given(name)}
 
     def refuse(self, what: str, names: Sequence[str], why: str) -> None:
-        """A usage error if any of these options came with ``what``, which leaves them without
-        effect."""
+        """Raise a usage error if any of these options was given beside ``what``, with which they
+        have no effect."""
         given = [
             parameter.opts[-1]
             for parameter in self.context.command.params
@@ -105,8 +105,8 @@ class Command:
 
 
 def refuse_two_of_stdin(*files: str | None) -> None:
-    """A usage error if more than one file is standard input: the frame looks at all options that
-    name files, after `Command.check`."""
+    """Raise a usage error if more than one file is standard input. The frame calls this with all
+    options that name files, after `Command.check`."""
     if files.count("-") > 1:
         raise typer.BadParameter("only one file can be standard input")
 
@@ -130,11 +130,11 @@ class LearningCommand(Command):
 
     # what a command declares
     def read(self, model: Any) -> Any:
-        """What is learned from, and what answers are wanted for; ``model``: if one was loaded."""
+        """Read what is learned from, and what is to be answered; ``model``: if one was loaded."""
         raise NotImplementedError
 
     def make(self, data: Any) -> Any:
-        """The estimator, as the options say."""
+        """Make the estimator that the options describe."""
         raise NotImplementedError
 
     def fit(self, model: Any, data: Any, progress: Progress) -> None:
@@ -142,27 +142,27 @@ class LearningCommand(Command):
         raise NotImplementedError
 
     def answer(self, model: Any, data: Any) -> Any:
-        """The model's answers for the data."""
+        """Compute the model's answers for the data."""
         raise NotImplementedError
 
     def overview(self, found: Any) -> Overview:
-        """What was learned."""
+        """Summarise what was learned."""
         raise NotImplementedError
 
     def print_answers(self, found: Any) -> None:
-        """The lines on stdout."""
+        """Print the answers to stdout."""
         raise NotImplementedError
 
     def page(self, found: Any) -> str:
-        """What --html writes."""
+        """Make the page that --html writes."""
         raise NotImplementedError
 
     def files(self, found: Callable[[], Any]) -> Iterator[Deed]:
-        """What is written beside model, answers and page."""
+        """Write what else was asked for, beside model, answers and page."""
         return iter(())
 
     def restore(self, kind: Any, stored: Stored) -> Any:
-        """The model in a file."""
+        """Restore the model in a file."""
         return kind.restore(stored)
 
     def answer_stream(self, model: Any) -> bool:
@@ -170,7 +170,7 @@ class LearningCommand(Command):
         return False
 
     def say_warning(self, warning: warnings.WarningMessage) -> str:
-        """The message for something that learning warned of."""
+        """Word a warning that was raised while learning."""
         return str(warning.message)
 
     # what the frame does
@@ -193,7 +193,7 @@ class LearningCommand(Command):
         )
 
     def load_model(self, path: Path) -> Any:
-        """The model in a file; options of learning are refused beside it."""
+        """Load the model in a file; options of learning are refused beside it."""
         options = list_options(type(self)).items()
         learning = {*self.takes, *(name for name, (option, _) in options if option.learns)}
         names = [*learning.difference(self.with_load)]
@@ -207,15 +207,15 @@ class LearningCommand(Command):
             typer.echo(f"softcount: warning: {self.say_warning(warning)}", err=True)
 
     def make_progress(self, data: Any) -> Progress:
-        """The line that says how learning goes."""
+        """Make the line that shows the progress of learning."""
         return Progress(self.size(data))
 
     def size(self, data: Any) -> int:
-        """How many items there are, for the line of progress."""
+        """Count the items, for the line of progress."""
         return len(data)
 
     def tell(self, found: Any) -> None:
-        """The answers on stdout and the overview on stderr; or the overview alone, on stdout."""
+        """Print the answers to stdout and the overview to stderr; or only that, to stdout."""
         if self.summary:
             self.overview(found).print(sys.stdout, self.json)
             return
@@ -227,8 +227,8 @@ class LearningCommand(Command):
 def print_with_overview(
     print_answers: Callable[[], None], print_overview: Callable[[], None]
 ) -> None:
-    """The answers on stdout, and the overview on stderr: after them, where it stays in sight, if
-    stdout is a terminal; else before them, for whoever reads the pipe may not read to the end."""
+    """Print answers to stdout, and an overview to stderr: after them if stdout is a terminal, where
+    it stays in sight; else before them, because the reader of a pipe may stop early."""
     watched = sys.stdout.isatty()
     if not watched:
         print_overview()
@@ -245,7 +245,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def load_model(path: Path, command: str, restore: Callable[[Any, Stored], Any]) -> Any:
-    """The model in a file, if this command can use it."""
+    """Load the model in a file, if this command can use it."""
     from softcount.cli.app import COMMANDS, command_for
     from softcount.core.store import LOADERS, read
 
@@ -260,7 +260,7 @@ def load_model(path: Path, command: str, restore: Callable[[Any, Stored], Any]) 
 
 
 def list_options(command: type[Command]) -> dict[str, tuple[Option, Any]]:
-    """The options that are annotated attributes of a command, with their annotations for typer."""
+    """List the options that are annotated attributes of a command, with annotations for typer."""
     hints = get_type_hints(command, include_extras=True)
     options = {}
     # its own before those of groups
@@ -272,7 +272,7 @@ def list_options(command: type[Command]) -> dict[str, tuple[Option, Any]]:
 
 
 def make_callback(command: type[Command]) -> Callable[..., None]:
-    """A function with the options of a command for its parameters, which is what typer takes."""
+    """Make a function whose parameters are the options of a command: this is what typer takes."""
     keyword, missing = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
     own, options = list_options(command), []
     if command.declared is not None:
@@ -304,7 +304,7 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
 
 
 class GuardedCommand(TyperCommand):
-    """A command whose files are looked at before it begins, and whose help is in groups."""
+    """A command whose files are checked before it begins, and whose help is in groups."""
 
     def invoke(self, ctx: Any) -> Any:
         with readable_errors():
@@ -330,7 +330,7 @@ PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enabl
 
 
 def make_group(help: str, commands: Mapping[str, Any]) -> typer.Typer:
-    """Commands by the names that are typed, guarded and with plain help; one alone is itself."""
+    """Make a group of commands by name, guarded and with plain help; one alone is itself."""
     group = typer.Typer(help=help, add_completion=False, no_args_is_help=True, **PLAIN_HELP)
     for name, command in commands.items():
         callback = command
@@ -370,7 +370,7 @@ def try_all(*deeds: Deed) -> None:
 
 
 def at(place: T | None, deed: Callable[[T], object]) -> Deed:
-    """What is to be done with a place, if one was given."""
+    """Return what is to be done with a place, or None if no place was given."""
     return None if place is None else lambda: deed(place)
 
 
@@ -420,7 +420,7 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
 
 
 def _find_line(file: Path, error: Exception) -> str | None:
-    """FILE:LINE of the innermost frame in the user's file, None if it was not involved."""
+    """Find FILE:LINE of the innermost frame in the user's file; None if it was not involved."""
 
     def is_file(name: str) -> bool:  # Python makes the names of modules absolute
         return Path(name).resolve() == file.resolve()
@@ -459,14 +459,14 @@ class StatusLine:
 
 
 class Progress(StatusLine):
-    """How a fit goes: called with every state."""
+    """The progress of a fit: it is called with every state."""
 
     def __init__(self, items: int) -> None:
         super().__init__()
         self.items = items
 
     def begin(self, needed: Estimate) -> None:
-        """Before the first step, what is to come."""
+        """Show the estimated cost, before the first step."""
         self.show(str(needed))
 
     def __call__(self, state: State) -> None:
@@ -474,7 +474,7 @@ class Progress(StatusLine):
 
 
 def progress_line(state: State, items: int) -> str:
-    """What the line says."""
+    """Describe a state in a line."""
     speed = f"   {items / state.seconds:,.0f} items/s" if state.seconds > 0 else ""
     change = f"{state.change:.1e}" if state.step else "–"  # there is none at the start
     figures = f"objective {state.objective:,.4f}   change {change}"

@@ -75,7 +75,7 @@ class Option:
         self.learns = panel in ("Model", "Learning") if learns is None else learns
 
     def annotation(self, name: str, kind: Any) -> Any:
-        """Its annotation for typer; ``kind`` is the type of its values."""
+        """Make its annotation for typer; ``kind`` is the type of its values."""
         given: dict[str, Any] = {"help": self.help, "rich_help_panel": self.panel}
         given |= {"metavar": self.metavar, "hidden": self.hidden}
         given |= {"min": self.least, "max": self.most}
@@ -98,7 +98,7 @@ Output = partial(Option, panel="Output")
 
 
 def choose_from(choices: Sequence[str]) -> Callable[[str], str]:
-    """What reads the value of an option that is one of a few words."""
+    """Make the parser of an option that takes one of a few words."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -109,12 +109,12 @@ def choose_from(choices: Sequence[str]) -> Callable[[str], str]:
 
 
 def read_learner_name(text: str) -> str:
-    """The name of a learner, its long one if it has two."""
+    """Read the name of a learner; return its long name if it has two."""
     return choose_from(tuple(map(str, LearnerName)))(SHORT.get(text, text))
 
 
 def read_smoothing(text: Any) -> Any:
-    """A number for all tables, or numbers by tables.
+    """Read a number for all tables, or a number for each table.
 
     >>> read_smoothing("0.1"), read_smoothing("emissions=0.1,transitions=1")
     (0.1, {'emissions': 0.1, 'transitions': 1.0})
@@ -135,7 +135,7 @@ def read_smoothing(text: Any) -> Any:
 
 
 def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tuple[Any, Any]:
-    """The annotation and the default of the option that a declared parameter of an estimator is."""
+    """Make the annotation and the default of an option for a declared parameter of an estimator."""
     bounds: dict[str, Any] = {}
     match parameter.constraint:
         case Integer(least=least):
@@ -191,7 +191,7 @@ class LearnerOptions:
     threads: ThreadsOption = None
 
     def make_learner(self, usual: str = "em", **more: Any) -> Learner:
-        """The learner that was asked for, or the ``usual`` one, with the options of learning."""
+        """Make the learner that was asked for, or the ``usual`` one, with the options given."""
         given = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init, **more}
         return make_learner(self.learner or usual, **given)
 
@@ -207,13 +207,13 @@ class LearnerOptions:
         return {"learner": learner, "engine": Local(self.threads), "random_state": self.seed}
 
     def choose_smoothing(self, smoothing: float | None, prior: float) -> float:
-        """The smoothing given; by default the ``prior`` for learners that need one, else 0."""
+        """Return the smoothing given; else the ``prior`` for learners that need one, else 0."""
         if smoothing is None:
             return prior if self.learner in WITH_PRIOR else 0.0
         return smoothing
 
     def refuse_spectral(self, *, unless: bool = False) -> None:
-        """A usage error, unless classes of bags of words are learned, which is what it can do."""
+        """Raise a usage error for the spectral learner, unless bags of words are clustered."""
         if self.learner == "spectral" and not unless:
             raise typer.BadParameter(
                 "--learner spectral is for documents without labels and --model multinomial"
@@ -257,7 +257,7 @@ class WordOptions:
     ] = 1.0
 
     def make_vectorizer(self, texts: Sequence[str]) -> Any:
-        """What counts the words of these texts."""
+        """Make the vectorizer that counts the words of these texts."""
         from softcount.cli.reading import WordFilter, make_counter
 
         wanted = WordFilter(self.min_count, self.max_share, self.stop_words)

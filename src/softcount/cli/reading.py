@@ -35,7 +35,7 @@ CONLLU_TABS = 5
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """The lines of a file (``-``: standard input; ``.gz`` is unpacked), numbered from 1."""
+    """Read the lines of a file (``-``: standard input; ``.gz`` is unpacked), numbered from 1."""
     number = 0
     with _readable_faults(path, lambda: f"{path}:{number + 1}"), _open_bytes(path) as stream:
         try:
@@ -49,7 +49,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def stream_blocks(path: str) -> Iterator[list[bytes]]:
-    """The lines of a file as `read_lines` reads them: all that are there, as soon as they are."""
+    """Read a file as `read_lines` does, but all lines that have arrived at a time."""
     from softcount.text.lines import read_whole_lines
 
     with _readable_faults(path, lambda: path), _open_bytes(path) as stream:
@@ -59,7 +59,7 @@ def stream_blocks(path: str) -> Iterator[list[bytes]]:
 
 @contextmanager
 def _readable_faults(path: str, where: Callable[[], str]) -> Iterator[None]:
-    """Faults of a file in words; ``where``: how far it could be read."""
+    """Turn errors of reading into a `DataError`; ``where``: how far the file could be read."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -92,7 +92,7 @@ class Line:
 
 
 def read_items(path: str, form: str, arguments: int) -> list[Line]:
-    """All lines of a file (``-``: standard input; ``.gz`` is unpacked), as items.
+    """Read all lines of a file (``-``: standard input; ``.gz`` is unpacked), as items.
 
     ``form``       how a line is cut into an item: tokens, chars or json
     ``arguments``  how many arguments the story takes: a JSON array gives all of them if there are
@@ -139,7 +139,7 @@ class WordFilter:
 
     @property
     def fewer(self) -> str:
-        """How to ask for fewer words than these, on the command line."""
+        """Say how to ask for fewer words than these, on the command line."""
         if (self.min_count, self.max_share) == (1, 1.0):
             return "fewer words (--min-count 2 --max-share .1)"
         return f"fewer words (now --min-count {self.min_count} --max-share {self.max_share:g})"
@@ -166,13 +166,13 @@ class Lines:
 
 
 def read_texts(path: str) -> Lines:
-    """Every line of a file, blank ones too: those are empty documents."""
+    """Read every line of a file, blank ones too: those are empty documents."""
     texts = [text for _, text in read_lines(path)]
     return Lines(texts, texts, range(len(texts)))
 
 
 def read_labelled(path: str) -> tuple[list[str], list[str]]:
-    """Labels and texts of a file with ``label TAB text`` on every line; blank lines are skipped."""
+    """Read labels and texts of a file with ``label TAB text`` on every line; skip blank lines."""
     labels, texts = [], []
     for number, line in read_lines(path):
         if not line.strip():
@@ -190,7 +190,7 @@ def read_labelled(path: str) -> tuple[list[str], list[str]]:
 
 
 def read_points(path: str) -> Lines:
-    """Numbers in columns; blank lines are no items."""
+    """Read numbers in columns; blank lines are no items."""
     import numpy as np
 
     rows: list[list[float]] = []
@@ -226,7 +226,7 @@ def _read_number(field: str, place: str) -> float:
 
 
 def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
-    """What counts the words of these texts: a vectorizer that model files can describe."""
+    """Make what counts the words of these texts: a vectorizer that model files can describe."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     from softcount.text.tokenise import spaces, words
@@ -251,7 +251,7 @@ def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
 
 
 def read_stop_words(source: str | None, cut: Callable[[str], list[str]]) -> set[str]:
-    """The words in a file, or scikit-learn's list for ``english``; none without a source."""
+    """Read the words in a file, or scikit-learn's list for ``english``; none without a source."""
     if source is None:
         return set()
     if source != "english":
@@ -263,7 +263,7 @@ def read_stop_words(source: str | None, cut: Callable[[str], list[str]]) -> set[
 
 
 def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | None:
-    """The gold class of each line of ``file``, None where it is unknown; None without a path."""
+    """Read the gold class of each line of ``file``, None if it is unknown; None without a path."""
     if path is None:
         return None
     if path == file == "-":
@@ -277,7 +277,7 @@ def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | N
 
 
 def read_line_by_line(option: str, path: str, file: str, n_lines: int, what: str) -> list[str]:
-    """The lines of a file that has one for each line of another."""
+    """Read the lines of a file that has one for each line of another."""
     values = [text.strip() for _, text in read_lines(path)]
     if len(values) != n_lines:
         raise DataError(
@@ -298,13 +298,13 @@ class SentenceText:
         return len(self.sequences)
 
     def line(self, n: int) -> int:
-        """Where a sentence is in its file, from 1 on: the line of its first word."""
+        """Return where a sentence is in its file, from 1 on: the line of its first word."""
         numbers = self.sequences.numbers
         return (n if numbers is None else int(numbers[n])) + 1
 
 
 def shape(head: bytes) -> str | None:
-    r"""What lines are, by the first one that is no comment; None if there is none.
+    r"""Tell the format of lines by the first one that is no comment; None if there is none.
 
     >>> shape(b"# text = it\n1\tit\t_\tPRON\t_\t_\t_\t_\t_\t_\n"), shape(b"it rains")
     ('conllu', 'lines')
@@ -317,7 +317,7 @@ def shape(head: bytes) -> str | None:
 
 
 def read_text(path: str, form: str | None) -> SentenceText:
-    """All sentences of a file."""
+    """Read all sentences of a file."""
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
@@ -329,7 +329,7 @@ def read_text(path: str, form: str | None) -> SentenceText:
 
 
 def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
-    """Sentences as they come, those that are there together."""
+    """Read sentences as they come: all that have arrived at a time."""
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
@@ -346,7 +346,7 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
 
 
 def read_tags(path: str, column: str | None, separator: str) -> Tagged:
-    """Sentences with tags, from lines word/TAG or from CoNLL-U."""
+    """Read sentences with tags, from lines word/TAG or from CoNLL-U."""
     from softcount.text import conllu, tagged
     from softcount.text.lines import strip_mark
 
@@ -357,7 +357,7 @@ def read_tags(path: str, column: str | None, separator: str) -> Tagged:
 
 
 def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
-    """What a file is, and its lines in pieces: it may be a pipe, which can be read but once."""
+    """Tell the format of a file, and read it in pieces: it may be a pipe, to be read only once."""
     pieces = read_pieces(path)
     if form is None and path.removesuffix(".gz").endswith(".conllu"):
         form = "conllu"
@@ -369,7 +369,7 @@ def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
-    """Whole lines of a file (-: standard input), a piece at a time."""
+    """Read whole lines of a file (-: standard input), a piece at a time."""
     from softcount.text.lines import open_lines, read_whole_lines
 
     if path != "-":
@@ -385,7 +385,7 @@ def read_pieces(path: str) -> Iterator[bytes]:
 
 
 def name_source(path: str) -> str:
-    """A file as messages name it."""
+    """Return the name of a file for messages."""
     return STDIN if path == "-" else path
 
 

@@ -41,7 +41,7 @@ class Records:
         return len(self.fields)
 
     def texts(self, name: str) -> list[str]:
-        """A column as texts; empty where a line has none."""
+        """Return a column as texts; empty where a line has none."""
         texts = []
         for number, fields in enumerate(self.fields, 1):
             value = "" if fields.get(name) is None else fields[name]
@@ -105,7 +105,7 @@ def read_records(path: str, columns: Sequence[str] = COLUMNS) -> Records:
 def print_records(
     records: Records, labels: Iterable[str | None], confidence: Iterable[float]
 ) -> None:
-    """Every line as it was, with its label (None: still unknown) and how sure that is.
+    """Print every line as it was, with its label (None: still unknown) and its confidence.
 
     Labels that were given stay, and so do blank lines. Columns get one more, JSON objects a key
     ``confidence``, unless there is one of that name: then it is there.
@@ -133,12 +133,12 @@ def print_records(
 
 
 def column_names(text: str) -> tuple[str, ...]:
-    """Names of columns as an option gives them: label,subject,body."""
+    """Read the names of columns as an option gives them: label,subject,body."""
     return tuple(name.strip() for name in text.split(","))
 
 
 def _split(line: str, columns: Sequence[str], place: str) -> dict[str, str] | None:
-    """A line's cells by the names of their columns; None if the line is blank."""
+    """Split a line into cells by the names of their columns; None if it is blank."""
     cells = line.split("\t", len(columns) - 1)
     if len(cells) == len(columns):
         return dict(zip(columns, cells, strict=True))
@@ -153,8 +153,8 @@ def _split(line: str, columns: Sequence[str], place: str) -> dict[str, str] | No
 
 
 def _read_object(line: str, place: str) -> dict[str, Any] | None:
-    """A JSON object, None if the line is blank. No key may be there twice: one would be lost, and
-    the line could not come out as it was."""
+    """Read a JSON object; None if the line is blank. No key may be there twice: one would be lost,
+    and the line could not come out as it was."""
 
     def check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]
@@ -178,7 +178,7 @@ def _read_object(line: str, place: str) -> dict[str, Any] | None:
 
 
 def _read_label(value: Any, place: str) -> str | None:
-    """A label as text, true and false as JSON writes them; None if it is unknown."""
+    """Return a label as text, true and false as JSON writes them; None if it is unknown."""
     if value is None:
         return None
     if isinstance(value, list | dict | float):

@@ -23,7 +23,7 @@ BUFFER_SIZE = 1 << 16
 
 
 class ReaderGone(SystemExit):
-    """Whoever read what is printed has had enough: the command ends, and nothing is wrong."""
+    """The reader of standard output has gone away: the command ends, and nothing is wrong."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -34,10 +34,10 @@ class StreamError(SoftcountError):
 
 
 class _Sink(io.RawIOBase):
-    """What is printed, on its way out.
+    """A stream to which text is printed.
 
-    A fault is reported once. After that nothing is written, and nobody complains: not whoever goes
-    on printing, nor Python, which brings out what is left when it ends.
+    A fault is reported once. After that nothing is written, and no further error raised: not while
+    others go on printing, nor when Python flushes what is left at its end.
     """
 
     def __init__(self, number: int | None, name: str) -> None:
@@ -138,7 +138,7 @@ def managed_streams() -> Iterator[None]:
 
 
 def _get_number(stream: TextIO | None, number: int) -> int | None:
-    """The number of a stream; None if it is closed.
+    """Return the number of a stream; None if it is closed.
 
     Its number is then taken up: the next file that is opened would get it, and whatever prints
     would print there.
@@ -156,7 +156,7 @@ def _get_number(stream: TextIO | None, number: int) -> int | None:
 
 
 def _wrap(sink: _Sink, like: Any) -> TextIO:
-    """Text on its way to a sink, as it was written to the stream ``like``.
+    """Make a text stream over a sink, like the stream that it replaces.
 
     Characters that the encoding lacks are spelled out (``\\xe9``), rather than that an answer is
     lost to an error.

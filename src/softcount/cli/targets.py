@@ -1,8 +1,9 @@
-"""Files that a command reads and writes, looked at before it begins: in one place, for all of them.
+"""Files that a command reads and writes, checked before it begins: in one place, for all of them.
 
 Options that name what is written are marked where they are declared. Every other text or path that
-a command is given is taken for what is read, if there is a file of that name; so whoever forgets a
-mark gets a complaint, and never a lost file. Text that cannot be a file's name is marked as such.
+a command is given is taken for what is read, if there is a file of that name; so a forgotten mark
+leads to an error message, and never to a lost file. Text that cannot be a file's name is marked as
+such.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from softcount.core.errors import SoftcountError
 STREAMS = ("standard input", "standard output", "standard error")
 HINT = "choose another place"
 MAX_FILES = 10_000
-"""So many files of a folder are looked at by themselves."""
+"""So many files of a folder are checked one by one."""
 
 
 # marks, for the Annotated of an option beside its typer.Option
@@ -53,7 +54,7 @@ PLAIN = Plain()
 
 
 def marks_of(callback: Any) -> dict[str, Written | Plain]:
-    """The marks of a command's options, by the names that its function has for them."""
+    """Find the marks of a command's options, by the names of its function's parameters."""
     hints = get_type_hints(inspect.unwrap(callback), include_extras=True)
     return {
         name: mark
@@ -88,7 +89,7 @@ class Target:
         return found is not None and not stat.S_ISREG(found.st_mode)
 
     def fault(self) -> str:
-        """Why it cannot be written; empty if it can."""
+        """Return why it cannot be written; empty if it can."""
         if self.name == "-":
             return "" if self.mark.printed else "this cannot go to standard output"
         try:
@@ -137,7 +138,7 @@ class Files:
     folders: dict[Identity, str] = field(default_factory=dict)
 
     def add(self, label: str, name: str) -> None:
-        """Something that is read, if there is such a file or folder."""
+        """Add something that is read, if there is such a file or folder."""
         found = _stat(name) if name != "-" else None
         if found is not None and stat.S_ISREG(found.st_mode):
             self.read.setdefault(_identity(found), label)
@@ -206,7 +207,7 @@ def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: 
 
 
 def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
-    """The files that a command was given to read and to write."""
+    """List the files that a command was given to read and to write."""
     marks, files = marks_of(callback), Files([])
     for parameter in parameters:
         mark, label = marks.get(parameter.name), label_of(parameter)
@@ -228,7 +229,7 @@ def refuse_read(context: typer.Context, label: str, names: Iterable[str]) -> Non
 
 
 def label_of(parameter: Any) -> str:
-    """What messages call an option or an argument."""
+    """Return the name of an option or an argument for messages."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper()).strip("[]")
     long = [name for name in parameter.opts if name.startswith("--")]
@@ -236,7 +237,7 @@ def label_of(parameter: Any) -> str:
 
 
 def list_names(value: Any) -> Iterator[str]:
-    """The texts and paths among what an option was given."""
+    """List the texts and paths among the values of an option."""
     if isinstance(value, list | tuple):
         for one in value:
             yield from list_names(one)
@@ -254,7 +255,7 @@ def _same_file(target: Target, other: str) -> SoftcountError:
 
 
 def _stat(name: str) -> os.stat_result | None:
-    """What there is of that name, after all links."""
+    """Return the status of a file, after all links; None if there is none."""
     try:
         return os.stat(name)
     except (OSError, ValueError):
@@ -262,7 +263,7 @@ def _stat(name: str) -> os.stat_result | None:
 
 
 def _find_open_file(number: int) -> Identity | None:
-    """The file that is open under a number, if it is one with a place on the disk."""
+    """Find the file that is open under a number, if it is one on the disk."""
     try:
         found = os.fstat(number)
     except OSError:
@@ -271,12 +272,12 @@ def _find_open_file(number: int) -> Identity | None:
 
 
 def _identity(found: os.stat_result) -> Identity:
-    """What two names of one file have in common: links of all kinds, and spellings."""
+    """Return what two names of one file have in common: links of all kinds, and spellings."""
     return found.st_dev, found.st_ino
 
 
 def _identify_place(place: str) -> tuple[Identity, str]:
-    """What two names of one place have in common, though there is nothing there yet."""
+    """Return what two names of one place have in common, though nothing is there yet."""
     folder, name = os.path.split(place)
     above, own = os.path.split(folder)
     other = os.path.join(above, own.swapcase())

@@ -72,7 +72,7 @@ class Frame(NamedTuple):
 
 
 def choose_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round figures that cover low … high.
+    """Choose round figures that cover low … high.
 
     >>> choose_ticks(0, 9)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
@@ -88,7 +88,7 @@ def choose_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def label_tick(value: float, step: float) -> str:
-    """A tick's figure, with as many decimals as the step between ticks needs.
+    """Format a tick's figure, with as many decimals as the step between ticks needs.
 
     >>> label_tick(-1200, 200), label_tick(0.25, 0.05)
     ('−1,200', '0.25')
@@ -113,7 +113,7 @@ def draw_lines(
     y_label: str = "",
     legend_above: bool = False,
 ) -> str:
-    """A chart of one or more runs over their steps, as an ``<svg>`` element.
+    """Draw one or more runs over their steps, as an ``<svg>`` element.
 
     The legend is in the lower right corner, where rising curves leave room, or above the chart.
 
@@ -181,7 +181,7 @@ class _LinePath:
 
 
 def draw_runs(fit: Fit, title: str) -> tuple[str, int]:
-    """The objective of every run of a fit, step by step, and how many runs were not kept."""
+    """Draw the objective of every run of a fit by step; also return how many were not kept."""
     others = [
         Series(f"another start: {run.objective[-1]:,.4g}", run.objective.tolist(), faint=True)
         for run in fit.traces
@@ -200,7 +200,7 @@ def trace_curve(
     filled: bool = False,
     most: int = MOST_POINTS,
 ) -> str:
-    """The path of a curve from zero up to the largest value, in pieces where some are not known.
+    """Make the path of a curve from zero to the largest value, with gaps where it is not known.
 
     ``filled``  it goes around the area below the curve
     ``most``    number of values that are drawn, if there are more
@@ -257,7 +257,7 @@ def draw_dots(
     colours: Sequence[str],
     reference: str = "",
 ) -> str:
-    """Rows of dots below each other, as an ``<svg>`` element, with a bar at the mean of each.
+    """Draw rows of dots below each other, as an ``<svg>`` element, with a bar at each mean.
 
     ``colours``    what dots of each colour are
     ``reference``  the name of a row whose mean is drawn through all rows

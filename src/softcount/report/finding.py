@@ -1,4 +1,4 @@
-"""What there is to show of a fit, the same for the terminal and the page."""
+"""What is shown of a fit, the same in a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Finding:
 
     @property
     def scale(self) -> str:
-        """What a full bar stands for, in words; nothing if it is 1, as one would think."""
+        """What a full bar stands for, in words; nothing if that is 1."""
         scales = sorted({one.full for one in self.bars} - {1.0}, reverse=True)
         if not scales:
             return ""
@@ -53,7 +53,7 @@ class Finding:
 def list_distributions(
     params: Mapping[Any, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Mapping[Any, float]]]:
-    """Every distribution in a nested mapping of tables, with the keys that lead to it.
+    """List every distribution in a nested mapping of tables, with the keys that lead to it.
 
     >>> list(list_distributions({"which": {"A": 1.0}, "flip": {"A": {"H": .3, "T": .7}}}))
     [(('which',), {'A': 1.0}), (('flip', 'A'), {'H': 0.3, 'T': 0.7})]
@@ -68,7 +68,7 @@ def list_distributions(
 def make_bars(
     title: str, distribution: Mapping[Any, float], top: int = 8, *, own_scale: bool = False
 ) -> Bars:
-    """The likeliest outcomes of a distribution; those that would read 0.000 are dropped.
+    """Make bars of the likeliest outcomes of a distribution, without those that read 0.000.
 
     A full bar is 1, or the power of ten below it that no probability exceeds. The title says so
     if the bars have their ``own_scale``.
@@ -87,7 +87,7 @@ def make_bars(
 
 
 def share_scale(group: Sequence[Bars]) -> list[Bars]:
-    """The same bars, of lengths that can be compared with each other.
+    """Put bars on one scale, so that their lengths can be compared.
 
     >>> bars = [make_bars("A", {"x": .04}), make_bars("B", {"x": .4, "y": .6})]
     >>> [one.full for one in share_scale(bars)]
@@ -98,7 +98,7 @@ def share_scale(group: Sequence[Bars]) -> list[Bars]:
 
 
 def make_all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = None) -> list[Bars]:
-    """The bars of all distributions (at most ``most``), named as one would say: flip given A.
+    """Make bars of all distributions (at most ``most``), with titles such as: flip given A.
 
     All distributions of one table are on one scale.
     """
@@ -111,7 +111,7 @@ def make_all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = No
 
 
 def summarise_fit(fit: Fit | None) -> dict[str, float]:
-    """Where the kept run ended; nothing without a fit."""
+    """Return the last figures of the kept run; nothing without a fit."""
     if fit is None:
         return {}
     last = fit.trace[-1]
@@ -124,7 +124,7 @@ def summarise_fit(fit: Fit | None) -> dict[str, float]:
 
 
 def describe_outcome(outcome: Mapping[str, float]) -> str:
-    """The same in a line.
+    """Describe the figures of `summarise_fit` in a line.
 
     >>> describe_outcome({"log_likelihood": -1234.5, "steps": 7})
     'log-likelihood -1,234.5000 · 7 steps'

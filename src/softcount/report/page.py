@@ -46,7 +46,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, **context: Any) -> str:
-    """A template filled in, safe to be put into another one as it is (a ``Markup``).
+    """Fill in a template; the result can be put into another one as it is (a ``Markup``).
 
     ``template``  its path below the package ``softcount``
     """
@@ -56,7 +56,7 @@ def render(template: str, **context: Any) -> str:
 
 
 def render_page(template: str, title: str, lead: str, script: str = "", **context: Any) -> str:
-    """A whole page by a template that extends the frame ``report/templates/page.html``.
+    """Make a whole page by a template that extends the frame ``report/templates/page.html``.
 
     ``script``  path of a script of ours; no other one can run in the page
 
@@ -78,7 +78,7 @@ def render_page(template: str, title: str, lead: str, script: str = "", **contex
 
 
 def findings_page(title: str, lead: str, findings: Sequence[Finding]) -> str:
-    """A page with a section for each finding."""
+    """Make a page with a section for each finding."""
     return render_page("report/templates/findings.html", title, lead, findings=findings)
 
 

@@ -81,14 +81,14 @@ class Overview:
         return write_tsv(list_plain_rows(columns), remarks)
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON can say it."""
+        """For JSON: how the run ended, and the facts."""
         verdict = None if self.fit is None else self.fit.verdict
         ended = verdict and {"name": verdict.name.lower(), "sentence": str(verdict)}
         known = {"signature": self.signature, "verdict": ended, **keep_finite(self.outcome)}
         return {**known, **self.facts()}
 
     def show(self, console: Console) -> None:
-        """In a terminal: the table, then remarks and how the run ended."""
+        """Show the table, then remarks and how the run ended, in a terminal."""
         from rich.text import Text
 
         for line, style in zip(self.heading(), ("bold", ""), strict=False):
@@ -103,7 +103,7 @@ class Overview:
         console.print(Text(self.signature, style="dim"), soft_wrap=True)
 
     def print(self, stream: TextIO, as_json: bool = False) -> None:
-        """A table if someone is watching, else tab-separated lines; or JSON."""
+        """Print a table to a terminal, else tab-separated lines; or JSON."""
         if as_json:
             stream.write(json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n")
             stream.flush()
@@ -112,7 +112,7 @@ class Overview:
 
 
 def print_view(stream: TextIO, show: Callable[[Console], None], tsv: Callable[[], str]) -> None:
-    """What ``show`` prints if someone is watching, else tab-separated lines."""
+    """Print what ``show`` shows if the stream is a terminal, else tab-separated lines."""
     if stream.isatty():
         from rich.console import Console
 
@@ -123,7 +123,7 @@ def print_view(stream: TextIO, show: Callable[[Console], None], tsv: Callable[[]
 
 
 def write_tsv(rows: Sequence[Sequence[str]], remarks: Sequence[str] = ()) -> str:
-    """Tab-separated lines, after remarks that begin with #.
+    """Make tab-separated lines, after remarks that begin with #.
 
     >>> write_tsv([["word", "count"], ["a", "3"]], ["two columns"])
     '# two columns\\nword\\tcount\\na\\t3\\n'
@@ -133,7 +133,7 @@ def write_tsv(rows: Sequence[Sequence[str]], remarks: Sequence[str] = ()) -> str
 
 
 def list_plain_rows(columns: Sequence[Column]) -> list[Sequence[str]]:
-    """The heads and the rows of the columns that programs read.
+    """List the heads and the rows of the columns that programs read.
 
     >>> list_plain_rows([Column("word", ["a"], ["a"]), Column("", ["█"]), Column("n", None, ["3"])])
     [('word', 'n'), ('a', '3')]
@@ -142,7 +142,7 @@ def list_plain_rows(columns: Sequence[Column]) -> list[Sequence[str]]:
 
 
 def keep_finite(figures: dict[str, Any]) -> dict[str, Any]:
-    """Figures by name, with None for infinity and NaN, which JSON does not know."""
+    """Replace infinity and NaN, which JSON does not know, by None."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in figures.items()
@@ -150,7 +150,7 @@ def keep_finite(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def align_cells(rows: Sequence[Sequence[str]], left: int = 0) -> str:
-    """Rows of text below each other; all but the first ``left`` columns are set to the right.
+    """Align rows of text; all but the first ``left`` columns are set to the right.
 
     >>> print(align_cells([["name", "n"], ["a", "100"]], left=1))
     name    n
@@ -167,7 +167,7 @@ def align_cells(rows: Sequence[Sequence[str]], left: int = 0) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share; a dash where there is none.
+    """Format a share; a dash if it is NaN.
 
     >>> format_share(0.25), format_share(float("nan"))
     ('0.250', '–')
@@ -179,7 +179,7 @@ def format_share(share: float) -> str:
 
 
 def draw_bar(p: float, width: int = BAR) -> str:
-    """A probability as a bar of at most ``width`` characters.
+    """Draw a probability as a bar of at most ``width`` characters.
 
     >>> draw_bar(0.5, 4)
     '██'
@@ -189,7 +189,7 @@ def draw_bar(p: float, width: int = BAR) -> str:
 
 
 def draw_bars(values: Sequence[float]) -> list[str]:
-    """Values as bars; that of the largest is full."""
+    """Draw values as bars; that of the largest is full."""
     full = max(values, default=0.0) or 1.0
     return [draw_bar(value / full) for value in values]
 
@@ -202,7 +202,7 @@ def make_rich_table(
     expand: bool = False,
     bold: Sequence[int] = (),
 ) -> Table:
-    """The columns that people see; if it may ``expand``, ``words`` take what room is left.
+    """Make a table of the columns for people; with ``expand``, ``words`` take what room is left.
 
     ``most``  of more rows than this, the first and the last ones are shown
     ``more``  number of rows that were left out already
@@ -235,7 +235,7 @@ def make_rich_table(
 
 
 def spread_rows(n: int, most: int | None) -> list[int | None]:
-    """The numbers of the rows of a long table: the first and the last ones, None in between.
+    """Choose the rows of a long table: the first and the last ones, None in between.
 
     >>> spread_rows(3, 4), spread_rows(9, 4)
     ([0, 1, 2], [0, 1, None, 7, 8])
@@ -247,7 +247,7 @@ def spread_rows(n: int, most: int | None) -> list[int | None]:
 
 
 def make_verdict_line(verdict: Verdict) -> Text:
-    """The verdict as a sentence, green if the result can be trusted, yellow if not."""
+    """Make a sentence of the verdict, green if the result can be trusted, yellow if not."""
     from rich.text import Text
 
     return Text(f"● {verdict}", style="green" if verdict.good else "yellow")

@@ -63,7 +63,7 @@ _BORDER = re.compile("[\n<>]")
 
 
 def clean(text: object) -> str:
-    """A text, or a page, in which no character acts unseen: what cannot be seen has marks instead.
+    """Replace characters that cannot be seen, in a text or a page, by marks that can.
 
     Right-to-left text stays as it is, and so do joiners where scripts or emoji need them.
 
@@ -103,7 +103,7 @@ def _is_read_leftwards(text: str) -> bool:
 
 
 def flatten(text: object) -> str:
-    """The same on one line: ends of lines, of any kind, and other stretches of space are blanks.
+    """Clean a text and put it on one line: line ends and other space become single blanks.
 
     >>> flatten("a\\n\\x0cb\\u2028c")
     'a b c'
@@ -112,7 +112,7 @@ def flatten(text: object) -> str:
 
 
 def shorten(text: str, most: int = 260) -> str:
-    """A text on one line, its end left out if it is long; cut between words where there are any.
+    """Put a text on one line, without its end if it is long; cut between words if there are any.
 
     >>> shorten("one  two\\tthree four", most=10)
     'one two…'
@@ -125,7 +125,7 @@ def shorten(text: str, most: int = 260) -> str:
 
 
 def shorten_word(word: str, most: int = 24) -> str:
-    """A word on one line, its end left out if it is long.
+    """Put a word on one line, without its end if it is long.
 
     >>> shorten_word("extraordinary", most=6)
     'extra…'
@@ -135,12 +135,12 @@ def shorten_word(word: str, most: int = 24) -> str:
 
 
 def isolate(text: str) -> str:
-    """A text kept apart if it is read from the right, so that it turns nothing else around."""
+    """Isolate a text that is read from the right, so that it turns nothing else around."""
     return f"\u2068{text}\u2069" if _is_read_leftwards(text) else text
 
 
 def plural(n: int, what: str) -> str:
-    """A number and what it counts.
+    """Format a number and what it counts.
 
     >>> plural(1, "line"), plural(1200, "class")
     ('1 line', '1,200 classes')
@@ -170,7 +170,7 @@ class SnippetPart(NamedTuple):
 def find_snippet(
     text: str, telling: Mapping[str, float], most: int = LONGEST_SNIPPET
 ) -> list[SnippetPart]:
-    """The stretch with most of the telling words, cut into parts where these begin and end.
+    """Find the stretch with most of the telling words, cut into parts where these begin and end.
 
     ``telling``  words in lower case, and what they are worth
 
@@ -214,7 +214,7 @@ def find_snippet(
 
 
 def _step_back(line: str, place: int) -> int:
-    """The beginning of the sentence that a place is in, if near, or of a word before it."""
+    """Find the beginning of the sentence that a place is in, if near, or of a word before it."""
     sentence = max(line.rfind(stop, max(0, place - 60), place) for stop in (". ", "! ", "? "))
     if sentence >= 0:
         return sentence + 2
