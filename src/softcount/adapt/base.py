@@ -76,7 +76,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return self
 
     def estimate(self, X: Any, y: Any, sample_domain: Any = None) -> Estimate:
-        """What `fit` will need: bytes, and work for each step. Nothing is learned."""
+        """Estimate what `fit` will need: bytes, and work for each step. Nothing is learned."""
         self._check_settings()
         return self._estimate(read_task(self._make_reader().learn(X), y, sample_domain))
 
@@ -127,14 +127,14 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
     def _train_classifier(
         self, task: Task, rows: IntArray, X: Any = None, weight: FloatArray | None = None
     ) -> Any:
-        """The classifier, trained on some items; X: a row for each of them, if not that of the
-        task."""
+        """Train a copy of the classifier on some items; X: a row for each of them, if not that of
+        the task."""
         own = make_classifier() if self.classifier is None else own_copy(self.classifier)
         weights = {} if weight is None else {"sample_weight": weight}
         return own.fit(task.X[rows] if X is None else X, task.labels(rows), **weights)
 
     def _classify(self, classifier: Any, X: Any) -> FloatArray:
-        """A classifier's posteriors with a column for each class, also those it has never seen."""
+        """Compute a classifier's posteriors, with a column also for classes it has never seen."""
         own = posterior(classifier, X)
         if own.shape[1] == len(self.classes_):
             return own
@@ -154,7 +154,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return class_weights(self.classifier_, self.classes_)
 
     def explain(self, n: int = 20, names: Sequence[str] | None = None) -> Explanation:
-        """The n words whose weights have moved most, beside a classifier of the source alone.
+        """Find the n words whose weights have moved most, beside a classifier of the source alone.
 
         ``names``  what the columns of a matrix are called, from here on
         """
@@ -236,7 +236,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
 
 
 def make_classifier() -> Any:
-    """Logistic regression, as strict as suits tf-idf of reviews."""
+    """Make a logistic regression, as strict as suits tf-idf of reviews."""
     return LogisticRegression(C=DEFAULT_C, max_iter=MAX_ITER)
 
 
@@ -246,7 +246,7 @@ def _check_values(matrix: Any) -> Any:
 
 
 def stack_columns(X: Any, new: FloatArray) -> Any:
-    """Words and new features, side by side.
+    """Put words and new features side by side.
 
     >>> stack_columns(sparse.csr_matrix([[1.0, 0.0]]), np.array([[2.0]])).toarray()
     array([[1., 0., 2.]])
@@ -257,7 +257,7 @@ def stack_columns(X: Any, new: FloatArray) -> Any:
 
 
 def class_weights(classifier: Any, classes: Array) -> FloatArray:
-    """The weights of a linear classifier, a row for each of ``classes``; one row if these are two.
+    """Find the weights of a linear classifier, a row for each of ``classes``; one if these are two.
 
     A class that the classifier has never seen has the weights 0.
     """
@@ -347,7 +347,7 @@ def find_moved_words(
     target: Any,
     n: int,
 ) -> list[MovedWord]:
-    """The n words that change scores in the target most.
+    """Find the n words that change scores in the target most.
 
     ``before`` and ``after`` are weights, (classes, words), or one row for the second of two
     classes. Decisions do not change if all weights grow or shrink alike, so the former are scaled

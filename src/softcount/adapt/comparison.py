@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from softcount.adapt.adversarial import AdversarialNetwork
 from softcount.adapt.base import Adapter
@@ -170,7 +170,7 @@ def compare(
     random_state: int = 0,
     on_result: Callable[[Result], object] | None = None,
 ) -> Comparison:
-    """How well methods do on several ways from one domain to another.
+    """Measure how well methods do on several ways from one domain to another.
 
     ``methods``        by name, or in a list; None: all, those that learn from labels of the target
                        only if there are some. One may be a pipeline of several, such as a
@@ -243,12 +243,12 @@ def compare(
 
 
 def _check_domain(name: str, one: Domain) -> Domain:
-    """A domain with a known label for each item, and rows that can be picked."""
+    """Check that a domain has a known label for each item; make rows that can be picked."""
     known = set()
     for X, y in ((one.X, one.y), (one.X_test, one.y_test)):
         if X is None and y is None:
             continue
-        n_items, n_labels = (0 if part is None else _length(part) for part in (X, y))
+        n_items, n_labels = (0 if part is None else _num_samples(part) for part in (X, y))
         if n_items != n_labels:
             raise DataError(
                 f"{name}: {n_items} items and {n_labels} labels", "give a label for each item"
@@ -293,21 +293,21 @@ class _Trial:
         own = domains[target]
         self.splits = own.X_test is None
         if self.splits:  # one half to learn from, the other to test on, each with half of a class
-            numbers = hard_labels(own.y, _length(own.X)).numbers
+            numbers = hard_labels(own.y, _num_samples(own.X)).numbers
             kept = _draw_labelled(numbers, len(own.y) // 2, rng)
             halves = np.flatnonzero(kept), np.flatnonzero(~kept)
             X, y = ([_safe_indexing(part, half) for half in halves] for part in (own.X, own.y))
             own = Domain(X[0], y[0], X[1], y[1])
-        shown = _draw_labelled(hard_labels(own.y, _length(own.X)).numbers, target_labels, rng)
+        shown = _draw_labelled(hard_labels(own.y, _num_samples(own.X)).numbers, target_labels, rng)
         self.is_random = self.splits or 0 < shown.sum() < len(shown)
         parts = [domains[name].X for name in sources]
-        number = [k for k, part in enumerate(parts, 1) for _ in range(_length(part))]
+        number = [k for k, part in enumerate(parts, 1) for _ in range(_num_samples(part))]
         self.domain = np.array(number + [-1] * len(shown))
         self.y = [label for name in sources for label in domains[name].y]
         self.y += [label if keep else None for label, keep in zip(own.y, shown, strict=True)]
         self.target_labels, self.y_test = list(own.y), np.asarray(own.y_test)
         self.X, self.X_test = _stack([*parts, own.X]), own.X_test
-        texts = find_texts(self.X) if getattr(self.X, "ndim", 1) == 1 else None
+        texts = find_texts(self.X)
         if vectorizer is not None or texts is not None:
             default = tfidf.default_vectorizer
             rows = default(texts or []) if vectorizer is None else clone(vectorizer)
@@ -358,10 +358,6 @@ def _draw_labelled(y: IntArray, target_labels: float, rng: np.random.Generator) 
         rank[order[y[order] == k]] = np.arange((y == k).sum())
     keep[order[np.argsort(rank[order], kind="stable")][:wanted]] = True
     return keep
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _stack(parts: Sequence[Any]) -> Any:

@@ -96,7 +96,7 @@ class Task:
 
 
 def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
-    """Items of several domains, checked.
+    """Check items of several domains.
 
     >>> task = read_task(np.eye(3), ["b", None, "a"], [1, -1, 1])
     >>> task.source.tolist(), task.in_target.tolist()
@@ -110,7 +110,7 @@ def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
 
 
 def read_domains(sample_domain: Any, n_items: int) -> IntArray:
-    """Each item's domain as a whole number that is not 0; one number is for all.
+    """Read each item's domain, a whole number that is not 0; one number is for all.
 
     >>> read_domains([1, 2, -1], 3)
     array([ 1,  2, -1])
@@ -136,7 +136,7 @@ def read_domains(sample_domain: Any, n_items: int) -> IntArray:
 def domain_folds(
     y: Any, sample_domain: Any, on: str = "source", n_splits: int = FOLDS, random_state: int = 0
 ) -> list[Fold]:
-    """Folds for a search over settings: (items to learn from, items to test on), by number.
+    """Make folds for a search over settings: (items to learn from, items to test on), by number.
 
     Tested on are labelled items of the sources, or of the targets (``on``), each once; learned
     from is everything else, items without a label too. So a search never looks at labels that it
@@ -173,7 +173,7 @@ def target_folds(task: Task) -> list[Fold]:
 
 
 def _split(rows: IntArray, numbers: IntArray, most: int, seed: int) -> list[IntArray]:
-    """Labelled items in at most so many parts, each with all classes; none if that cannot be."""
+    """Split labelled items into at most so many parts, each with all classes, if possible."""
     counts = np.bincount(numbers[rows], minlength=1)
     counts = counts[counts > 0]
     n = min(most, int(counts.min())) if len(counts) > 1 else 0
@@ -186,7 +186,7 @@ def _split(rows: IntArray, numbers: IntArray, most: int, seed: int) -> list[IntA
 def choose_setting(
     settings: Sequence[float], predict: Callable[[float], FloatArray], truth: IntArray
 ) -> float:
-    """The setting under which most held-out labels are right; of equals, most probable.
+    """Choose the setting under which most held-out labels are right; of equals, most probable.
 
     ``predict(setting)`` gives the posteriors of the classes, a row for each held-out item.
 
@@ -210,8 +210,8 @@ def choose_on_target(
     train: Callable[[Task, IntArray, float], None],
     predict: Callable[[Any, IntArray], FloatArray],
 ) -> float:
-    """The setting that was given, or else the one that does best on held-out labels of the target;
-    the default if there are too few to hold any out.
+    """Return the setting that was given, or else the one that does best on held-out labels of the
+    target; the default if there are too few to hold any out.
 
     ``train(task, rows, setting)`` learns from labelled items; after that ``predict(X, domain)``
     gives the posteriors of the classes of others.

@@ -109,7 +109,7 @@ def solve_denoising(scatter: FloatArray, shared: FloatArray, corruption: float) 
 
 
 def count_rows(X: Any) -> FloatArray:
-    """In how many rows each column is not 0."""
+    """Count the rows in which each column is not 0."""
     return np.asarray((X != 0).sum(axis=0)).ravel()
 
 

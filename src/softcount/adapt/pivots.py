@@ -147,7 +147,7 @@ def fit_logistic(ridge: JointRidge, occurs: FloatArray, max_iter: int = MAX_ITER
 def find_directions(
     predictors: Predictors, factors: FloatArray, n: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The n largest left singular vectors of W · diag(factors), as columns, and singular values;
+    """Find the n largest left singular vectors of W · diag(factors), as columns, and their values;
     fewer if its rank is less. The largest entry of each vector is positive.
 
     WᵀW is small, and its eigenvectors V with eigenvalues σ² are all that is needed: W V / σ.
@@ -168,7 +168,7 @@ def find_directions(
 def conjugate_gradients(
     multiply: Callable[[FloatArray], FloatArray], right: FloatArray, start: FloatArray
 ) -> FloatArray:
-    """Solves multiply(X) = right for all columns at once; ``multiply`` is symmetric and positive.
+    """Solve multiply(X) = right for all columns at once; ``multiply`` is symmetric and positive.
 
     >>> conjugate_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
     array([[1.],
@@ -203,7 +203,7 @@ def _centre(columns: FloatArray) -> FloatArray:
 
 
 def _dense_product(left: Any, right: Any) -> FloatArray:
-    """A dense product; of sparse matrices some rows at a time, for it has few zeros."""
+    """Compute a dense product; of sparse matrices some rows at a time, for it has few zeros."""
     if not sparse.issparse(left):
         return np.asarray(left @ right)
     left, right = left.tocsr(), right.tocsr()
@@ -369,7 +369,7 @@ class PivotProjection(PivotParameters, Projection):
 
 
 def mark_occurrences(X: Any) -> Any:
-    """1 where an item has a word; for columns that are nowhere 0, where they are above the median.
+    """Mark by 1 where an item has a word; columns that are nowhere 0, where above the median.
 
     >>> mark_occurrences(np.array([[0.0, 1.0], [2.0, 3.0]])).toarray()
     array([[0., 0.],
@@ -388,7 +388,7 @@ def mark_occurrences(X: Any) -> Any:
 
 
 def compute_shares(present: Any, rows: BoolArray) -> FloatArray:
-    """The share of some items that have each word.
+    """Compute the share of some items that have each word.
 
     >>> compute_shares(sparse.csr_matrix([[1.0, 0.0], [1.0, 1.0]]), np.array([True, True]))
     array([1. , 0.5])
@@ -399,7 +399,7 @@ def compute_shares(present: Any, rows: BoolArray) -> FloatArray:
 
 
 def compute_information(present: Any, labels: IntArray, n_classes: int) -> FloatArray:
-    """The mutual information of each word's occurrence and the label, in nats.
+    """Compute the mutual information of each word's occurrence and the label, in nats.
 
     >>> present = sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
     >>> compute_information(present, np.array([0, 1]), 2).round(3)

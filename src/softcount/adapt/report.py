@@ -75,7 +75,7 @@ class MethodRow(NamedTuple):
 
 
 def list_methods(judgements: Sequence[Judgement]) -> list[MethodRow]:
-    """All methods that were judged, in the order in which they ran."""
+    """List all methods that were judged, in the order in which they ran."""
     found = [one.comparison for one in judgements]
     rows = []
     for name in dict.fromkeys(name for one in found for name in one.methods):
@@ -86,7 +86,7 @@ def list_methods(judgements: Sequence[Judgement]) -> list[MethodRow]:
 
 
 def format_percent(share: float) -> str:
-    """A share of items, with one more figure if it is small.
+    """Format a share of items, with one more figure if it is small.
 
     >>> format_percent(0.25), format_percent(0.004)
     ('25%', '0.4%')
@@ -100,7 +100,7 @@ def format_percent(share: float) -> str:
 def draw_comparison(
     comparison: Comparison, *, reference: str = SOURCE_ONLY, of: str = "draw"
 ) -> str:
-    """Methods side by side, as an ``<svg>`` element: a dot for each transfer, a bar for the mean.
+    """Draw methods side by side, as ``<svg>``: a dot for each transfer, a bar for the mean.
 
     ``reference``  the method whose mean is drawn through all rows
     ``of``         what several results of one method are if there is a single transfer: each has a
@@ -136,7 +136,7 @@ def draw_comparison(
 
 
 def write_comparison(comparison: Comparison) -> str:
-    """The methods, aligned; the best mean has a *.
+    """Write a table of the methods; the best mean has a *.
 
     >>> from softcount.adapt.comparison import Result
     >>> runs = [("SourceOnly", 0.75), ("EasyAdapt", 0.8)]
@@ -222,13 +222,13 @@ class Adaptation:
         return [clean(text).rstrip(".") for text in remarks if text]
 
     def show(self, console: Console, *, words: bool = False) -> None:
-        """The overview in a terminal; with ``words``, also those that moved."""
+        """Show the overview in a terminal; with ``words``, also those that moved."""
         from rich.text import Text
 
         console.print(Text(clean(self.title), style="bold"), Text(self.lead), sep="\n")
         if self.judgements:
-            names = [row.name for row in list_methods(self.judgements)]
-            chosen = [k for k, name in enumerate(names) if name == self.method]
+            rows = list_methods(self.judgements)
+            chosen = [k for k, row in enumerate(rows) if row.name == self.method]
             console.print(make_rich_table(self._list_method_columns(), bold=chosen))
         console.print(make_class_table(self.figures.classes(), self.figures.gold is not None))
         if words and self.explanation is not None:
@@ -295,7 +295,7 @@ def adaptation_report(
     words: int = WORDS,
     title: str = "From one domain to another",
 ) -> str:
-    """A page (HTML) about what a fitted method says of items of its target.
+    """Make a page (HTML) about what a fitted method says of items of its target.
 
     ``X``           items of the target
     ``y``           labels that some of them have, and keep; None or −1 where there is none
@@ -312,7 +312,7 @@ def adaptation_report(
     """
     name, posteriors = type(model).__name__, model.predict_proba(X)
     given = [None] * len(posteriors) if y is None else y
-    items = find_texts(X) if getattr(X, "ndim", 1) == 1 else None
+    items = find_texts(X)
     texts = items and [item if isinstance(item, str) else " ".join(item) for item in items]
     labelled = record_labels(name, model.classes_, posteriors, given, gold, texts)
     explanation, reason = explain_or_tell_why(model, words)
@@ -331,7 +331,7 @@ def record_labels(
     gold: Any = None,
     texts: Sequence[str] | None = None,
 ) -> LabellingFigures:
-    """Figures of items that got the likeliest class, unless they were ``given`` one.
+    """Compute figures of items that got the likeliest class, unless they were ``given`` one.
 
     An item whose ``posteriors`` are NaN gets none.
 
@@ -350,7 +350,7 @@ def record_labels(
 
 
 def explain_or_tell_why(model: Adapter, words: int = WORDS) -> tuple[Explanation | None, str]:
-    """The words that moved; None, and why, if the method cannot tell."""
+    """Find the words that moved; None, and why, if the method cannot tell."""
     try:
         return model.explain(words), ""
     except DataError as error:
@@ -358,7 +358,7 @@ def explain_or_tell_why(model: Adapter, words: int = WORDS) -> tuple[Explanation
 
 
 def adaptation_page(one: Adaptation) -> str:
-    """A whole page, which needs no network."""
+    """Make a whole page, which needs no network."""
     moved = [] if one.explanation is None else one.explanation.moved
     return render_page(
         "adapt/report.html",

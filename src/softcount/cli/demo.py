@@ -31,18 +31,13 @@ class Demo(Command):
     def run(self) -> None:
         from rich.console import Console
 
-        from softcount.cli import demo_stories as stories
+        from softcount.cli.demo_stories import FINDERS
         from softcount.report.page import findings_page
         from softcount.report.tables import show_finding
 
         console = Console(highlight=False)
         findings = []
-        for find in (
-            stories.find_coins,
-            stories.find_themes,
-            stories.find_translations,
-            stories.find_tags,
-        ):
+        for find in FINDERS:
             findings.append(find())
             show_finding(findings[-1], console)
         write_page(self.html, findings_page("What softcount found", LEAD, findings))

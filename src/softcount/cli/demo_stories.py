@@ -169,3 +169,7 @@ def find_tags() -> Finding:
         model.fit_,
         "\n".join(map(getsource, (tail, sentence))),
     )
+
+
+FINDERS = (find_coins, find_themes, find_translations, find_tags)
+"""In the order in which the demo shows what they find."""

@@ -90,9 +90,9 @@ def _mark(found: re.Match[str]) -> str:
         left = _BORDER.split(text[max(at - _NEAR, 0) : at])[-1]
         right = _BORDER.split(text[at + 1 : at + 1 + _NEAR])[0]
         is_needed = _is_read_leftwards("".join(filter(str.isalpha, left + right)))
-    code = ord(character)
     if is_needed:
         return character
+    code = ord(character)
     if code < 0x20:
         return chr(0x2400 + code)  # Unicode has pictures of these
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
