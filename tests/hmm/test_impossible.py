@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from softcount.hmm.data import SentenceShard
-from softcount.hmm.impossible import FewestEvents, take_logs
+from softcount.hmm.impossible import FewestEvents, make_context_chain
 from softcount.hmm.kernels.records import MarkovChain
 from tests import real
 from tests.oracles.sequences import Chain, Path, Sentence
@@ -277,7 +277,7 @@ def test_paths_are_compared_by_events_first() -> None:
         1,
     )
     words = np.array([[9.0, -np.inf, -np.inf, -np.inf]])
-    found = FewestEvents(take_logs(chain), words, np.ones((1, 4), np.bool_))
+    found = FewestEvents(make_context_chain(chain), words, np.ones((1, 4), np.bool_))
     assert (found.path.tolist(), found.n_events) == ([2], 1)
     shares = np.exp([-5.0, -4.0]) / np.exp([-5.0, -4.0]).sum()
     np.testing.assert_allclose(found.posteriors(), [[0.0, *shares, 0.0]])
@@ -288,7 +288,7 @@ def test_what_underflows_beside_others_is_not_lost(order: int) -> None:
     """The only path without impossible events goes through a state that is exp(−2000) as likely."""
     table = np.array([[1.0, 0.0], [0.5, 0.5]])
     rows = table if order == 1 else np.concatenate([np.tile(table, (2, 1)), table])
-    chain = take_logs(MarkovChain(np.array([0.5, 0.5]), rows, np.ones(len(rows)), order))
+    chain = make_context_chain(MarkovChain(np.array([0.5, 0.5]), rows, np.ones(len(rows)), order))
     words = np.array([[0.0, -2000.0], [0.0, -2000.0], [0.0, 0.0], [-2000.0, 0.0]])
     allowed = np.array([[True, True], [True, True], [False, True], [True, True]])
     found = FewestEvents(chain, words, allowed)

@@ -48,7 +48,7 @@ from softcount.hmm.emissions import (
     estimate_unseen,
 )
 from softcount.hmm.forward_backward import Trellis
-from softcount.hmm.impossible import FewestEvents, take_logs
+from softcount.hmm.impossible import FewestEvents, make_context_chain
 from softcount.hmm.parameters import GaussianHMMParameters, HMMParameters, MarkovParameters
 from softcount.mixture.data import Points
 from softcount.text.tagged import Tagged
@@ -217,7 +217,7 @@ class MarkovModel(MarkovParameters, Estimator):
         if not len(hopeless):
             return []
         some, whole = corpus.select(hopeless), corpus.everything
-        chain = take_logs(self.core_.make_chain(self.raw_params_))
+        chain = make_context_chain(self.core_.make_chain(self.raw_params_))
         table = np.asarray(self.raw_params_[EMISSIONS])
         likelihoods = self.core_.emission.log_likelihoods(table, some)
         allowed = some.states.allowed[some.sets]

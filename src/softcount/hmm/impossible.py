@@ -1,17 +1,14 @@
-"""States of sentences that cannot come about: those that take the fewest impossible events.
+"""States of sentences of probability zero: those that take the fewest impossible events.
 
 Whoever asks for the states of a sentence is to get some, even if every path through it has a
 transition or a word of probability zero. Let each such event have the same tiny probability ε: as ε
 goes to 0, all that counts is how many of them a path takes, and then the product of everything else
 on it. So a number here is a pair (events, log), which is compared by the first and then by the
-second, and sums are of those with the fewest events. No ε has to be chosen, and nothing underflows.
+second, and a sum is that of the terms with the fewest events. No ε has to be chosen, and nothing
+underflows.
 
-States that are ruled out by tags or a dictionary are worse than any number of impossible events: as
-every token has a state that is allowed, the others are left out from the beginning.
-
-Such sentences are few, and each is gone through by itself. The recursions are those of
-`softcount.hmm.kernels.lists`, in logarithms: a token has *cells*, one for each of its states v or,
-of order 2 and from the second token on, for each pair of a state u of the token before and its own.
+States that tags or a dictionary rule out take infinitely many events; every token has a state that
+is allowed, so that no path has to go through them.
 """
 
 from __future__ import annotations
@@ -26,57 +23,36 @@ from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.hmm.kernels.records import MarkovChain
 from softcount.kernels.jit import lean, merged
 
-
-class LogChain(NamedTuple):
-    """The tables of a `MarkovChain` as pairs, and A itself; logs of impossible events are 0."""
-
-    start_events: IntArray  # (K,)
-    start_logs: FloatArray
-    events: IntArray  # (rows, K), of transitions
-    logs: FloatArray
-    stop_events: IntArray  # (rows,)
-    stop_logs: FloatArray
-    transitions: FloatArray  # (rows, K)
-    order: int
+SAFE = 1e-200
+"""A sum below may lack terms that underflowed."""
 
 
-class LogSentence(NamedTuple):
-    """The states of token i and p(token | state) of each: from ``indptr[i]`` to ``indptr[i + 1]``.
+class ContextChain(NamedTuple):
+    """The tables of a `MarkovChain` by contexts (c, s): the states before a state v.
 
-    The cells of token i begin at ``begins[i]``.
+    Of order 1 the context is s, and there is one c. Of order 2 it is c, just before v, and s before
+    c; the context after v is (v, c). "No state yet" is state K. So starts are transitions as well.
     """
 
-    indptr: IntArray  # (tokens + 1,)
-    states: IntArray
-    events: IntArray
-    logs: FloatArray
-    begins: IntArray  # (tokens + 1,)
+    forward: FloatArray  # (C, K + 1, K): p(v | c, s), by s and v
+    backward: FloatArray  # (C, K, K + 1): the same, by v and s
+    logs: FloatArray  # (C, K + 1, K): log p(v | c, s), 0 where it is impossible
+    stop: FloatArray  # (C, K + 1): p(end | c, s)
 
 
-class LogAmounts(NamedTuple):
-    """A pair for each cell."""
-
-    events: IntArray  # (cells,)
-    logs: FloatArray
-
-
-def _split_zeros(logs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Pairs, given logarithms: −inf is an impossible event."""
-    possible = np.isfinite(logs)
-    return (~possible).astype(np.int64), np.where(possible, logs, 0.0)
-
-
-def take_logs(chain: MarkovChain) -> LogChain:
+def make_context_chain(chain: MarkovChain) -> ContextChain:
     """A chain as `FewestEvents` wants it."""
-    with np.errstate(divide="ignore"):
-        start, transitions, stop = (np.log(np.asarray(x, np.float64)) for x in chain[:3])
-    return LogChain(
-        *_split_zeros(start),
-        *_split_zeros(transitions),
-        *_split_zeros(stop),
-        np.ascontiguousarray(chain.transitions, np.float64),
-        chain.order,
-    )
+    k = len(chain.start)
+    if chain.order == 1:
+        forward = np.concatenate([chain.transitions, chain.start[None]])[None]
+        stop = np.append(chain.stop, 1.0)[None]
+    else:
+        forward, stop = np.ones((k + 1, k + 1, k)), np.ones((k + 1, k + 1))
+        forward[:k, :k] = chain.transitions[: k * k].reshape(k, k, k).transpose(1, 0, 2)
+        forward[:k, k], forward[k, k] = chain.transitions[k * k :], chain.start
+        stop[:k, :k], stop[:k, k] = chain.stop[: k * k].reshape(k, k).T, chain.stop[k * k :]
+    backward = np.ascontiguousarray(forward.transpose(0, 2, 1))
+    return ContextChain(forward, backward, np.log(np.where(forward > 0.0, forward, 1.0)), stop)
 
 
 class FewestEvents:
@@ -85,30 +61,22 @@ class FewestEvents:
     ``log_likelihoods``  log p(token | state), (tokens, states)
     ``allowed``          whether tags and dictionary let a token be in a state, (tokens, states)
 
-    >>> chain = take_logs(MarkovChain(np.array([1.0, 0.0]), np.eye(2), np.ones(2), 1))
+    >>> chain = make_context_chain(MarkovChain(np.array([1.0, 0.0]), np.eye(2), np.ones(2), 1))
     >>> words = np.log([[0.5, 0.5], [1e-9, 1.0]])  # the second state is never reached
     >>> FewestEvents(chain, words, np.ones((2, 2), np.bool_)).posteriors().tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
 
-    def __init__(self, chain: LogChain, log_likelihoods: FloatArray, allowed: BoolArray) -> None:
-        self._chain, self._k = chain, len(chain.start_events)
-        sizes = allowed.sum(axis=1)
-        cells = sizes.copy()
-        if chain.order == 2:
-            cells[1:] *= sizes[:-1]
-        tokens, states = np.nonzero(allowed)
-        self._sentence = LogSentence(
-            np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
-            states,
-            *_split_zeros(log_likelihoods[tokens, states]),
-            np.concatenate([np.zeros(1, np.int64), np.cumsum(cells)]),
-        )
+    def __init__(
+        self, chain: ContextChain, log_likelihoods: FloatArray, allowed: BoolArray
+    ) -> None:
+        possible = np.isfinite(log_likelihoods)
+        events = np.where(allowed, ~possible, np.inf)
+        self._chain, self._words = chain, (events, np.where(possible, log_likelihoods, 0.0))
 
     @cached_property
-    def _best(self) -> tuple[IntArray, int]:
-        path, n_events = _find_best(self._chain, self._sentence)
-        return path, int(n_events)
+    def _best(self) -> tuple[IntArray, float]:
+        return _find_best(self._chain, *self._words)
 
     @property
     def path(self) -> IntArray:
@@ -118,318 +86,176 @@ class FewestEvents:
     @property
     def n_events(self) -> int:
         """How many impossible events the best states take."""
-        return self._best[1]
+        return int(self._best[1])
 
     @cached_property
-    def _backward(self) -> LogAmounts:
-        return _compute_backward(self._chain, self._sentence)
+    def _backward(self) -> tuple[FloatArray, FloatArray]:
+        return _run_backward(self._chain, *self._words)
 
     def posteriors(self) -> FloatArray:
         """p(state | sentence) of each token, (tokens, states)."""
-        return _compute_posteriors(self._chain, self._sentence, self._backward, self._k)
+        forward = _run_forward(self._chain, *self._words, best=False)
+        events, logs = (a[1:] + b[1:] for a, b in zip(forward, self._backward, strict=True))
+        fewest = events == events.min(axis=(1, 2), keepdims=True)
+        top = logs.max(axis=(1, 2), keepdims=True, initial=-np.inf, where=fewest)
+        weights = np.exp(logs - top, out=np.zeros_like(logs), where=fewest)
+        by_state = weights.sum(axis=2) if weights.shape[1] > 1 else weights[:, 0]
+        shares: FloatArray = by_state[:, :-1] / by_state.sum(axis=1, keepdims=True)
+        return shares
 
     def draw(self, rng: np.random.Generator) -> IntArray:
         """States, drawn from their posterior, (tokens,)."""
-        chain, sentence, beta, k = self._chain, self._sentence, self._backward, self._k
-        path: list[int] = []
-        row, u = -1, 0  # that of the states before, and the place of the last of them in its list
-        for i in range(len(sentence.indptr) - 1):
-            own = slice(sentence.indptr[i], sentence.indptr[i + 1])
-            states, size = sentence.states[own], sentence.indptr[i + 1] - sentence.indptr[i]
-            before, before_logs = (
-                (chain.start_events, chain.start_logs)
-                if i == 0
-                else (chain.events[row], chain.logs[row])
-            )
-            begin = sentence.begins[i] + (u * size if chain.order == 2 and i else 0)
-            cells = slice(begin, begin + size)
-            events = before[states] + sentence.events[own] + beta.events[cells]
-            logs = before_logs[states] + sentence.logs[own] + beta.logs[cells]
+        chain, (beta_events, beta_logs) = self._chain, self._backward
+        n_contexts, k = len(chain.stop), chain.forward.shape[2]
+        c, s = n_contexts - 1, k
+        path = []
+        for i, (events, logs) in enumerate(zip(*self._words, strict=True)):
+            after = (i + 1, slice(k), c) if n_contexts > 1 else (i + 1, 0, slice(k))
+            events = events + (chain.forward[c, s] == 0.0) + beta_events[after]
+            logs = logs + chain.logs[c, s] + beta_logs[after]
             logs = np.where(events == events.min(), logs, -np.inf)
-            weights = np.zeros(k)
-            weights[states] = np.exp(logs - logs.max())
-            path.append(int(rng.choice(k, p=weights / weights.sum())))
-            row = path[-1]
-            if chain.order == 2:
-                row += k * (path[-2] if i else k)
-            u = int(np.searchsorted(states, path[-1]))
+            weights = np.exp(logs - logs.max())
+            v = int(rng.choice(k, p=weights / weights.sum()))
+            path.append(v)
+            c, s = (v, c) if n_contexts > 1 else (0, v)
         return np.array(path, np.int32)
 
 
 @merged
-def _find_origins(
-    i: int, order: int, k: int, indptr: IntArray
-) -> tuple[int, int, int, int, int, int]:
-    """Of cells (t, u) of token i: how many t and u, where their lists begin, and rows of tables.
-
-    The row of states t and u is ``base + stride t + u``; what is left out is one state, of number
-    −1 as a place in the list: it counts as zero.
-    """
-    size = indptr[i + 1] - indptr[i]
-    if order == 1:
-        return size, 1, indptr[i], -1, 0, 1
-    if i == 0:
-        return 1, size, -1, indptr[i], k * k, 0
-    return indptr[i] - indptr[i - 1], size, indptr[i - 1], indptr[i], 0, k
-
-
-@merged
-def _find_row(t: int, u: int, base: int, stride: int, t0: int, u0: int, states: IntArray) -> int:
-    """The row of the t-th and the u-th state of the lists that begin at t0 and u0."""
-    row = base
-    if t0 >= 0:
-        row += stride * states[t0 + t]
-    if u0 >= 0:
-        row += states[u0 + u]
-    return row
-
-
-# Sums of products. Of n pairs, those with the fewest events e are on level 0, those with e + 1 on
-# level 1; as a factor A is possible or takes one event, no others matter. So a sum Σ_j A_j x_j has
-# e events if there is an x_j on level 0 with A_j > 0, and e + 1 otherwise: all x_j on level 0, and
-# the A_j x_j on level 1 with A_j > 0. The x_j are exponentiated once, relative to the largest of
-# their level, for all the sums that they are in; a sum that is so small that some of its terms may
-# have underflowed is done again in logarithms.
-
-
-SAFE = 1e-200
-
-
-class LogTerms(NamedTuple):
-    """The terms x_j of sums, on levels 0, 1 and (of no matter) 2."""
-
-    events: IntArray  # (K,)
-    logs: FloatArray
-    levels: IntArray
-    low: FloatArray  # x_j on level 0, others 0
-    high: FloatArray  # x_j on levels 0 and 1, others 0
+def _is_better(events: float, log: float, than_events: float, than_log: float) -> bool:
+    """Whether one pair is better than another."""
+    return events < than_events or (events == than_events and log > than_log)
 
 
 @lean
-def _make_terms(k: int) -> LogTerms:
-    whole, real = np.empty((2, k), np.int64), np.empty((3, k))
-    return LogTerms(whole[0], real[0], whole[1], real[1], real[2])
-
-
-@lean
-def _weigh(n: int, terms: LogTerms) -> tuple[int, float, float]:
-    """Levels and weights of n terms; e, and the largest logs on level 0, and on both."""
-    events, logs, fewest = terms.events, terms.logs, terms.events[0]
-    for j in range(1, n):
-        fewest = min(fewest, events[j])
-    top, top_high = -np.inf, -np.inf
-    for j in range(n):
-        terms.levels[j] = min(events[j] - fewest, 2)
-        if terms.levels[j] == 0:
-            top = max(top, logs[j])
-        if terms.levels[j] < 2:
-            top_high = max(top_high, logs[j])
-    for j in range(n):
-        terms.low[j] = math.exp(logs[j] - top) if terms.levels[j] == 0 else 0.0
-        terms.high[j] = math.exp(logs[j] - top_high) if terms.levels[j] < 2 else 0.0
-    return fewest, top, top_high
-
-
-@merged
-def _is_counted(level: int, possible: bool, reached: bool) -> bool:
-    """Whether a term is in a sum, and ``reached`` whether the sum is one of level 0."""
-    if reached:
-        return level == 0 and possible
-    return level < 2 and (level == 1) == possible
-
-
-@lean
-def _advance(
-    i: int,
-    chain: LogChain,
-    sentence: LogSentence,
-    alpha: LogAmounts,
-    terms: LogTerms,
-    sums: FloatArray,
+def _add_products(
+    events: FloatArray,
+    logs: FloatArray,
+    table: FloatArray,
+    sum_events: FloatArray,
+    sum_logs: FloatArray,
 ) -> None:
-    """The cells of token i from those of the token before: Σ_t α(t, u) A(t, u, v), times E.
+    """Pairs Σ_s x(s) p(s, v) for each v, of pairs x(s) and probabilities p.
 
-    ``sums``  (3, K), for each v: on level 0, above it, and whether level 0 is reached
+    The x(s) are exponentiated once, relative to the largest; a sum that is so small that some of
+    its terms may have underflowed is computed again in logarithms.
     """
-    k, transitions = len(chain.start_events), chain.transitions
-    indptr, states, begins = sentence.indptr, sentence.states, sentence.begins
-    n_t, n_u, t0, u0, base, stride = _find_origins(i - 1, chain.order, k, indptr)
-    v0, n_v, before = indptr[i], indptr[i + 1] - indptr[i], begins[i - 1]
-    for u in range(n_u):
-        for t in range(n_t):
-            terms.events[t] = alpha.events[before + t * n_u + u]
-            terms.logs[t] = alpha.logs[before + t * n_u + u]
-        fewest, top, top_high = _weigh(n_t, terms)
-        sums[:] = 0.0
-        for t in range(n_t):
-            level, low, high = terms.levels[t], terms.low[t], terms.high[t]
-            if level == 2:
-                continue
-            row = _find_row(t, u, base, stride, t0, u0, states)
-            for v in range(n_v):
-                a = transitions[row, states[v0 + v]]
-                if level == 0 and a > 0.0:
-                    sums[0, v] += a * low
-                    sums[2, v] = 1.0
-                else:
-                    sums[1, v] += high if level == 0 else a * high
-        for v in range(n_v):
-            cell, reached = begins[i] + u * n_v + v, sums[2, v] > 0.0
-            amount, peak = (sums[0, v], top) if reached else (sums[1, v], top_high)
-            if amount < SAFE:
-                peak, amount = -np.inf, 0.0
-                for again in range(2):  # the largest, and then the sum
-                    for t in range(n_t):
-                        row = _find_row(t, u, base, stride, t0, u0, states)
-                        possible = chain.events[row, states[v0 + v]] == 0
-                        if _is_counted(terms.levels[t], possible, reached):
-                            log = terms.logs[t] + chain.logs[row, states[v0 + v]]
-                            if again:
-                                amount += math.exp(log - peak)
-                            else:
-                                peak = max(peak, log)
-            alpha.events[cell] = fewest + (0 if reached else 1) + sentence.events[v0 + v]
-            alpha.logs[cell] = math.log(amount) + peak + sentence.logs[v0 + v]
+    top, n = -np.inf, table.shape[1]
+    sum_events[:], sum_logs[:] = np.inf, 0.0
+    for s in range(len(events)):
+        if events[s] < np.inf:
+            top = max(top, logs[s])
+            for v in range(n):
+                number = events[s] + (0.0 if table[s, v] > 0.0 else 1.0)
+                sum_events[v] = number if number < sum_events[v] else sum_events[v]
+    for s in range(len(events)):
+        if events[s] < np.inf:
+            weight = math.exp(logs[s] - top)
+            for v in range(n):
+                possible = table[s, v] > 0.0
+                number = events[s] + (0.0 if possible else 1.0)
+                term = weight * (table[s, v] if possible else 1.0)
+                sum_logs[v] += term if number == sum_events[v] else 0.0
+    for v in range(n):
+        if sum_logs[v] >= SAFE:
+            sum_logs[v] = math.log(sum_logs[v]) + top
+        elif sum_events[v] < np.inf:
+            peak, total = -np.inf, 0.0
+            for again in range(2):  # the largest, and then the sum
+                for s in range(len(events)):
+                    possible = table[s, v] > 0.0
+                    if events[s] + (0.0 if possible else 1.0) == sum_events[v]:
+                        log = logs[s] + (math.log(table[s, v]) if possible else 0.0)
+                        if again:
+                            total += math.exp(log - peak)
+                        else:
+                            peak = max(peak, log)
+            sum_logs[v] = math.log(total) + peak
 
 
 @lean
-def _compute_backward(chain: LogChain, sentence: LogSentence) -> LogAmounts:
-    """What comes after each cell: Σ_v A(t, u, v) E(v) β(u, v)."""
-    k, indptr, states = len(chain.start_events), sentence.indptr, sentence.states
-    begins, n, transitions = sentence.begins, len(indptr) - 1, chain.transitions
-    beta = LogAmounts(np.empty(begins[-1], np.int64), np.empty(begins[-1], np.float64))
-    terms = _make_terms(k)
-    for i in range(n - 1, -1, -1):
-        n_t, n_u, t0, u0, base, stride = _find_origins(i, chain.order, k, indptr)
-        for u in range(n_u):
-            if i == n - 1:
-                for t in range(n_t):
-                    row = _find_row(t, u, base, stride, t0, u0, states)
-                    beta.events[begins[i] + t * n_u + u] = chain.stop_events[row]
-                    beta.logs[begins[i] + t * n_u + u] = chain.stop_logs[row]
-                continue
-            v0, n_v = indptr[i + 1], indptr[i + 2] - indptr[i + 1]
-            after = begins[i + 1] + u * n_v
-            for v in range(n_v):
-                terms.events[v] = sentence.events[v0 + v] + beta.events[after + v]
-                terms.logs[v] = sentence.logs[v0 + v] + beta.logs[after + v]
-            fewest, top, top_high = _weigh(n_v, terms)
-            for t in range(n_t):
-                row = _find_row(t, u, base, stride, t0, u0, states)
-                low, high, reached = 0.0, 0.0, False
-                for v in range(n_v):
-                    a = transitions[row, states[v0 + v]]
-                    if terms.levels[v] == 0 and a > 0.0:
-                        low += a * terms.low[v]
-                        reached = True
-                    elif terms.levels[v] < 2:
-                        high += terms.high[v] if terms.levels[v] == 0 else a * terms.high[v]
-                amount, peak = (low, top) if reached else (high, top_high)
-                if amount < SAFE:
-                    peak, amount = -np.inf, 0.0
-                    for again in range(2):  # the largest, and then the sum
-                        for v in range(n_v):
-                            possible = chain.events[row, states[v0 + v]] == 0
-                            if _is_counted(terms.levels[v], possible, reached):
-                                log = terms.logs[v] + chain.logs[row, states[v0 + v]]
-                                if again:
-                                    amount += math.exp(log - peak)
-                                else:
-                                    peak = max(peak, log)
-                cell = begins[i] + t * n_u + u
-                beta.events[cell] = fewest + (0 if reached else 1)
-                beta.logs[cell] = math.log(amount) + peak
-    return beta
+def _run_forward(
+    chain: ContextChain, word_events: FloatArray, word_logs: FloatArray, best: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Events and logs of α, (tokens + 1, C, K + 1): of the contexts before and after each token.
 
-
-@lean
-def _begin_forward(chain: LogChain, sentence: LogSentence) -> LogAmounts:
-    """Room for all cells, those of the first token being filled."""
-    alpha = LogAmounts(
-        np.empty(sentence.begins[-1], np.int64), np.empty(sentence.begins[-1], np.float64)
-    )
-    for v in range(sentence.indptr[1]):
-        state = sentence.states[v]
-        alpha.events[v] = chain.start_events[state] + sentence.events[v]
-        alpha.logs[v] = chain.start_logs[state] + sentence.logs[v]
-    return alpha
-
-
-@lean
-def _compute_posteriors(
-    chain: LogChain, sentence: LogSentence, beta: LogAmounts, k: int
-) -> FloatArray:
-    """p(state | sentence) of each token, (tokens, states)."""
-    indptr, states, begins = sentence.indptr, sentence.states, sentence.begins
-    n = len(indptr) - 1
-    alpha, terms, sums = _begin_forward(chain, sentence), _make_terms(k), np.empty((3, k))
-    posteriors = np.zeros((n, k))
+    If ``best``, they are those of the best path to each context, not of the sum of all.
+    """
+    (n, k), (n_c, n_s) = word_logs.shape, chain.stop.shape
+    events, logs = np.full((n + 1, n_c, n_s), np.inf), np.zeros((n + 1, n_c, n_s))
+    events[0, n_c - 1, k] = 0.0
+    next_events, next_logs = np.empty(k), np.empty(k)
     for i in range(n):
-        if i:
-            _advance(i, chain, sentence, alpha, terms, sums)
-        fewest, top, size = np.int64(0), -np.inf, indptr[i + 1] - indptr[i]
-        for cell in range(begins[i], begins[i + 1]):
-            number, log = alpha.events[cell] + beta.events[cell], alpha.logs[cell] + beta.logs[cell]
-            if top == -np.inf or number < fewest:
-                fewest, top = number, log
-            elif number == fewest:
-                top = max(top, log)
-        total = 0.0
-        for cell in range(begins[i], begins[i + 1]):
-            if alpha.events[cell] + beta.events[cell] == fewest:
-                share = math.exp(alpha.logs[cell] + beta.logs[cell] - top)
-                posteriors[i, states[indptr[i] + (cell - begins[i]) % size]] += share
-                total += share
-        for v in range(k):
-            posteriors[i, v] /= total
-    return posteriors
+        for c in range(n_c):
+            if best:
+                next_events[:], next_logs[:] = np.inf, -np.inf
+                for s in range(n_s):
+                    for v in range(k if events[i, c, s] < np.inf else 0):
+                        number = events[i, c, s] + (0.0 if chain.forward[c, s, v] > 0.0 else 1.0)
+                        log = logs[i, c, s] + chain.logs[c, s, v]
+                        better = _is_better(number, log, next_events[v], next_logs[v])
+                        next_events[v] = number if better else next_events[v]
+                        next_logs[v] = log if better else next_logs[v]
+            else:
+                _add_products(events[i, c], logs[i, c], chain.forward[c], next_events, next_logs)
+            for v in range(k):
+                x, y = (v, c) if n_c > 1 else (0, v)
+                events[i + 1, x, y] = next_events[v] + word_events[i, v]
+                logs[i + 1, x, y] = next_logs[v] + word_logs[i, v]
+    return events, logs
 
 
 @lean
-def _find_best(chain: LogChain, sentence: LogSentence) -> tuple[IntArray, int]:
-    """The best path, and how many impossible events it takes."""
-    k, indptr, states = len(chain.start_events), sentence.indptr, sentence.states
-    begins, n = sentence.begins, len(indptr) - 1
-    alpha, from_ = _begin_forward(chain, sentence), np.zeros(begins[-1], np.int32)
-    events, logs = alpha.events, alpha.logs
-    for i in range(1, n):
-        n_t, n_u, t0, u0, base, stride = _find_origins(i - 1, chain.order, k, indptr)
-        v0, n_v, before = indptr[i], indptr[i + 1] - indptr[i], begins[i - 1]
-        for u in range(n_u):
-            here, fewest = begins[i] + u * n_v, events[before + u]
-            for t in range(n_t):
-                fewest = min(fewest, events[before + t * n_u + u])
-            for v in range(here, here + n_v):
-                events[v], logs[v] = fewest + 2, -np.inf
-            for t in range(n_t):
-                cell = before + t * n_u + u
-                if events[cell] > fewest + 1:  # whatever follows, another has fewer
-                    continue
-                row = _find_row(t, u, base, stride, t0, u0, states)
-                for v in range(n_v):
-                    number = events[cell] + chain.events[row, states[v0 + v]]
-                    log, to = logs[cell] + chain.logs[row, states[v0 + v]], here + v
-                    if number < events[to] or (number == events[to] and log > logs[to]):
-                        events[to], logs[to], from_[to] = number, log, t
-            for v in range(n_v):
-                events[here + v] += sentence.events[v0 + v]
-                logs[here + v] += sentence.logs[v0 + v]
-    n_t, n_u, t0, u0, base, stride = _find_origins(n - 1, chain.order, k, indptr)
-    cell, fewest, top = begins[n - 1], 0, -np.inf
-    for t in range(n_t):
-        for u in range(n_u):
-            place = begins[n - 1] + t * n_u + u
-            row = _find_row(t, u, base, stride, t0, u0, states)
-            number, log = events[place] + chain.stop_events[row], logs[place] + chain.stop_logs[row]
-            if top == -np.inf or number < fewest or (number == fewest and log > top):
-                cell, fewest, top = place, number, log
-    path = np.empty(n, np.int32)
+def _run_backward(
+    chain: ContextChain, word_events: FloatArray, word_logs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Events and logs of β, (tokens + 1, C, K + 1): of what follows each context."""
+    (n, k), (n_c, n_s) = word_logs.shape, chain.stop.shape
+    events, logs = np.empty((n + 1, n_c, n_s)), np.zeros((n + 1, n_c, n_s))
+    for c in range(n_c):
+        for s in range(n_s):
+            possible = chain.stop[c, s] > 0.0
+            events[n, c, s] = 0.0 if possible else 1.0
+            logs[n, c, s] = math.log(chain.stop[c, s]) if possible else 0.0
+    events[:n] = np.inf
+    next_events, next_logs = np.empty(k), np.empty(k)
     for i in range(n - 1, -1, -1):
-        size = indptr[i + 1] - indptr[i]
-        u, v = (cell - begins[i]) // size, (cell - begins[i]) % size
-        path[i] = states[indptr[i] + v]
-        if i and chain.order == 2:
-            cell = begins[i - 1] + from_[cell] * (indptr[i] - indptr[i - 1]) + u
-        elif i:
-            cell = begins[i - 1] + from_[cell]
-    return path, fewest
+        for c in range(n_c):
+            if n_c > 1 and i > 0 and (c == k or word_events[i - 1, c] == np.inf):
+                continue  # no path has this state before
+            for v in range(k):
+                x, y = (v, c) if n_c > 1 else (0, v)
+                next_events[v] = word_events[i, v] + events[i + 1, x, y]
+                next_logs[v] = word_logs[i, v] + logs[i + 1, x, y]
+            _add_products(next_events, next_logs, chain.backward[c], events[i, c], logs[i, c])
+    return events, logs
+
+
+@lean
+def _find_best(
+    chain: ContextChain, word_events: FloatArray, word_logs: FloatArray
+) -> tuple[IntArray, float]:
+    """The best path, and how many impossible events it takes."""
+    events, logs = _run_forward(chain, word_events, word_logs, True)
+    n, (n_c, n_s) = len(word_logs), chain.stop.shape
+    path = np.empty(n, np.int32)
+    c = s = 0
+    n_events, top = np.inf, -np.inf
+    for t in range(n_s):
+        for u in range(n_c):
+            possible = chain.stop[u, t] > 0.0
+            number = events[n, u, t] + (0.0 if possible else 1.0)
+            log = logs[n, u, t] + (math.log(chain.stop[u, t]) if possible else 0.0)
+            if _is_better(number, log, n_events, top):
+                c, s, n_events, top = u, t, number, log
+    for i in range(n - 1, -1, -1):
+        v = c if n_c > 1 else s
+        path[i] = v
+        c = s if n_c > 1 else 0
+        fewest, top = np.inf, -np.inf
+        for t in range(n_s):  # the context that v was reached from
+            number = events[i, c, t] + (0.0 if chain.forward[c, t, v] > 0.0 else 1.0)
+            log = logs[i, c, t] + chain.logs[c, t, v]
+            if _is_better(number, log, fewest, top):
+                s, fewest, top = t, number, log
+    return path, n_events
