@@ -13,7 +13,7 @@ import pytest
 import softcount as sc
 from softcount.hmm.data import SentenceShard
 from softcount.hmm.impossible import FewestEvents, make_context_chain
-from softcount.hmm.kernels.records import MarkovChain
+from softcount.hmm.kernels import MarkovChain
 from tests import real
 from tests.oracles.sequences import Chain, Path, Sentence
 

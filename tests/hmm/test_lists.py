@@ -9,15 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.hmm.kernels import lists
-from softcount.hmm.kernels.records import ChainCounts, MarkovChain, StateLists, TokenEmissions
+from softcount.hmm.kernels import (
+    ChainCounts,
+    MarkovChain,
+    StateLists,
+    TokenEmissions,
+    few_states,
+    lists,
+)
+from softcount.hmm.kernels.few_states import TokenCells
 
 
 class Text(NamedTuple):
     """Sentences, and the tables of a chain of order 1 or 2."""
 
     indptr: Any
-    chain: MarkovChain
+    chain: Any  # a MarkovChain
     emissions: TokenEmissions
     lists: StateLists
 
@@ -30,19 +37,33 @@ class Text(NamedTuple):
         sums = (np.zeros(shape[1]), np.zeros(shape), np.zeros(shape[0]))
         posteriors = np.zeros((self.indptr[-1], shape[1]))
         counts = ChainCounts(posteriors, np.arange(self.indptr[-1]), np.zeros(self.n), *sums)
-        lists.forward_backward(0, self.n, *self, np.ones(self.n), counts, True)
+        if self.chain.order == 2:
+            text = self._replace(chain=lists.arrange_chain(self.chain))
+            lists.forward_backward(0, self.n, *text, np.ones(self.n), counts, True)
+        else:
+            tokens = np.repeat(np.arange(self.indptr[-1]), np.diff(self.lists.indptr))
+            states = self.lists.states[:-1]
+            likelihoods = self.emissions.table[tokens, states]
+            cells = TokenCells(counts.into, self.lists.indptr, states, likelihoods)
+            of_cells = counts._replace(posteriors=np.zeros(len(states)))
+            few_states.forward_backward(
+                0, self.n, self.indptr, self.chain, cells, np.ones(self.n), of_cells, True
+            )
+            posteriors[tokens, states] = of_cells.posteriors
         counts.transitions[...] *= self.chain.transitions
         return counts
 
     def best(self) -> tuple[Any, Any]:
         logs, paths = np.zeros(self.n), np.zeros(self.indptr[-1], np.int32)
-        lists.find_paths(0, self.n, *self, True, np.arange(self.n), np.uint64(0), logs, paths[None])
+        text = self._replace(chain=lists.arrange_chain(self.chain))
+        lists.find_paths(0, self.n, *text, True, np.arange(self.n), np.uint64(0), logs, paths[None])
         return logs, paths
 
     def drawn(self, samples: int = 1, first: int = 0) -> tuple[Any, Any]:
         logs, paths = np.zeros(self.n), np.zeros((samples, self.indptr[-1]), np.int32)
         numbers = np.arange(self.n)
-        lists.find_paths(first, self.n, *self, False, numbers, np.uint64(3), logs, paths)
+        text = self._replace(chain=lists.arrange_chain(self.chain))
+        lists.find_paths(first, self.n, *text, False, numbers, np.uint64(3), logs, paths)
         return logs, paths
 
 
@@ -53,7 +74,7 @@ def text(lengths: list[int], chain: Any, emissions: Any, allowed: Any = None) ->
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     tokens = np.arange(indptr[-1])
     sizes = np.concatenate([[0], np.cumsum(allowed.sum(axis=1))]).astype(np.int64)
-    lists = StateLists(sizes, np.nonzero(allowed)[1])
+    lists = StateLists(sizes, np.append(np.nonzero(allowed)[1], 0))
     return Text(indptr, chain, TokenEmissions(emissions, tokens, tokens), lists)
 
 

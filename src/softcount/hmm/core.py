@@ -27,7 +27,7 @@ from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
 from softcount.hmm.emissions import EMISSIONS, StateEmission, WordEmission, expect_uncounted
 from softcount.hmm.forward_backward import Trellis
 from softcount.hmm.gibbs import CollapsedChain
-from softcount.hmm.kernels.records import ChainCounts, MarkovChain, TokenEmissions
+from softcount.hmm.kernels import ChainCounts, MarkovChain, TokenEmissions
 
 START, SECOND, TRANSITIONS = "start", "second", "transitions"
 IMPOSSIBLE = "cannot come about: no sequence of states could have produced it"

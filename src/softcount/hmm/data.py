@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, without_dust
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.hmm.kernels import StateLists
 from softcount.hmm.kernels.packs import Packs, pack_sentences
-from softcount.hmm.kernels.records import StateLists
 from softcount.text.sequences import Like, Sequences, sequences
 from softcount.text.shards import split_items
 from softcount.text.tagged import (
@@ -61,20 +61,7 @@ class StateSets:
     def lists(self) -> StateLists:
         """The states of each set."""
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
-        return StateLists(indptr, np.nonzero(self.allowed)[1])
-
-
-class KindCells(NamedTuple):
-    """The states of each kind of tokens: see `softcount.hmm.kernels.few_states`.
-
-    ``indptr``                       kind g has the cells ``indptr[g]`` to ``indptr[g + 1]``
-    ``kinds``, ``rows``, ``states``  those of each cell
-    """
-
-    indptr: IntArray  # (kinds + 1,)
-    kinds: IntArray  # (cells,)
-    rows: IntArray  # (cells,)
-    states: IntArray  # (cells,)
+        return StateLists(indptr, np.append(np.nonzero(self.allowed)[1], 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +77,17 @@ class TokenKinds:
     sets: IntArray  # (kinds,)
     states: StateSets
 
-    @classmethod
-    def from_tokens(cls, rows: IntArray, sets: IntArray, states: StateSets) -> TokenKinds:
-        n_sets = len(states.allowed)
-        pairs, of_tokens = np.unique(rows * n_sets + sets, return_inverse=True)
-        return cls(of_tokens, pairs // n_sets, pairs % n_sets, states)
-
     @cached_property
-    def cells(self) -> KindCells:
-        """A cell for each state that tokens of a kind may be in."""
+    def cells(self) -> tuple[IntArray, IntArray, IntArray]:
+        """A cell for each state that tokens of a kind may be in: see `few_states`.
+
+        Gives where the cells of each kind begin, (kinds + 1,); and their kinds and states, (cells,)
+        """
         lists, sizes = self.states.lists, self.states.sizes[self.sets]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         kinds = np.repeat(np.arange(len(sizes)), sizes)
         within = np.arange(len(kinds)) - indptr[kinds]
-        states = lists.states[lists.indptr[self.sets[kinds]] + within]
-        return KindCells(indptr, kinds, self.rows[kinds], states)
+        return indptr, kinds, lists.states[lists.indptr[self.sets[kinds]] + within]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +128,9 @@ class SentenceShard:
     @cached_property
     def kinds(self) -> TokenKinds:
         """What kinds of tokens there are."""
-        return TokenKinds.from_tokens(self.rows, self.sets, self.states)
+        n_sets = len(self.states.allowed)
+        pairs, of_tokens = np.unique(self.rows * n_sets + self.sets, return_inverse=True)
+        return TokenKinds(of_tokens, pairs // n_sets, pairs % n_sets, self.states)
 
     @cached_property
     def packs(self) -> Packs:

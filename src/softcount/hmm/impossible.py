@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.core.types import BoolArray, FloatArray, IntArray
-from softcount.hmm.kernels.records import MarkovChain
+from softcount.hmm.kernels import MarkovChain
 from softcount.kernels.jit import lean, merged
 
 SAFE = 1e-200

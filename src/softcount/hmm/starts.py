@@ -15,7 +15,7 @@ from softcount.hmm.core import SECOND, START, TRANSITIONS, HMMCore, TableConstra
 from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
 from softcount.hmm.emissions import EMISSIONS
 from softcount.hmm.forward_backward import Trellis
-from softcount.hmm.kernels.records import MarkovChain, TokenEmissions
+from softcount.hmm.kernels import MarkovChain, TokenEmissions
 from softcount.mixture.data import Points
 from softcount.mixture.starts import cluster
 from softcount.text.vocabulary import Vocabulary

@@ -7,8 +7,7 @@ Probabilities are not scaled at each token, but when they have become small, or 
 
     α_i = f_i (α_{i−1} A) ∘ E_i        β_{i−1} = f_i A (E_i ∘ β_i)        γ_i = α_i ∘ β_i
 
-f_i being mostly one (Rabiner 1989, with a factor now and then). The helper of the innermost loop
-takes numbers and whole arrays, as views of arrays would have their references counted.
+f_i being mostly one (Rabiner 1989, with a factor now and then).
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.core.types import FloatArray, IntArray
-from softcount.hmm.kernels.records import ChainCounts, MarkovChain
-from softcount.kernels.jit import lean, merged
+from softcount.hmm.kernels import ChainCounts, MarkovChain
+from softcount.kernels.jit import lean
 
 SMALL, LARGE = 1e-30, 1e30
 """α that adds up to less or more is scaled."""
@@ -55,57 +54,25 @@ class CellsWorkspace(NamedTuple):
 
 
 @lean
-def _make_workspace(
-    first: int, last: int, indptr: IntArray, cells: TokenCells, k: int
-) -> CellsWorkspace:
-    """Large enough for each of the sentences ``first`` to ``last``."""
-    longest = most = 0
-    for s in range(first, last):
-        number = 0
-        for t in range(indptr[s], indptr[s + 1]):
-            number += cells.indptr[cells.kinds[t] + 1] - cells.indptr[cells.kinds[t]]
-        longest, most = max(longest, indptr[s + 1] - indptr[s]), max(most, number)
-    return CellsWorkspace(
-        np.empty(most), np.empty(longest + 1, np.int64), np.empty(longest), np.empty(k), np.empty(k)
-    )
-
-
-@merged
-def _sum_arrivals(
-    state: int,
-    low: int,
-    high: int,
-    states: IntArray,
-    alpha: FloatArray,
-    begin: int,
-    transitions: FloatArray,
-) -> float:
-    """Σ_u α(u) A(u, state) over the cells of the token before."""
-    total = 0.0
-    for u in range(low, high):
-        total += alpha[begin + u - low] * transitions[states[u], state]
-    return total
-
-
-@lean
 def _forward(
     first: int, n: int, chain: MarkovChain, cells: TokenCells, work: CellsWorkspace
 ) -> float:
     """α of a sentence; returns Σ log 1 / f, −inf if it is impossible."""
     start, transitions = chain.start, chain.transitions
-    kinds, indptr, states, likelihoods = cells.kinds, cells.indptr, cells.states, cells.likelihoods
-    alpha, begins, factors = work.alpha, work.begins, work.factors
+    kinds, indptr, states, likelihoods = cells
+    alpha, begins, factors, _, _ = work
     logs, begin, back = 0.0, 0, 0
     low = high = 0
     for i in range(n):
         own, end, total = indptr[kinds[first + i]], indptr[kinds[first + i] + 1], 0.0
         begins[i] = begin
         for v in range(own, end):
+            state, value = states[v], 0.0
             if i == 0:
-                value = start[states[v]] * likelihoods[v]
-            else:
-                arrived = _sum_arrivals(states[v], low, high, states, alpha, back, transitions)
-                value = arrived * likelihoods[v]
+                value = start[state]
+            for u in range(low, high):  # those of the token before
+                value += alpha[back + u - low] * transitions[states[u], state]
+            value *= likelihoods[v]
             alpha[begin + v - own] = value
             total += value
         factors[i] = 1.0
@@ -137,9 +104,8 @@ def _backward(
     ``scale`` is the sentence's weight over the sum of its last α times stop.
     """
     transitions, stop = chain.transitions, chain.stop
-    kinds, indptr, states, likelihoods = cells.kinds, cells.indptr, cells.states, cells.likelihoods
-    alpha, begins, factors = work.alpha, work.begins, work.factors
-    beta, later = work.beta, work.later
+    kinds, indptr, states, likelihoods = cells
+    alpha, begins, factors, beta, later = work
     posteriors, pairs = counts.posteriors, counts.transitions
     own, end = indptr[kinds[first + n - 1]], indptr[kinds[first + n - 1] + 1]
     for v in range(own, end):
@@ -149,7 +115,9 @@ def _backward(
         begin = begins[i]
         for v in range(own, end):
             posteriors[v] += alpha[begin + v - own] * beta[v - own]
-            later[v - own] = likelihoods[v] * beta[v - own] * factors[i]
+            value = likelihoods[v] * beta[v - own] * factors[i]
+            # of a state that nothing leads to it is never needed, and might be too large
+            later[v - own] = value if alpha[begin + v - own] >= TINY else 0.0
         low, high = indptr[kinds[first + i - 1]], indptr[kinds[first + i - 1] + 1]
         begin = begins[i - 1]
         for u in range(low, high):
@@ -179,8 +147,15 @@ def forward_backward(
 
     ``counts.posteriors`` has a number for each cell.
     """
-    work = _make_workspace(first, last, indptr, cells, len(chain.start))
-    alpha, begins, logs = work.alpha, work.begins, counts.log_likelihoods
+    longest = most = 0
+    for s in range(first, last):
+        number = 0
+        for t in range(indptr[s], indptr[s + 1]):
+            number += cells.indptr[cells.kinds[t] + 1] - cells.indptr[cells.kinds[t]]
+        longest, most = max(longest, indptr[s + 1] - indptr[s]), max(most, number)
+    k, begins, alpha = len(chain.start), np.empty(longest + 1, np.int64), np.empty(most)
+    work = CellsWorkspace(alpha, begins, np.empty(longest), np.empty(k), np.empty(k))
+    logs = counts.log_likelihoods
     for s in range(first, last):
         begin, n = indptr[s], indptr[s + 1] - indptr[s]
         if n == 0:

@@ -1,4 +1,19 @@
-"""Chains of order 1 over packs of sentences that go in lockstep: a matrix product per position."""
+"""Chains of order 1 over packs of sentences that go in lockstep: a matrix product per position.
+
+The sentences of a pack go side by side, the longest first: at position i those that are so long are
+the first n_i of them. Rows of matrices are tokens, position after position; ``begins[i]`` is the
+first row of position i. With emissions E, transitions A and the probabilities of ending s,
+
+    α_i = (α_{i−1} A / c_{i−1}) ∘ E_i      Y_{i−1} = E_i ∘ β_i / c_{i−1}      β_{i−1} = Y_{i−1} Aᵀ
+
+c_i being what α_i adds up to: p(x_i | what was before) (Rabiner 1989). At the end β = s / Σ α s, so
+that γ = α ∘ β are posteriors, and αᵀ Y ∘ A, one product for all rows, the expected transitions. To
+weigh a sentence is to weigh its last β: all else follows. Each step goes through memory once
+(`softcount.kernels.vectors`).
+
+A pack that is too long for memory is cut into segments: α is kept at their borders, and worked out
+a second time when they are gone through backwards.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.core.types import FloatArray, IntArray
-from softcount.hmm.kernels.records import ChainCounts
-from softcount.kernels.jit import lean, merged, njit
+from softcount.hmm.kernels import ChainCounts
+from softcount.kernels.jit import lean, merged
 from softcount.kernels.random import item_stream, uniform
 from softcount.kernels.vectors import (
     add_columns_product,
@@ -19,7 +34,9 @@ from softcount.kernels.vectors import (
     padded_width,
 )
 
-# How sentences are packed, and packs cut into segments.
+NEAR, TOGETHER = 64, 1024
+"""So many rows are counted at a time, to be near; and so many together, before sums are added to
+those of double precision."""
 
 
 class Packs(NamedTuple):
@@ -39,9 +56,23 @@ class Packs(NamedTuple):
     order: IntArray  # (sentences that are not empty,)
 
 
-@njit
-def _cut_packs(lengths: IntArray, lanes: int, most: int) -> IntArray:
-    """Where packs begin among sentences sorted by length, and the end."""
+def pack_sentences(indptr: IntArray, lanes: int, most: int) -> Packs:
+    """Sentences of like lengths together, at most so many, and so many tokens unless one has more.
+
+    >>> packs = pack_sentences(np.array([0, 2, 2, 5, 6]), lanes=2, most=100)
+    >>> packs.order.tolist(), packs.sentences.tolist()  # the empty sentence is in none
+    ([2, 0, 3], [0, 2, 3])
+    >>> packs.tokens.tolist(), packs.begins.tolist(), packs.positions.tolist()
+    ([2, 0, 3, 1, 4, 5], [0, 2, 4, 5, 5, 6], [0, 4, 6])
+    """
+    lengths = np.diff(indptr)
+    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    return _lay_out(order, lengths[order], indptr, lanes, most)
+
+
+@lean
+def _lay_out(order: IntArray, lengths: IntArray, indptr: IntArray, lanes: int, most: int) -> Packs:
+    """Packs of sentences that are sorted by length."""
     cuts = [0]
     for n in range(1, len(lengths)):
         wide = n - cuts[-1] + 1
@@ -49,14 +80,7 @@ def _cut_packs(lengths: IntArray, lanes: int, most: int) -> IntArray:
             cuts.append(n)
     if len(lengths):
         cuts.append(len(lengths))
-    return np.array(cuts)
-
-
-@njit
-def _lay_out(
-    order: IntArray, lengths: IntArray, indptr: IntArray, sentences: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Positions, begins and tokens of packs."""
+    sentences = np.array(cuts)
     positions = np.zeros(len(sentences), np.int64)
     for p in range(len(sentences) - 1):
         positions[p + 1] = positions[p] + lengths[sentences[p]] + 1
@@ -73,84 +97,7 @@ def _lay_out(
                 tokens[row + lane] = indptr[order[first + lane]] + i
             row += active
         begins[positions[p + 1] - 1] = row
-    return positions, begins, tokens
-
-
-def pack_sentences(indptr: IntArray, lanes: int, most: int) -> Packs:
-    """Sentences of like lengths together, at most so many, and so many tokens unless one has more.
-
-    >>> packs = pack_sentences(np.array([0, 2, 2, 5, 6]), lanes=2, most=100)
-    >>> packs.order.tolist(), packs.sentences.tolist()  # the empty sentence is in none
-    ([2, 0, 3], [0, 2, 3])
-    >>> packs.tokens.tolist(), packs.begins.tolist(), packs.positions.tolist()
-    ([2, 0, 3, 1, 4, 5], [0, 2, 4, 5, 5, 6], [0, 4, 6])
-    """
-    lengths = np.diff(indptr)
-    order = np.argsort(-lengths, kind="stable")
-    order = order[: np.count_nonzero(lengths)]
-    sentences = _cut_packs(lengths[order], lanes, most)
-    return Packs(*_lay_out(order, lengths[order], indptr, sentences), sentences, order)
-
-
-@njit
-def _get_pack(packs: Packs, p: int) -> tuple[IntArray, IntArray]:
-    """The borders of a pack's positions, and its sentences."""
-    begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
-    return begins, packs.order[packs.sentences[p] : packs.sentences[p + 1]]
-
-
-@njit
-def _cut_segments(begins: IntArray, most: int) -> IntArray:
-    """Where segments begin, and the end: so many rows each, and one position at least."""
-    cuts = [0]
-    for i in range(1, len(begins)):
-        if begins[i] - begins[cuts[-1]] > most and i - 1 > cuts[-1]:
-            cuts.append(i - 1)
-    cuts.append(len(begins) - 1)
-    return np.array(cuts)
-
-
-@njit
-def _measure(first: int, last: int, packs: Packs, most: int) -> tuple[int, int]:
-    """The most rows of a segment, and the most sentences of a pack."""
-    rows = lanes = 0
-    for p in range(first, last):
-        begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
-        cuts = _cut_segments(begins, most)
-        for s in range(len(cuts) - 1):
-            rows = max(rows, begins[cuts[s + 1]] - begins[cuts[s]])
-        lanes = max(lanes, packs.sentences[p + 1] - packs.sentences[p])
-    return rows, lanes
-
-
-@njit
-def _get_segment(begins: IntArray, cuts: IntArray, s: int) -> tuple[IntArray, int]:
-    """The borders of a segment's positions, and how many sentences go on behind it."""
-    end = cuts[s + 1]
-    ahead = begins[end + 1] - begins[end] if end + 1 < len(begins) else 0
-    return begins[cuts[s] : end + 1], ahead
-
-
-# Forward and backward.
-#
-# The sentences of a pack go side by side, the longest first: at position i those that are so long
-# are the first n_i of them. Rows of matrices are tokens, position after position; ``begins[i]`` is
-# the first row of position i. With emissions E, transitions A and the probabilities of ending s,
-#
-#     α_i = (α_{i−1} A / c_{i−1}) ∘ E_i      Y_{i−1} = E_i ∘ β_i / c_{i−1}      β_{i−1} = Y_{i−1} Aᵀ
-#
-# c_i being what α_i adds up to: p(x_i | what was before) (Rabiner 1989). At the end β = s / Σ α s,
-# so that γ = α ∘ β are posteriors, and αᵀ Y ∘ A, one product for all rows, the expected
-# transitions. To weigh a sentence is to weigh its last β: all else follows. Each step goes through
-# memory once (`softcount.kernels.vectors`).
-#
-# A pack that is too long for memory is cut into segments: α is kept at their borders, and worked
-# out a second time when they are gone through backwards.
-
-
-NEAR, TOGETHER = 64, 1024
-"""So many rows are counted at a time, to be near; and so many together, before sums are added to
-those of double precision."""
+    return Packs(positions, begins, tokens, sentences, order)
 
 
 class PaddedChain(NamedTuple):
@@ -179,6 +126,39 @@ def pad(table: FloatArray, dtype: Any) -> FloatArray:
     return wide
 
 
+class PackSegments(NamedTuple):
+    """A pack that is cut into segments: segment s has the positions ``cuts[s]`` to ``cuts[s + 1]``.
+
+    ``begins``  the first row of every position, and the end
+    ``order``   the sentences, the longest first
+    """
+
+    begins: IntArray
+    order: IntArray
+    cuts: IntArray
+
+
+@lean
+def _cut_pack(packs: Packs, p: int, most: int) -> PackSegments:
+    """Segments of so many rows each, if it can be helped: they have one position at least."""
+    begins = packs.begins[packs.positions[p] : packs.positions[p + 1]]
+    cuts = [0]
+    for i in range(1, len(begins)):
+        if begins[i] - begins[cuts[-1]] > most and i - 1 > cuts[-1]:
+            cuts.append(i - 1)
+    cuts.append(len(begins) - 1)
+    order = packs.order[packs.sentences[p] : packs.sentences[p + 1]]
+    return PackSegments(begins, order, np.array(cuts))
+
+
+@lean
+def _get_segment(pack: PackSegments, s: int) -> tuple[IntArray, int]:
+    """The first rows of a segment's positions, and its end; how many sentences go on behind it."""
+    begins, end = pack.begins, pack.cuts[s + 1]
+    ahead = begins[end + 1] - begins[end] if end + 1 < len(begins) else 0
+    return begins[pack.cuts[s] : end + 1], ahead
+
+
 class PackWorkspace(NamedTuple):
     """Where a segment is worked on.
 
@@ -198,12 +178,17 @@ class PackWorkspace(NamedTuple):
     ones: FloatArray  # (sentences,)
 
 
-@njit
+@lean
 def _make_workspace(
     first: int, last: int, packs: Packs, most: int, chain: PaddedChain
 ) -> PackWorkspace:
     """Large enough for any segment of the packs ``first`` to ``last``."""
-    rows, lanes = _measure(first, last, packs, most)
+    rows = lanes = 0
+    for p in range(first, last):
+        begins, order, cuts = _cut_pack(packs, p, most)
+        for s in range(len(cuts) - 1):
+            rows = max(rows, begins[cuts[s + 1]] - begins[cuts[s]])
+        lanes = max(lanes, len(order))
     k, dtype = chain.transitions.shape[1], chain.transitions.dtype
     return PackWorkspace(
         np.empty((rows, k), dtype),
@@ -217,10 +202,19 @@ def _make_workspace(
 
 
 @merged
-def _inverse(number: Any, like: FloatArray) -> Any:
+def _invert(number: Any, like: FloatArray) -> Any:
     """1 / number; 0 of what counts as impossible."""
     one, nothing = like.dtype.type(1.0), like.dtype.type(0.0)
     return one / number if number >= np.finfo(like.dtype).tiny else nothing
+
+
+@merged
+def _sum_ends(r: int, alpha: FloatArray, stop: FloatArray) -> Any:
+    """Σ α s."""
+    total = alpha.dtype.type(0.0)
+    for k in range(alpha.shape[1]):
+        total += alpha[r, k] * stop[k]
+    return total
 
 
 @lean
@@ -234,80 +228,72 @@ def _forward(
 ) -> None:
     """α and c of a segment; those of best paths have the largest product in place of the sum."""
     alpha, scales, inverse = work.alpha, work.scales, work.inverse
+    table, rows = emissions.table, emissions.rows[begins[0] : begins[-1]]
     for i in range(len(begins) - 1):
         a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
         if i == 0 and is_first:
-            _begin_forward(b, chain.start, emissions, work)
+            for r in range(b):
+                total = alpha.dtype.type(0.0)
+                for k in range(len(chain.start)):
+                    alpha[r, k] = chain.start[k] * table[rows[r], k]
+                    total += alpha[r, k]
+                scales[r] = total
         else:
             left, factors = (alpha, inverse) if i else (work.before, work.ones)
-            back = begins[i] - begins[i - 1] if i else 0
-            tables = (chain.transitions, emissions.table, emissions.rows)
+            back = a - (begins[i] - begins[i - 1] if i else 0)
+            right = chain.transitions
             if best:
                 max_forward_rows(
-                    alpha, a, b - a, left, a - back, *tables, factors, a - back, scales
+                    alpha, a, b - a, left, back, right, table, rows, factors, back, scales
                 )
             else:
-                forward_rows(alpha, a, b - a, left, a - back, *tables, factors, a - back, scales)
+                forward_rows(alpha, a, b - a, left, back, right, table, rows, factors, back, scales)
         for r in range(a, b):
-            inverse[r] = _inverse(scales[r], alpha)
+            inverse[r] = _invert(scales[r], alpha)
 
 
 @lean
-def _begin_forward(n: int, start: FloatArray, emissions: RowEmissions, work: PackWorkspace) -> None:
-    """α and c of first positions."""
-    for r in range(n):
-        total = start.dtype.type(0.0)
-        for k in range(len(start)):
-            work.alpha[r, k] = start[k] * emissions.table[emissions.rows[r], k]
-            total += work.alpha[r, k]
-        work.scales[r] = total
-
-
-@njit
-def _add_logs(begins: IntArray, order: IntArray, work: PackWorkspace, logs: FloatArray) -> None:
-    """Add log c of a segment's tokens to log p of their sentences."""
-    tiny = np.finfo(work.scales.dtype).tiny
-    for i in range(len(begins) - 1):
-        a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
-        for r in range(a, b):
-            logs[order[r - a]] += math.log(work.scales[r]) if work.scales[r] >= tiny else -np.inf
-
-
-@njit
-def _add_ends(
-    begins: IntArray,
-    ahead: int,
-    order: IntArray,
+def _forward_pack(
+    pack: PackSegments,
+    best: bool,
     chain: PaddedChain,
+    emissions: RowEmissions,
     work: PackWorkspace,
     logs: FloatArray,
-) -> None:
-    """Add log Σ α s / c of sentences that end in a segment; ``ahead`` go on behind it."""
-    tiny = np.finfo(work.scales.dtype).tiny
-    for i in range(len(begins) - 1):
-        a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
-        on = begins[i + 2] - begins[i + 1] if i + 2 < len(begins) else ahead
-        for r in range(a + on, b):
-            total = _sum_ends(r, work.alpha, chain.stop) * work.inverse[r]
-            logs[order[r - a]] += math.log(total) if total >= tiny else -np.inf
+) -> FloatArray:
+    """Go forward over a pack, segment by segment; gives α / c before each of them.
 
-
-@lean
-def _sum_ends(r: int, alpha: FloatArray, stop: FloatArray) -> Any:
-    """Σ α s."""
-    total = alpha.dtype.type(0.0)
-    for k in range(alpha.shape[1]):
-        total += alpha[r, k] * stop[k]
-    return total
-
-
-@lean
-def _keep_last(begins: IntArray, work: PackWorkspace, kept: FloatArray) -> None:
-    """α / c of a segment's last position."""
-    first = begins[-2] - begins[0]
-    for r in range(begins[-1] - begins[-2]):
-        for k in range(kept.shape[1]):
-            kept[r, k] = work.alpha[first + r, k] * work.inverse[first + r]
+    ``logs`` of sentences get log c of their tokens, and log Σ α s / c of the last (of best paths,
+    log max α s / c).
+    """
+    alpha, scales, inverse, stop = work.alpha, work.scales, work.inverse, chain.stop
+    tiny, order = np.finfo(scales.dtype).tiny, pack.order
+    kept = np.empty((len(pack.cuts) - 1, *work.before.shape), work.before.dtype)
+    for s in range(len(kept)):
+        own, ahead = _get_segment(pack, s)
+        work.before[:] = kept[s]
+        _forward(own, s == 0, best, chain, emissions, work)
+        for i in range(len(own) - 1):
+            a, b = own[i] - own[0], own[i + 1] - own[0]
+            on = own[i + 2] - own[i + 1] if i + 2 < len(own) else ahead
+            for r in range(a, b):
+                logs[order[r - a]] += math.log(scales[r]) if scales[r] >= tiny else -np.inf
+            for r in range(a + on, b):  # those that end here
+                if best:
+                    top = 0.0
+                    for k in range(len(stop)):
+                        top = max(top, alpha[r, k] * stop[k])
+                    top *= inverse[r]
+                    logs[order[r - a]] += math.log(top) if top > 0.0 else -np.inf
+                else:
+                    total = _sum_ends(r, alpha, stop) * inverse[r]
+                    logs[order[r - a]] += math.log(total) if total >= tiny else -np.inf
+        if s + 1 < len(kept):
+            last = own[-2] - own[0]
+            for r in range(own[-1] - own[-2]):
+                for k in range(kept.shape[2]):
+                    kept[s + 1, r, k] = alpha[last + r, k] * inverse[last + r]
+    return kept
 
 
 @lean
@@ -318,7 +304,6 @@ def _backward(
     weights: FloatArray,
     chain: PaddedChain,
     emissions: RowEmissions,
-    into: IntArray,
     work: PackWorkspace,
     counts: ChainCounts,
 ) -> None:
@@ -326,132 +311,43 @@ def _backward(
 
     ``ahead`` of the sentences go on behind the segment: what these handed on is in ``handed``.
     """
+    alpha, later, posteriors, stop = work.alpha, work.later, counts.posteriors, chain.stop
+    table, rows = emissions.table, emissions.rows[begins[0] : begins[-1]]
+    into, nothing = counts.into[begins[0] : begins[-1]], alpha.dtype.type(0.0)
     last = begins[-2] - begins[0]
     for r in range(last, last + ahead):
-        for k in range(work.later.shape[1]):
-            work.later[r, k] = work.handed[r - last, k] * work.inverse[r]
-    tables = (chain.transposed, work.alpha, emissions.table, emissions.rows)
-    posteriors = counts.posteriors
+        for k in range(later.shape[1]):
+            later[r, k] = work.handed[r - last, k] * work.inverse[r]
     for i in range(len(begins) - 2, -1, -1):
         a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
         on = begins[i + 2] - begins[i + 1] if i + 2 < len(begins) else ahead
         back = begins[i] - begins[i - 1] if i else 0
-        out, factors = (work.later, work.inverse) if i else (work.handed, work.ones)
-        backward_rows(out, a - back, on, work.later, a, *tables, factors, posteriors, into)
-        for r in range(a + on, b):
-            weight = weights[order[r - a]]
-            _begin_backward(
-                r,
-                weight,
-                chain.stop,
-                emissions,
-                into[r],
-                factors[r - back],
-                out,
-                r - back,
-                work,
-                counts,
-            )
+        out, factors = (later, work.inverse) if i else (work.handed, work.ones)
+        backward_rows(
+            out, a - back, on, later, a, chain.transposed, alpha, table, rows, factors, posteriors,
+            into,
+        )  # fmt: skip
+        for r in range(a + on, b):  # the same, of sentences' last tokens
+            scale = _invert(_sum_ends(r, alpha, stop), alpha)
+            scale *= alpha.dtype.type(weights[order[r - a]])
+            for k in range(len(stop)):
+                beta = stop[k] * scale
+                posteriors[into[r], k] += alpha[r, k] * beta
+                counts.stop[k] += alpha[r, k] * beta
+                value = table[rows[r], k] * beta * factors[r - back]
+                out[r - back, k] = value if alpha[r, k] > nothing else nothing
+                later[r, k] = nothing
 
 
 @lean
-def _begin_backward(
-    r: int,
-    weight: float,
-    stop: FloatArray,
-    emissions: RowEmissions,
-    target: int,
-    factor: Any,
-    out: FloatArray,
-    o: int,
-    work: PackWorkspace,
-    counts: ChainCounts,
-) -> None:
-    """What `backward_rows` does, of a sentence's last token."""
-    alpha, nothing = work.alpha, work.alpha.dtype.type(0.0)
-    scale = _inverse(_sum_ends(r, alpha, stop), alpha) * alpha.dtype.type(weight)
-    for k in range(len(stop)):
-        beta = stop[k] * scale
-        counts.posteriors[target, k] += alpha[r, k] * beta
-        counts.stop[k] += alpha[r, k] * beta
-        value = emissions.table[emissions.rows[r], k] * beta * factor
-        out[o, k] = value if alpha[r, k] > nothing else nothing
-        work.later[r, k] = nothing
-
-
-@lean
-def _count_transitions(
-    n: int, work: PackWorkspace, pairs: FloatArray, transitions: FloatArray
-) -> None:
-    """Add αᵀ Y of n rows to the expected transitions."""
-    for first in range(0, n, TOGETHER):
-        pairs[:] = 0.0
-        for t in range(first, min(first + TOGETHER, n), NEAR):
-            add_columns_product(pairs, work.alpha, work.later, t, min(NEAR, n - t))
-        for k in range(len(pairs)):
-            for j in range(len(pairs)):
-                transitions[k, j] += pairs[k, j]
-
-
-@njit
-def _forward_pack(
-    begins: IntArray,
-    cuts: IntArray,
-    order: IntArray,
-    best: bool,
-    chain: PaddedChain,
-    emissions: RowEmissions,
-    work: PackWorkspace,
-    logs: FloatArray,
-) -> FloatArray:
-    """Go forward over a pack, segment by segment; gives α / c before each of them.
-
-    The ends of best paths are not added to ``logs``.
-    """
-    kept = np.empty((len(cuts) - 1, *work.before.shape), work.before.dtype)
-    for s in range(len(cuts) - 1):
-        own, ahead = _recall_segment(s, False, begins, cuts, kept, best, chain, emissions, work)
-        _add_logs(own, order, work, logs)
-        if not best:
-            _add_ends(own, ahead, order, chain, work, logs)
-        if s + 2 < len(cuts):
-            _keep_last(own, work, kept[s + 1])
-    return kept
-
-
-@njit
-def _recall_segment(
-    s: int,
-    is_there: bool,
-    begins: IntArray,
-    cuts: IntArray,
-    kept: FloatArray,
-    best: bool,
-    chain: PaddedChain,
-    emissions: RowEmissions,
-    work: PackWorkspace,
-) -> tuple[IntArray, int]:
-    """Have α of a segment at hand, unless it ``is_there`` already.
-
-    Gives the borders of its positions, and how many sentences go on behind it.
-    """
-    own, ahead = _get_segment(begins, cuts, s)
-    if not is_there:
-        work.before[:] = kept[s]
-        text = RowEmissions(emissions.table, emissions.rows[own[0] : own[-1]])
-        _forward(own, s == 0, best, chain, text, work)
-    return own, ahead
-
-
-@njit
 def forward_backward(
     first: int,
     last: int,
     packs: Packs,
     chain: PaddedChain,
     emissions: RowEmissions,
-    weights: FloatArray,
     most: int,
+    weights: FloatArray,
     counts: ChainCounts,
     counting: bool,
 ) -> None:
@@ -459,39 +355,61 @@ def forward_backward(
 
     ``weights`` are those of sentences; no segment has more rows than ``most``, if it can be helped.
     """
-    pairs = np.empty(
-        (chain.transitions.shape[1], chain.transitions.shape[1]), chain.transitions.dtype
-    )
+    wide = chain.transitions.shape[1]
+    pairs = np.empty((wide, wide), chain.transitions.dtype)
     work = _make_workspace(first, last, packs, most, chain)
     for p in range(first, last):
-        begins, order = _get_pack(packs, p)
-        cuts = _cut_segments(begins, most)
-        kept = _forward_pack(
-            begins, cuts, order, False, chain, emissions, work, counts.log_likelihoods
-        )
+        pack = _cut_pack(packs, p, most)
+        kept = _forward_pack(pack, False, chain, emissions, work, counts.log_likelihoods)
         if not counting:
             continue
-        for s in range(len(cuts) - 2, -1, -1):
-            is_last = s + 2 == len(cuts)  # where α still is what it was
-            own, ahead = _recall_segment(
-                s, is_last, begins, cuts, kept, False, chain, emissions, work
-            )
-            text = RowEmissions(emissions.table, emissions.rows[own[0] : own[-1]])
-            into = counts.into[own[0] : own[-1]]
-            _backward(own, ahead, order, weights, chain, text, into, work, counts)
-            _count_transitions(own[-1] - own[0], work, pairs, counts.transitions)
-        for r in range(begins[1] - begins[0]):
-            for k in range(len(chain.start)):
+        for s in range(len(kept) - 1, -1, -1):
+            own, ahead = _get_segment(pack, s)
+            if s + 1 < len(kept):  # of the last, α still is what it was
+                work.before[:] = kept[s]
+                _forward(own, s == 0, False, chain, emissions, work)
+            _backward(own, ahead, pack.order, weights, chain, emissions, work, counts)
+            n = own[-1] - own[0]
+            for t in range(0, n, TOGETHER):  # αᵀ Y, to be multiplied by A
+                pairs[:] = 0.0
+                for near in range(t, min(t + TOGETHER, n), NEAR):
+                    add_columns_product(pairs, work.alpha, work.later, near, min(NEAR, n - near))
+                for k in range(wide):
+                    for j in range(wide):
+                        counts.transitions[k, j] += pairs[k, j]
+        for r in range(pack.begins[1] - pack.begins[0]):
+            for k in range(wide):
                 counts.start[k] += chain.start[k] * work.handed[r, k]
 
 
-# Best paths, and draws of paths.
-#
-# A path is found from the last token back to the first: before state z there is the state k with
-# the largest α(k) A(k, z), or one drawn in proportion to it.
+@merged
+def _choose(r: int, alpha: FloatArray, row: int, table: FloatArray) -> int:
+    """The first k with the largest α(k) · table[row, k]."""
+    top, taken = alpha.dtype.type(-1.0), 0
+    for k in range(alpha.shape[1]):
+        if alpha[r, k] * table[row, k] > top:
+            top, taken = alpha[r, k] * table[row, k], k
+    return taken
 
 
-@njit
+@merged
+def _draw(r: int, alpha: FloatArray, row: int, table: FloatArray, number: float) -> int:
+    """k in proportion to α(k) · table[row, k], by a number that is drawn from [0, 1)."""
+    total = 0.0
+    for k in range(alpha.shape[1]):
+        total += alpha[r, k] * table[row, k]
+    left, taken = number * total, 0
+    for k in range(alpha.shape[1]):
+        weight = alpha[r, k] * table[row, k]
+        if weight > 0.0:
+            taken = k
+            left -= weight
+            if left < 0.0:
+                break
+    return taken
+
+
+@lean
 def find_paths(
     first: int,
     last: int,
@@ -507,117 +425,38 @@ def find_paths(
 ) -> None:
     """Paths (samples, tokens) of packs ``first`` to ``last``; ``logs`` of each sentence.
 
-    The best one (Viterbi 1967), ``logs`` being log p(path, sentence); or drawn by forward filtering
-    and backward sampling, ``logs`` being log p(sentence). A draw depends on the seed, the
-    sentence's number and the sample's alone.
+    A path is found from the last token back to the first: before state z there is the state k with
+    the largest α(k) A(k, z), or one drawn in proportion to it. So it is the best one (Viterbi
+    1967), ``logs`` being log p(path, sentence); or drawn by forward filtering and backward
+    sampling, ``logs`` being log p(sentence). A draw depends on the seed, the sentence's number and
+    the sample's alone.
     """
     work = _make_workspace(first, last, packs, most, chain)
-    lanes, ends = len(work.before), chain.stop.reshape(1, -1)
-    states = np.empty((len(paths), lanes), np.int64)
+    alpha, lanes = work.alpha, len(work.before)
+    back, ends = chain.transposed, chain.stop.reshape(1, -1)
+    states = np.empty((len(paths), lanes), np.int64)  # those of the position behind
     streams = np.empty((len(paths), lanes), np.uint64)
     for p in range(first, last):
-        begins, order = _get_pack(packs, p)
-        for s in range(len(paths)):
-            for lane in range(len(order)):
-                streams[s, lane] = item_stream(item_stream(seed, numbers[order[lane]]), s)
-        cuts = _cut_segments(begins, most)
-        kept = _forward_pack(begins, cuts, order, best, chain, emissions, work, logs)
-        for s in range(len(cuts) - 2, -1, -1):
-            is_last = s + 2 == len(cuts)  # where α still is what it was
-            own, ahead = _recall_segment(
-                s, is_last, begins, cuts, kept, best, chain, emissions, work
-            )
-            tokens = packs.tokens[own[0] : own[-1]]
-            if best:
-                _add_best_ends(own, ahead, order, chain.stop, work, logs)
+        pack = _cut_pack(packs, p, most)
+        for n in range(len(paths)):
+            for lane in range(len(pack.order)):
+                streams[n, lane] = item_stream(item_stream(seed, numbers[pack.order[lane]]), n)
+        kept = _forward_pack(pack, best, chain, emissions, work, logs)
+        for s in range(len(kept) - 1, -1, -1):
+            own, ahead = _get_segment(pack, s)
+            if s + 1 < len(kept):  # of the last, α still is what it was
+                work.before[:] = kept[s]
+                _forward(own, s == 0, best, chain, emissions, work)
             for n in range(len(paths)):
-                _trace_back(
-                    own,
-                    ahead,
-                    best,
-                    chain.transposed,
-                    ends,
-                    work,
-                    tokens,
-                    states[n],
-                    streams[n],
-                    paths[n],
-                )
-
-
-@lean
-def _trace_back(
-    begins: IntArray,
-    ahead: int,
-    best: bool,
-    back: FloatArray,
-    ends: FloatArray,
-    work: PackWorkspace,
-    tokens: IntArray,
-    states: IntArray,
-    streams: IntArray,
-    path: IntArray,
-) -> None:
-    """States of a segment's tokens; ``states`` are those of the position behind it, and before."""
-    for i in range(len(begins) - 2, -1, -1):
-        a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
-        on = begins[i + 2] - begins[i + 1] if i + 2 < len(begins) else ahead
-        for r in range(a, b):
-            lane = r - a
-            if lane < on:
-                table, row = back, states[lane]
-            else:
-                table, row = ends, 0
-            if best:
-                state = _find_heaviest(r, work.alpha, row, table)
-            else:
-                state = _draw_weighed(r, work.alpha, row, table, uniform(streams, lane))
-            states[lane] = path[tokens[r]] = state
-
-
-@merged
-def _find_heaviest(r: int, alpha: FloatArray, row: int, table: FloatArray) -> int:
-    """The first k with the largest α(k) · table[row, k]."""
-    top, found = alpha.dtype.type(-1.0), 0
-    for k in range(alpha.shape[1]):
-        if alpha[r, k] * table[row, k] > top:
-            top, found = alpha[r, k] * table[row, k], k
-    return found
-
-
-@merged
-def _draw_weighed(r: int, alpha: FloatArray, row: int, table: FloatArray, number: float) -> int:
-    """k in proportion to α(k) · table[row, k]."""
-    total = 0.0
-    for k in range(alpha.shape[1]):
-        total += alpha[r, k] * table[row, k]
-    left, found = number * total, 0
-    for k in range(alpha.shape[1]):
-        weight = alpha[r, k] * table[row, k]
-        if weight > 0.0:
-            found = k
-            left -= weight
-            if left < 0.0:
-                break
-    return found
-
-
-@njit
-def _add_best_ends(
-    begins: IntArray,
-    ahead: int,
-    order: IntArray,
-    stop: FloatArray,
-    work: PackWorkspace,
-    logs: FloatArray,
-) -> None:
-    """Add log max α s / c of sentences that end in a segment; ``ahead`` go on behind it."""
-    for i in range(len(begins) - 1):
-        a, b = begins[i] - begins[0], begins[i + 1] - begins[0]
-        on = begins[i + 2] - begins[i + 1] if i + 2 < len(begins) else ahead
-        for r in range(a + on, b):
-            top = 0.0
-            for k in range(len(stop)):
-                top = max(top, work.alpha[r, k] * stop[k])
-            top *= work.inverse[r]
-            logs[order[r - a]] += math.log(top) if top > 0.0 else -np.inf
+                behind, stream, path = states[n], streams[n], paths[n]
+                for i in range(len(own) - 2, -1, -1):
+                    a, b = own[i] - own[0], own[i + 1] - own[0]
+                    on = own[i + 2] - own[i + 1] if i + 2 < len(own) else ahead
+                    for r in range(a, b):
+                        lane = r - a
+                        table, row = (back, behind[lane]) if lane < on else (ends, 0)
+                        if best:
+                            state = _choose(r, alpha, row, table)
+                        else:
+                            state = _draw(r, alpha, row, table, uniform(stream, lane))
+                        behind[lane] = path[packs.tokens[own[0] + r]] = state
