@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from softcount.core.errors import DataError, LearnerError
+from softcount import HMM, CollapsedGibbs
+from softcount.core.errors import LearnerError
 from softcount.families import Categorical
-from softcount.hmm.gibbs import CollapsedChain
+from softcount.hmm.gibbs import CollapsedChain, read_priors
 from tests.oracles.chance import surprise
 
 KINDS = [(1, True), (1, False), (2, True), (2, False)]
@@ -67,21 +68,14 @@ def joint(sentences, z, priors, order, stop) -> float:
 
 
 def sampler(sentences, z, priors, order, stop, sets=None, allowed=None) -> CollapsedChain:
-    n_states, n_words = priors["emissions"].shape
+    n = sum(map(len, sentences))
     return CollapsedChain(
-        [w for words in sentences for w in words],
+        priors,
+        np.array([w for words in sentences for w in words], np.int32),
         np.append(0, np.cumsum([len(words) for words in sentences])),
-        n_states,
-        n_words,
-        order,
-        stop,
-        start_prior=priors["start"],
-        transition_prior=priors["transitions"],
-        emission_prior=priors["emissions"],
-        second_prior=priors.get("second"),
-        states=z,
-        sets=sets,
-        allowed=allowed,
+        np.array(z, int),
+        np.zeros(n, int) if sets is None else np.array(sets),
+        np.ones((1, len(priors["emissions"])), bool) if allowed is None else np.array(allowed),
     )
 
 
@@ -171,13 +165,13 @@ def test_a_sweep_keeps_counts_and_sets(case, stream, temper):
 def test_streams_differ():
     drawn = set()
     for stream in range(5):
-        chain = CollapsedChain([0] * 40, [0, 40], 2, 1, **EVEN, states=[0] * 40)
+        chain = sampler([[0] * 40], [0] * 40, EVEN, 1, True)
         chain.sweep(stream)
         drawn.add(tuple(chain.states.tolist()))
     assert len(drawn) == 5
 
 
-EVEN = {"start_prior": 100.0, "transition_prior": 100.0, "emission_prior": 100.0}
+EVEN = {name: np.full(shape, 100.0) for name, shape in shapes(2, 1, 1, True).items()}
 SENTENCES = [[0, 1, 0, 0, 2], [], [1], [2, 0]]
 
 
@@ -267,43 +261,16 @@ def test_extreme_priors(order, prior):
     assert math.isfinite(chain.log_joint())
 
 
-def test_constant_priors_are_the_same_number_everywhere():
-    z = np.random.default_rng(2).integers(0, 2, 8)
-    same = {name: np.full_like(table, 0.3) for name, table in some_priors(2, True).items()}
-    tables = sampler(SENTENCES, z, same, 2, True)
-    numbers = sampler(SENTENCES, z, {"emissions": same["emissions"]} | ONE_NUMBER, 2, True)
-    constant = CollapsedChain(
-        [0, 1, 0, 0, 2, 1, 2, 0], [0, 5, 5, 6, 8], 2, 3, 2, **SMALL, second_prior=0.3, states=z
-    )
-    for each in (numbers, constant):
-        each.sweep(9)
-    tables.sweep(9)
-    assert np.array_equal(constant.states, tables.states)
-    assert np.array_equal(numbers.states, tables.states)
-    assert constant.log_joint() == pytest.approx(tables.log_joint(), rel=1e-12)
-
-
-SMALL = {"start_prior": 0.3, "transition_prior": 0.3, "emission_prior": 0.3}
-ONE_NUMBER = {"start": 0.3, "second": 0.3, "transitions": 0.3}
-
-
-@pytest.mark.parametrize(("order", "stop"), KINDS, ids=NAMES)
-def test_from_families(order, stop):
-    priors = some_priors(order, stop)
+def test_priors_of_families():
+    priors = some_priors(2, True)
     families = {name: Categorical(table.shape, prior=table) for name, table in priors.items()}
     mask = np.array([[True, True, True], [True, True, False]])
     families["emissions"] = Categorical((2, 3), prior=priors["emissions"], mask=mask)
     priors["emissions"] = priors["emissions"] * mask
-    direct = sampler(SENTENCES, [0] * 8, priors, order, stop)
-    built = CollapsedChain.from_families(
-        families, [0, 1, 0, 0, 2, 1, 2, 0], [0, 5, 5, 6, 8], states=[0] * 8, weights=np.ones(4)
-    )
-    for each in (direct, built):
-        each.sweep(1)
-    assert np.array_equal(direct.states, built.states)
-    assert direct.log_joint() == built.log_joint()
-    for name, table in built.counts().items():
-        assert table.shape == families[name].shape
+    found = read_priors(families)
+    assert found.keys() == priors.keys()
+    for name, table in priors.items():
+        np.testing.assert_array_equal(found[name], table)
 
 
 @pytest.mark.parametrize(
@@ -320,62 +287,30 @@ def test_families_that_cannot_be_integrated_out(name, change, message):
         families[name].shape, **{k: np.array(v) for k, v in change.items()}
     )
     with pytest.raises(LearnerError, match=message):
-        CollapsedChain.from_families(families, [0], [0, 1], states=[0])
+        read_priors(families)
+
+
+@pytest.mark.parametrize("prior", [1e-60, 1e99])
+def test_priors_that_are_too_small_or_too_large(prior):
+    families = {n: Categorical(s, prior=prior) for n, s in shapes(2, 3, 1, True).items()}
+    with pytest.raises(LearnerError, match="start_prior must be numbers from"):
+        read_priors(families)
+
+
+def test_weights_are_refused():
+    model = HMM(2, learner=CollapsedGibbs(max_iter=2), smoothing=0.1)
+    with pytest.raises(LearnerError, match="no weights"):
+        model.fit(["a b", "b"], sample_weight=[1.0, 0.5])
 
 
 def test_nothing_to_sample():
-    chain = CollapsedChain([], [0, 0, 0], 2, 0, **SMALL, states=[])
+    small = {n: np.full(s, 0.3) for n, s in shapes(2, 0, 1, True).items()}
+    chain = sampler([[], []], [], small, 1, True)
     chain.sweep(0)
     assert chain.log_joint() == 0.0
     assert chain.counts()["transitions"].tolist() == [[0, 0, 0], [0, 0, 0]]
-    alone = CollapsedChain([0, 1], [0, 2], 1, 2, **SMALL, states=[0, 0])
+    alone = sampler(
+        [[0, 1]], [0, 0], {n: np.full(s, 0.3) for n, s in shapes(1, 2, 1, True).items()}, 1, True
+    )
     alone.sweep(0)
     assert alone.counts()["emissions"].tolist() == [[1, 1]]
-
-
-GOOD = SMALL | {"tokens": [0, 1, 1], "indptr": [0, 1, 3], "n_states": 2, "n_words": 2}
-GOOD |= {"states": [0, 1, 1]}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"indptr": [0, 2, 1, 3]}, "does not cut"),
-        ({"indptr": [0, 2]}, "does not cut"),
-        ({"tokens": [0, 1, 2]}, "word numbers below 2"),
-        ({"tokens": [0, -1, 1]}, "word numbers below 2"),
-        ({"n_states": 0}, "cannot be 0 states"),
-        ({"states": [0, 1]}, "3 tokens"),
-        ({"states": [0, 2, 1]}, "token 1 begins in state 2, which is not allowed"),
-        ({"states": [0, -1, 1]}, "token 1 begins in state -1"),
-        ({"sets": [0, 0, 0]}, "belong together"),
-        ({"sets": [0, 0, 1], "allowed": [[True, True]]}, "numbers of rows of allowed"),
-        ({"sets": [0, 0, 0], "allowed": [[True]]}, "2 states"),
-        ({"sets": [0, 0, 0], "allowed": [[True, False]]}, "token 1 begins in state 1"),
-        ({"start_prior": [[0.0, 1.0]]}, "token 0 begins in state 0, which cannot start"),
-        ({"emission_prior": [[1, 1], [1, 0]]}, "token 1 begins in state 1, which cannot emit"),
-    ],
-)
-def test_bad_data(change, message):
-    with pytest.raises(DataError, match=message):
-        CollapsedChain(**(GOOD | change))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"start_prior": 0.0}, "start_prior"),
-        ({"start_prior": [[-1.0, 1.0]]}, "start_prior must be"),
-        ({"transition_prior": np.nan}, "transition_prior must be"),
-        ({"transition_prior": np.ones((2, 2))}, r"shape \(2, 2\), but .* shape \(2, 3\)"),
-        ({"transition_prior": [[1, 0, 1], [1, 1, 1]]}, "transition_prior has zeros"),
-        ({"emission_prior": 1e99}, "emission_prior must be"),
-        ({"order": 3}, "order=3"),
-        ({"order": 2}, "order=2 needs a second_prior"),
-        ({"second_prior": 1.0}, "order=1 has no second_prior"),
-        ({"weights": [1.0, 0.5]}, "no weights"),
-    ],
-)
-def test_bad_dials(change, message):
-    with pytest.raises(LearnerError, match=message):
-        CollapsedChain(**(GOOD | change))

@@ -26,7 +26,7 @@ from softcount.families.base import Family, start_tables
 from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
 from softcount.hmm.emissions import EMISSIONS, StateEmission, WordEmission, expect_uncounted
 from softcount.hmm.forward_backward import Trellis
-from softcount.hmm.gibbs import CollapsedChain
+from softcount.hmm.gibbs import CollapsedChain, read_priors
 from softcount.hmm.kernels import ChainCounts, MarkovChain, TokenEmissions
 
 START, SECOND, TRANSITIONS = "start", "second", "transitions"
@@ -154,17 +154,16 @@ class HMMCore(Model):
                 "there is no collapsed sampler for such emissions", "use Gibbs(), which takes all"
             )
         (shard,) = shards
+        if np.any(shard.weights != 1.0):
+            raise LearnerError(
+                "a collapsed sampler takes every sentence once: there can be no weights",
+                "use Gibbs(), or leave the weights out",
+            )
+        priors = read_priors(self.families)
         (states,), logs = self.make_trellis(params, shard).draw_paths(stream)
         demand_possible(shard.numbers, logs, IMPOSSIBLE, REMEDY)
-        return CollapsedChain.from_families(
-            self.families,
-            shard.observed,
-            shard.indptr,
-            states=states,
-            sets=shard.sets,
-            allowed=shard.states.allowed,
-            weights=shard.weights,
-        )
+        allowed = shard.states.allowed
+        return CollapsedChain(priors, shard.observed, shard.indptr, states, shard.sets, allowed)
 
     def totals(self, shard: SentenceShard) -> dict[str, float]:
         """Every sentence that is not empty has a start."""

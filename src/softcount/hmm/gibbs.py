@@ -30,9 +30,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from softcount.core.errors import DataError, LearnerError
+from softcount.core.errors import LearnerError
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.families import Categorical
 from softcount.families.base import Family
@@ -60,14 +59,10 @@ class HMMSamplerText(NamedTuple):
 
 
 class HMMSamplerPrior(NamedTuple):
-    """Dirichlet priors, with their totals.
-
-    ``words`` is (1, 1) if it is the same number throughout.
-    """
+    """Dirichlet priors, with their totals."""
 
     following: FloatArray  # [t, u, v]
-    words: FloatArray  # (V, K)
-    word_totals: FloatArray  # (K,)
+    words: FloatArray  # [w, k]
 
 
 class HMMSamplerCounts(NamedTuple):
@@ -138,74 +133,48 @@ def _count(
     by_second: FloatArray,
     by_first: FloatArray,
 ) -> None:
-    """Count outcome v of context (t, u) ``by`` times more, but not in the total."""
+    """Count outcome v of context (t, u) ``by`` times more, but not in the total, which is v too."""
     following[t, u, v] += by
     mass = following[t, u, v] + alpha[t, u, v]
+    if v == following.shape[2] - 1:
+        mass = 1.0 / mass
     by_outcome[t, u, v] = mass
     by_second[t, v, u] = mass
     by_first[u, v, t] = mass
 
 
 @merged
-def _count_total(
-    t: int,
-    u: int,
-    by: int,
-    alpha: FloatArray,
-    following: IntArray,
-    by_second: FloatArray,
-    by_first: FloatArray,
-) -> None:
-    """Count an outcome of context (t, u) in the total."""
-    v = following.shape[2] - 1
-    following[t, u, v] += by
-    per_total = 1.0 / (following[t, u, v] + alpha[t, u, v])
-    by_second[t, v, u] = per_total
-    by_first[u, v, t] = per_total
-
-
-@merged
-def _count_word(
-    k: int,
-    w: int,
-    by: int,
-    beta: FloatArray,
-    beta_totals: FloatArray,
-    words: IntArray,
-    word_masses: FloatArray,
-) -> None:
-    """Count word w of state k ``by`` times more."""
-    V = len(words) - 1
-    words[w, k] += by
-    words[V, k] += by
-    rows, columns = beta.shape  # a constant prior has one entry, which is the last
-    word_masses[w, k] = words[w, k] + beta[min(w, rows - 1), min(k, columns - 1)]
-    word_masses[V, k] = 1.0 / (words[V, k] + beta_totals[k])
-
-
-@merged
 def _count_token(
     k: int,
+    w: int,
     neighbours: Any,
     by: int,
     alpha: FloatArray,
+    beta: FloatArray,
     following: IntArray,
+    words: IntArray,
     by_outcome: FloatArray,
     by_second: FloatArray,
     by_first: FloatArray,
+    word_masses: FloatArray,
 ) -> None:
-    """Count the events of a token in state k (by 1), or take them away (−1); its word apart.
+    """Count the events of a token in state k (by 1), or take them away (−1).
 
     Something follows the states before it whatever k is: that row's total always has it.
     """
     p, a, b, c, t = neighbours
+    V, total = len(words) - 1, following.shape[2] - 1
+    words[w, k] += by
+    words[V, k] += by
+    word_masses[w, k] = words[w, k] + beta[w, k]
+    word_masses[V, k] = 1.0 / (words[V, k] + beta[V, k])
     _count(p, a, k, by, alpha, following, by_outcome, by_second, by_first)
     if b != NOTHING:
         _count(t, k, b, by, alpha, following, by_outcome, by_second, by_first)
-        _count_total(t, k, by, alpha, following, by_second, by_first)
+        _count(t, k, total, by, alpha, following, by_outcome, by_second, by_first)
     if c != NOTHING:
         _count(k, b, c, by, alpha, following, by_outcome, by_second, by_first)
-        _count_total(k, b, by, alpha, following, by_second, by_first)
+        _count(k, b, total, by, alpha, following, by_outcome, by_second, by_first)
 
 
 @merged
@@ -279,42 +248,6 @@ def _repair(
     out[k] *= 1.0 + again / by_first[b, c, k]
 
 
-@merged
-def _temper(choices: IntArray, begin: int, close: int, power: float, weights: FloatArray) -> None:
-    """Raise the weights to a power; the largest becomes 1."""
-    top = 0.0
-    for j in range(begin, close):
-        top = max(top, weights[choices[j]])
-    for j in range(begin, close):
-        k = choices[j]
-        if weights[k] > 0.0:
-            weights[k] = math.exp(power * math.log(weights[k] / top))
-
-
-@merged
-def _draw_state(
-    old: int, choices: IntArray, begin: int, close: int, weights: FloatArray, number: float
-) -> int:
-    """A state drawn in proportion to its weight; the old one is looked at first.
-
-    ``number`` is from 0 to 1.
-    """
-    total = 0.0
-    for j in range(begin, close):
-        total += weights[choices[j]]
-    rest = number * total - weights[old]
-    new = old
-    if rest >= 0.0:
-        for j in range(begin, close):
-            k = choices[j]
-            if k != old and weights[k] > 0.0:
-                new = k
-                rest -= weights[k]
-                if rest < 0.0:
-                    break
-    return new
-
-
 @lean
 def conditional(
     text: HMMSamplerText,
@@ -327,20 +260,18 @@ def conditional(
 ) -> None:
     """out_k ← p(z_i = k | z_−i, w) up to a factor, 0 where k is not allowed; counts stay."""
     tokens, indptr, sets, choices_from, choices, order, stop = text
-    alpha, beta, beta_totals = prior
+    alpha, beta = prior
     z, following, words = counts
     by_outcome, by_second, by_first, word_masses = masses
     w, k = tokens[i], z[i]
     begin, close = choices_from[sets[i]], choices_from[sets[i] + 1]
-    neighbours = _find_neighbours(
-        z, i, indptr[sentence], indptr[sentence + 1], len(out), order, stop
-    )
-    _count_word(k, w, -1, beta, beta_totals, words, word_masses)
-    _count_token(k, neighbours, -1, alpha, following, by_outcome, by_second, by_first)
+    first, end = indptr[sentence], indptr[sentence + 1]
+    neighbours = _find_neighbours(z, i, first, end, len(out), order, stop)
+    tables = (alpha, beta, following, words, by_outcome, by_second, by_first, word_masses)
+    _count_token(k, w, neighbours, -1, *tables)
     out[:] = 0.0
     _weigh(w, neighbours, choices, begin, close, by_outcome, by_second, by_first, word_masses, out)
-    _count_word(k, w, 1, beta, beta_totals, words, word_masses)
-    _count_token(k, neighbours, 1, alpha, following, by_outcome, by_second, by_first)
+    _count_token(k, w, neighbours, 1, *tables)
 
 
 @lean
@@ -354,15 +285,13 @@ def sweep(
 ) -> None:
     """Draw the state of every token anew, in the order of the text.
 
-    Tokens with a single choice stay put.
+    Tokens with a single choice stay put. ``temper`` is a power of their probabilities.
     """
     tokens, indptr, sets, choices_from, choices, order, stop = text
-    alpha, beta, beta_totals = prior
+    alpha, beta = prior
     z, following, words = counts
     by_outcome, by_second, by_first, word_masses = masses
-    K = words.shape[1]
-    weights = np.empty(K)
-    stream = np.empty(1, np.uint64)
+    weights, stream = np.empty(words.shape[1]), np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for s in range(len(indptr) - 1):
         first, end = indptr[s], indptr[s + 1]
@@ -370,33 +299,47 @@ def sweep(
             begin, close = choices_from[sets[i]], choices_from[sets[i] + 1]
             if close - begin == 1:
                 continue
-            w, k = tokens[i], z[i]
-            neighbours = _find_neighbours(z, i, first, end, K, order, stop)
-            _count_word(k, w, -1, beta, beta_totals, words, word_masses)
-            _count_token(k, neighbours, -1, alpha, following, by_outcome, by_second, by_first)
+            w, old = tokens[i], z[i]
+            neighbours = _find_neighbours(z, i, first, end, len(weights), order, stop)
+            _count_token(
+                old, w, neighbours, -1, alpha, beta, following, words, by_outcome, by_second,
+                by_first, word_masses,
+            )  # fmt: skip
             _weigh(
-                w,
-                neighbours,
-                choices,
-                begin,
-                close,
-                by_outcome,
-                by_second,
-                by_first,
-                word_masses,
-                weights,
-            )
+                w, neighbours, choices, begin, close, by_outcome, by_second, by_first,
+                word_masses, weights,
+            )  # fmt: skip
             if temper != 1.0:
-                _temper(choices, begin, close, temper, weights)
-            z[i] = k = _draw_state(k, choices, begin, close, weights, uniform(stream, 0))
-            _count_word(k, w, 1, beta, beta_totals, words, word_masses)
-            _count_token(k, neighbours, 1, alpha, following, by_outcome, by_second, by_first)
+                top = 0.0
+                for j in range(begin, close):
+                    top = max(top, weights[choices[j]])
+                for j in range(begin, close):
+                    k = choices[j]
+                    if weights[k] > 0.0:
+                        weights[k] = math.exp(temper * math.log(weights[k] / top))
+            total = 0.0
+            for j in range(begin, close):
+                total += weights[choices[j]]
+            new, rest = old, uniform(stream, 0) * total - weights[old]  # the old one comes first
+            if rest >= 0.0:
+                for j in range(begin, close):
+                    k = choices[j]
+                    if k != old and weights[k] > 0.0:
+                        new = k
+                        rest -= weights[k]
+                        if rest < 0.0:
+                            break
+            z[i] = new
+            _count_token(
+                new, w, neighbours, 1, alpha, beta, following, words, by_outcome, by_second,
+                by_first, word_masses,
+            )  # fmt: skip
 
 
 @lean
 def log_joint(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> float:
     """log p(w, z) = Σ_rows [Σ_v log α_v^(n_v) − log (Σα)^(n)], x^(n) a rising factorial."""
-    alpha, beta, beta_totals = prior
+    alpha, beta = prior
     _, following, words = counts
     V, K = len(words) - 1, words.shape[1]
     total = 0.0
@@ -406,18 +349,12 @@ def log_joint(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> float:
                 sign = -1.0 if v == K + 1 else 1.0
                 if following[t, u, v] > 0:
                     total += sign * log_rising(alpha[t, u, v], float(following[t, u, v]))
-    rows, columns = beta.shape
-    for w in range(V):
+    for w in range(V + 1):
         for k in range(K):
+            sign = -1.0 if w == V else 1.0
             if words[w, k] > 0:
-                of_word = beta[min(w, rows - 1), min(k, columns - 1)]
-                total += log_rising(of_word, float(words[w, k]))
-    for k in range(K):
-        total -= log_rising(beta_totals[k], float(words[V, k]))
+                total += sign * log_rising(beta[w, k], float(words[w, k]))
     return total
-
-
-# The Bayesian hidden Markov model: parameters integrated out, states sampled one at a time.
 
 
 PRIORS = (1e-50, 1e12)
@@ -427,24 +364,18 @@ PRIORS = (1e-50, 1e12)
 class CollapsedChain:
     """A state of the sampler: which hidden state each token is in.
 
-    ``tokens, indptr``    the sentences as word numbers, one after the other, and their borders
-    ``n_states``          K, how many hidden states there are
-    ``n_words``           V, the size of the vocabulary
-    ``order``             how many states before it a state depends on: 1 or 2
-    ``stop``              whether the end of a sentence follows a state with some probability
-    ``start_prior``       Dirichlet prior of the first states: one number, or (1, K)
-    ``transition_prior``  of what follows a state, (K, K [+ 1]); of order 2, (K·K, K [+ 1])
-    ``second_prior``      order 2 only: of what follows the first state, (K, K [+ 1])
-    ``emission_prior``    of the words of a state, (K, V)
-    ``states``            the state of every token, to begin with
-    ``sets, allowed``     token i may be in the states k where ``allowed[sets[i], k]`` is true
+    ``priors``          Dirichlet priors of each table, as `read_priors` gives them: "start" (1, K);
+                        "transitions" (K, K [+ 1]) or, of order 2, (K·K, K [+ 1]), and "second" (K,
+                        K [+ 1]); "emissions" (K, V). 0 where a start or a word is impossible
+    ``tokens, indptr``  the sentences as word numbers, one after the other, and their borders
+    ``states``          the state of every token, to begin with
+    ``sets, allowed``   token i may be in the states k where ``allowed[sets[i], k]`` is true
 
-    Priors are one number, or one for each entry. A start or emission prior of 0 says that the entry
-    is impossible; transitions must all be possible, as a sampler that changes one state at a time
-    might not find its way around those that are not.
-
-    >>> chain = CollapsedChain([0, 1] * 10, [0, 4, 10, 20], 2, 2, states=[0, 0, 0, 1] * 5,
-    ...                        start_prior=1.0, transition_prior=0.1, emission_prior=0.1)
+    >>> priors = {"start": np.ones((1, 2)), "transitions": np.full((2, 3), 0.1)}
+    >>> priors["emissions"] = np.full((2, 2), 0.1)
+    >>> text, states = np.array([0, 1] * 10), np.array([0, 0, 0, 1] * 5)
+    >>> sets, allowed = np.zeros(20, np.int32), np.ones((1, 2), np.bool_)
+    >>> chain = CollapsedChain(priors, text, np.array([0, 4, 10, 20]), states, sets, allowed)
     >>> for stream in range(20):
     ...     chain.sweep(stream)
     >>> len(set(chain.states[::2])), len(set(chain.states[1::2]))
@@ -455,73 +386,43 @@ class CollapsedChain:
 
     def __init__(
         self,
-        tokens: ArrayLike,
-        indptr: ArrayLike,
-        n_states: int,
-        n_words: int,
-        order: int = 1,
-        stop: bool = True,
-        *,
-        start_prior: ArrayLike,
-        transition_prior: ArrayLike,
-        emission_prior: ArrayLike,
-        states: ArrayLike,
-        second_prior: ArrayLike | None = None,
-        sets: ArrayLike | None = None,
-        allowed: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
+        priors: Mapping[str, FloatArray],
+        tokens: IntArray,
+        indptr: IntArray,
+        states: IntArray,
+        sets: IntArray,
+        allowed: BoolArray,
     ) -> None:
-        _check_size(n_states, n_words, order, second_prior)
-        _check_weights(weights)
-        words, borders = _check_sentences(tokens, indptr, n_words)
-        which, free = _check_choices(sets, allowed, len(words), n_states)
-        choices_from = np.append(0, np.cumsum(free.sum(axis=1)))
-        choices = np.ascontiguousarray(np.nonzero(free)[1])
-        self._text = HMMSamplerText(words, borders, which, choices_from, choices, order, bool(stop))
-        given = {"start": start_prior, "transitions": transition_prior}
-        if second_prior is not None:
-            given["second"] = second_prior
-        following = _arrange_priors(given, n_states, order, n_states + bool(stop))
-        self._prior = _add_totals(following, emission_prior, n_states, n_words)
-        self._counts = _make_zero_counts(self._prior, _check_states(states, which, free), n_words)
-        _check_possible(self._text, self._prior, self._counts)
+        (K, V), order = priors["emissions"].shape, 2 if "second" in priors else 1
+        stop = priors["transitions"].shape[1] > K
+        begins = np.append(0, np.cumsum(allowed.sum(axis=1)))
+        choices = np.ascontiguousarray(np.nonzero(allowed)[1])
+        text = (np.asarray(tokens, np.int32), indptr, np.asarray(sets, np.int32), begins, choices)
+        self._text = HMMSamplerText(*text, order, stop)
+        alpha = np.zeros((1 if order == 1 else K + 1, K + 1, K + 2))
+        for name, table in _view_tables(alpha, order, K + stop).items():
+            table[:] = priors[name].reshape(table.shape)
+        alpha[..., -1] = _sum_rows(alpha)
+        beta = np.vstack([priors["emissions"].T, _sum_rows(priors["emissions"])])
+        self._prior = HMMSamplerPrior(alpha, beta)
+        self._counts = HMMSamplerCounts(
+            np.array(states, np.int64),
+            np.zeros(alpha.shape, np.int64),
+            np.zeros((V + 1, K), np.int32),
+        )
         count_all(self._text, self._counts)
-        self._masses = _make_masses(self._prior, self._counts)
-
-    @classmethod
-    def from_families(
-        cls,
-        families: Mapping[str, Family],
-        tokens: ArrayLike,
-        indptr: ArrayLike,
-        *,
-        states: ArrayLike,
-        sets: ArrayLike | None = None,
-        allowed: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-    ) -> CollapsedChain:
-        """The sampler of a model with these families: order, stop and priors are theirs."""
-        priors = {name: _get_prior(name, family) for name, family in families.items()}
-        n_states, n_words = priors["emissions"].shape
-        return cls(
-            tokens,
-            indptr,
-            n_states,
-            n_words,
-            order=2 if "second" in priors else 1,
-            stop=priors["transitions"].shape[1] > n_states,
-            start_prior=priors["start"],
-            second_prior=priors.get("second"),
-            transition_prior=priors["transitions"],
-            emission_prior=priors["emissions"],
-            states=states,
-            sets=sets,
-            allowed=allowed,
-            weights=weights,
+        following: FloatArray = alpha + self._counts.following
+        words: FloatArray = beta + self._counts.words
+        following[..., -1], words[-1] = 1.0 / following[..., -1], 1.0 / words[-1]
+        self._masses = HMMSamplerMasses(
+            by_outcome=following,
+            by_second=np.ascontiguousarray(following.transpose(0, 2, 1)),
+            by_first=np.ascontiguousarray(following.transpose(1, 2, 0)),
+            words=words,
         )
 
     @property
-    def states(self) -> Array:
+    def states(self) -> IntArray:
         """The state of every token."""
         return self._counts.states
 
@@ -532,7 +433,7 @@ class CollapsedChain:
         """
         sweep(self._text, self._prior, self._counts, self._masses, np.uint64(stream), float(temper))
 
-    def conditional(self, position: int) -> Array:
+    def conditional(self, position: int) -> FloatArray:
         """log p(z_i = k | z_−i, w) for every k, up to a constant; −inf where k cannot be.
 
         ``position`` i is a token's place in ``tokens``.
@@ -548,12 +449,13 @@ class CollapsedChain:
         """log p(w, z), the parameters integrated out."""
         return float(log_joint(self._prior, self._counts))
 
-    def counts(self) -> dict[str, Array]:
+    def counts(self) -> dict[str, FloatArray]:
         """What the words and states add up to, one table for each family."""
-        order, outcomes = self._text.order, self._counts.words.shape[1] + self._text.stop
-        found = {
+        outcomes = self._counts.words.shape[1] + self._text.stop
+        tables = _view_tables(self._counts.following, self._text.order, outcomes)
+        found: dict[str, FloatArray] = {
             name: table.reshape(-1, table.shape[-1]).astype(np.float64)
-            for name, table in _view_tables(self._counts.following, order, outcomes).items()
+            for name, table in tables.items()
         }
         found["emissions"] = np.ascontiguousarray(self._counts.words[:-1].T, np.float64)
         return found
@@ -571,178 +473,43 @@ def _view_tables(following: Array, order: int, outcomes: int) -> dict[str, Array
     }
 
 
-def _arrange_priors(given: dict[str, ArrayLike], n_states: int, order: int, outcomes: int) -> Array:
-    """The priors of what follows each context, in one array."""
-    contexts = (1 if order == 1 else n_states + 1, n_states + 1)
-    following = np.zeros((*contexts, n_states + 2))
-    for name, table in _view_tables(following, order, outcomes).items():
-        shape = (table.size // table.shape[-1], table.shape[-1])
-        argument = f"{name.removesuffix('s')}_prior"
-        prior = _check_prior(argument, given[name], shape, zeros=name == "start")
-        table[:] = prior.reshape(table.shape)
-    return following
-
-
-def _add_totals(
-    following: FloatArray, emissions: ArrayLike, n_states: int, n_words: int
-) -> HMMSamplerPrior:
-    """The priors as the kernel wants them; ``following`` gets its totals."""
-    following[..., -1] = _sum_rows(following)
-    given = np.asarray(emissions, np.float64)
-    table = _check_prior("emission_prior", given, (n_states, n_words), zeros=True)
-    words = np.array(table.T if given.ndim else given.reshape(1, 1), order="C")
-    return HMMSamplerPrior(following, words, _sum_rows(table))
-
-
-def _sum_rows(table: FloatArray) -> Array:
+def _sum_rows(table: FloatArray) -> FloatArray:
     """Σα of each row; 1 where the row has no entry, so that it can be divided by."""
     totals = table.sum(axis=-1)
     return np.where(totals > 0.0, totals, 1.0)
 
 
-def _make_zero_counts(prior: HMMSamplerPrior, states: IntArray, n_words: int) -> HMMSamplerCounts:
-    words = np.zeros((n_words + 1, len(prior.word_totals)), np.int32)
-    return HMMSamplerCounts(states, np.zeros(prior.following.shape, np.int64), words)
+def read_priors(families: Mapping[str, Family]) -> dict[str, FloatArray]:
+    """The Dirichlet prior of each table's entries, 0 where they are impossible.
 
-
-def _make_masses(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> HMMSamplerMasses:
-    following = prior.following + counts.following
-    following[..., -1] = 1.0 / following[..., -1]
-    words = np.empty(counts.words.shape)
-    words[:-1] = prior.words + counts.words[:-1]
-    words[-1] = 1.0 / (prior.word_totals + counts.words[-1])
-    return HMMSamplerMasses(
-        by_outcome=following,
-        by_second=np.ascontiguousarray(following.transpose(0, 2, 1)),
-        by_first=np.ascontiguousarray(following.transpose(1, 2, 0)),
-        words=words,
-    )
-
-
-def _check_prior(name: str, given: ArrayLike, shape: tuple[int, int], zeros: bool = False) -> Array:
-    """A prior as a table, checked; zeros only where an entry may be impossible."""
-    values = np.asarray(given, np.float64)
-    if values.shape not in ((), shape):
-        raise LearnerError(
-            f"{name} has shape {values.shape}, but the table has shape {shape}",
-            "give one number, or one for each entry",
-        )
-    least, most = PRIORS
-    good = (values >= least) & (values <= most)
-    if zeros and values.ndim:
-        good |= values == 0.0
-    elif np.any(values == 0.0):
-        raise LearnerError(
-            f"{name} has zeros: a sampler that changes one state at a time might not find its way "
-            "around what is impossible",
-            "use Gibbs(), which draws whole sentences",
-        )
-    if not good.all():
-        raise LearnerError(
-            f"{name} must be numbers from {least:g} to {most:g}",
-            "it is a Dirichlet prior's concentration: 0.1 and 1 are usual",
-        )
-    return np.broadcast_to(values, shape)
-
-
-def _get_prior(name: str, family: Family) -> Array:
-    """The prior of a family's entries, 0 where they are impossible."""
-    if not isinstance(family, Categorical):
-        raise LearnerError(
-            f"the {name} are no plain categorical table, whose parameters could be integrated out",
-            "use Gibbs() or EM()",
-        )
-    if family.ties is not None or family.held_rows.any():
-        raise LearnerError(
-            f"the {name} have tied or frozen rows, which a collapsed sampler does not know",
-            "use Gibbs(), or leave all rows free",
-        )
-    alpha = np.broadcast_to(family.alpha, family.n_entries)
-    return family.supported(alpha).reshape(family.shape)
-
-
-def _check_size(n_states: int, n_words: int, order: int, second_prior: ArrayLike | None) -> None:
-    if n_states < 1 or n_words < 0:
-        raise DataError(f"there cannot be {n_states} states of {n_words} words")
-    if order not in (1, 2):
-        raise LearnerError(f"order={order}: a state may depend on 1 or 2 states before it")
-    if (second_prior is None) == (order == 2):
-        raise LearnerError(
-            f"order={order} {'needs a' if order == 2 else 'has no'} second_prior",
-            "it is the prior of what follows the first state, for order=2 alone",
-        )
-
-
-def _check_weights(weights: ArrayLike | None) -> None:
-    if weights is not None and np.any(np.asarray(weights) != 1.0):
-        raise LearnerError(
-            "a collapsed sampler takes every sentence once: there can be no weights",
-            "use Gibbs(), or leave the weights out",
-        )
-
-
-def _check_sentences(tokens: ArrayLike, indptr: ArrayLike, n_words: int) -> tuple[Array, Array]:
-    """The sentences, checked: a kernel believes whatever it is told."""
-    words, borders = np.asarray(tokens, np.int32), np.asarray(indptr, np.int64)
-    cut = borders.ndim == words.ndim == 1 and len(borders) and borders[0] == 0
-    if not cut or (np.diff(borders) < 0).any() or borders[-1] != len(words):
-        raise DataError(
-            "indptr does not cut the tokens into sentences",
-            "give sentence s the tokens from indptr[s] to indptr[s + 1]",
-        )
-    if ((words < 0) | (words >= n_words)).any():
-        raise DataError(f"tokens must be word numbers below {n_words}")
-    return np.ascontiguousarray(words), np.ascontiguousarray(borders)
-
-
-def _check_choices(
-    sets: ArrayLike | None, allowed: ArrayLike | None, n_tokens: int, n_states: int
-) -> tuple[Array, Array]:
-    """Which set each token has, and the states of each set, (sets, states)."""
-    if (sets is None) != (allowed is None):
-        raise DataError("sets and allowed belong together", "give both, or neither")
-    if sets is None or allowed is None:
-        return np.zeros(n_tokens, np.int32), np.ones((1, n_states), np.bool_)
-    which, free = np.ascontiguousarray(sets, np.int32), np.asarray(allowed, np.bool_)
-    if free.ndim != 2 or free.shape[1] != n_states:
-        raise DataError(
-            f"allowed has shape {free.shape}, but there are {n_states} states",
-            "give one row for each set, with a truth value for each state",
-        )
-    if which.shape != (n_tokens,) or ((which < 0) | (which >= len(free))).any():
-        raise DataError(
-            f"sets must be {n_tokens} numbers of rows of allowed, which has {len(free)}",
-            "give one for each token",
-        )
-    return which, free
-
-
-def _check_states(states: ArrayLike, which: IntArray, free: BoolArray) -> Array:
-    """A copy of the states, checked."""
-    own = np.array(states, np.int64)
-    if own.shape != which.shape:
-        raise DataError(f"there are {len(which)} tokens, but states of shape {own.shape}")
-    n_states = free.shape[1]
-    wrong = (own < 0) | (own >= n_states)
-    wrong |= ~free[which, np.where(wrong, 0, own)]
-    _refuse(wrong, own, "is not allowed")
-    return own
-
-
-def _check_possible(text: HMMSamplerText, prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> None:
-    """No token may begin in a state where it has probability zero."""
-    z, beta = counts.states, np.broadcast_to(prior.words, counts.words[:-1].shape)
-    _refuse(beta[text.tokens, z] == 0.0, z, "cannot emit its word")
-    firsts = text.indptr[:-1][np.diff(text.indptr) > 0]
-    wrong = np.zeros(len(z), np.bool_)
-    wrong[firsts] = prior.following[-1, -1, z[firsts]] == 0.0
-    _refuse(wrong, z, "cannot start a sentence")
-
-
-def _refuse(wrong: BoolArray, states: IntArray, why: str) -> None:
-    places = np.flatnonzero(wrong)
-    if len(places):
-        raise DataError(
-            f"token {places[0]} begins in state {states[places[0]]}, which {why}",
-            "begin with states that are possible",
-        )
+    Starts and words may be impossible; transitions must all be possible, as a sampler that changes
+    one state at a time might not find its way around those that are not.
+    """
+    priors, (least, most) = {}, PRIORS
+    for name, family in families.items():
+        if not isinstance(family, Categorical):
+            raise LearnerError(
+                f"the {name} are no plain categorical table, whose parameters could be integrated "
+                "out",
+                "use Gibbs() or EM()",
+            )
+        if family.ties is not None or family.held_rows.any():
+            raise LearnerError(
+                f"the {name} have tied or frozen rows, which a collapsed sampler does not know",
+                "use Gibbs(), or leave all rows free",
+            )
+        alpha = np.broadcast_to(family.alpha, family.n_entries)
+        values = priors[name] = family.supported(alpha).reshape(family.shape)
+        what = f"{name.removesuffix('s')}_prior"
+        if name not in ("start", "emissions") and np.any(values == 0.0):
+            raise LearnerError(
+                f"{what} has zeros: a sampler that changes one state at a time might not find its "
+                "way around what is impossible",
+                "use Gibbs(), which draws whole sentences",
+            )
+        if not ((values == 0.0) | ((values >= least) & (values <= most))).all():
+            raise LearnerError(
+                f"{what} must be numbers from {least:g} to {most:g}",
+                "it is a Dirichlet prior's concentration: 0.1 and 1 are usual",
+            )
+    return priors
