@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -28,6 +28,7 @@ from softcount.cli.options import (
 from softcount.cli.reading import SentenceText, read_tags, read_text, stream_text
 from softcount.cli.targets import PLAIN, WRITTEN
 from softcount.core.errors import DataError, ImpossibleItem, brief
+from softcount.hmm.parameters import HMMParameters
 
 if TYPE_CHECKING:
     from softcount.cli.frame import Progress
@@ -138,6 +139,12 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     """
 
     with_load = ("threads",)
+    declared = HMMParameters
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "n_components": ("-k", "--n-components"),
+        **dict.fromkeys(("stop", "emissions", "dtype"), ()),
+    }
+    n_components: int | None
 
     file: Annotated[
         str | None,
@@ -184,25 +191,9 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     lowercase: Annotated[
         bool, Input("Learn from words in lower case; a saved model does too.", learns=True)
     ] = False
-    n_components: Annotated[
-        int | None,
-        Model("How many states; else as many as there are tags.", "-k", "--n-components", least=1),
-    ] = None
     order: Annotated[
         int, Model("A state depends on so many states before it: 1 or 2.", least=1, most=2)
     ] = 1
-    stop: Annotated[
-        bool,
-        Model("--no-stop: where sentences end says nothing of their states.", "--stop/--no-stop"),
-    ] = True
-    emissions: Annotated[
-        str,
-        Model(
-            "table: a probability for each word. features: words by what they look like (endings, "
-            "case, digits), also those never seen; slower.",
-            choices=("table", "features"),
-        ),
-    ] = "table"
     smoothing: Annotated[
         float | None,
         Model(
@@ -211,13 +202,6 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             least=0.0,
         ),
     ] = None
-    dtype: Annotated[
-        str,
-        Model(
-            "float64; or float32: less exact, in about half the time.",
-            choices=("float64", "float32"),
-        ),
-    ] = "float64"
     learner: Annotated[
         str | None,
         Learning(
@@ -305,20 +289,24 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
 
     # what is read
     def read(self, model: HMM | None) -> SentencesRead:
-        known = None
-        names: Collection[Any] = ()
+        known, names = None, set[str]()
         if model is None:
             if self.tagged is not None:
                 known = self._read_tags("--tagged", self.tagged)
-            self.tag_dictionary = read_dictionary(self.dictionary, self.lowercase)
-            names = collect_tags(self.tag_dictionary, known)
+            self.tag_dictionary = None
+            if self.dictionary is not None:
+                from softcount.text.tagged import read_tag_dictionary
+
+                self.tag_dictionary = read_tag_dictionary(self.dictionary)
+            names = set(() if known is None else known.names)
+            names.update(*(self.tag_dictionary or {}).values())
             say(remark_on_open_tags(read_open_tags(self.open_tags), names))
         text = None if self.file is None else read_text(self.file, self.format)
         self._demand_printable(names if model is None else model.states_, text)
         gold = None
         if self.gold is not None and text is not None:
             gold = self._read_tags("--gold", self.gold)
-            demand_same(gold, text, self.gold)
+            check_same_sentences(gold, text, self.gold)
         return SentencesRead(text, known, gold)
 
     def _read_tags(self, option: str, path: str) -> Tagged:
@@ -357,16 +345,13 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         from softcount.hmm import HMM
 
         return HMM(
-            self.n_components,
             order=self.order,
-            stop=self.stop,
             lowercase=self.lowercase,
-            emissions=self.emissions,
             init=self.init,
-            smoothing=self.choose_smoothing(self.smoothing, 0.1),
             dictionary=self.tag_dictionary,
             open_tags=read_open_tags(self.open_tags),
-            dtype=self.dtype,
+            smoothing=self.choose_smoothing(self.smoothing, 0.1),
+            **self.settings(),
             **self.learning(self.make_learner_if_asked()),
         )
 
@@ -411,9 +396,21 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             states = answers.states
             remarks = [answers.remark(), remark_on_dictionary(model, data.text)]
             if data.gold is not None:
-                pair = compare_tags(states, data.gold, model)
-                scores = self._score(pair, data.text, model)
-                remarks.append(pair.remark())
+                from softcount.metrics import induction_scores, tag_scores
+
+                gold = [data.gold.tags_of(n) for n in range(len(data.gold))]
+                named = not set(model.states_).isdisjoint(data.gold.names)
+                remarks.append(remark_on_mistakes(states, gold, named))
+                known: dict[str, Any] = {}
+                if self.load is not None:
+                    text = data.text.sequences
+                    words = [text.sentence(n) for n in range(len(text))]
+                    if model.lowercase:
+                        words = [[word.lower() for word in sentence] for sentence in words]
+                    known = {"known_words": model.words_, "words": words}
+                scores = (
+                    tag_scores(states, gold, **known) if named else induction_scores(states, gold)
+                )
         notes = [remark for remark in remarks if remark]
         return TagsFound(answers, summarise_states(model, states, notes, scores), model)
 
@@ -427,8 +424,8 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             warnings.simplefilter("always", ImpossibleWarning)
             states = model.predict(text.sequences, method=self.decode)
             each = model.predict_proba(text.sequences) if self.proba else None
-        told = [one.message for one in caught if isinstance(one.message, ImpossibleWarning)]
-        impossible = told[0].items if told else ()  # probabilities say the same once more
+        notes = [one.message for one in caught if isinstance(one.message, ImpossibleWarning)]
+        impossible = notes[0].items if notes else ()  # probabilities say the same once more
         if each is None:
             return TaggedSentences(text, states, named, impossible=impossible)
         number = {name: k for k, name in enumerate(model.states_)}
@@ -437,19 +434,6 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             for p, some in zip(each, states, strict=True)
         ]
         return TaggedSentences(text, states, named, posteriors, impossible)
-
-    def _score(self, pair: TagPairs, text: SentenceText, model: HMM) -> Any:
-        """How well states agree with gold tags: by their names, or whatever they are called."""
-        from softcount.metrics import induction_scores, tag_scores
-
-        if not pair.named:
-            return induction_scores(pair.found, pair.gold)
-        if self.load is None:
-            return tag_scores(pair.found, pair.gold)
-        words = [text.sequences.sentence(n) for n in range(len(text))]
-        if model.lowercase:
-            words = [[word.lower() for word in sentence] for sentence in words]
-        return tag_scores(pair.found, pair.gold, known_words=model.words_, words=words)
 
     # what is printed
     def overview(self, found: TagsFound) -> StatesOverview:
@@ -482,13 +466,13 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
                     one["probabilities"] = list(posteriors)
                 yield json.dumps(one, ensure_ascii=False)
                 continue
-            told = list(map(str, states))
+            parts = list(map(str, states))
             if posteriors is not None:
-                told = [f"{state}:{p:.4g}" for state, p in zip(told, posteriors, strict=True)]
+                parts = [f"{state}:{p:.4g}" for state, p in zip(parts, posteriors, strict=True)]
             if not self.states:
-                pairs = zip(words, told, strict=True)
-                told = [f"{word}{self.separator}{state}" for word, state in pairs]
-            yield " ".join(told)
+                pairs = zip(words, parts, strict=True)
+                parts = [f"{word}{self.separator}{state}" for word, state in pairs]
+            yield " ".join(parts)
 
     def page(self, found: TagsFound) -> str:
         from softcount.hmm.report import states_page
@@ -510,22 +494,6 @@ def say(remark: str) -> None:
         typer.echo(f"softcount: {remark}", err=True)
 
 
-# what is known of words
-def read_dictionary(path: str | None, lowercase: bool) -> dict[str, list[str]] | None:
-    """The tags of words; of words that are one in lower case, the tags of both."""
-    if path is None:
-        return None
-    from softcount.text.tagged import read_tag_dictionary
-
-    entries = read_tag_dictionary(path)
-    if not lowercase:
-        return entries
-    found: dict[str, dict[str, None]] = {}
-    for word, tags in entries.items():
-        found.setdefault(word.lower(), {}).update(dict.fromkeys(tags))
-    return {word: list(tags) for word, tags in found.items()}
-
-
 def read_open_tags(text: str | None) -> list[str] | None:
     """Tags between commas."""
     if text is None:
@@ -539,24 +507,18 @@ def read_open_tags(text: str | None) -> list[str] | None:
     return tags
 
 
-def collect_tags(dictionary: Mapping[str, list[str]] | None, known: Tagged | None) -> set[str]:
-    """All tags that are spoken of."""
-    spoken = set() if dictionary is None else set().union(*dictionary.values())
-    return spoken if known is None else {*spoken, *known.names}
-
-
-def remark_on_open_tags(given: Sequence[str] | None, spoken: Collection[str]) -> str:
-    """Open tags that nothing else speaks of, for they may be slips; empty if there are none.
+def remark_on_open_tags(given: Sequence[str] | None, others: Collection[str]) -> str:
+    """Open tags that are nowhere else, for they may be misspelt; empty if there are none.
 
     >>> remark_on_open_tags(["N", "NUON"], {"N", "V"})
     '--open-tags: NUON is in no dictionary and no tagged sentence, and is taken for a new tag'
     """
-    new = [tag for tag in dict.fromkeys(given or ()) if tag not in spoken]
+    new = [tag for tag in dict.fromkeys(given or ()) if tag not in others]
     if not new:
         return ""
-    are, told = ("is", "is taken for a new tag") if len(new) == 1 else ("are", "are new tags")
+    are, taken = ("is", "is taken for a new tag") if len(new) == 1 else ("are", "are new tags")
     return (
-        f"--open-tags: {', '.join(new)} {are} in no dictionary and no tagged sentence, and {told}"
+        f"--open-tags: {', '.join(new)} {are} in no dictionary and no tagged sentence, and {taken}"
     )
 
 
@@ -567,74 +529,53 @@ def remark_on_dictionary(model: HMM, text: SentenceText) -> str:
         return ""
     import numpy as np
 
-    often = np.bincount(words.tokens, minlength=len(words.words))
-    spelt = [word.lower() if model.lowercase else word for word in words.words]
-    n = sum(count for word, count in zip(spelt, often.tolist(), strict=True) if word in dictionary)
-    if n == often.sum():
+    counts, spelt = np.bincount(words.tokens, minlength=len(words.words)), words.words
+    if model.lowercase:
+        spelt = [word.lower() for word in spelt]
+    n = counts[[word in dictionary for word in spelt]].sum()
+    if n == counts.sum():
         return ""
-    more = sum(
-        count
-        for word, count in zip(spelt, often.tolist(), strict=True)
-        if word not in dictionary and word.lower() in dictionary
-    )
+    more = counts[[word.lower() in dictionary and word not in dictionary for word in spelt]].sum()
     case = f"; with --lowercase it would have {more:,} more" if more else ""
-    return f"the dictionary has {n / often.sum():.1%} of {often.sum():,} words{case}"
+    return f"the dictionary has {n / counts.sum():.1%} of {counts.sum():,} words{case}"
 
 
-# beside gold tags
-def demand_same(gold: Tagged, text: SentenceText, path: str) -> None:
+def check_same_sentences(gold: Tagged, text: SentenceText, path: str) -> None:
     """Complain if gold tags are of other sentences."""
     given, read = gold.sequences, text.sequences
+    hint = "give the same sentences in the same order"
     if len(given) != len(read):
         raise DataError(
-            f"--gold {path}: {len(given):,} sentences, while there are {len(read):,}",
-            "give the same sentences in the same order",
+            f"--gold {path}: {len(given):,} sentences, while there are {len(read):,}", hint
         )
     for n, (ours, theirs) in enumerate(zip(read.lengths, given.lengths, strict=True)):
         if ours != theirs:
             raise DataError(
-                f"--gold {given.name(n)}: {theirs} words, while {read.name(n)} has {ours}",
-                "give the same sentences in the same order",
+                f"--gold {given.name(n)}: {theirs} words, while {read.name(n)} has {ours}", hint
             )
     for n in range(len(read)):
         for word, other in zip(read.sentence(n), given.sentence(n), strict=True):
             if word != other and word.lower() != other.lower():
-                raise DataError(
-                    f"--gold {given.name(n)} has {brief(other)}, where {read.name(n)} has "
-                    f"{brief(word)}",
-                    "give the same sentences in the same order",
-                )
+                where = f"--gold {given.name(n)} has {brief(other)}, where {read.name(n)} has"
+                raise DataError(f"{where} {brief(word)}", hint)
 
 
-class TagPairs(NamedTuple):
-    """States and gold tags of the same words; ``named``: whether states are called as tags are."""
+def remark_on_mistakes(
+    states: Sequence[Sequence[Any]], gold: Sequence[Sequence[Any]], named: bool
+) -> str:
+    """The most frequent mistakes; of states without names, which tag each has most often.
 
-    found: Sequence[Sequence[Any]]
-    gold: Sequence[Sequence[Any]]
-    named: bool
+    >>> remark_on_mistakes([["N", "N", "V"]], [["N", "V", "V"]], named=True)
+    'most often wrong: V taken for N 1'
+    >>> remark_on_mistakes([[1, 0, 1]], [["N", "V", "N"]], named=False)
+    'the most frequent gold tag of each state: 0 V, 1 N'
+    """
+    from softcount.metrics import confusion, mapping
 
-    def remark(self) -> str:
-        """The most frequent mistakes; of states without names, which tag each has most often.
-
-        >>> TagPairs([["N", "N", "V"]], [["N", "V", "V"]], named=True).remark()
-        'most often wrong: V taken for N 1'
-        >>> TagPairs([[1, 0, 1]], [["N", "V", "N"]], named=False).remark()
-        'the most frequent gold tag of each state: 0 V, 1 N'
-        """
-        from softcount.metrics import confusion, mapping
-
-        if not self.named:
-            pairs = mapping(self.found, self.gold).items()
-            tags = sorted(pairs, key=lambda one: str(one[0]).rjust(9))
-            told = ", ".join(f"{state} {tag}" for state, tag in tags)
-            return f"the most frequent gold tag of each state: {told}"
-        wrong = confusion(self.found, self.gold).most_confused(WRONG)
-        told = ", ".join(f"{gold} taken for {found} {n:,}" for gold, found, n in wrong)
-        return f"most often wrong: {told}" if wrong else ""
-
-
-def compare_tags(states: Sequence[Sequence[Any]], gold: Tagged, model: HMM) -> TagPairs:
-    """States beside gold tags."""
-    right = [gold.tags_of(n) for n in range(len(gold))]
-    names = {name for name in model.states_ if isinstance(name, str)}
-    return TagPairs(states, right, bool(names.intersection(gold.names)))
+    if not named:
+        pairs = sorted(mapping(states, gold).items(), key=lambda one: str(one[0]).rjust(9))
+        tags = ", ".join(f"{state} {tag}" for state, tag in pairs)
+        return f"the most frequent gold tag of each state: {tags}"
+    wrong = confusion(states, gold).most_confused(WRONG)
+    mistakes = ", ".join(f"{right} taken for {found} {n:,}" for right, found, n in wrong)
+    return f"most often wrong: {mistakes}" if wrong else ""

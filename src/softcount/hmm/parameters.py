@@ -12,6 +12,7 @@ from softcount.core.parameters import (
     Boolean,
     Doc,
     Integer,
+    LearningParameters,
     Number,
     OneOf,
     Smoothing,
@@ -19,13 +20,11 @@ from softcount.core.parameters import (
 )
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Engine
     from softcount.families.gaussian import NIW
-    from softcount.learners.base import Learner
 
 
 @dataclass(eq=False, repr=False)
-class MarkovParameters:
+class MarkovParameters(LearningParameters):
     """How states follow each other, and how they are learned."""
 
     n_components: Annotated[
@@ -61,15 +60,8 @@ class MarkovParameters:
     dtype: Annotated[
         str,
         OneOf("float64", "float32"),
-        Doc("float32: less exact E-steps, in half the time."),
+        Doc("float64; or float32: less exact E-steps, in about half the time."),
     ] = "float64"
-    init: Annotated[Any, Doc("Where learning begins.")] = None
-    learner: Learner | str | None = None
-    max_iter: int | None = None
-    tol: float | None = None
-    n_init: int | None = None
-    engine: Engine | None = None
-    random_state: Any = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -84,7 +76,10 @@ class HMMParameters(MarkovParameters):
     emissions: Annotated[
         str,
         OneOf("table", "features"),
-        Doc("table: a probability for each word and state; features: by what words look like."),
+        Doc(
+            "table: a probability for each word. features: words by what they look like (endings, "
+            "case, digits), also those never seen; slower."
+        ),
     ] = "table"
     l2: Annotated[
         float,
