@@ -19,13 +19,13 @@ from softcount.hmm.report import (
     FEW,
     LEAST,
     LEAST_OF_FEW,
+    MARGIN,
     MOST_TRANSITIONS,
-    SIDE,
+    RADIUS,
     choose_hue,
     choose_sentences,
     choose_transitions,
     draw_transitions,
-    find_stationary,
     read_transitions,
     summarise_states,
     tagging_report,
@@ -181,7 +181,8 @@ def test_shares_in_the_long_run_are_those_of_generated_sentences() -> None:
     model = fitted()
     made = [state for one in model.generate(4000, random_state=1) for _, state in one]
     counts = np.array([made.count(name) for name in model.states_]) / len(made)
-    np.testing.assert_allclose(find_stationary(model), counts, atol=0.02)
+    states = sorted(summarise_states(model).states, key=lambda one: one.number)
+    np.testing.assert_allclose([one.share for one in states], counts, atol=0.02)
 
 
 def test_transitions_of_order_two_are_probabilities() -> None:
@@ -214,7 +215,8 @@ def test_circles_are_apart_and_inside() -> None:
         re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', svg), dtype=float
     )
     assert len(circles) == 52
-    assert ((circles[:, :2] > circles[:, 2:]) & (circles[:, :2] < SIDE - circles[:, 2:])).all()
+    side = 2 * (RADIUS + MARGIN)
+    assert ((circles[:, :2] > circles[:, 2:]) & (circles[:, :2] < side - circles[:, 2:])).all()
     apart = np.hypot(*(circles[:, None, :2] - circles[None, :, :2]).transpose(2, 0, 1))
     np.fill_diagonal(apart, np.inf)
     assert (apart >= circles[:, 2] + circles[:, 2][:, None]).all()
@@ -339,7 +341,7 @@ def test_few_states_have_all_transitions_with_figures(k: int) -> None:
     start, table, ends = found = read_transitions(model)
     svg = draw_transitions(summarise_states(model).states, found)
     side = float(re.findall(r'viewBox="0 0 ([\d.]+) ', svg)[0])
-    assert side < SIDE
+    assert side < 2 * (RADIUS + MARGIN)
     given = figures(svg)
     every = np.concatenate([start, table.ravel(), ends])
     wanted = sorted(every[every >= LEAST_OF_FEW].round(2).tolist()) if k <= FEW else []

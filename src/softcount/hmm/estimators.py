@@ -475,7 +475,9 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         """
         self._require_fit()
         check_whole("n", n)
-        table, least, words = self._emission_table(), self._smoothed_away(), self._vocabulary.words
+        _, added = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
+        table, least = self._emission_table(), self._find_proba_of_count(added)
+        words = self._vocabulary.words
         order = np.argsort(-table, axis=1, kind="stable")[:, :n].tolist()
         tops = [
             [(words[w], float(table[k, w])) for w in row if table[k, w] > least[k]]
@@ -483,18 +485,19 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         ]
         return tops if with_proba else [[word for word, _ in top] for top in tops]
 
-    def _smoothed_away(self) -> FloatArray:
-        """p(word | state) of words that smoothing a counts for as much as the text, for each state.
+    def _find_proba_of_count(self, count: float) -> FloatArray:
+        """p(word | state), (states,), of a word that the text has so often in a state.
 
-        p = (c + a) / (C + a V) at c = a; C, how often the state is there, as the tables expect it.
+        p = (c + a) / (C + a V), with smoothing a; C, how often the state is there, as the tables
+        expect it. 0 without smoothing: then any word is there by the text.
         """
         _, added = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
         if added == 0.0 or self.emissions == "features":
             return np.zeros(self.core_.n_states)
         occupancy = compute_occupancy(self.raw_params_, self.core_.n_states, self.order)
-        frequencies = self._frequencies
-        least: FloatArray = 2.0 * added / (occupancy * frequencies.sum() + added * len(frequencies))
-        return least
+        tokens, v = occupancy * self._frequencies.sum(), len(self._frequencies)
+        bounds: FloatArray = (count + added) / (tokens + added * v)
+        return bounds
 
     def perplexity(self, sentences: Any) -> float:
         """exp of the negative log-likelihood of a word: exp(−Σ log p(sentence) / words).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from softcount.core.errors import DataError, brief
 from softcount.core.parameters import smoothings
 from softcount.core.types import Fit, FloatArray
-from softcount.hmm.core import TRANSITIONS, compute_occupancy
+from softcount.hmm.core import TRANSITIONS
 from softcount.hmm.emissions import EMISSIONS
 from softcount.report.finding import Bars, describe_outcome, make_bars
 from softcount.report.page import render, render_page
@@ -127,43 +128,32 @@ def summarise_states(
     """
     tokens = None
     if states is None or not any(states):
-        shares = find_stationary(model)
+        start, table, ends = read_transitions(model)
+        again = table + np.maximum(ends, 1e-3)[:, None] * start
+        shares = np.full(len(start), 1.0 / len(start))
+        for _ in range(200):  # the stationary distribution, over many sentences
+            shares = shares @ again
+            shares /= shares.sum()
     else:
         counts = Counter(chain.from_iterable(some or () for some in states))
         tokens = [counts[name] for name in model.states_]
         shares = np.array(tokens) / sum(tokens)
-    words = _find_top_words(model)
+    # words are shown that belong to a state by the text, and not by smoothing alone
+    added = smoothings(model.smoothing, TRANSITIONS, EMISSIONS)[1]
+    seldom = min(max(LEAST_SEEN, added / 2.0), SURELY_SEEN)
+    table, vocabulary = model._emission_table(), model.words_
+    least = np.maximum(model._find_proba_of_count(seldom), SMALLEST)
+    best = np.argsort(-table, axis=1, kind="stable")[:, :WORDS].tolist()
+    words = [
+        [(shorten_word(vocabulary[w]), float(row[w])) for w in some if row[w] > bound]
+        for row, some, bound in zip(table, best, least, strict=True)
+    ]
     every = [
         StateSummary(k, name, None if tokens is None else tokens[k], float(shares[k]), words[k])
         for k, name in enumerate(model.states_)
     ]
     order = sorted(every, key=lambda one: -one.share)
     return StatesOverview(order, model.signature_, getattr(model, "fit_", None), notes, scores)
-
-
-def _find_top_words(model: HMM) -> list[list[tuple[str, float]]]:
-    table, words = model._emission_table(), model.words_
-    least = _find_least(model, table)
-    best = np.argsort(-table, axis=1, kind="stable")[:, :WORDS]
-    return [
-        [(shorten_word(words[w]), float(row[w])) for w in some.tolist() if row[w] > bound]
-        for row, some, bound in zip(table, best, least.tolist(), strict=True)
-    ]
-
-
-def _find_least(model: HMM, table: FloatArray) -> FloatArray:
-    """What a word must have in each state to be one of its words, and not of smoothing alone.
-
-    p(w | k) = (n_kw + α) / (n_k + α V); n_k is taken to be what the tables say in the long run.
-    """
-    least = np.full(len(table), SMALLEST)
-    added = smoothings(model.smoothing, TRANSITIONS, EMISSIONS)[1]
-    if model.emissions == "features" or not added:
-        return least
-    tokens = compute_occupancy(model.params_, len(table), model.order) * model._frequencies.sum()
-    seldom = min(max(LEAST_SEEN, added / 2.0), SURELY_SEEN) + added
-    bounds: FloatArray = np.maximum(least, seldom / (tokens + added * table.shape[1]))
-    return bounds
 
 
 class Transitions(NamedTuple):
@@ -196,22 +186,10 @@ def read_transitions(model: HMM) -> Transitions:
     return Transitions(start, table[:, :k], ends)
 
 
-def find_stationary(model: HMM) -> FloatArray:
-    """The share of each state among the words of many sentences."""
-    start, table, ends = read_transitions(model)
-    again = table + np.maximum(ends, 1e-3)[:, None] * start
-    share = np.full(len(start), 1.0 / len(start))
-    for _ in range(200):
-        share = share @ again
-        share /= share.sum()
-    return share
-
-
 # How states follow each other, as a picture: states on a circle, their likeliest transitions.
 
 
 RADIUS, MARGIN = 270.0, 170.0
-SIDE = 2 * (RADIUS + MARGIN)
 SMALLEST_NODE, LARGEST_NODE = 9.0, 24.0
 WIDEST = 7.0
 MOST_TRANSITIONS, LEAST = 2, 0.1
@@ -228,14 +206,14 @@ class _Node(NamedTuple):
     """A circle with a label that points outwards and never stands on its head.
 
     ``state``  None: the start or the end of sentences
+    ``at``     its centre, x + i y
     ``side``   the end of the label that is beside the circle; it is ``away`` from its centre
     """
 
     name: str
     words: str
     state: StateSummary | None
-    x: float
-    y: float
+    at: complex
     size: float
     turn: float
     side: str
@@ -248,22 +226,6 @@ class Transition(NamedTuple):
     origin: int
     goal: int
     p: float
-
-
-class _Ring(NamedTuple):
-    """The circle on which nodes stand, large enough for them: a few do not stand miles apart."""
-
-    radius: float
-
-    @property
-    def middle(self) -> float:
-        """Both coordinates of its centre."""
-        return self.radius + MARGIN
-
-    @property
-    def reach(self) -> float:
-        """How far loops go; farther where there is room for their figures."""
-        return 34.0 if self.radius == RADIUS else 60.0
 
 
 def choose_hue(k: int) -> int:
@@ -286,29 +248,41 @@ def draw_transitions(states: Sequence[StateSummary], transitions: Transitions) -
     whole[:k, :k], whole[k, :k], whole[:k, k + 1] = table, start, ends
     few = k <= FEW
     most, least = (len(whole), LEAST_OF_FEW) if few else (MOST_TRANSITIONS, LEAST)
-    ring = _Ring(min(RADIUS, 72.0 + 24.0 * len(whole)))
-    places = _place_nodes(_order_nodes(whole), ring)
-    named: list[tuple[str, StateSummary | None]] = [
-        (shorten_word(str(one.name)), one) for one in sorted(states, key=lambda one: one.number)
-    ]
-    named += [("start", None), ("end", None)]
-    nodes = [_make_node(*one, places[n], ring) for n, one in enumerate(named)]
+    radius = min(RADIUS, 72.0 + 24.0 * len(whole))  # a few do not stand miles apart
+    middle = complex(radius + MARGIN, radius + MARGIN)
+    # round the circle, clockwise: each beside what it leads to, the end last
+    order, left = [k], set(range(k))
+    while left:
+        last = order[-1]
+        order.append(min(left, key=lambda n: (-whole[last, n] - whole[n, last], n)))
+        left.remove(order[-1])
+    order.append(k + 1)
+    nodes = {}
+    by_number = {one.number: one for one in states}
+    for i, n in enumerate(order):
+        state, angle = by_number.get(n), 2 * math.pi * (i + 0.5) / len(order) - math.pi / 2
+        # areas are as shares, but for the smallest and the largest
+        size = max(SMALLEST_NODE, min(LARGEST_NODE, 60.0 * math.sqrt(state.share if state else 0)))
+        turn, away, side = math.degrees(angle), size + 6, "start"
+        if math.cos(angle) < 0.0:
+            turn, away, side = turn - 180.0, -away, "end"
+        words = state.join_words(3) if state else ""
+        words = words if len(words) <= LABEL else words[: LABEL - 1].rstrip() + "…"
+        name = shorten_word(str(state.name)) if state else ("start", "end")[n - k]
+        at = middle + cmath.rect(radius, angle)
+        nodes[n] = _Node(name, words, state, at, size, turn, side, away)
+    arrows = []
+    for origin, goal, p in sorted(choose_transitions(whole, most, least), key=lambda one: one.p):
+        path, half = _draw_arrow(nodes[origin], nodes[goal], middle, radius)
+        name = f"{nodes[origin].name} → {nodes[goal].name}: {p:.2f}"
+        width = max(0.8, WIDEST * p)
+        arrows.append({"name": name, "p": p, "width": width, "path": path, "half": half})
     return render(
         "hmm/transitions.svg",
-        side=2 * ring.middle,
+        side=2 * middle.real,
         few=few,
-        nodes=nodes,
-        arrows=[  # the likeliest on top
-            {
-                "name": f"{nodes[one.origin].name} → {nodes[one.goal].name}: {one.p:.2f}",
-                "p": one.p,
-                "width": max(0.8, WIDEST * one.p),
-                "path": path,
-                "half": half,
-            }
-            for one in sorted(choose_transitions(whole, most, least), key=lambda one: one.p)
-            for path, half in [_draw_arrow(nodes[one.origin], nodes[one.goal], ring)]
-        ],
+        nodes=[nodes[n] for n in range(k + 2)],
+        arrows=arrows,  # the likeliest on top
     )
 
 
@@ -332,77 +306,26 @@ def choose_transitions(
     ]
 
 
-def _order_nodes(whole: FloatArray) -> list[int]:
-    """Nodes round the circle: each beside what it leads to, the end last."""
-    end, start = len(whole) - 1, len(whole) - 2
-    order, left = [start], set(range(start))
-    while left:
-        last = order[-1]
-        order.append(min(left, key=lambda n: (-whole[last, n] - whole[n, last], n)))
-        left.remove(order[-1])
-    return [*order, end]
+def _draw_arrow(origin: _Node, goal: _Node, middle: complex, radius: float) -> tuple[str, complex]:
+    """The path of an arrow, and the point where its figure stands."""
+    start, end, size = origin.at, goal.at, goal.size
+    if origin is goal:  # a loop on the inner side, where no label is
+        inwards = (middle - start) / radius
+        far = size + (34.0 if radius == RADIUS else 60.0)  # where there is room for figures
+        out, back = inwards * (0.8 - 0.6j), inwards * (0.8 + 0.6j)
+        points = (start + size * out, start + far * out, start + far * back)
+        path = "M{} C{} {} {}".format(*map(_write, (*points, start + (size + 2) * back)))
+        return path, start + inwards * 0.8 * (size + 3 * far) / 4
+    # an arc bends towards the middle, and a little to the left: there and back are two
+    bend = NEAR - (NEAR - FAR) * abs(end - start) / (2 * radius)
+    control = middle + bend * ((start + end) / 2 - middle) + 0.12j * (end - start)
+    end -= (size + 2) * (end - control) / (abs(end - control) or 1.0)
+    path = "M{} Q{} {}".format(*map(_write, (start, control, end)))
+    return path, (start + 2 * control + end) / 4
 
 
-def _place_nodes(order: Sequence[int], ring: _Ring) -> dict[int, tuple[float, float]]:
-    """Points on the circle, clockwise; between start and end is the top."""
-    step = 2 * math.pi / len(order)
-    return {
-        n: (
-            ring.middle + ring.radius * math.sin((i + 0.5) * step),
-            ring.middle - ring.radius * math.cos((i + 0.5) * step),
-        )
-        for i, n in enumerate(order)
-    }
-
-
-def _make_node(
-    name: str, state: StateSummary | None, place: tuple[float, float], ring: _Ring
-) -> _Node:
-    x, y = place
-    # areas are as shares, but for the smallest and the largest
-    share, words = (0.0, "") if state is None else (state.share, state.join_words(3))
-    size = max(SMALLEST_NODE, min(LARGEST_NODE, 60.0 * math.sqrt(share)))
-    turn = math.degrees(math.atan2(y - ring.middle, x - ring.middle))
-    left = abs(turn) > 90.0
-    away, side, turn = (-size - 6, "end", turn - 180.0) if left else (size + 6, "start", turn)
-    words = words if len(words) <= LABEL else words[: LABEL - 1].rstrip() + "…"
-    return _Node(name, words, state, x, y, size, turn, side, away)
-
-
-def _draw_arrow(origin: _Node, goal: _Node, ring: _Ring) -> tuple[str, tuple[float, float]]:
-    """The path of an arrow, and the point where its figure stands.
-
-    An arc bends towards the middle, and a little to the left: there and back are two.
-    """
-    if origin is goal:
-        return _draw_loop(origin, ring)
-    middle, size = ring.middle, goal.size
-    x0, y0, x1, y1 = origin.x, origin.y, goal.x, goal.y
-    bend = NEAR - (NEAR - FAR) * math.hypot(x1 - x0, y1 - y0) / (2 * ring.radius)
-    bx = middle + bend * ((x0 + x1) / 2 - middle) - 0.12 * (y1 - y0)
-    by = middle + bend * ((y0 + y1) / 2 - middle) + 0.12 * (x1 - x0)
-    far = math.hypot(x1 - bx, y1 - by) or 1.0
-    x1, y1 = x1 - (size + 2) * (x1 - bx) / far, y1 - (size + 2) * (y1 - by) / far
-    half = ((x0 + 2 * bx + x1) / 4, (y0 + 2 * by + y1) / 4)
-    return f"M{x0:.1f} {y0:.1f}Q{bx:.1f} {by:.1f} {x1:.1f} {y1:.1f}", half
-
-
-def _draw_loop(node: _Node, ring: _Ring) -> tuple[str, tuple[float, float]]:
-    """From a state to itself: a loop on the inner side, where no label is; and its far point."""
-    x, y, size = node.x, node.y, node.size
-    ux, uy = (ring.middle - x) / ring.radius, (ring.middle - y) / ring.radius
-    ends = [(ux * 0.8 - s * uy * 0.6, uy * 0.8 + s * ux * 0.6) for s in (-1.0, 1.0)]
-    far = size + ring.reach
-    (ax, ay), (bx, by) = ends
-    path = (
-        f"M{x + size * ax:.1f} {y + size * ay:.1f}C{x + far * ax:.1f} {y + far * ay:.1f} "
-        f"{x + far * bx:.1f} {y + far * by:.1f} {x + (size + 2) * bx:.1f} {y + (size + 2) * by:.1f}"
-    )
-    depth = 0.8 * (size + 3 * far) / 4
-    return path, (x + depth * ux, y + depth * uy)
-
-
-# The page
+def _write(point: complex) -> str:
+    return f"{point.real:.1f} {point.imag:.1f}"
 
 
 EXAMPLES, LONGEST_SENTENCE = 20, 60
