@@ -109,7 +109,12 @@ class HMMCore(Model):
         if how.score_only and how.fill != "hard":
             logs = attained = heated.log_likelihoods()
         else:
-            counts = _fill(heated, how)
+            if how.fill == "soft":
+                counts = heated.expect()
+            elif how.fill == "hard":
+                counts = heated.count_paths(*heated.find_best_paths())
+            else:
+                counts = heated.count_paths(*heated.draw_paths(how.stream, how.samples))
             logs = attained = counts.log_likelihoods
         if how.fill == "hard" or how.temper != 1.0:
             logs = trellis.log_likelihoods()
@@ -172,18 +177,6 @@ class HMMCore(Model):
     def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
         """Start values as arrays of the families' shapes."""
         return start_tables(given, self.families)
-
-
-def _fill(trellis: Trellis, how: EStep) -> ChainCounts:
-    """Counts of hidden states: of their posteriors, of best paths, or of paths drawn."""
-    if how.fill == "soft":
-        return trellis.expect()
-    if how.fill == "hard":
-        return trellis.count_paths(*trellis.find_best_paths())
-    return trellis.count_paths(*trellis.draw_paths(how.stream, how.samples))
-
-
-# The families of hidden Markov models, with what is fixed in them.
 
 
 TABLES = (START, SECOND, TRANSITIONS, EMISSIONS)
@@ -256,22 +249,21 @@ class TableConstraints:
 
     def _find_row(self, title: str, given: Any, n_rows: int) -> int:
         """The number of a row, by its number, or by the state (of order 2, the two) before it."""
-        k = self.tags.n_states
+        k, row, names = self.tags.n_states, 0, []
         if isinstance(given, int | np.integer) and 0 <= given < n_rows:
             return int(given)
         if isinstance(given, str) and n_rows == k:
-            return self._find_state(title, given)
-        pair = isinstance(given, tuple | list) and len(given) == 2
-        if pair and n_rows == k * k:
-            first, second = (self._find_state(title, state) for state in given)
-            return first * k + second
-        raise LearnerError(f"{title} has {brief(given)}: there is no such row", ROWS)
-
-    def _find_state(self, title: str, given: Any) -> int:
-        try:
-            return self.tags.state(given)
-        except DataError as error:
-            raise LearnerError(f"{title} has {brief(given)}: {error.message}", ROWS) from None
+            names = [given]
+        elif isinstance(given, tuple | list) and len(given) == 2 and n_rows == k * k:
+            names = list(given)
+        if not names:
+            raise LearnerError(f"{title} has {brief(given)}: there is no such row", ROWS)
+        for name in names:
+            try:
+                row = k * row + self.tags.state(name)
+            except DataError as error:
+                raise LearnerError(f"{title} has {brief(name)}: {error.message}", ROWS) from None
+        return row
 
 
 def _read_truths(title: str, given: Any, shape: tuple[int, ...]) -> BoolArray:

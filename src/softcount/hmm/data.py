@@ -14,7 +14,7 @@ from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.hmm.kernels import StateLists
 from softcount.hmm.kernels.packs import Packs, pack_sentences
-from softcount.text.sequences import Like, Sequences, sequences
+from softcount.text.sequences import Like, sequences
 from softcount.text.shards import split_items
 from softcount.text.tagged import (
     SENTENCES,
@@ -296,22 +296,18 @@ def _split_choices(tags: Any, units: Units) -> tuple[list[Any], Choices]:
             plain.append(sentence)  # nothing, or what `tagged` complains of
             continue
         own = list(sentence)
-        for i, tag in enumerate(own):
-            if isinstance(tag, CHOICES):
-                where = f"{units.token} {i} of {units.sequence} {n}"
-                choices[n, i], own[i] = _check_choice(tag, where, hint), None
         plain.append(own)
+        for i, some in enumerate(own):
+            if not isinstance(some, CHOICES):
+                continue
+            where = f"{units.token} {i} of {units.sequence} {n}"
+            if not some:
+                raise DataError(f"{where} may have no tag at all", hint)
+            for tag in some:
+                if not isinstance(tag, str | int | np.integer) or str(tag) in ("", "-1"):
+                    raise DataError(f"{where} may have the tag {brief(tag)}", hint)
+            choices[n, i], own[i] = frozenset(map(str, some)), None
     return plain, choices
-
-
-def _check_choice(tags: Collection[Any], where: str, hint: str) -> frozenset[str]:
-    """The names of a set of tags."""
-    if not tags:
-        raise DataError(f"{where} may have no tag at all", hint)
-    for tag in tags:
-        if not isinstance(tag, str | int | np.integer) or str(tag) in ("", "-1"):
-            raise DataError(f"{where} may have the tag {brief(tag)}", hint)
-    return frozenset(map(str, tags))
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,13 +335,18 @@ class TagConstraints:
     ) -> TagConstraints:
         """From the tags that are mentioned anywhere, in order of their names."""
         given = None if dictionary is None else tag_dictionary(dictionary)
-        if given is not None and lowercase:
-            given = _lower_words(given)
-        others = _check_open_tags(open_tags)
-        every = {*mentioned, *others}
-        if given is not None:
-            every.update(*given.values())
-        names = sorted(every)
+        if given is not None and lowercase:  # all tags of a word, whatever case it came in
+            lower: dict[str, dict[str, None]] = {}
+            for word, tags in given.items():
+                lower.setdefault(word.lower(), {}).update(dict.fromkeys(tags))
+            given = {word: list(tags) for word, tags in lower.items()}
+        others = [open_tags] if isinstance(open_tags, str) else open_tags
+        others = list(others) if isinstance(others, Iterable) else [others]
+        others = [] if open_tags is None else others
+        for tag in others:
+            if not is_sound(tag):
+                raise DataError(f"open_tags has {brief(tag)}", "give names of tags, or None: any")
+        names = sorted({*mentioned, *others}.union(*(given or {}).values()))
         needed = len(names)
         if names and all(map(_is_number, names)):  # states are called by their numbers
             names, needed = [], max(map(int, names)) + 1
@@ -362,28 +363,26 @@ class TagConstraints:
 
     def allow(self, supervision: TagSupervision) -> tuple[IntArray, StateSets]:
         """The set of states that each token may be in, and all sets."""
-        sets, text = StateSetBuilder(self.n_states), supervision.text
-        found = self._allow_words(text.sequences, sets)
-        if text.names:
-            single = np.zeros(len(text.names), np.int32)
-            for tag in np.unique(text.tags[text.tags >= 0]).tolist():
-                single[tag] = sets.number([self.number(text.names[tag])])
-            found = np.where(text.tags >= 0, single[np.maximum(text.tags, 0)], found)
+        builder, tagged_text = StateSetBuilder(self.n_states), supervision.text
+        text, names, tags = tagged_text.sequences, tagged_text.names, tagged_text.tags
+        sets = np.zeros(len(text.tokens), np.int32)
+        if self.dictionary is not None:
+            others = 0
+            if self.open_tags is not None:
+                others = builder.number(map(self.number, self.open_tags))
+            of_word = np.full(max(len(text.words), 1), others, np.int32)
+            for w, word in enumerate(text.words):
+                if word in self.dictionary:
+                    of_word[w] = builder.number(map(self.number, self.dictionary[word]))
+            sets = of_word[text.tokens]
+        if names:  # a tag that is known is a set of one
+            of_tag = np.zeros(len(names), np.int32)
+            for tag in np.unique(tags[tags >= 0]).tolist():
+                of_tag[tag] = builder.number([self.number(names[tag])])
+            sets = np.where(tags >= 0, of_tag[np.maximum(tags, 0)], sets)
         for token, some in supervision.choices.items():
-            found[token] = sets.number(self.number(name) for name in some)
-        return found.astype(np.int32), sets.build()
-
-    def _allow_words(self, text: Sequences, sets: StateSetBuilder) -> IntArray:
-        if self.dictionary is None:
-            return np.zeros(len(text.tokens), np.int32)
-        others = 0 if self.open_tags is None else sets.number(map(self.number, self.open_tags))
-        of_word = np.full(max(len(text.words), 1), others, np.int32)
-        for w, word in enumerate(text.words):
-            tags = self.dictionary.get(word)
-            if tags is not None:
-                of_word[w] = sets.number(map(self.number, tags))
-        of_token: IntArray = of_word[text.tokens]
-        return of_token
+            sets[token] = builder.number(map(self.number, some))
+        return sets.astype(np.int32), builder.build()
 
     @property
     def states(self) -> list[Any]:
@@ -420,21 +419,3 @@ def _is_number(name: str) -> bool:
     """Whether a tag is the number of a state."""
     plain = name.isascii() and name.isdecimal() and len(name) < 7
     return plain and str(int(name)) == name
-
-
-def _check_open_tags(tags: Any) -> list[str]:
-    """What words may have that are not in the dictionary, checked."""
-    given = [tags] if isinstance(tags, str) else tags
-    every = list(given) if isinstance(given, Iterable) else [] if given is None else [given]
-    for tag in every:
-        if not is_sound(tag):
-            raise DataError(f"open_tags has {brief(tag)}", "give names of tags, or None: any")
-    return every
-
-
-def _lower_words(dictionary: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The tags of words in lower case, whatever case they came in."""
-    tags: dict[str, dict[str, None]] = {}
-    for word, some in dictionary.items():
-        tags.setdefault(word.lower(), {}).update(dict.fromkeys(some))
-    return {word: list(some) for word, some in tags.items()}

@@ -383,29 +383,24 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         )
 
     def _start_values(self, core: HMMCore, corpus: SentenceCorpus, init: Any) -> Any:
-        if isinstance(init, Mapping):
-            init = self._read_emissions(core, init)
+        frequencies = self._frequencies
+        if isinstance(init, Mapping) and isinstance(init.get(EMISSIONS), Mapping):
+            if self.emissions == "features":
+                raise StartError(
+                    "features begin with weights, not with probabilities of words",
+                    "leave the emissions out, or use emissions='table'",
+                )
+            possible, given = core.families[EMISSIONS].uniform() > 0.0, init[EMISSIONS]
+            words = (self._vocabulary, self.lowercase)
+            table = starts.read_emissions(given, possible, self._tags, *words)
+            init = {**init, EMISSIONS: table}
         if init is None and corpus.everything.sets.any():
-            return lambda rng: starts.count_supervision(core, corpus, self._frequencies, rng)
+            return lambda rng: starts.count_supervision(core, corpus, frequencies, rng)
         if not isinstance(init, str) or init != "spectral":
             return super()._start_values(core, corpus, init)
         if self.order == 2:
             raise LearnerError("there is no spectral start of order 2", "let init be random")
-        return lambda rng: starts.solve_moments(core, corpus.everything, self._frequencies, rng)
-
-    def _read_emissions(self, core: HMMCore, init: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A start whose emissions are a table, not a mapping."""
-        given = init.get(EMISSIONS)
-        if not isinstance(given, Mapping):
-            return init
-        if self.emissions == "features":
-            raise StartError(
-                "features begin with weights, not with probabilities of words",
-                "leave the emissions out, or use emissions='table'",
-            )
-        possible = core.families[EMISSIONS].uniform() > 0.0
-        table = starts.read_emissions(given, possible, self._tags, self._vocabulary, self.lowercase)
-        return {**init, EMISSIONS: table}
+        return lambda rng: starts.solve_moments(core, corpus.everything, frequencies, rng)
 
     def _after_fit(self, corpus: SentenceCorpus) -> None:
         super()._after_fit(corpus)
@@ -754,7 +749,19 @@ def _read_vectors(sequences: Any, n_dims: int | None = None) -> tuple[FloatArray
     """All vectors, one sequence after the other, and where sequences begin."""
     if not isinstance(sequences, Iterable):
         raise DataError(f"the data are {brief(sequences)}", "give a list of arrays (length, dims)")
-    parts = [_read_sequence(n, given) for n, given in enumerate(sequences)]
+    parts = []
+    for n, given in enumerate(sequences):
+        try:
+            part = np.asarray(given, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(f"sequence {n} is not numbers", "give arrays (length, dims)") from None
+        if part.size and (part.ndim != 2 or not np.isfinite(part).all()):
+            raise DataError(
+                f"sequence {n} has the shape {part.shape}, or a value that is no number",
+                "give arrays (length, dimensions) of finite numbers",
+            )
+        demand_values(part, f"sequence {n} has")
+        parts.append(part if part.size else np.zeros((0, 0)))
     full = [part for part in parts if len(part)]
     if n_dims is None and not full:
         raise DataError("there is not a single vector in the sequences", "look at the data")
@@ -768,17 +775,3 @@ def _read_vectors(sequences: Any, n_dims: int | None = None) -> tuple[FloatArray
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     points = np.concatenate([np.zeros((0, wanted)), *full])
     return points, np.concatenate([np.zeros(1, np.int64), ends])
-
-
-def _read_sequence(n: int, given: Any) -> FloatArray:
-    try:
-        part = np.asarray(given, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"sequence {n} is not numbers", "give arrays (length, dims)") from None
-    if part.size and (part.ndim != 2 or not np.isfinite(part).all()):
-        raise DataError(
-            f"sequence {n} has the shape {part.shape}, or a value that is no number",
-            "give arrays (length, dimensions) of finite numbers",
-        )
-    demand_values(part, f"sequence {n} has")
-    return part if part.size else np.zeros((0, 0))

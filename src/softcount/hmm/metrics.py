@@ -1,4 +1,8 @@
-"""Scores of taggers: accuracy, induced states beside gold tags, confusions."""
+"""Scores of taggers: accuracy, induced states beside gold tags, confusions.
+
+Tags are strings or numbers: a list of them for every sentence, or one flat list for everything.
+Tokens whose gold tag is unknown (−1, None, or "_" as in CoNLL-U) are left out of every figure.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +66,11 @@ def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTo
     ``gaps``  whether found tags may be None for a whole sentence: then each of its tokens has None
     """
     theirs = read_tokens(gold, "gold tags")
-    ours = read_tokens(_fill_gaps(found, theirs) if gaps else found, "found tags")
+    if gaps and theirs.nested and isinstance(found, Iterable) and getattr(found, "ndim", 1) == 1:
+        blank = [[None] * len(tags) for tags in theirs.sentences]
+        each = enumerate(as_list(found))
+        found = [blank[n] if tags is None and n < len(blank) else tags for n, tags in each]
+    ours = read_tokens(found, "found tags")
     check_alike(ours, theirs)
     our_tags, their_tags = (list(chain.from_iterable(side.sentences)) for side in (ours, theirs))
     if not their_tags:
@@ -85,15 +93,6 @@ def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTo
         place=np.array(place),
         source=theirs,
     )
-
-
-def _fill_gaps(found: Any, gold: TagLists) -> Any:
-    """Found tags with a list of None in place of None, as long as the gold tags."""
-    if not gold.nested or not isinstance(found, Iterable) or getattr(found, "ndim", 1) != 1:
-        return found
-    gaps = [[None] * len(tags) for tags in gold.sentences]
-    each = enumerate(as_list(found))
-    return [gaps[n] if tags is None and n < len(gaps) else tags for n, tags in each]
 
 
 def read_tokens(data: Any, what: str) -> TagLists:
@@ -150,9 +149,6 @@ def check_alike(one: TagLists, other: TagLists) -> None:
             raise DataError(f"{where} {lengths}", hint)
 
 
-# Which gold tag was taken for which: the confusion table.
-
-
 LONGEST_TAG = 16
 REST, NONE = "(rest)", "(none)"
 CORNER = "gold \\ found"
@@ -189,11 +185,31 @@ class Confusion:
     def table(self, n: int = 10) -> str:
         """The n most frequent tags of either side; all others are added up as the rest."""
         _check_some(n)
-        rows = _find_largest(self.counts.sum(axis=1), n)
-        columns = _find_largest(self.counts.sum(axis=0), n)
-        counts = _crop(_crop(self.counts, rows).T, columns).T
+        counts, heads = self.counts, []
+        for names in (self.gold, self.found):  # rows, and after a transposition columns
+            totals = counts.sum(axis=1)
+            kept = np.sort(np.argsort(-totals, kind="stable")[:n])  # in their own order
+            called = [NONE if names[i] is None else names[i] for i in kept]
+            cut = [" ".join(clean(name).split()) for name in called]
+            for i, head in enumerate(cut):
+                if cell_len(head) > LONGEST_TAG:
+                    cut[i] = set_cell_size(head, LONGEST_TAG - 1) + "…"
+            rest = counts.sum(axis=0) - counts[kept].sum(axis=0)
+            some = len(kept) < len(counts)
+            counts = np.vstack([counts[kept], rest] if some else [counts[kept]]).T
+            heads.append([*cut, REST] if some else cut)
+        rows, columns = heads
         body = [[str(count) if count else "·" for count in row] for row in counts.tolist()]
-        return _align_columns(_cut_heads(self.gold, rows), _cut_heads(self.found, columns), body)
+        edge = max(map(cell_len, [CORNER, *rows]))
+        widths = [max(map(cell_len, column)) for column in zip(columns, *body, strict=True)]
+        return "\n".join(
+            set_cell_size(head, edge)
+            + "".join(
+                "  " + " " * (width - cell_len(cell)) + cell
+                for cell, width in zip(cells, widths, strict=True)
+            )
+            for head, cells in [(CORNER, columns), *zip(rows, body, strict=True)]
+        )
 
     def __str__(self) -> str:
         return self.table()
@@ -229,50 +245,6 @@ def confusion(found: Tags, gold: Tags) -> Confusion:
 def _check_some(n: int) -> None:
     if n < 1:
         raise DataError(f"there cannot be {n} of them", "give n of 1 or more")
-
-
-def _find_largest(totals: Array, n: int) -> Array:
-    """The places of the n largest, in their own order."""
-    return np.sort(np.argsort(-totals, kind="stable")[:n])
-
-
-def _crop(counts: Array, rows: Array) -> Array:
-    """Some rows, and the sum of all others below them."""
-    kept = counts[rows]
-    if len(rows) == len(counts):
-        return kept
-    return np.vstack([kept, counts.sum(axis=0) - kept.sum(axis=0)])
-
-
-def _cut_heads(names: list[Any], places: Array) -> list[str]:
-    called = [NONE if names[i] is None else names[i] for i in places]
-    heads = [" ".join(clean(name).split()) for name in called]
-    cut = [
-        h if cell_len(h) <= LONGEST_TAG else set_cell_size(h, LONGEST_TAG - 1) + "…" for h in heads
-    ]
-    return cut if len(cut) == len(names) else [*cut, REST]
-
-
-def _align_columns(rows: list[str], columns: list[str], body: list[list[str]]) -> str:
-    edge = max(map(cell_len, [CORNER, *rows]))
-    widths = [
-        max(map(cell_len, [head, *(line[j] for line in body)])) for j, head in enumerate(columns)
-    ]
-    lines = [(CORNER, columns), *zip(rows, body, strict=True)]
-    return "\n".join(
-        set_cell_size(head, edge)
-        + "".join(
-            "  " + " " * (width - cell_len(cell)) + cell
-            for cell, width in zip(cells, widths, strict=True)
-        )
-        for head, cells in lines
-    )
-
-
-# Tags of tokens beside gold ones: named tags, and hidden states that have no names.
-#
-# Tags are strings or numbers: a list of them for every sentence, or one flat list for everything.
-# Tokens whose gold tag is unknown (−1, None, or "_" as in CoNLL-U) are left out of every figure.
 
 
 Method = Literal["many-to-one", "one-to-one"]
@@ -339,7 +311,14 @@ def tag_scores(
     known words 100.0% of 2, unknown words 0.0% of 1
     """
     tokens = compare_tokens(found, gold, gaps=True)
-    _check_comparable(tokens)
+    given = [tag for tag in tokens.found if tag is not None]
+    kinds = [{isinstance(tag, str) for tag in tags} for tags in (given, tokens.gold)]
+    if kinds in ([{True}, {False}], [{False}, {True}]):  # an accuracy of 0 would hide the mistake
+        raise DataError(
+            f"found tags such as {brief(given[0])} never equal gold tags such as "
+            f"{brief(tokens.gold[0])}: one side has names, the other has not",
+            "induction_scores scores states that have no names; mapping gives them names",
+        )
     right = np.array([f == g for f, g in zip(tokens.found, tokens.gold, strict=True)], dtype=bool)
     wrong_in = np.bincount(tokens.sentence, ~right)[np.unique(tokens.sentence)]
     sentences = len(wrong_in) if tokens.source.nested else 0
@@ -422,14 +401,32 @@ def induction_scores(found: Tags, gold: Tags) -> InductionScores:
     """
     tokens = compare_tokens(found, gold)
     figures = agreement(tokens.found, tokens.gold)
-    vi, gold_entropy = _measure_information(confusion(tokens.found, tokens.gold).counts)
+    # VI = Σ p_rc log2(p_r p_c / p_rc²): every addend is ≥ 0, and exactly 0 where a row is a column
+    counts = confusion(tokens.found, tokens.gold).counts
+    n, rows, columns = counts.sum(), counts.sum(axis=1), counts.sum(axis=0)
+    r, c = np.nonzero(counts)
+    shared = counts[r, c].astype(np.float64)
+    vi = float(shared @ np.log2((rows[r] / shared) * (columns[c] / shared)) / n)
+    gold_entropy = float(rows @ np.log2(n / rows) / n)
+    # many-to-one with names from the other half, both ways; halves are every second sentence
+    cross_validated = None
+    half = np.unique(tokens.sentence, return_inverse=True)[1] % 2
+    if half.any():
+        sides = [
+            ([tokens.found[i] for i in at], [tokens.gold[i] for i in at])
+            for at in (np.flatnonzero(half == 0), np.flatnonzero(half == 1))
+        ]
+        right = 0.0
+        for (our_half, their_half), other in (sides[::-1], sides):
+            right += many_to_one(our_half, their_half, many_to_one_map(*other)) * len(their_half)
+        cross_validated = right / len(tokens.gold)
     return InductionScores(
         tokens=figures.n,
         left_out=tokens.left_out,
         states=figures.found_classes,
         tags=figures.gold_classes,
         many_to_one=figures.many_to_one,
-        cross_validated=_cross_validate(tokens),
+        cross_validated=cross_validated,
         one_to_one=figures.one_to_one,
         homogeneity=figures.homogeneity,
         completeness=figures.completeness,
@@ -458,18 +455,6 @@ def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any
     return methods[method](tokens.found, tokens.gold)
 
 
-def _check_comparable(tokens: ComparedTokens) -> None:
-    """Numbers never equal names: an accuracy of 0 would hide the mistake."""
-    given = [tag for tag in tokens.found if tag is not None]
-    found, gold = ({isinstance(tag, str) for tag in tags} for tags in (given, tokens.gold))
-    if {*found, *gold} == {True, False} and len(found) == len(gold) == 1:
-        raise DataError(
-            f"found tags such as {brief(given[0])} never equal gold tags such as "
-            f"{brief(tokens.gold[0])}: one side has names, the other has not",
-            "induction_scores scores states that have no names; mapping gives them names",
-        )
-
-
 def _find_known(tokens: ComparedTokens, known_words: Any, words: Any) -> Array | None:
     """Whether the word of each token is a known one."""
     if known_words is None and words is None:
@@ -482,51 +467,15 @@ def _find_known(tokens: ComparedTokens, known_words: Any, words: Any) -> Array |
     read = read_tokens(words, "words")
     check_alike(read, tokens.source)
     every = list(chain.from_iterable(read.sentences))
-    known = _collect_words(known_words)
-    return np.array([every[i] in known for i in tokens.place], dtype=bool)
-
-
-def _collect_words(known_words: Iterable[Any]) -> set[Hashable]:
-    """The words of a list of words, or of sentences."""
     parts = (as_list(item) if is_list(item) else [item] for item in known_words)
-    words = list(chain.from_iterable(parts))
-    for word in words:
+    known = list(chain.from_iterable(parts))  # of a list of words, or of sentences
+    for word in known:
         if is_list(word):
             raise DataError(
                 f"{brief(word)} in known_words is no word", "give words only, without their tags"
             )
-    return set(words)
-
-
-def _measure_information(counts: Array) -> tuple[float, float]:
-    """VI of rows and columns, and the entropy of the rows, in bits.
-
-    Σ p_rc log2(p_r p_c / p_rc²): every addend is ≥ 0, and exactly 0 where a row is a column.
-    """
-    n = counts.sum()
-    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
-    r, c = np.nonzero(counts)
-    shared = counts[r, c].astype(np.float64)
-    vi = shared @ np.log2((rows[r] / shared) * (columns[c] / shared)) / n
-    return float(vi), float(rows @ np.log2(n / rows) / n)
-
-
-def _cross_validate(tokens: ComparedTokens) -> float | None:
-    """Many-to-one with names from the other half, both ways; halves are every second sentence."""
-    half = np.unique(tokens.sentence, return_inverse=True)[1] % 2
-    if not half.any():
-        return None
-    right = 0.0
-    for learnt, scored in ((0, 1), (1, 0)):
-        names = many_to_one_map(*_select(tokens, half == learnt))
-        found, gold = _select(tokens, half == scored)
-        right += many_to_one(found, gold, names) * len(gold)
-    return right / len(tokens.gold)
-
-
-def _select(tokens: ComparedTokens, here: Array) -> tuple[list[Hashable], list[Hashable]]:
-    at = np.flatnonzero(here)
-    return [tokens.found[i] for i in at], [tokens.gold[i] for i in at]
+    known_set = set(known)
+    return np.array([every[i] in known_set for i in tokens.place], dtype=bool)
 
 
 def _mean(right: Array) -> float | None:

@@ -81,9 +81,6 @@ def _fit_families(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
     return proper
 
 
-# Where to begin, as users say it: tables by name, words by their probability.
-
-
 SUM_ERROR = 1e-6
 """A row that sums to more than one by so much was not meant to sum to one."""
 Start = dict[str, Array] | Callable[[np.random.Generator], dict[str, Array]]
@@ -101,8 +98,22 @@ def read_tables(
     for name, table in tables.items():
         family = core.families[name]
         if isinstance(family, Categorical):
-            frozen = constraints.find_frozen(name, len(table))
-            _check_frozen(name, table, family.uniform() > 0.0, frozen)
+            possible = family.uniform() > 0.0
+            for row in np.flatnonzero(constraints.find_frozen(name, len(table))).tolist():
+                ruled_out = np.flatnonzero(~possible[row] & (table[row] != 0.0))
+                if len(ruled_out):
+                    raise StartError(
+                        f"row {row} of {name!r} is frozen, and begins with "
+                        f"{table[row, ruled_out[0]]:g} in column {ruled_out[0]}, which is zero for "
+                        "good",
+                        "begin with 0 there, or leave the entry out of zero, or the row out of "
+                        "frozen",
+                    )
+                if table[row].sum() > 1.0 + SUM_ERROR:
+                    raise StartError(
+                        f"row {row} of {name!r} is frozen, and sums to {table[row].sum():g}",
+                        "divide it by its sum",
+                    )
     return tables
 
 
@@ -132,23 +143,6 @@ def _read_table(core: HMMCore, name: str, given: Any) -> Array:
     return shaped(name, values, shape)
 
 
-def _check_frozen(name: str, table: FloatArray, possible: BoolArray, frozen: BoolArray) -> None:
-    """Complain of rows that would stay what no distribution is."""
-    for row in np.flatnonzero(frozen).tolist():
-        ruled_out = np.flatnonzero(~possible[row] & (table[row] != 0.0))
-        if len(ruled_out):
-            raise StartError(
-                f"row {row} of {name!r} is frozen, and begins with {table[row, ruled_out[0]]:g} in "
-                f"column {ruled_out[0]}, which is zero for good",
-                "begin with 0 there, or leave the entry out of zero, or the row out of frozen",
-            )
-        if table[row].sum() > 1.0 + SUM_ERROR:
-            raise StartError(
-                f"row {row} of {name!r} is frozen, and sums to {table[row].sum():g}",
-                "divide it by its sum",
-            )
-
-
 def read_emissions(
     given: Mapping[Any, Any],
     possible: BoolArray,
@@ -166,18 +160,39 @@ def read_emissions(
     """
     table = np.zeros(possible.shape)
     named = np.zeros(possible.shape, np.bool_)
-    inside = all(isinstance(inner, Mapping) for inner in given.values())
+    by_state = all(isinstance(inner, Mapping) for inner in given.values())
+    n = 1 if by_state else len(table)
+    rows: int | slice = slice(None)
     for outer, inner in given.items():
-        if inside:
-            k = _find_state(outer, tags)
-            for word, probability in inner.items():
-                w = _find_word(word, vocabulary, lowercase)
-                table[k, w] += _read_probabilities(word, [probability], 1)[0]
-                named[k, w] = True
-        else:
-            w = _find_word(outer, vocabulary, lowercase)
-            table[:, w] += _read_probabilities(outer, inner, len(table))
-            named[:, w] = True
+        if by_state:
+            try:
+                rows = tags.state(outer)
+            except DataError as error:
+                raise StartError(
+                    f"the start of 'emissions' has the state {brief(outer)}: {error.message}",
+                    f"states are {brief(tags.states)}",
+                ) from None
+        for word, p in inner.items() if by_state else [(outer, inner)]:
+            text = word.lower() if lowercase and isinstance(word, str) else word
+            if not isinstance(text, str) or text not in vocabulary.numbers:
+                raise StartError(
+                    f"the start of 'emissions' has the word {brief(word)}, which no sentence has",
+                    "leave it out; give {state: {word: p}}, or {word: p of each state}",
+                )
+            p = [p] if by_state else p
+            try:
+                values = np.asarray(list(p) if isinstance(p, Iterable) else p, dtype=float)
+            except (TypeError, ValueError):
+                values = np.empty(0)
+            if values.shape != (n,) or not np.isfinite(values).all() or (values < 0.0).any():
+                wanted = f"give {word!r} one for each of {n} states" if n > 1 else "give one"
+                raise StartError(
+                    f"the start of 'emissions' has {brief(p)} for {brief(word)}",
+                    f"probabilities are numbers from 0; {wanted}",
+                )
+            w = vocabulary.numbers[text]
+            table[rows, w] += values[0] if by_state else values
+            named[rows, w] = True
     others = possible & ~named
     rest = np.maximum(1.0 - table.sum(axis=1), 0.0)  # shared evenly by the others
     table += others * (rest / np.maximum(others.sum(axis=1), 1))[:, None]
@@ -188,44 +203,6 @@ def read_emissions(
             "let the words of some state sum to less than 1: the rest is for the others",
         )
     return table
-
-
-def _find_word(given: Any, vocabulary: Vocabulary, lowercase: bool) -> int:
-    text = given.lower() if lowercase and isinstance(given, str) else given
-    if not isinstance(text, str) or text not in vocabulary.numbers:
-        raise StartError(
-            f"the start of 'emissions' has the word {brief(given)}, which no sentence has",
-            "leave it out; give {state: {word: p}}, or {word: p of each state}",
-        )
-    return int(vocabulary.numbers[text])
-
-
-def _find_state(given: Any, tags: TagConstraints) -> int:
-    try:
-        return tags.state(given)
-    except DataError as error:
-        raise StartError(
-            f"the start of 'emissions' has the state {brief(given)}: {error.message}",
-            f"states are {brief(tags.states)}",
-        ) from None
-
-
-def _read_probabilities(word: Any, given: Any, n: int) -> FloatArray:
-    """p(word | state) of each state."""
-    try:
-        values = np.asarray(list(given) if isinstance(given, Iterable) else given, dtype=float)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != (n,) or not np.isfinite(values).all() or (values < 0.0).any():
-        wanted = f"give {word!r} one for each of {n} states" if n > 1 else "give one"
-        raise StartError(
-            f"the start of 'emissions' has {brief(given)} for {brief(word)}",
-            f"probabilities are numbers from 0; {wanted}",
-        )
-    return values
-
-
-# Where hidden Markov models of vectors begin: each vector is given a state, and all is counted.
 
 
 CENTRES = MEANS, COVARIANCES = "means", "covariances"
