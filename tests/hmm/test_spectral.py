@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from softcount.core.errors import DataError, LearnerError
-from softcount.hmm.spectral import Triples, average_posteriors, solve_moments, spectral_start
+from softcount.hmm.starts import Triples, average_posteriors, solve_moments, spectral_start
 from tests import real
 
 

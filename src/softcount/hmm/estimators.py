@@ -400,7 +400,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
             return super()._start_values(core, corpus, init)
         if self.order == 2:
             raise LearnerError("there is no spectral start of order 2", "let init be random")
-        return lambda rng: starts.solve_moments(core, corpus.everything, frequencies, rng)
+        return lambda rng: starts.start_from_moments(core, corpus.everything, frequencies, rng)
 
     def _after_fit(self, corpus: SentenceCorpus) -> None:
         super()._after_fit(corpus)
