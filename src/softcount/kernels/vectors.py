@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,9 +33,12 @@ from softcount.kernels.jit import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 Index = int | np.integer[Any]
-Emit = Callable[..., Any]
-"""Writes the LLVM of a function: called with an LLVM builder and then the function's own arguments,
-arrays being `_Matrix` or `_Vector` and numbers LLVM values; gives the LLVM value of the result."""
+Arguments = SimpleNamespace
+"""The arguments of a function by their names: arrays are `_Matrix` or `_Vector`, numbers LLVM
+values."""
+Emit = Callable[[Any, Arguments], Any]
+"""Writes the LLVM of a function, given an LLVM builder and the function's arguments; gives the LLVM
+value of the result."""
 Join = Callable[[Any, Any, Any, Any], Any]
 """How a product joins what was there: (builder, factor, factor, before)."""
 
@@ -86,14 +90,16 @@ def panels(matrix: Array) -> Array:
     return np.ascontiguousarray(cut).reshape(-1, WIDTH)
 
 
-def vectorised(emit: Emit) -> Callable[[F], F]:
+def vectorised(emit: Emit, name: str = "") -> Callable[[F], F]:
     """Make a function whose compiled form is the LLVM that ``emit`` writes.
 
     Its annotations say its types: ``int`` is a machine integer, ``float`` a number of the kind that
-    the first argument of floats holds.
+    the first argument of floats holds. Its ``name`` is that of the plain body, if none is given:
+    functions that differ in one step (a sum of products, or the largest) have one body.
     """
 
     def decorate(plain: F) -> F:
+        plain.__name__ = name or plain.__name__
         said = inspect.signature(plain)
         annotations = [parameter.annotation for parameter in said.parameters.values()]
 
@@ -110,8 +116,9 @@ def vectorised(emit: Emit) -> Callable[[F], F]:
             return kinds[said.return_annotation](*wanted), code
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pairs = zip(signature.args, args, strict=True)
-            result = emit(builder, *(_seen(context, builder, kind, arg) for kind, arg in pairs))
+            triples = zip(said.parameters, signature.args, args, strict=True)
+            given = {n: _seen(context, builder, kind, value) for n, kind, value in triples}
+            result = emit(builder, Arguments(**given))
             return context.get_dummy_value() if result is None else result
 
         first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -360,14 +367,16 @@ def _multiply(
 # One row at a time.
 
 
-def _emit_fma(builder: Any, left: Any, right: Any, more: Any) -> Any:
-    return _fused(builder, left, right, more)
-
-
-@vectorised(_emit_fma)
+@vectorised(lambda builder, a: _fused(builder, a.left, a.right, a.more))
 def fma(left: float, right: float, more: float) -> float:
     """left · right + more, rounded once; the twin rounds twice, and all other twins call `fma`."""
     return left * right + more
+
+
+@njit
+def _keep_larger(left: float, right: float, more: float) -> float:
+    """What the twins of functions of the largest product have in place of `fma`."""
+    return max(more, left * right)
 
 
 @njit
@@ -378,11 +387,11 @@ def _add_lanes(lanes: Array) -> Any:
 
 
 def _emit_extreme(combine: Callable[[Any, Any, Any], Any]) -> Emit:
-    def emit(builder: Any, matrix: _Matrix, i: Any) -> Any:
-        row = matrix.row(i)
-        (best,) = _sums(builder, [matrix.load_vector(row, _const(0))])
-        with cgutils.for_range(builder, matrix.n_vectors) as loop:
-            value = matrix.load_vector(row, loop.index)
+    def emit(builder: Any, a: Arguments) -> Any:
+        row = a.matrix.row(a.i)
+        (best,) = _sums(builder, [a.matrix.load_vector(row, _const(0))])
+        with cgutils.for_range(builder, a.matrix.n_vectors) as loop:
+            value = a.matrix.load_vector(row, loop.index)
             builder.store(combine(builder, value, builder.load(best)), best)
         return _fold(builder, builder.load(best), combine)
 
@@ -401,18 +410,18 @@ def row_min(matrix: Array, i: int) -> float:
     return matrix[i].min()  # type: ignore[no-any-return]
 
 
-def _emit_row_dot(builder: Any, left: _Matrix, i: Any, right: _Matrix, j: Any) -> Any:
-    here, there = left.row(i), right.row(j)
-    sums = _sums(builder, [_zeros(left.vector)] * _UNROLL)
+def _emit_row_dot(builder: Any, a: Arguments) -> Any:
+    here, there = a.left.row(a.i), a.right.row(a.j)
+    sums = _sums(builder, [_zeros(a.left.vector)] * _UNROLL)
 
     def block(first: Any, count: int) -> None:
         for place, total in zip(_places(builder, first, count), sums[:count], strict=True):
-            x, y = left.load_vector(here, place), right.load_vector(there, place)
+            x, y = a.left.load_vector(here, place), a.right.load_vector(there, place)
             builder.store(_fused(builder, x, y, builder.load(total)), total)
 
-    _in_blocks(builder, left.n_vectors, block, _UNROLL)
-    a, b, c, d = (builder.load(total) for total in sums)
-    return _fold(builder, builder.fadd(builder.fadd(a, b), builder.fadd(c, d)))
+    _in_blocks(builder, a.left.n_vectors, block, _UNROLL)
+    first, second, third, fourth = (builder.load(total) for total in sums)
+    return _fold(builder, builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth)))
 
 
 @vectorised(_emit_row_dot)
@@ -425,17 +434,15 @@ def row_dot(left: Array, i: int, right: Array, j: int) -> float:
     return _add_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]))  # type: ignore[no-any-return]
 
 
-def _emit_add_scaled_row(
-    builder: Any, out: _Matrix, o: Any, scale: Any, rows: _Matrix, i: Any
-) -> None:
-    here, there, factor = out.row(o), rows.row(i), _splat(builder, scale)
+def _emit_add_scaled_row(builder: Any, a: Arguments) -> None:
+    here, there, factor = a.out.row(a.o), a.rows.row(a.i), _splat(builder, a.scale)
 
     def block(first: Any, count: int) -> None:
         for place in _places(builder, first, count):
-            more, before = rows.load_vector(there, place), out.load_vector(here, place)
-            out.store_vector(_fused(builder, factor, more, before), here, place)
+            more, before = a.rows.load_vector(there, place), a.out.load_vector(here, place)
+            a.out.store_vector(_fused(builder, factor, more, before), here, place)
 
-    _in_blocks(builder, out.n_vectors, block, _UNROLL)
+    _in_blocks(builder, a.out.n_vectors, block, _UNROLL)
 
 
 @vectorised(_emit_add_scaled_row)
@@ -445,13 +452,11 @@ def add_scaled_row(out: Array, o: int, scale: float, rows: Array, i: int) -> Non
         out[o, k] = fma(scale, rows[i, k], out[o, k])
 
 
-def _emit_set_scaled_row(
-    builder: Any, out: _Matrix, o: Any, scale: Any, rows: _Matrix, i: Any
-) -> None:
-    here, there, factor = out.row(o), rows.row(i), _splat(builder, scale)
-    with cgutils.for_range(builder, rows.n_vectors) as loop:
-        value = rows.load_vector(there, loop.index)
-        out.store_vector(builder.fmul(factor, value), here, loop.index)
+def _emit_set_scaled_row(builder: Any, a: Arguments) -> None:
+    here, there, factor = a.out.row(a.o), a.rows.row(a.i), _splat(builder, a.scale)
+    with cgutils.for_range(builder, a.rows.n_vectors) as loop:
+        value = a.rows.load_vector(there, loop.index)
+        a.out.store_vector(builder.fmul(factor, value), here, loop.index)
 
 
 @vectorised(_emit_set_scaled_row)
@@ -464,23 +469,15 @@ def set_scaled_row(out: Array, o: int, scale: float, rows: Array, i: int) -> Non
 # Rows that a list names: sums over the alternatives of a node in a circuit.
 
 
-def _emit_add_listed_rows(
-    builder: Any,
-    matrix: _Matrix,
-    row: Any,
-    listed: _Vector,
-    weights: _Vector,
-    first: Any,
-    last: Any,
-) -> None:
-    target = matrix.row(row)
+def _emit_add_listed_rows(builder: Any, a: Arguments) -> None:
+    matrix, target = a.matrix, a.matrix.row(a.row)
 
     def block(begin: Any, count: int) -> None:
         places = _places(builder, begin, count)
         sums = _sums(builder, [matrix.load_vector(target, place) for place in places])
-        with cgutils.for_range_slice(builder, first, last, _const(1)) as (a, _):
-            source = builder.gep(matrix.row(listed.index(a)), [begin])
-            factor = _splat(builder, weights.load(a))
+        with cgutils.for_range_slice(builder, a.first, a.last, _const(1)) as (at, _):
+            source = builder.gep(matrix.row(a.listed.index(at)), [begin])
+            factor = _splat(builder, a.weights.load(at))
             for c, total in enumerate(sums):
                 value = matrix.load_vector(source, _const(c))
                 _add_to(builder, total, builder.fmul(factor, value))
@@ -500,35 +497,25 @@ def add_listed_rows(
             matrix[row, k] += weights[a] * matrix[listed[a], k]
 
 
-def _emit_add_listed_dots(
-    builder: Any,
-    out: _Vector,
-    left: _Matrix,
-    row: Any,
-    right: _Matrix,
-    listed: _Vector,
-    weights: _Vector,
-    first: Any,
-    last: Any,
-) -> None:
-    here = left.row(row)
+def _emit_add_listed_dots(builder: Any, a: Arguments) -> None:
+    here = a.left.row(a.row)
 
     def block(begin: Any, count: int) -> None:
-        held = [left.load_vector(here, place) for place in _places(builder, begin, count)]
-        with cgutils.for_range_slice(builder, first, last, _const(1)) as (a, _):
-            source = builder.gep(right.row(listed.index(a)), [begin])
+        held = [a.left.load_vector(here, place) for place in _places(builder, begin, count)]
+        with cgutils.for_range_slice(builder, a.first, a.last, _const(1)) as (at, _):
+            source = builder.gep(a.right.row(a.listed.index(at)), [begin])
             products = [
-                builder.fmul(value, right.load_vector(source, _const(c)))
+                builder.fmul(value, a.right.load_vector(source, _const(c)))
                 for c, value in enumerate(held)
             ]
             while len(products) > 1:
                 pairs = zip(products[::2], products[1::2], strict=False)
                 odd = products[-1:] if len(products) % 2 else []
                 products = [builder.fadd(x, y) for x, y in pairs] + odd
-            scaled = builder.fmul(weights.load(a), _fold(builder, products[0]))
-            out.store(builder.fadd(out.load(a), scaled), a)
+            scaled = builder.fmul(a.weights.load(at), _fold(builder, products[0]))
+            a.out.store(builder.fadd(a.out.load(at), scaled), at)
 
-    _in_blocks(builder, left.n_vectors, block, _UNROLL)
+    _in_blocks(builder, a.left.n_vectors, block, _UNROLL)
 
 
 @vectorised(_emit_add_listed_dots)
@@ -567,10 +554,10 @@ def _ask(builder: Any, place: Any, write: int) -> None:
     builder.call(hint, [builder.bitcast(place, _BYTE), *hints])
 
 
-def _emit_prefetch_row(builder: Any, matrix: _Matrix, i: Any) -> None:
-    start = builder.gep(matrix.data, [builder.mul(i, matrix.n_columns)])
-    line = _const(_LINE // matrix.itemsize)
-    with cgutils.for_range_slice(builder, _const(0), matrix.n_columns, line) as (k, _):
+def _emit_prefetch_row(builder: Any, a: Arguments) -> None:
+    start = builder.gep(a.matrix.data, [builder.mul(a.i, a.matrix.n_columns)])
+    line = _const(_LINE // a.matrix.itemsize)
+    with cgutils.for_range_slice(builder, _const(0), a.matrix.n_columns, line) as (k, _):
         _ask(builder, builder.gep(start, [k]), write=1)
 
 
@@ -579,10 +566,10 @@ def prefetch_row(matrix: Array, i: int) -> None:
     """Bring ``matrix[i]`` near, for it will soon be read and written."""
 
 
-def _emit_prefetch(builder: Any, array: _Vector, first: Any, n: Any) -> None:
-    line = _const(_LINE // array.itemsize)
-    with cgutils.for_range_slice(builder, first, builder.add(first, n), line) as (k, _):
-        _ask(builder, array.place(k), write=0)
+def _emit_prefetch(builder: Any, a: Arguments) -> None:
+    end, line = builder.add(a.first, a.n), _const(_LINE // a.array.itemsize)
+    with cgutils.for_range_slice(builder, a.first, end, line) as (k, _):
+        _ask(builder, a.array.place(k), write=0)
 
 
 @vectorised(_emit_prefetch)
@@ -593,31 +580,22 @@ def prefetch(array: Array, first: int, n: int) -> None:
 # Weighted sums of consecutive rows: steps through the positions of a sentence, and lists of states.
 
 
-def _emit_weighted_rows(height: int, join: Join) -> Emit:
-    def emit(
-        builder: Any,
-        out: _Matrix,
-        o: Any,
-        weights: _Vector,
-        w: Any,
-        rows: _Matrix,
-        first: Any,
-        n: Any,
-    ) -> None:
-        there = rows.row(first)
+def _emit_weighted_rows(join: Join, height: int = 1) -> Emit:
+    def emit(builder: Any, a: Arguments) -> None:
+        out, rows, there = a.out, a.rows, a.rows.row(a.first)
         registers = 2 if isinstance(out.number, ir.DoubleType) else 1
 
         def block(begin: Any, count: int) -> None:
             sums = [_sums(builder, [_zeros(out.vector)] * count) for _ in range(height)]
-            with cgutils.for_range(builder, n) as loop:
+            with cgutils.for_range(builder, a.n) as loop:
                 start = builder.add(builder.mul(loop.index, rows.n_vectors), begin)
                 values = [rows.load_vector(there, at) for at in _places(builder, start, count)]
                 for r, own in enumerate(sums):
-                    at = builder.sub(builder.add(w, loop.index), _const(r))
-                    factor = _splat(builder, weights.load(at))
+                    at = builder.sub(builder.add(a.w, loop.index), _const(r))
+                    factor = _splat(builder, a.weights.load(at))
                     for value, total in zip(values, own, strict=True):
                         builder.store(join(builder, factor, value, builder.load(total)), total)
-            for start, own in zip(out.rows(o, height), sums, strict=True):
+            for start, own in zip(out.rows(a.o, height), sums, strict=True):
                 for place, total in zip(_places(builder, begin, count), own, strict=True):
                     out.store_vector(builder.load(total), start, place)
 
@@ -626,71 +604,50 @@ def _emit_weighted_rows(height: int, join: Join) -> Emit:
     return emit
 
 
-@vectorised(_emit_weighted_rows(1, _fused))
-def weighted_sum(
-    out: Array, o: int, weights: Array, w: int, rows: Array, first: int, n: int
-) -> None:
-    """``out[o] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step an fma."""
-    out[o] = 0.0
-    for k in range(n):
-        for c in range(out.shape[1]):
-            out[o, c] = fma(weights[w + k], rows[first + k, c], out[o, c])
+def _define_weighted_rows(join: Any, height: int = 1) -> Any:
+    def plain(out: Array, o: int, weights: Array, w: int, rows: Array, first: int, n: int) -> None:
+        """``out[o] = Σ_k weights[w + k] · rows[first + k]`` for k < n, each step an fma.
+
+        `weighted_sum_two` does the same for ``out[o + 1]`` with the weights from w − 1 on.
+        """
+        for r in range(height):
+            out[o + r] = 0.0
+            for k in range(n):
+                for c in range(out.shape[1]):
+                    out[o + r, c] = join(weights[w - r + k], rows[first + k, c], out[o + r, c])
+
+    return plain
 
 
-@vectorised(_emit_weighted_rows(2, _fused))
-def weighted_sum_two(
-    out: Array, o: int, weights: Array, w: int, rows: Array, first: int, n: int
-) -> None:
-    """`weighted_sum` for ``out[o]``, and for ``out[o + 1]`` with the weights from w − 1 on."""
-    for r in range(2):
-        out[o + r] = 0.0
-        for k in range(n):
-            for c in range(out.shape[1]):
-                out[o + r, c] = fma(weights[w - r + k], rows[first + k, c], out[o + r, c])
+weighted_sum = vectorised(_emit_weighted_rows(_fused), "weighted_sum")(_define_weighted_rows(fma))
+weighted_sum_two = vectorised(_emit_weighted_rows(_fused, 2), "weighted_sum_two")(
+    _define_weighted_rows(fma, 2)
+)
+weighted_max = vectorised(_emit_weighted_rows(_largest), "weighted_max")(
+    _define_weighted_rows(_keep_larger)
+)
 
 
-@vectorised(_emit_weighted_rows(1, _largest))
-def weighted_max(
-    out: Array, o: int, weights: Array, w: int, rows: Array, first: int, n: int
-) -> None:
-    """`weighted_sum` with the largest product in place of the sum."""
-    out[o] = 0.0
-    for k in range(n):
-        for c in range(out.shape[1]):
-            out[o, c] = max(out[o, c], weights[w + k] * rows[first + k, c])
-
-
-def _emit_weighted_times(join: Join, keep_product: bool) -> Emit:
-    def emit(
-        builder: Any,
-        out: _Vector,
-        o: Any,
-        weights: _Vector,
-        w: Any,
-        step: Any,
-        rows: _Matrix,
-        first: Any,
-        n: Any,
-        factors: _Matrix,
-        f: Any,
-    ) -> Any:
-        there, beside, target = rows.row(first), factors.row(f), out.vectors(o)
+def _emit_weighted_times(join: Join, keep_product: bool = True) -> Emit:
+    def emit(builder: Any, a: Arguments) -> Any:
+        rows, factors = a.rows, a.factors
+        there, beside, target = rows.row(a.first), factors.row(a.f), a.out.vectors(a.o)
         (all_of_it,) = _sums(builder, [_zeros(rows.vector)])
 
         def block(begin: Any, count: int) -> None:
             places = _places(builder, begin, count)
             sums = _sums(builder, [_zeros(rows.vector)] * count)
-            with cgutils.for_range(builder, n) as loop:
+            with cgutils.for_range(builder, a.n) as loop:
                 start = builder.gep(there, [builder.mul(loop.index, rows.n_vectors)])
-                at = builder.add(w, builder.mul(loop.index, step))
-                weight = _splat(builder, weights.load(at))
+                at = builder.add(a.w, builder.mul(loop.index, a.step))
+                weight = _splat(builder, a.weights.load(at))
                 for place, total in zip(places, sums, strict=True):
                     value = rows.load_vector(start, place)
                     builder.store(join(builder, weight, value, builder.load(total)), total)
             for place, total in zip(places, sums, strict=True):
                 value = builder.load(total)
                 product = builder.fmul(value, factors.load_vector(beside, place))
-                out.store_vector(product if keep_product else value, target, place)
+                a.out.store_vector(product if keep_product else value, target, place)
                 _add_to(builder, all_of_it, product)
 
         _in_blocks(builder, rows.n_vectors, block, _LISTED_VECTORS)
@@ -699,99 +656,58 @@ def _emit_weighted_times(join: Join, keep_product: bool) -> Emit:
     return emit
 
 
-@vectorised(_emit_weighted_times(_fused, keep_product=True))
-def weighted_sum_times(
-    out: Array,
-    o: int,
-    weights: Array,
-    w: int,
-    step: int,
-    rows: Array,
-    first: int,
-    n: int,
-    factors: Array,
-    f: int,
-) -> float:
-    """``factors[f] ∘ Σ_j weights[w + j step] · rows[first + j]``, j < n, to ``out`` from o on;
-    gives what it adds up to. As many numbers are written as a row has, its padding included."""
-    lanes = np.zeros(WIDTH)
-    for c in range(rows.shape[1]):
-        total = 0.0
-        for j in range(n):
-            total = fma(weights[w + j * step], rows[first + j, c], total)
-        out[o + c] = total * factors[f, c]
-        lanes[c % WIDTH] += out[o + c]
-    return _add_lanes(lanes)  # type: ignore[no-any-return]
+def _define_weighted_times(join: Any, keep_product: bool = True) -> Any:
+    def plain(
+        out: Array,
+        o: int,
+        weights: Array,
+        w: int,
+        step: int,
+        rows: Array,
+        first: int,
+        n: int,
+        factors: Array,
+        f: int,
+    ) -> float:
+        """``factors[f] ∘ Σ_j weights[w + j step] · rows[first + j]``, j < n, to ``out`` from o on;
+        gives what it adds up to. As many numbers are written as a row has, its padding included.
+
+        `weighted_sum_dot` keeps in ``out`` the sums before they are multiplied by the factors.
+        """
+        lanes = np.zeros(WIDTH)
+        for c in range(rows.shape[1]):
+            total = 0.0
+            for j in range(n):
+                total = join(weights[w + j * step], rows[first + j, c], total)
+            product = total * factors[f, c]
+            out[o + c] = product if keep_product else total
+            lanes[c % WIDTH] += product
+        return _add_lanes(lanes)  # type: ignore[no-any-return]
+
+    return plain
 
 
-@vectorised(_emit_weighted_times(_largest, keep_product=True))
-def weighted_max_times(
-    out: Array,
-    o: int,
-    weights: Array,
-    w: int,
-    step: int,
-    rows: Array,
-    first: int,
-    n: int,
-    factors: Array,
-    f: int,
-) -> float:
-    """`weighted_sum_times` with the largest product in place of the sum over j."""
-    lanes = np.zeros(WIDTH)
-    for c in range(rows.shape[1]):
-        largest = 0.0
-        for j in range(n):
-            largest = max(largest, weights[w + j * step] * rows[first + j, c])
-        out[o + c] = largest * factors[f, c]
-        lanes[c % WIDTH] += out[o + c]
-    return _add_lanes(lanes)  # type: ignore[no-any-return]
+weighted_sum_times = vectorised(_emit_weighted_times(_fused), "weighted_sum_times")(
+    _define_weighted_times(fma)
+)
+weighted_max_times = vectorised(_emit_weighted_times(_largest), "weighted_max_times")(
+    _define_weighted_times(_keep_larger)
+)
+weighted_sum_dot = vectorised(_emit_weighted_times(_fused, False), "weighted_sum_dot")(
+    _define_weighted_times(fma, False)
+)
 
 
-@vectorised(_emit_weighted_times(_fused, keep_product=False))
-def weighted_sum_dot(
-    out: Array,
-    o: int,
-    weights: Array,
-    w: int,
-    step: int,
-    rows: Array,
-    first: int,
-    n: int,
-    factors: Array,
-    f: int,
-) -> float:
-    """`weighted_sum_times`, but ``out`` gets the sums before they are multiplied by the factors."""
-    lanes = np.zeros(WIDTH)
-    for c in range(rows.shape[1]):
-        total = 0.0
-        for j in range(n):
-            total = fma(weights[w + j * step], rows[first + j, c], total)
-        out[o + c] = total
-        lanes[c % WIDTH] += total * factors[f, c]
-    return _add_lanes(lanes)  # type: ignore[no-any-return]
-
-
-def _emit_add_outer(
-    builder: Any,
-    out: _Matrix,
-    o: Any,
-    n: Any,
-    weights: _Vector,
-    w: Any,
-    step: Any,
-    rows: _Matrix,
-    i: Any,
-) -> None:
-    here, there = out.row(o), rows.row(i)
+def _emit_add_outer(builder: Any, a: Arguments) -> None:
+    out, here, there = a.out, a.out.row(a.o), a.rows.row(a.i)
 
     def block(begin: Any, count: int) -> None:
         places = _places(builder, begin, count)
-        values = [rows.load_vector(there, place) for place in places]
-        with cgutils.for_range(builder, n) as loop:
+        values = [a.rows.load_vector(there, place) for place in places]
+        with cgutils.for_range(builder, a.n) as loop:
             start = builder.gep(here, [builder.mul(loop.index, out.n_vectors)])
-            at = builder.add(w, builder.mul(loop.index, step))
-            weight = _splat(builder, weights.load(at))
+            at = builder.add(a.w, builder.mul(loop.index, a.step))
+            weight = _splat(builder, a.weights.load(at))
             for place, value in zip(places, values, strict=True):
                 total = _fused(builder, weight, value, out.load_vector(start, place))
                 out.store_vector(total, start, place)
@@ -809,19 +725,18 @@ def add_outer(
             out[o + j, c] = fma(weights[w + j * step], rows[i, c], out[o + j, c])
 
 
-def _emit_shifted_dots(
-    builder: Any, out: _Vector, left: _Matrix, right: _Matrix, shift: Any, n: Any
-) -> None:
+def _emit_shifted_dots(builder: Any, a: Arguments) -> None:
+    left, right = a.left, a.right
     sums = _sums(builder, [_zeros(left.vector)] * SHIFTS_AT_ONCE)
-    there = right.row(shift)
-    with cgutils.for_range(builder, builder.mul(n, left.n_vectors)) as loop:
+    there = right.row(a.shift)
+    with cgutils.for_range(builder, builder.mul(a.n, left.n_vectors)) as loop:
         x = left.load_vector(left.base, loop.index)
         for q, total in enumerate(sums):
             at = builder.add(builder.mul(_const(q), right.n_vectors), loop.index)
             y = right.load_vector(there, at)
             builder.store(_fused(builder, x, y, builder.load(total)), total)
     for q, total in enumerate(sums):
-        out.store(_fold(builder, builder.load(total)), _const(q))
+        a.out.store(_fold(builder, builder.load(total)), _const(q))
 
 
 @vectorised(_emit_shifted_dots)
@@ -841,118 +756,106 @@ def shifted_dots(out: Array, left: Array, right: Array, shift: int, n: int) -> N
 # own rows one after the other; what is behind it in that row belongs to nobody (see `table_pitch`).
 
 
+def _store_rows(out: _Matrix, starts: list[Any], places: list[Any], rows: list[list[Any]]) -> None:
+    """Write vectors to these places of the rows that begin there."""
+    for start, row in zip(starts, rows, strict=True):
+        for value, place in zip(row, places, strict=True):
+            out.store_vector(value, start, place)
+
+
 def _emit_multiply_panels(join: Join) -> Emit:
-    def emit(
-        builder: Any, out: _Matrix, o: Any, left: _Matrix, i: Any, cut: _Matrix, n: Any
-    ) -> None:
-        here, rows = out.rows(o, ROWS_AT_ONCE), left.rows(i, ROWS_AT_ONCE)
+    def emit(builder: Any, a: Arguments) -> None:
+        cut, here, rows = a.cut, a.out.rows(a.o, ROWS_AT_ONCE), a.left.rows(a.i, ROWS_AT_ONCE)
 
         def block(begin: Any, count: int) -> None:
             columns = _places(builder, begin, count)
-            starts = [builder.gep(cut.base, [builder.mul(c, n)]) for c in columns]
+            starts = [builder.gep(cut.base, [builder.mul(c, a.n)]) for c in columns]
             products = _sum_products(
                 cut,
-                n,
+                a.n,
                 lambda k: [builder.gep(start, [k]) for start in starts],
-                lambda r, k: left.element(rows[r], k),
+                lambda r, k: a.left.element(rows[r], k),
                 [[_zeros(cut.vector)] * count] * ROWS_AT_ONCE,
                 join,
             )
-            for start, row in zip(here, products, strict=True):
-                for value, column in zip(row, columns, strict=True):
-                    out.store_vector(value, start, column)
+            _store_rows(a.out, here, columns, products)
 
-        _in_blocks(
-            builder, builder.udiv(cut.n_rows, n), block, _block_width(cut.vector, ROWS_AT_ONCE)
-        )
+        n_panels, width = builder.udiv(cut.n_rows, a.n), _block_width(cut.vector, ROWS_AT_ONCE)
+        _in_blocks(builder, n_panels, block, width)
 
     return emit
 
 
-@vectorised(_emit_multiply_panels(_fused))
-def multiply_panels(out: Array, o: int, left: Array, i: int, cut: Array, n: int) -> None:
-    """``out[o + r] = Σ_k left[i + r, k] · right[k]`` for r < `ROWS_AT_ONCE` and k < n, each step an
-    fma; ``cut`` is ``right`` as `panels` cut it."""
-    for r in range(ROWS_AT_ONCE):
-        for c in range(len(cut) // n * WIDTH):
-            out[o + r, c] = 0.0
-            for k in range(n):
-                right = cut[c // WIDTH * n + k, c % WIDTH]
-                out[o + r, c] = fma(left[i + r, k], right, out[o + r, c])
+def _define_multiply_panels(join: Any) -> Any:
+    def plain(out: Array, o: int, left: Array, i: int, cut: Array, n: int) -> None:
+        """``out[o + r] = Σ_k left[i + r, k] · right[k]`` for r < `ROWS_AT_ONCE` and k < n, each
+        step an fma; ``cut`` is ``right`` as `panels` cut it."""
+        for r in range(ROWS_AT_ONCE):
+            for c in range(len(cut) // n * WIDTH):
+                out[o + r, c] = 0.0
+                for k in range(n):
+                    right = cut[c // WIDTH * n + k, c % WIDTH]
+                    out[o + r, c] = join(left[i + r, k], right, out[o + r, c])
+
+    return plain
 
 
-@vectorised(_emit_multiply_panels(_largest))
-def max_multiply_panels(out: Array, o: int, left: Array, i: int, cut: Array, n: int) -> None:
-    """`multiply_panels` with the largest product in place of their sum."""
-    for r in range(ROWS_AT_ONCE):
-        for c in range(len(cut) // n * WIDTH):
-            out[o + r, c] = 0.0
-            for k in range(n):
-                right = cut[c // WIDTH * n + k, c % WIDTH]
-                out[o + r, c] = max(out[o + r, c], left[i + r, k] * right)
+multiply_panels = vectorised(_emit_multiply_panels(_fused), "multiply_panels")(
+    _define_multiply_panels(fma)
+)
+max_multiply_panels = vectorised(_emit_multiply_panels(_largest), "max_multiply_panels")(
+    _define_multiply_panels(_keep_larger)
+)
 
 
-def _emit_multiply_table(height: int, join: Join, anew: bool) -> Emit:
-    def emit(
-        builder: Any,
-        out: _Matrix,
-        o: Any,
-        left: _Matrix,
-        i: Any,
-        tables: _Matrix,
-        t: Any,
-        n: Any,
-    ) -> None:
-        here, rows = out.rows(o, height), left.rows(i, height)
-        tables.as_table(t, out.n_vectors)
+def _emit_multiply_table(join: Join, height: int, anew: bool) -> Emit:
+    def emit(builder: Any, a: Arguments) -> None:
+        out, tables, here, rows = a.out, a.tables, a.out.rows(a.o, height), a.left.rows(a.i, height)
+        tables.as_table(a.t, out.n_vectors)
 
         def block(begin: Any, count: int) -> None:
             places = _places(builder, begin, count)
             before = [[_zeros(tables.vector)] * count] * height
             if not anew:
                 before = [[out.load_vector(start, at) for at in places] for start in here]
-            found = _multiply(tables, n, begin, lambda r, k: left.element(rows[r], k), before, join)
-            for start, row in zip(here, found, strict=True):
-                for value, at in zip(row, places, strict=True):
-                    out.store_vector(value, start, at)
+            products = _multiply(
+                tables, a.n, begin, lambda r, k: a.left.element(rows[r], k), before, join
+            )
+            _store_rows(out, here, places, products)
 
         _in_blocks(builder, out.n_vectors, block, _block_width(tables.vector, height))
 
     return emit
 
 
-@vectorised(_emit_multiply_table(ROWS_AT_ONCE, _fused, anew=True))
-def multiply_table(out: Array, o: int, left: Array, i: int, tables: Array, t: int, n: int) -> None:
-    """``out[o + r] = Σ_k left[i + r, k] · table[k]`` for r < `ROWS_AT_ONCE` and k < n, each step an
-    fma; the table is ``tables[t]``, its rows as wide as those of ``out``."""
-    width = out.shape[1]
-    for r in range(ROWS_AT_ONCE):
-        for c in range(width):
-            out[o + r, c] = 0.0
-            for k in range(n):
-                out[o + r, c] = fma(left[i + r, k], tables[t, k * width + c], out[o + r, c])
+def _define_multiply_table(join: Any, height: int, anew: bool) -> Any:
+    def plain(out: Array, o: int, left: Array, i: int, tables: Array, t: int, n: int) -> None:
+        """``out[o + r] = Σ_k left[i + r, k] · table[k]`` for r < `ROWS_AT_ONCE` and k < n, each
+        step an fma; the table is ``tables[t]``, its rows as wide as those of ``out``.
+
+        `add_row_times_table` adds it to ``out[o]`` for a single row, r = 0; `max_row_times_table`
+        keeps the largest product, or what is there, in place of the sum.
+        """
+        width = out.shape[1]
+        for r in range(height):
+            for c in range(width):
+                if anew:
+                    out[o + r, c] = 0.0
+                for k in range(n):
+                    out[o + r, c] = join(left[i + r, k], tables[t, k * width + c], out[o + r, c])
+
+    return plain
 
 
-@vectorised(_emit_multiply_table(1, _fused, anew=False))
-def add_row_times_table(
-    out: Array, o: int, left: Array, i: int, tables: Array, t: int, n: int
-) -> None:
-    """`multiply_table` of a single row, added to ``out[o]``."""
-    width = out.shape[1]
-    for c in range(width):
-        for k in range(n):
-            out[o, c] = fma(left[i, k], tables[t, k * width + c], out[o, c])
-
-
-@vectorised(_emit_multiply_table(1, _largest, anew=False))
-def max_row_times_table(
-    out: Array, o: int, left: Array, i: int, tables: Array, t: int, n: int
-) -> None:
-    """`add_row_times_table` with the largest product, or what is there, in place of the sum."""
-    width = out.shape[1]
-    for c in range(width):
-        for k in range(n):
-            out[o, c] = max(out[o, c], left[i, k] * tables[t, k * width + c])
+multiply_table = vectorised(
+    _emit_multiply_table(_fused, ROWS_AT_ONCE, anew=True), "multiply_table"
+)(_define_multiply_table(fma, ROWS_AT_ONCE, anew=True))
+add_row_times_table = vectorised(
+    _emit_multiply_table(_fused, 1, anew=False), "add_row_times_table"
+)(_define_multiply_table(fma, 1, anew=False))
+max_row_times_table = vectorised(
+    _emit_multiply_table(_largest, 1, anew=False), "max_row_times_table"
+)(_define_multiply_table(_keep_larger, 1, anew=False))
 
 
 def _columns_product(
@@ -975,57 +878,46 @@ def _columns_product(
             before = [[_zeros(right.vector)] * count] * COLUMNS_AT_ONCE
             if not anew:
                 before = [[out.load_vector(start, at) for at in places] for start in here]
-            found = _multiply(right, n, begin, number, before, join)
-            for start, row in zip(here, found, strict=True):
-                for value, at in zip(row, places, strict=True):
-                    out.store_vector(value, start, at)
+            _store_rows(out, here, places, _multiply(right, n, begin, number, before, join))
 
     _in_blocks(builder, out.n_vectors, block, _block_width(right.vector, COLUMNS_AT_ONCE))
 
 
 def _emit_multiply_columns(join: Join) -> Emit:
-    def emit(
-        builder: Any, out: _Matrix, o: Any, left: _Matrix, right: _Matrix, n: Any, n_columns: Any
-    ) -> None:
-        out.as_table(o, right.n_vectors)
-        _columns_product(out, left, right, n, n_columns, join, anew=True)
+    def emit(builder: Any, a: Arguments) -> None:
+        a.out.as_table(a.o, a.right.n_vectors)
+        _columns_product(a.out, a.left, a.right, a.n, a.n_columns, join, anew=True)
 
     return emit
 
 
-@vectorised(_emit_multiply_columns(_fused))
-def multiply_columns(out: Array, o: int, left: Array, right: Array, n: int, n_columns: int) -> None:
-    """Table ``out[o]``, row b, is ``Σ_t left[t, b] · right[t]`` for t < n and b < n_columns, a
-    multiple of `COLUMNS_AT_ONCE`; each step an fma."""
-    width = right.shape[1]
-    for b in range(n_columns):
-        for c in range(width):
-            out[o, b * width + c] = 0.0
-            for t in range(n):
-                before = out[o, b * width + c]
-                out[o, b * width + c] = fma(left[t, b], right[t, c], before)
+def _define_multiply_columns(join: Any) -> Any:
+    def plain(out: Array, o: int, left: Array, right: Array, n: int, n_columns: int) -> None:
+        """Table ``out[o]``, row b, is ``Σ_t left[t, b] · right[t]`` for t < n and b < n_columns, a
+        multiple of `COLUMNS_AT_ONCE`; each step an fma."""
+        width = right.shape[1]
+        for b in range(n_columns):
+            for c in range(width):
+                out[o, b * width + c] = 0.0
+                for t in range(n):
+                    before = out[o, b * width + c]
+                    out[o, b * width + c] = join(left[t, b], right[t, c], before)
+
+    return plain
 
 
-@vectorised(_emit_multiply_columns(_largest))
-def max_multiply_columns(
-    out: Array, o: int, left: Array, right: Array, n: int, n_columns: int
-) -> None:
-    """`multiply_columns` with the largest product in place of their sum."""
-    width = right.shape[1]
-    for b in range(n_columns):
-        for c in range(width):
-            out[o, b * width + c] = 0.0
-            for t in range(n):
-                before = out[o, b * width + c]
-                out[o, b * width + c] = max(before, left[t, b] * right[t, c])
+multiply_columns = vectorised(_emit_multiply_columns(_fused), "multiply_columns")(
+    _define_multiply_columns(fma)
+)
+max_multiply_columns = vectorised(_emit_multiply_columns(_largest), "max_multiply_columns")(
+    _define_multiply_columns(_keep_larger)
+)
 
 
-def _emit_add_columns_product(
-    builder: Any, out: _Matrix, left: _Matrix, right: _Matrix, first: Any, n: Any
-) -> None:
-    left.from_row(first)
-    right.from_row(first)
-    _columns_product(out, left, right, n, out.n_rows, _fused, anew=False)
+def _emit_add_columns_product(builder: Any, a: Arguments) -> None:
+    a.left.from_row(a.first)
+    a.right.from_row(a.first)
+    _columns_product(a.out, a.left, a.right, a.n, a.out.n_rows, _fused, anew=False)
 
 
 @vectorised(_emit_add_columns_product)
@@ -1066,126 +958,83 @@ def _with_products(
 
 
 def _emit_forward_rows(join: Join) -> Emit:
-    def emit(
-        builder: Any,
-        out: _Matrix,
-        o: Any,
-        n: Any,
-        left: _Matrix,
-        i: Any,
-        right: _Matrix,
-        table: _Matrix,
-        rows: _Vector,
-        factors: _Vector,
-        f: Any,
-        sums: _Vector,
-    ) -> None:
+    def emit(builder: Any, a: Arguments) -> None:
         def some(first: Any, height: int) -> None:
-            at = _places(builder, builder.add(o, first), height)
-            here = [out.row(place) for place in at]
-            emitted = [table.row(rows.index(place)) for place in at]
+            at = _places(builder, builder.add(a.o, first), height)
+            here = [a.out.row(place) for place in at]
+            emitted = [a.table.row(a.rows.index(place)) for place in at]
             scales = [
-                _splat(builder, factors.load(place))
-                for place in _places(builder, builder.add(f, first), height)
+                _splat(builder, a.factors.load(place))
+                for place in _places(builder, builder.add(a.f, first), height)
             ]
-            totals = _sums(builder, [_zeros(out.vector)] * height)
+            totals = _sums(builder, [_zeros(a.out.vector)] * height)
 
             def use(r: int, place: Any, value: Any) -> None:
-                emission = table.load_vector(emitted[r], place)
+                emission = a.table.load_vector(emitted[r], place)
                 value = builder.fmul(builder.fmul(value, scales[r]), emission)
-                out.store_vector(value, here[r], place)
+                a.out.store_vector(value, here[r], place)
                 _add_to(builder, totals[r], value)
 
-            before = left.rows(builder.add(i, first), height)
-            _with_products(left, before, right, join, use)
+            before = a.left.rows(builder.add(a.i, first), height)
+            _with_products(a.left, before, a.right, join, use)
             for place, total in zip(at, totals, strict=True):
-                sums.store(_fold(builder, builder.load(total)), place)
+                a.sums.store(_fold(builder, builder.load(total)), place)
 
-        _by_height(builder, n, some)
+        _by_height(builder, a.n, some)
 
     return emit
 
 
-@vectorised(_emit_forward_rows(_fused))
-def forward_rows(
-    out: Array,
-    o: int,
-    n: int,
-    left: Array,
-    i: int,
-    right: Array,
-    table: Array,
-    rows: Array,
-    factors: Array,
-    f: int,
-    sums: Array,
-) -> None:
-    """``out[o + r] = factors[f + r] · (left[i + r] right) ∘ table[rows[o + r]]`` for r < n, each
-    step of the product an fma; ``sums[o + r]`` is what each row adds up to."""
-    for r in range(n):
-        lanes = np.zeros(WIDTH, out.dtype)
-        for c in range(out.shape[1]):
-            total = out.dtype.type(0.0)
-            for k in range(len(right)):
-                total = fma(left[i + r, k], right[k, c], total)
-            out[o + r, c] = total * factors[f + r] * table[rows[o + r], c]
-            lanes[c % WIDTH] += out[o + r, c]
-        sums[o + r] = _add_lanes(lanes)
+def _define_forward_rows(join: Any) -> Any:
+    def plain(
+        out: Array,
+        o: int,
+        n: int,
+        left: Array,
+        i: int,
+        right: Array,
+        table: Array,
+        rows: Array,
+        factors: Array,
+        f: int,
+        sums: Array,
+    ) -> None:
+        """``out[o + r] = factors[f + r] · (left[i + r] right) ∘ table[rows[o + r]]`` for r < n,
+        each step of the product an fma; ``sums[o + r]`` is what each row adds up to."""
+        for r in range(n):
+            lanes = np.zeros(WIDTH, out.dtype)
+            for c in range(out.shape[1]):
+                total = out.dtype.type(0.0)
+                for k in range(len(right)):
+                    total = join(left[i + r, k], right[k, c], total)
+                out[o + r, c] = total * factors[f + r] * table[rows[o + r], c]
+                lanes[c % WIDTH] += out[o + r, c]
+            sums[o + r] = _add_lanes(lanes)
+
+    return plain
 
 
-@vectorised(_emit_forward_rows(_largest))
-def max_forward_rows(
-    out: Array,
-    o: int,
-    n: int,
-    left: Array,
-    i: int,
-    right: Array,
-    table: Array,
-    rows: Array,
-    factors: Array,
-    f: int,
-    sums: Array,
-) -> None:
-    """`forward_rows` with the largest product in place of their sum."""
-    for r in range(n):
-        lanes = np.zeros(WIDTH, out.dtype)
-        for c in range(out.shape[1]):
-            largest = out.dtype.type(0.0)
-            for k in range(len(right)):
-                largest = max(largest, left[i + r, k] * right[k, c])
-            out[o + r, c] = largest * factors[f + r] * table[rows[o + r], c]
-            lanes[c % WIDTH] += out[o + r, c]
-        sums[o + r] = _add_lanes(lanes)
+forward_rows = vectorised(_emit_forward_rows(_fused), "forward_rows")(_define_forward_rows(fma))
+max_forward_rows = vectorised(_emit_forward_rows(_largest), "max_forward_rows")(
+    _define_forward_rows(_keep_larger)
+)
 
 
-def _emit_backward_rows(
-    builder: Any,
-    out: _Matrix,
-    o: Any,
-    n: Any,
-    left: _Matrix,
-    i: Any,
-    right: _Matrix,
-    alpha: _Matrix,
-    table: _Matrix,
-    rows: _Vector,
-    factors: _Vector,
-    posteriors: _Matrix,
-    into: _Vector,
-) -> None:
+def _emit_backward_rows(builder: Any, a: Arguments) -> None:
+    out, alpha, table, posteriors = a.out, a.alpha, a.table, a.posteriors
+
     def some(first: Any, height: int) -> None:
-        at = _places(builder, builder.add(i, first), height)
-        after = _places(builder, builder.add(o, first), height)
+        at = _places(builder, builder.add(a.i, first), height)
+        after = _places(builder, builder.add(a.o, first), height)
         here = [out.row(place) for place in after]
-        reached = [alpha.row(place) for place in at]
-        emitted = [table.row(rows.index(place)) for place in at]
-        counts = [posteriors.row(into.index(place)) for place in at]
-        scales = [_splat(builder, factors.load(place)) for place in after]
+        forward_at = [alpha.row(place) for place in at]
+        emitted = [table.row(a.rows.index(place)) for place in at]
+        counts = [posteriors.row(a.into.index(place)) for place in at]
+        scales = [_splat(builder, a.factors.load(place)) for place in after]
         nothing = _zeros(out.vector)
 
         def use(r: int, place: Any, beta: Any) -> None:
-            forward = alpha.load_vector(reached[r], place)
+            forward = alpha.load_vector(forward_at[r], place)
             value = builder.fmul(table.load_vector(emitted[r], place), beta)
             value = builder.fmul(value, scales[r])
             possible = builder.fcmp_ordered(">", forward, nothing)
@@ -1196,9 +1045,9 @@ def _emit_backward_rows(
             total = builder.fadd(posteriors.load_vector(counts[r], place), posterior)
             posteriors.store_vector(total, counts[r], place)
 
-        _with_products(left, left.rows(at[0], height), right, _fused, use)
+        _with_products(a.left, a.left.rows(at[0], height), a.right, _fused, use)
 
-    _by_height(builder, n, some)
+    _by_height(builder, a.n, some)
 
 
 @vectorised(_emit_backward_rows)
@@ -1270,22 +1119,15 @@ def _end_lanes(sums: Array, ends: Array, n: int) -> float:
     return lanes[-1]  # type: ignore[no-any-return]
 
 
-def _emit_cumulate_products(
-    builder: Any,
-    sums: _Vector,
-    ends: _Vector,
-    counts: _Matrix,
-    i: Any,
-    more: Any,
-    factors: _Vector,
-) -> Any:
-    row, scales, added = counts.row(i), factors.vectors(_const(0)), _splat(builder, more)
+def _emit_cumulate_products(builder: Any, a: Arguments) -> Any:
+    counts, factors = a.counts, a.factors
+    row, scales, added = counts.row(a.i), factors.vectors(_const(0)), _splat(builder, a.more)
 
     def weights(at: Any) -> Any:
         n = builder.sitofp(counts.load_vector(row, at), factors.vector)
         return builder.fmul(builder.fadd(n, added), factors.load_vector(scales, at))
 
-    return _cumulate(sums, ends, counts.n_vectors, weights)
+    return _cumulate(a.sums, a.ends, counts.n_vectors, weights)
 
 
 @vectorised(_emit_cumulate_products)
@@ -1298,27 +1140,18 @@ def cumulate_products(
     return _end_lanes(sums, ends, counts.shape[1])
 
 
-def _emit_cumulate_listed(
-    builder: Any,
-    sums: _Vector,
-    ends: _Vector,
-    listed: _Vector,
-    counts: _Vector,
-    first: Any,
-    n: Any,
-    factors: _Vector,
-) -> Any:
-    which, numbers = listed.vectors(first), counts.vectors(first)
+def _emit_cumulate_listed(builder: Any, a: Arguments) -> Any:
+    which, numbers = a.listed.vectors(a.first), a.counts.vectors(a.first)
 
     def weights(at: Any) -> Any:
-        n = builder.sitofp(counts.load_vector(numbers, at), factors.vector)
-        where, scale = listed.load_vector(which, at), _zeros(factors.vector)
+        n = builder.sitofp(a.counts.load_vector(numbers, at), a.factors.vector)
+        where, scale = a.listed.load_vector(which, at), _zeros(a.factors.vector)
         for lane in range(WIDTH):
             place = builder.zext(builder.extract_element(where, _const(lane)), _INT64)
-            scale = builder.insert_element(scale, factors.load(place), _const(lane))
+            scale = builder.insert_element(scale, a.factors.load(place), _const(lane))
         return builder.fmul(n, scale)
 
-    return _cumulate(sums, ends, n, weights)
+    return _cumulate(a.sums, a.ends, a.n, weights)
 
 
 @vectorised(_emit_cumulate_listed)
@@ -1332,17 +1165,17 @@ def cumulate_listed(
     return _end_lanes(sums, ends, n * WIDTH)
 
 
-def _emit_find_cumulated(builder: Any, sums: _Vector, ends: _Vector, n: Any, target: Any) -> Any:
-    above = ends.load_vector(ends.vectors(_const(1)), _const(0))
-    passed = builder.fcmp_ordered("<=", above, _splat(builder, target))
+def _emit_find_cumulated(builder: Any, a: Arguments) -> Any:
+    above = a.ends.load_vector(a.ends.vectors(_const(1)), _const(0))
+    passed = builder.fcmp_ordered("<=", above, _splat(builder, a.target))
     count = builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(WIDTH))), _INT64)
     last = _const(WIDTH - 1)
     lane = builder.select(builder.icmp_unsigned("<", count, last), count, last)
-    rest = builder.fsub(target, ends.load(lane))
+    rest = builder.fsub(a.target, a.ends.load(lane))
     row = cgutils.alloca_once_value(builder, _const(0))
-    with cgutils.for_range(builder, n) as loop:
+    with cgutils.for_range(builder, a.n) as loop:
         place = builder.add(builder.mul(loop.index, _const(WIDTH)), lane)
-        more = builder.zext(builder.fcmp_ordered("<=", sums.load(place), rest), _INT64)
+        more = builder.zext(builder.fcmp_ordered("<=", a.sums.load(place), rest), _INT64)
         builder.store(builder.add(builder.load(row), more), row)
     return builder.add(builder.mul(builder.load(row), _const(WIDTH)), lane)
 
