@@ -21,9 +21,9 @@ from softcount.text.tagged import (
     UNKNOWN,
     Tagged,
     Units,
+    number_tags,
     tag_dictionary,
     tagged,
-    tags_beside,
 )
 from softcount.text.vocabulary import is_sound
 
@@ -266,7 +266,7 @@ class TagSupervision:
             return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
         plain, choices = _split_choices(tags, VECTORS)
         name = f"{VECTORS.sequence} {{}}".format
-        known = Tagged(text, *tags_beside(plain, lengths, name, units=VECTORS))
+        known = Tagged(text, *number_tags(plain, lengths, name, units=VECTORS))
         return cls(known, _by_token(choices, text.indptr))
 
     @property

@@ -22,9 +22,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 from softcount.text.lines import Name, decode_text, open_lines
-from softcount.text.sequences import Like, Sequences, count_noun, grown
+from softcount.text.sequences import Like, Sequences, count_noun, make_side
 from softcount.text.tagged import Tagged, tagged
 from softcount.text.vocabulary import WORDS, SideBuilder, Vocabulary, is_sound, number_lists
 
@@ -58,8 +58,8 @@ class ConlluFile:
     """
 
     lines: list[str]
-    places: Array
-    indptr: Array
+    places: IntArray
+    indptr: IntArray
     origin: str = ""
     before: int = 0
 
@@ -67,8 +67,8 @@ class ConlluFile:
         return len(self.indptr) - 1
 
     def __repr__(self) -> str:
-        told = f"{count_noun(len(self), 'sentence')}, {count_noun(len(self.places), 'word')}"
-        return f"<ConlluFile: {told}{f' from {self.origin}' if self.origin else ''}>"
+        size = f"{count_noun(len(self), 'sentence')}, {count_noun(len(self.places), 'word')}"
+        return f"<ConlluFile: {size}{f' from {self.origin}' if self.origin else ''}>"
 
     def forms(self) -> list[list[str]]:
         """The words of each sentence."""
@@ -77,17 +77,17 @@ class ConlluFile:
     def tags(self, column: str = "upos") -> list[list[str | None]]:
         """The tags of each sentence; None: not known."""
         index = column_index(column)
-        fields = [_body(line).split("\t", index + 1)[index] for line in self._words()]
+        fields = [line.removesuffix("\r").split("\t", index + 1)[index] for line in self._words()]
         if index == MISC:
             return self._cut([_value(field, column) for field in fields])
         return self._cut([None if field in ("", NOTHING) else field for field in fields])
 
     def sequences(self, *, like: Like | None = None, lowercase: bool = False) -> Sequences:
         """The words, without tags; a sentence is called by the line of its first word."""
-        growing = SideBuilder(Vocabulary.of(like or ()), lowercase)
-        growing.add(number_lists(self.forms(), str))
+        builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
+        builder.add(number_lists(self.forms(), str))
         numbers = self.places[self.indptr[:-1]] + self.before if self.origin else None
-        return Sequences(grown(growing), self.origin, numbers)
+        return Sequences(make_side(builder), self.origin, numbers)
 
     def tagged(
         self,
@@ -112,8 +112,17 @@ class ConlluFile:
         index = column_index(column)
         lines = self.lines.copy()
         for place, tag in zip(self.places.tolist(), self._flat(tags, index), strict=True):
-            if tag is not None:
-                lines[place] = _filled(lines[place], index, column, tag)
+            if tag is None:
+                continue
+            body = lines[place].removesuffix("\r")
+            columns = body.split("\t")
+            if index == MISC:  # in the place of the old entry, or behind the others
+                entries = [] if columns[MISC] in ("", NOTHING) else columns[MISC].split("|")
+                old = [k for k, entry in enumerate(entries) if entry.startswith(f"{column}=")]
+                at = old[0] if old else len(entries)
+                tag = "|".join([*entries[:at], f"{column}={tag}", *entries[at + 1 :]])
+            columns[index] = tag
+            lines[place] = "\t".join(columns) + lines[place][len(body) :]
         return "\n".join(lines)
 
     def write(self, out: BinaryIO, tags: Any = None, column: str = "upos") -> None:
@@ -137,9 +146,9 @@ class ConlluFile:
             )
         flat: list[str | None] = []
         for n, some in enumerate(given):
-            name = _naming(self.origin, self.before)(int(self.places[self.indptr[n]]))
+            name = _name_lines(self.origin, self.before)(int(self.places[self.indptr[n]]))
             length = int(self.indptr[n + 1] - self.indptr[n])
-            ready = [None] * length if some is None else [_written(t, index, name) for t in some]
+            ready = [None] * length if some is None else [_format_tag(t, index, name) for t in some]
             if len(ready) != length:
                 raise DataError(
                     f"the sentence at {name} has {length} words and {len(ready)} tags",
@@ -175,7 +184,12 @@ def read_conllu(source: str | os.PathLike[str] | Iterable[str | bytes]) -> Conll
         origin = os.fspath(source)
         with open_lines(origin) as file:
             return from_pieces([file.read()], origin)
-    raw = [_as_bytes(line, n) for n, line in enumerate(source, 1)]
+    raw = []
+    for n, line in enumerate(source, 1):
+        if not isinstance(line, str | bytes):
+            raise DataError(f"line {n} is {brief(line)}", "give lines of text")
+        # half a character gets through here and is found, with its place, when all is decoded
+        raw.append(line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass"))
     joint = b"\n".join(line.removesuffix(b"\n") for line in raw)
     if raw and raw[-1].endswith(b"\n"):
         joint += b"\n"
@@ -198,7 +212,10 @@ def parts(some: Iterable[bytes], origin: str) -> Iterator[ConlluFile]:
     held: list[bytes] = []
     before = 0
     for piece in some:
-        end = _after_blank(piece)
+        # where the last blank line ends; 0 if there is none
+        joint = b"\n" + piece
+        with_return = joint.rfind(b"\n\r\n") + 2
+        end = max(joint.rfind(b"\n\n") + 1, with_return if with_return > 1 else 0)
         held.append(piece[:end])
         if end:
             part = _read(b"".join(held), origin, before)
@@ -210,32 +227,18 @@ def parts(some: Iterable[bytes], origin: str) -> Iterator[ConlluFile]:
         yield _read(rest, origin, before)
 
 
-def _after_blank(lines: bytes) -> int:
-    """Where the last blank line of whole lines ends; 0 if there is none."""
-    joint = b"\n" + lines
-    plain, with_return = joint.rfind(b"\n\n") + 1, joint.rfind(b"\n\r\n") + 2
-    return max(plain, with_return if with_return > 1 else 0)
-
-
-def _as_bytes(line: Any, number: int) -> bytes:
-    if not isinstance(line, str | bytes):
-        raise DataError(f"line {number} is {brief(line)}", "give lines of text")
-    # half a character gets through here and is found, with its place, when all is decoded
-    return line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
-
-
-def _naming(origin: str, before: int) -> Name:
+def _name_lines(origin: str, before: int) -> Name:
     return lambda line: f"{origin}:{before + line + 1}" if origin else f"line {line + 1}"
 
 
 def _read(raw: bytes, origin: str, before: int) -> ConlluFile:
-    name = _naming(origin, before)
+    name = _name_lines(origin, before)
     lines = decode_text(raw, name).split("\n")
     places: list[int] = []
     indptr = [0]
     ids = _Ids(name)
     for place, line in enumerate([*lines, ""]):  # the end of the file ends a sentence too
-        body = _body(line.removeprefix("\ufeff") if before + place == 0 else line)
+        body = (line.removeprefix("\ufeff") if before + place == 0 else line).removesuffix("\r")
         if not body:
             ids.end()
             if len(places) > indptr[-1]:
@@ -266,20 +269,16 @@ class _Ids:
             self._empty = 0
             return True
         form = _ID.fullmatch(text)
-        if form is None or form[2] is None or not self._fits(form[2], int(form[1]), int(form[3])):
+        sign, first, second = form.group(2, 1, 3) if form else (None, "", "")
+        if sign == "." and int(first) == self._word and int(second) == self._empty + 1:
+            self._empty += 1
+        elif sign == "-" and self._span_end < int(first) == self._word + 1 <= int(second):
+            self._span_end, self._span_place = int(second), place
+        else:
             raise DataError(
                 f"{self.name(place)} has the id {brief(text)}, after word {self._word}", IDS
             )
-        if form[2] == "-":
-            self._span_end, self._span_place = int(form[3]), place
-        else:
-            self._empty += 1
         return False
-
-    def _fits(self, sign: str, first: int, second: int) -> bool:
-        if sign == ".":
-            return first == self._word and second == self._empty + 1
-        return first == self._word + 1 and self._span_end < first <= second
 
     def end(self) -> None:
         """The sentence ends here."""
@@ -292,10 +291,6 @@ class _Ids:
         self._word = self._empty = self._span_end = 0
 
 
-def _body(line: str) -> str:
-    return line.removesuffix("\r")
-
-
 def _value(misc: str, key: str) -> str | None:
     """The value of a key in MISC."""
     for entry in misc.split("|"):
@@ -305,8 +300,7 @@ def _value(misc: str, key: str) -> str | None:
     return None
 
 
-# writing
-def _written(tag: Any, index: int, name: str) -> str | None:
+def _format_tag(tag: Any, index: int, name: str) -> str | None:
     """A tag as it is written; None: nothing is."""
     if tag is None or (isinstance(tag, int | np.integer) and tag == -1):
         return None
@@ -317,21 +311,3 @@ def _written(tag: Any, index: int, name: str) -> str | None:
             "give names without TAB and line's end (in MISC without | too), or numbers",
         )
     return text
-
-
-def _filled(line: str, index: int, column: str, tag: str) -> str:
-    """A word's line with its tag in it."""
-    body = _body(line)
-    columns = body.split("\t")
-    columns[index] = _with_entry(columns[index], column, tag) if index == MISC else tag
-    return "\t".join(columns) + line[len(body) :]
-
-
-def _with_entry(misc: str, key: str, value: str) -> str:
-    """MISC with an entry key=value: in the place of the old one, or behind the others."""
-    entries = [] if misc in ("", NOTHING) else misc.split("|")
-    for k, entry in enumerate(entries):
-        if entry.startswith(f"{key}="):
-            entries[k] = f"{key}={value}"
-            return "|".join(entries)
-    return "|".join([*entries, f"{key}={value}"])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 from softcount.text.lines import Name, read_pieces
 from softcount.text.vocabulary import (
     NumberedLines,
@@ -41,14 +41,14 @@ class Side:
     """
 
     words: list[str]
-    tokens: Array
-    indptr: Array
+    tokens: IntArray
+    indptr: IntArray
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     @property
-    def lengths(self) -> Array:
+    def lengths(self) -> IntArray:
         """How many words each sentence has."""
         return np.diff(self.indptr)
 
@@ -57,7 +57,7 @@ class Side:
         some = self.tokens[self.indptr[n] : self.indptr[n + 1]]
         return [self.words[token] for token in some.tolist()]
 
-    def select(self, numbers: Array) -> Side:
+    def select(self, numbers: IntArray) -> Side:
         """These sentences, in this order; the vocabulary is the same."""
         lengths = self.lengths[numbers]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -85,7 +85,7 @@ class Sequences:
 
     side: Side
     origin: str = ""
-    numbers: Array | None = None
+    numbers: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.side)
@@ -99,17 +99,17 @@ class Sequences:
         return self.side.words
 
     @property
-    def tokens(self) -> Array:
+    def tokens(self) -> IntArray:
         """Numbers of words, one sentence after the other (int32)."""
         return self.side.tokens
 
     @property
-    def indptr(self) -> Array:
+    def indptr(self) -> IntArray:
         """Sentence n is ``tokens[indptr[n]:indptr[n + 1]]`` (int64)."""
         return self.side.indptr
 
     @property
-    def lengths(self) -> Array:
+    def lengths(self) -> IntArray:
         """How many words each sentence has."""
         return self.side.lengths
 
@@ -150,12 +150,14 @@ def sequences(data: Any, *, like: Like | None = None, lowercase: bool = False) -
     """
     if isinstance(data, Sequences) and like is None and not lowercase:
         return data
-    growing = SideBuilder(Vocabulary.of(like or ()), lowercase)
+    builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
     if isinstance(data, Sequences):
-        growing.add(NumberedLines(data.tokens, data.indptr[1:], data.words))
-        return Sequences(grown(growing), data.origin, data.numbers)
-    add_sentences(list_sentences(data), growing, sentence_names(""), "is")
-    return _some(growing, "")
+        builder.add(NumberedLines(data.tokens, data.indptr[1:], data.words))
+        return Sequences(make_side(builder), data.origin, data.numbers)
+    add_sentences(list_sentences(data), builder, sentence_names(""), "is")
+    if not len(builder):
+        raise DataError("no sentences in the data", "give one at least")
+    return Sequences(make_side(builder))
 
 
 def read_sequences(
@@ -179,16 +181,18 @@ def from_pieces(
     lowercase: bool = False,
 ) -> Sequences:
     """Sentences from pieces of text, whole lines of UTF-8; so many lines were ``before`` them."""
-    growing = SideBuilder(Vocabulary.of(like or ()), lowercase)
-    add_lines(some, growing, lambda n: name_sentence(origin, before + n))
-    made = _some(growing, origin)
-    return replace(made, numbers=np.arange(before, before + len(made))) if before else made
+    builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
+    add_lines(some, builder, lambda n: name_sentence(origin, before + n))
+    if not len(builder):
+        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
+    numbers = np.arange(before, before + len(builder)) if before else None
+    return Sequences(make_side(builder), origin, numbers)
 
 
 def describe_size(some: Sequences) -> str:
     """How many sentences and words there are, and where they are from."""
-    told = f"{count_noun(len(some), 'sentence')}, {count_noun(len(some.tokens), 'word')}"
-    return told + (f" from {some.origin}" if some.origin else "")
+    size = f"{count_noun(len(some), 'sentence')}, {count_noun(len(some.tokens), 'word')}"
+    return size + (f" from {some.origin}" if some.origin else "")
 
 
 def count_noun(n: int, what: str) -> str:
@@ -222,12 +226,6 @@ def list_sentences(data: Any) -> list[Any]:
     return list(data)
 
 
-def grown(growing: SideBuilder) -> Side:
-    """What was gathered, as it is now."""
-    return Side(growing.words, growing.tokens, growing.indptr)
-
-
-def _some(growing: SideBuilder, origin: str) -> Sequences:
-    if not len(growing):
-        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
-    return Sequences(grown(growing), origin)
+def make_side(builder: SideBuilder) -> Side:
+    """The sentences that were added, as they are now."""
+    return Side(builder.words, builder.tokens, builder.indptr)

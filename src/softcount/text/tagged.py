@@ -10,13 +10,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 from softcount.text.lines import Name, encode_texts, read_pieces, read_text
 from softcount.text.sequences import (
     Like,
@@ -24,8 +23,8 @@ from softcount.text.sequences import (
     Side,
     count_noun,
     describe_size,
-    grown,
     list_sentences,
+    make_side,
     sentence_names,
     sequences,
 )
@@ -41,6 +40,8 @@ from softcount.text.vocabulary import (
 UNKNOWN = -1
 PAIRS = 'give lists of (word, tag) tuples, or texts "word/TAG word/TAG"'
 TAGS = "give names of tags (strings of one letter at least), or all as numbers; None: not known"
+FORM = "write word TAB tag tag …, or word TAB tag TAB count"
+MAPPING = "give a mapping from words to lists of tags"
 MOST_STATES = 1 << 20
 
 
@@ -73,7 +74,7 @@ class Tagged:
     """
 
     sequences: Sequences
-    tags: Array
+    tags: IntArray
     names: list[str]
 
     def __len__(self) -> int:
@@ -145,10 +146,12 @@ def tagged(
     """
     if tags is not None:
         some = sequences(data, like=like, lowercase=lowercase)
-        return Tagged(some, *tags_beside(tags, some.lengths, some.name, names))
+        return Tagged(some, *number_tags(tags, some.lengths, some.name, names))
     if isinstance(data, Tagged):
         some = sequences(data.sequences, like=like, lowercase=lowercase)
-        return Tagged(some, *_renumbered(data.tags, data.names, names))
+        numbers = dict(Vocabulary.of(names).numbers)  # known ones first
+        new = [numbers.setdefault(name, len(numbers)) for name in data.names]
+        return Tagged(some, np.array([*new, UNKNOWN], np.int32)[data.tags], list(numbers))
     items = list_sentences(data)
     if items and all(isinstance(item, str) for item in items):
         return from_pieces(
@@ -159,9 +162,15 @@ def tagged(
             lowercase=lowercase,
             separator=separator,
         )
-    _demand_pairs(items)
+    for n, item in enumerate(items):
+        if not isinstance(item, list | tuple):
+            raise DataError(f"sentence {n} is {brief(item)}", PAIRS)
+        for pair in item:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise DataError(f"sentence {n} has {brief(pair)} in it", PAIRS)
     some = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
-    return Tagged(some, *_numbered([[tag for _, tag in item] for item in items], names, some.name))
+    tags = [[tag for _, tag in item] for item in items]
+    return Tagged(some, *number_tags(tags, some.lengths, some.name, names))
 
 
 def read_tagged(
@@ -187,7 +196,6 @@ def read_tagged(
     )
 
 
-# texts
 def from_pieces(
     some: Iterable[bytes],
     origin: str,
@@ -206,106 +214,65 @@ def from_pieces(
     add_lines(some, raw, sentence_names(origin))
     if not len(raw):
         raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
-    parts = [_parts(token, separator) for token in raw.words]
-    growing = SideBuilder(Vocabulary.of(like or ()), lowercase)
-    growing.add(NumberedLines(raw.tokens, raw.indptr[1:], [word for word, _ in parts]))
+    words, tags = [], []
+    for token in raw.words:
+        word, _, tag = token.rpartition(separator)
+        words.append(word if word and tag else token)
+        tags.append(tag if word and tag else None)
+    builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
+    builder.add(NumberedLines(raw.tokens, raw.indptr[1:], words))
     numbers = dict(Vocabulary.of(names).numbers)
-    tag_of = [UNKNOWN if t is None else numbers.setdefault(t, len(numbers)) for _, t in parts]
-    return Tagged(
-        Sequences(grown(growing), origin), np.array(tag_of, np.int32)[raw.tokens], list(numbers)
-    )
+    tag_of = [UNKNOWN if t is None else numbers.setdefault(t, len(numbers)) for t in tags]
+    tokens = np.array(tag_of, np.int32)[raw.tokens]
+    return Tagged(Sequences(make_side(builder), origin), tokens, list(numbers))
 
 
-def _parts(token: str, separator: str) -> tuple[str, str | None]:
-    word, _, tag = token.rpartition(separator)
-    return (word, tag) if word and tag else (token, None)
-
-
-# Python data
-def _demand_pairs(items: list[Any]) -> None:
-    for n, item in enumerate(items):
-        if not isinstance(item, list | tuple):
-            raise DataError(f"sentence {n} is {brief(item)}", PAIRS)
-        for pair in item:
-            if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise DataError(f"sentence {n} has {brief(pair)} in it", PAIRS)
-
-
-def tags_beside(
-    tags: Any, lengths: Array, name: Name, known: Sequence[str] = (), units: Units = SENTENCES
-) -> tuple[Array, list[str]]:
+def number_tags(
+    tags: Any, lengths: IntArray, name: Name, known: Sequence[str] = (), units: Units = SENTENCES
+) -> tuple[IntArray, list[str]]:
     """Numbers of tags, and their names, of sequences that are so long.
 
-    >>> tags_beside([["A", None], None], np.array([2, 1]), str)
+    Tags are names; or numbers already, whose names are the known ones, or the numbers themselves.
+
+    >>> number_tags([["A", None], None], np.array([2, 1]), str)
     (array([ 0, -1, -1], dtype=int32), ['A'])
     """
-    return _numbered(_parallel(list_sentences(tags), lengths, name, units), known, name)
-
-
-def _parallel(given: list[Any], lengths: Array, name: Name, units: Units) -> list[list[Any]]:
-    """A list of tags for each sequence, as long as it."""
+    given = list_sentences(tags)
     if len(given) != len(lengths):
         raise DataError(
             f"there are {len(lengths)} {units.sequence}s and tags for {len(given)}",
             f"give a list of tags for each {units.sequence}; None: nothing is known of it",
         )
-    found: list[list[Any]] = []
-    for n, (tags, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
-        if not isinstance(tags, list | tuple | np.ndarray | None):
-            raise DataError(f"{name(n)} has the tags {brief(tags)}", "give a list of tags")
-        if tags is not None and len(tags) != length:
+    flat: list[tuple[int, Any]] = []  # the sequence and the tag of each token
+    for n, (some, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
+        if not isinstance(some, list | tuple | np.ndarray | None):
+            raise DataError(f"{name(n)} has the tags {brief(some)}", "give a list of tags")
+        if some is not None and len(some) != length:
             raise DataError(
-                f"{name(n)} has {length} {units.token}s and {len(tags)} tags",
+                f"{name(n)} has {length} {units.token}s and {len(some)} tags",
                 f"give one tag a {units.token}; None where it is not known",
             )
-        found.append([None] * length if tags is None else list(tags))
-    return found
-
-
-def _numbered(given: list[list[Any]], known: Sequence[str], name: Name) -> tuple[Array, list[str]]:
-    """Names of tags, or numbers of tags, as numbers; and the names."""
-    kinds = {type(tag) for tags in given for tag in tags} - {type(None)}
+        flat.extend((n, tag) for tag in ([None] * length if some is None else some))
+    kinds = {type(tag) for _, tag in flat} - {type(None)}
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
-        return _as_states(given, known, name)
-    numbers = dict(Vocabulary.of(known).numbers)
-    for n, tags in enumerate(given):
-        for tag in tags:
-            if tag is None or (isinstance(tag, str) and tag in numbers):
-                continue
-            if not is_sound(tag):
-                raise DataError(f"{name(n)} has the tag {brief(tag)}", TAGS)
-            numbers[str(tag)] = len(numbers)
-    flat = [UNKNOWN if tag is None else numbers[tag] for tag in chain.from_iterable(given)]
-    return np.array(flat, np.int32), list(numbers)
-
-
-def _as_states(given: list[list[Any]], known: Sequence[str], name: Name) -> tuple[Array, list[str]]:
-    """Tags that are numbers already: their names are the known ones, or the numbers."""
-    most = (len(known) or MOST_STATES) - 1
-    for n, tags in enumerate(given):
-        for tag in tags:
+        most = (len(known) or MOST_STATES) - 1
+        for n, tag in flat:
             if tag is not None and not UNKNOWN <= tag <= most:
                 raise DataError(
                     f"{name(n)} has the tag {tag}",
                     f"numbers of tags are from 0 to {most}; −1: not known",
                 )
-    flat = [UNKNOWN if tag is None else int(tag) for tag in chain.from_iterable(given)]
-    every = list(known) or [str(state) for state in range(max(flat, default=-1) + 1)]
-    return np.array(flat, np.int32), every
-
-
-def _renumbered(tags: Array, old: Sequence[str], known: Sequence[str]) -> tuple[Array, list[str]]:
-    """The same tags with other numbers: known ones first."""
+        found = np.array([UNKNOWN if tag is None else int(tag) for _, tag in flat], np.int32)
+        return found, list(known) or list(map(str, range(found.max(initial=-1) + 1)))
     numbers = dict(Vocabulary.of(known).numbers)
-    new = [numbers.setdefault(name, len(numbers)) for name in old]
-    return np.array([*new, UNKNOWN], np.int32)[tags], list(numbers)
-
-
-# Which tags each word can have.
-
-
-FORM = "write word TAB tag tag …, or word TAB tag TAB count"
-MAPPING = "give a mapping from words to lists of tags"
+    for n, tag in flat:
+        if tag is None or (isinstance(tag, str) and tag in numbers):
+            continue
+        if not is_sound(tag):
+            raise DataError(f"{name(n)} has the tag {brief(tag)}", TAGS)
+        numbers[str(tag)] = len(numbers)
+    found = np.array([UNKNOWN if tag is None else numbers[tag] for _, tag in flat], np.int32)
+    return found, list(numbers)
 
 
 def read_tag_dictionary(source: str | os.PathLike[str] | Iterable[str]) -> dict[str, list[str]]:
@@ -319,21 +286,41 @@ def read_tag_dictionary(source: str | os.PathLike[str] | Iterable[str]) -> dict[
     """
     if isinstance(source, str | os.PathLike):
         origin = os.fspath(source)
-        return _read(read_text(origin).removeprefix("\ufeff").split("\n"), f"{origin}:", origin)
-    return _read(source, "line ", "the lines")
-
-
-def _read(lines: Iterable[str], where: str, origin: str) -> dict[str, list[str]]:
+        source, where = read_text(origin).removeprefix("\ufeff").split("\n"), f"{origin}:"
+    else:
+        origin, where = "the lines", "line "
     found: dict[str, dict[str, None]] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(source, 1):
+        here = f"{where}{number}"
         if not isinstance(line, str):
-            raise DataError(f"{where}{number} is {brief(line)}", "give lines of text")
-        if line.strip():
-            word, tags = _entry(line.rstrip("\r\n"), f"{where}{number}")
-            found.setdefault(word, {}).update(dict.fromkeys(tags))
+            raise DataError(f"{here} is {brief(line)}", "give lines of text")
+        if not line.strip():
+            continue
+        line = line.rstrip("\r\n")
+        word, *columns = line.split("\t")
+        if not 1 <= len(columns) <= 2:
+            raise DataError(f"{here} has {len(columns)} TABs: {brief(line)}", FORM)
+        tags = columns[0].split()
+        if not is_sound(word):
+            raise DataError(f"{here} has the word {brief(word)}", WORDS)
+        if not tags or not all(map(is_sound, tags)):
+            raise DataError(f"{here} has the tags {brief(columns[0])} for {brief(word)}", FORM)
+        if len(columns) == 2 and (len(tags) > 1 or not _is_count(columns[1])):
+            raise DataError(
+                f"{here}: {brief(columns[1])} is no count of {brief(columns[0])}",
+                f"{FORM}; a count is above 0",
+            )
+        found.setdefault(word, {}).update(dict.fromkeys(tags))
     if not found:
         raise DataError(f"no words in {origin}", FORM)
     return {word: list(tags) for word, tags in found.items()}
+
+
+def _is_count(text: str) -> bool:
+    try:
+        return 0.0 < float(text) < float("inf")
+    except ValueError:
+        return False
 
 
 def tag_dictionary(data: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
@@ -344,49 +331,20 @@ def tag_dictionary(data: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """
     if not isinstance(data, Mapping):
         raise DataError(f"the tag dictionary is {brief(data)}", MAPPING)
-    return {_word(word): _tags(word, tags) for word, tags in data.items()}
-
-
-def _entry(line: str, where: str) -> tuple[str, list[str]]:
-    """The word and the tags of a line."""
-    word, *columns = line.split("\t")
-    if not 1 <= len(columns) <= 2:
-        raise DataError(f"{where} has {len(columns)} TABs: {brief(line)}", FORM)
-    tags = columns[0].split()
-    if not is_sound(word):
-        raise DataError(f"{where} has the word {brief(word)}", WORDS)
-    if not tags or not all(map(is_sound, tags)):
-        raise DataError(f"{where} has the tags {brief(columns[0])} for {brief(word)}", FORM)
-    if len(columns) == 2 and (len(tags) > 1 or not _is_count(columns[1])):
-        raise DataError(
-            f"{where}: {brief(columns[1])} is no count of {brief(columns[0])}",
-            f"{FORM}; a count is above 0",
-        )
-    return word, tags
-
-
-def _is_count(text: str) -> bool:
-    try:
-        return 0.0 < float(text) < float("inf")
-    except ValueError:
-        return False
-
-
-def _word(word: Any) -> str:
-    if not is_sound(word):
-        raise DataError(f"the tag dictionary has the word {brief(word)}", WORDS)
-    return str(word)
-
-
-def _tags(word: str, tags: Any) -> list[str]:
-    # a string would pass for a list of its letters
-    if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
-        raise DataError(f"the tag dictionary has {brief(tags)} for {brief(word)}", MAPPING)
-    every = list(tags)
-    if not every or not all(map(is_sound, every)):
-        raise DataError(
-            f"the tag dictionary has {brief(every)} for {brief(word)}",
-            "give one tag at least; tags are strings of one letter at least",
-        )
-    # a set has another order in another run
-    return sorted(every) if isinstance(tags, set | frozenset) else list(dict.fromkeys(every))
+    found = {}
+    for word, tags in data.items():
+        if not is_sound(word):
+            raise DataError(f"the tag dictionary has the word {brief(word)}", WORDS)
+        # a string would pass for a list of its letters
+        if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
+            raise DataError(f"the tag dictionary has {brief(tags)} for {brief(word)}", MAPPING)
+        every = list(tags)
+        if not every or not all(map(is_sound, every)):
+            raise DataError(
+                f"the tag dictionary has {brief(every)} for {brief(word)}",
+                "give one tag at least; tags are strings of one letter at least",
+            )
+        # a set has another order in another run
+        is_set = isinstance(tags, set | frozenset)
+        found[str(word)] = sorted(every) if is_set else list(dict.fromkeys(every))
+    return found
