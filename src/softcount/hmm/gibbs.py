@@ -102,26 +102,6 @@ def count_all(text: HMMSamplerText, counts: HMMSamplerCounts) -> None:
 
 
 @merged
-def _find_neighbours(
-    z: IntArray, i: int, first: int, end: int, K: int, order: int, stop: bool
-) -> Any:
-    """The states p, a before token i and b, c after it, and t = a, in a chain of order 2.
-
-    In one of order 1 p = t = 0. The sentence has the tokens from ``first`` to ``end``.
-    """
-    last = K if stop else NOTHING
-    a = z[i - 1] if i > first else K
-    b = z[i + 1] if i + 1 < end else last
-    if order == 1:
-        return 0, a, b, NOTHING, 0
-    p = z[i - 2] if i - 1 > first else K
-    c = NOTHING
-    if i + 1 < end:
-        c = z[i + 2] if i + 2 < end else last
-    return p, a, b, c, a
-
-
-@merged
 def _count(
     t: int,
     u: int,
@@ -147,7 +127,7 @@ def _count(
 def _count_token(
     k: int,
     w: int,
-    neighbours: Any,
+    neighbours: tuple[int, int, int, int, int],
     by: int,
     alpha: FloatArray,
     beta: FloatArray,
@@ -178,65 +158,17 @@ def _count_token(
 
 
 @merged
-def _weigh(
-    w: int,
-    neighbours: Any,
-    choices: IntArray,
-    begin: int,
-    close: int,
-    by_outcome: FloatArray,
+def _repair(
+    k: int,
+    neighbours: tuple[int, int, int, int, int],
     by_second: FloatArray,
     by_first: FloatArray,
-    word_masses: FloatArray,
-    out: FloatArray,
+    weights: FloatArray,
 ) -> None:
-    """out_k ← p(z_i = k | z_−i, w) up to a factor, for each choice k.
-
-    The events of token i must have been taken away.
-    """
-    p, a, b, c, t = neighbours
-    V, K = len(word_masses) - 1, len(out)
-    full = close - begin == K
-    if full:
-        for k in range(K):
-            out[k] = by_outcome[p, a, k] * word_masses[w, k] * word_masses[V, k]
-    else:
-        for j in range(begin, close):
-            k = choices[j]
-            out[k] = by_outcome[p, a, k] * word_masses[w, k] * word_masses[V, k]
-    if b != NOTHING:
-        _follow(t, b, choices, begin, close, by_second, out)
-    if c != NOTHING:
-        _follow(b, c, choices, begin, close, by_first, out)
-    if a < K:
-        _repair(a, neighbours, by_second, by_first, out)
-    if c != NOTHING and p < K and p != a:
-        _repair(p, neighbours, by_second, by_first, out)
-
-
-@merged
-def _follow(
-    x: int, v: int, choices: IntArray, begin: int, close: int, masses: FloatArray, out: FloatArray
-) -> None:
-    """Multiply by the probability that v follows the context of x and k."""
-    K = len(out)
-    if close - begin == K:
-        for k in range(K):
-            out[k] *= masses[x, v, k] * masses[x, K + 1, k]
-    else:
-        for j in range(begin, close):
-            k = choices[j]
-            out[k] *= masses[x, v, k] * masses[x, K + 1, k]
-
-
-@merged
-def _repair(
-    k: int, neighbours: Any, by_second: FloatArray, by_first: FloatArray, out: FloatArray
-) -> None:
-    """Mend out_k where several events of one token fall upon the same entry or row."""
+    """Mend the weight of k where several events of one token fall upon the same entry or row."""
     p, a, b, c, t = neighbours
     if t == p and k == a and b == k:  # (p, a) → k and (t, k) → b
-        out[k] *= 1.0 + 1.0 / by_second[t, b, k]
+        weights[k] *= 1.0 + 1.0 / by_second[t, b, k]
     if c == NOTHING:
         return
     again = 0.0
@@ -244,34 +176,8 @@ def _repair(
         again += 1.0
     if k == a and b == k:  # (a, k) → b and (k, b) → c
         again += 1.0 if c == b else 0.0
-        out[k] *= 1.0 / (1.0 + by_first[b, len(out) + 1, k])
-    out[k] *= 1.0 + again / by_first[b, c, k]
-
-
-@lean
-def conditional(
-    text: HMMSamplerText,
-    prior: HMMSamplerPrior,
-    counts: HMMSamplerCounts,
-    masses: HMMSamplerMasses,
-    i: int,
-    sentence: int,
-    out: FloatArray,
-) -> None:
-    """out_k ← p(z_i = k | z_−i, w) up to a factor, 0 where k is not allowed; counts stay."""
-    tokens, indptr, sets, choices_from, choices, order, stop = text
-    alpha, beta = prior
-    z, following, words = counts
-    by_outcome, by_second, by_first, word_masses = masses
-    w, k = tokens[i], z[i]
-    begin, close = choices_from[sets[i]], choices_from[sets[i] + 1]
-    first, end = indptr[sentence], indptr[sentence + 1]
-    neighbours = _find_neighbours(z, i, first, end, len(out), order, stop)
-    tables = (alpha, beta, following, words, by_outcome, by_second, by_first, word_masses)
-    _count_token(k, w, neighbours, -1, *tables)
-    out[:] = 0.0
-    _weigh(w, neighbours, choices, begin, close, by_outcome, by_second, by_first, word_masses, out)
-    _count_token(k, w, neighbours, 1, *tables)
+        weights[k] *= 1.0 / (1.0 + by_first[b, len(weights) + 1, k])
+    weights[k] *= 1.0 + again / by_first[b, c, k]
 
 
 @lean
@@ -282,33 +188,66 @@ def sweep(
     masses: HMMSamplerMasses,
     seed: Any,
     temper: float,
+    weights: FloatArray,
+    only: int,
 ) -> None:
     """Draw the state of every token anew, in the order of the text.
 
-    Tokens with a single choice stay put. ``temper`` is a power of their probabilities.
+    Tokens with a single choice stay put. ``temper`` is a power of their probabilities. If ``only``
+    is the number of a token, no state is drawn, and ``weights`` get p(z_i = k | z_−i, w) of this
+    token up to a factor, for each state k that it may be in.
     """
     tokens, indptr, sets, choices_from, choices, order, stop = text
     alpha, beta = prior
     z, following, words = counts
     by_outcome, by_second, by_first, word_masses = masses
-    weights, stream = np.empty(words.shape[1]), np.empty(1, np.uint64)
+    V, K = len(words) - 1, words.shape[1]
+    last = K if stop else NOTHING
+    stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for s in range(len(indptr) - 1):
         first, end = indptr[s], indptr[s + 1]
         for i in range(first, end):
             begin, close = choices_from[sets[i]], choices_from[sets[i] + 1]
-            if close - begin == 1:
+            if i != only if only >= 0 else close - begin == 1:
                 continue
+            # the states p, a before the token and b, c after it; of order 1, p = t = 0 and no c
             w, old = tokens[i], z[i]
-            neighbours = _find_neighbours(z, i, first, end, len(weights), order, stop)
+            p, a, b, c, t = 0, K, last, NOTHING, 0
+            if i > first:
+                a = z[i - 1]
+            if i + 1 < end:
+                b = z[i + 1]
+            if order == 2:
+                p, t = z[i - 2] if i - 1 > first else K, a
+                if i + 1 < end:
+                    c = z[i + 2] if i + 2 < end else last
+            neighbours = (p, a, b, c, t)
             _count_token(
                 old, w, neighbours, -1, alpha, beta, following, words, by_outcome, by_second,
                 by_first, word_masses,
             )  # fmt: skip
-            _weigh(
-                w, neighbours, choices, begin, close, by_outcome, by_second, by_first,
-                word_masses, weights,
-            )  # fmt: skip
+            if close - begin == K:
+                for k in range(K):
+                    weights[k] = by_outcome[p, a, k] * word_masses[w, k] * word_masses[V, k]
+                if b != NOTHING:
+                    for k in range(K):
+                        weights[k] *= by_second[t, b, k] * by_second[t, K + 1, k]
+                if c != NOTHING:
+                    for k in range(K):
+                        weights[k] *= by_first[b, c, k] * by_first[b, K + 1, k]
+            else:
+                for j in range(begin, close):
+                    k = choices[j]
+                    weights[k] = by_outcome[p, a, k] * word_masses[w, k] * word_masses[V, k]
+                    if b != NOTHING:
+                        weights[k] *= by_second[t, b, k] * by_second[t, K + 1, k]
+                    if c != NOTHING:
+                        weights[k] *= by_first[b, c, k] * by_first[b, K + 1, k]
+            if a < K:
+                _repair(a, neighbours, by_second, by_first, weights)
+            if c != NOTHING and p < K and p != a:
+                _repair(p, neighbours, by_second, by_first, weights)
             if temper != 1.0:
                 top = 0.0
                 for j in range(begin, close):
@@ -321,7 +260,7 @@ def sweep(
             for j in range(begin, close):
                 total += weights[choices[j]]
             new, rest = old, uniform(stream, 0) * total - weights[old]  # the old one comes first
-            if rest >= 0.0:
+            if rest >= 0.0 and only < 0:
                 for j in range(begin, close):
                     k = choices[j]
                     if k != old and weights[k] > 0.0:
@@ -431,18 +370,23 @@ class CollapsedChain:
 
         What is drawn depends on the states and the stream alone.
         """
-        sweep(self._text, self._prior, self._counts, self._masses, np.uint64(stream), float(temper))
+        tables = (self._text, self._prior, self._counts, self._masses)
+        weights = np.empty(self._counts.words.shape[1])
+        sweep(*tables, np.uint64(stream), float(temper), weights, -1)
 
     def conditional(self, position: int) -> FloatArray:
         """log p(z_i = k | z_−i, w) for every k, up to a constant; −inf where k cannot be.
 
         ``position`` i is a token's place in ``tokens``.
         """
-        sentence = int(np.searchsorted(self._text.indptr, position, side="right")) - 1
-        out = np.empty(self._counts.words.shape[1])
-        conditional(self._text, self._prior, self._counts, self._masses, position, sentence, out)
+        tables = (self._text, self._prior, self._counts, self._masses)
+        weights = np.zeros(self._counts.words.shape[1])
+        sweep(*tables, np.uint64(0), 1.0, weights, position)
+        own = self._text.sets[position]
+        allowed = self._text.choices[slice(*self._text.choices_from[own : own + 2])]
+        logs: FloatArray = np.full(len(weights), -np.inf)
         with np.errstate(divide="ignore"):
-            logs: FloatArray = np.log(out)
+            logs[allowed] = np.log(weights[allowed])
         return logs
 
     def log_joint(self) -> float:
