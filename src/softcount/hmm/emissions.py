@@ -7,7 +7,7 @@ counts of its family.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix, identity, kron
@@ -203,21 +203,16 @@ class FeatureEmission(WordEmission):
     def likelihoods(
         self, params: FloatArray, shard: SentenceShard
     ) -> tuple[FloatArray, FloatArray | None]:
-        n_states, n_words = self.shape
         rows, logs = super().likelihoods(params, shard)
         if shard.new_words:
-            rows[n_words:, :n_states] = self._score_new(params, shard.new_words)
+            n_states, n_words = self.shape
+            family = cast(LogLinear, self.family)
+            weights = family.weights(params).reshape(n_states, -1)
+            scores = (self.features.of_words @ weights.T).T.reshape(-1)
+            norms = (scores - log_softmax(scores, family.indptr)).reshape(self.shape)[:, 0]
+            new = np.exp(self.features.of_new(shard.new_words) @ weights.T - norms)
+            rows[n_words:, :n_states] = np.minimum(new, 1.0)
         return rows, logs
-
-    def _score_new(self, params: FloatArray, words: Sequence[str]) -> FloatArray:
-        """p(word | state) of new words, (words, states)."""
-        family = self.family
-        assert isinstance(family, LogLinear)
-        weights = family.weights(params).reshape(self.shape[0], -1)
-        scores = (self.features.of_words @ weights.T).T.reshape(-1)
-        norms = (scores - log_softmax(scores, family.indptr)).reshape(self.shape)[:, 0]
-        probabilities: FloatArray = np.exp(self.features.of_new(words) @ weights.T - norms)
-        return np.minimum(probabilities, 1.0)
 
 
 class GaussianEmission:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Self, Unpack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack, cast
 
 import numpy as np
 
@@ -111,6 +111,19 @@ class MarkovModel(MarkovParameters, Estimator):
     def _constrain(self) -> TableConstraints:
         """What is fixed in the tables."""
         return TableConstraints.read(self.zero, self.frozen, self.tied, self._tags)
+
+    def _make_shard(
+        self,
+        observed: Array,
+        indptr: IntArray,
+        supervision: TagSupervision,
+        weights: FloatArray,
+        new_words: Sequence[str] = (),
+    ) -> SentenceShard:
+        """All sentences, and the states that their tokens may be in."""
+        sets, states = self._tags.allow(supervision)
+        numbers = np.arange(len(weights))
+        return SentenceShard(numbers, observed, indptr, sets, states, weights, new_words)
 
     def _bind_more(self, core: HMMCore, data: Any) -> SentenceCorpus:
         return self._read(data)
@@ -330,16 +343,12 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         text = supervision.text.sequences
         if not len(text.tokens):
             raise DataError("there is not a single word in the sentences", "look at the data")
-        self._tags = self._constrain_tags(supervision.names, self.n_components)
+        words = (self.dictionary, self.open_tags, self.lowercase)
+        self._tags = TagConstraints.make(supervision.names, self.n_components, *words)
         self._vocabulary = Vocabulary(text.words)
         self._frequencies = np.bincount(text.tokens, minlength=len(text.words))
         self.n_features_in_ = len(text.words)
         return self._make_core(), self._make_corpus(supervision, sample_weight)
-
-    def _constrain_tags(self, mentioned: Iterable[str], n_states: int | None) -> TagConstraints:
-        return TagConstraints.make(
-            mentioned, n_states, self.dictionary, self.open_tags, self.lowercase
-        )
 
     def _make_core(self) -> HMMCore:
         """The core for as many states and words."""
@@ -363,16 +372,9 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         self, supervision: TagSupervision, sample_weight: Any = None
     ) -> SentenceCorpus:
         text = supervision.text.sequences
-        sets, states = self._tags.allow(supervision)
-        shard = SentenceShard(
-            numbers=np.arange(len(text)),
-            observed=text.tokens,
-            indptr=text.indptr,
-            sets=sets,
-            states=states,
-            weights=sentence_weights(sample_weight, len(text)),
-            new_words=text.words[len(self._vocabulary.words) :],
-        )
+        weights = sentence_weights(sample_weight, len(text))
+        new_words = text.words[len(self._vocabulary.words) :]
+        shard = self._make_shard(text.tokens, text.indptr, supervision, weights, new_words)
         return SentenceCorpus(shard, text.name)
 
     def _read(self, sentences: Any, tags: Any = None) -> SentenceCorpus:
@@ -411,15 +413,15 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         if self.emissions != "features":
             table = self._emission_table()
             occupancy = compute_occupancy(self.raw_params_, len(table), self.order)
-            emission = self.core_.emission
-            assert isinstance(emission, WordEmission)
-            emission.unseen = estimate_unseen(table, occupancy, self._frequencies)
+            self._emission.unseen = estimate_unseen(table, occupancy, self._frequencies)
+
+    @property
+    def _emission(self) -> WordEmission:
+        return cast(WordEmission, self.core_.emission)
 
     def _emission_table(self) -> FloatArray:
         """p(word | state), (states, words)."""
-        emission = self.core_.emission
-        assert isinstance(emission, WordEmission)
-        return emission.table(self.raw_params_[EMISSIONS])
+        return self._emission.table(self.raw_params_[EMISSIONS])
 
     # what learners may ask of it
     def _lacks_sampler(self) -> str:
@@ -546,7 +548,8 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         if not isinstance(k, int) or not fits or len(rows) != k**self.order:
             raise StoreError("the tables do not fit the states and words", AGAIN)
         self._vocabulary = Vocabulary(words)
-        constraints = self._constrain_tags(tags, k)
+        settings = (self.dictionary, self.open_tags, self.lowercase)
+        constraints = TagConstraints.make(tags, k, *settings)
         if list(constraints.names) != tags:
             raise StoreError("the tags and the dictionary do not fit together", AGAIN)
         often = numbers(stored, "often", (n,))
@@ -650,15 +653,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         supervision: TagSupervision,
         weights: FloatArray,
     ) -> SentenceCorpus:
-        sets, states = self._tags.allow(supervision)
-        shard = SentenceShard(
-            numbers=np.arange(len(weights)),
-            observed=points - self._offset,
-            indptr=indptr,
-            sets=sets,
-            states=states,
-            weights=weights,
-        )
+        shard = self._make_shard(points - self._offset, indptr, supervision, weights)
         return SentenceCorpus(shard, lambda n: f"sequence {n}")
 
     def _read(self, sentences: Any, tags: Any = None) -> SentenceCorpus:
@@ -707,9 +702,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
 
     @property
     def _family(self) -> Gaussian:
-        family = self.core_.emission.family
-        assert isinstance(family, Gaussian)
-        return family
+        return cast(Gaussian, self.core_.emission.family)
 
     def generate(
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None
