@@ -175,7 +175,7 @@ def test_whole_code_that_this_numba_cannot_use(
         raise RuntimeError("LLVM does not like it")
 
     with monkeypatch.context() as patch:
-        patch.setattr(jit._Kept._impl_class, "rebuild", fail)
+        patch.setattr(jit._CheckedCache._impl_class, "rebuild", fail)
         assert hits(source) == 0
     assert hits(source) == 1
 

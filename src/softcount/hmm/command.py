@@ -1,4 +1,4 @@
-"""``softcount tag``: its options, what it reads, how it learns, what it answers."""
+"""``softcount tag``: the command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from softcount.text.tagged import Tagged
 
 WRONG = 5
-"""So many kinds of mistakes are named."""
+"""Maximum number of frequent mistakes that are listed."""
 PROBABILITY, STATE = "Prob", "State"
 """Keys in MISC."""
 
@@ -302,7 +302,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             names.update(*(self.tag_dictionary or {}).values())
             say(remark_on_open_tags(read_open_tags(self.open_tags), names))
         text = None if self.file is None else read_text(self.file, self.format)
-        self._demand_printable(names if model is None else model.states_, text)
+        self._check_printable(names if model is None else model.states_, text)
         gold = None
         if self.gold is not None and text is not None:
             gold = self._read_tags("--gold", self.gold)
@@ -319,8 +319,8 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             )
         return found
 
-    def _demand_printable(self, names: Iterable[Any], text: SentenceText | None) -> None:
-        """Complain of tags that could not be told from each other, or from words beside them."""
+    def _check_printable(self, names: Iterable[Any], text: SentenceText | None) -> None:
+        """Raise if tags could not be told apart from each other, or from words, in the output."""
         separator = self.separator
         if not separator or any(letter.isspace() for letter in separator):
             raise DataError(
@@ -380,7 +380,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         if self.summary or self.gold is not None or self.html is not None:
             return False
         for text in stream_text(self.file or "-", self.format):
-            self._demand_printable(model.states_, text)
+            self._check_printable(model.states_, text)
             answers = self._tag(model, text)
             print_text(self._write(answers))
             say(answers.remark())
@@ -541,7 +541,7 @@ def remark_on_dictionary(model: HMM, text: SentenceText) -> str:
 
 
 def check_same_sentences(gold: Tagged, text: SentenceText, path: str) -> None:
-    """Complain if gold tags are of other sentences."""
+    """Raise if the gold tags belong to other sentences."""
     given, read = gold.sequences, text.sequences
     hint = "give the same sentences in the same order"
     if len(given) != len(read):

@@ -1,4 +1,4 @@
-"""The hidden Markov model as the loop knows it: its families of distributions, and its E-step."""
+"""The hidden Markov model as the learning loop sees it: families of distributions and E-step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ START, SECOND, TRANSITIONS = "start", "second", "transitions"
 IMPOSSIBLE = "cannot come about: no sequence of states could have produced it"
 REMEDY = "add smoothing, or look at the tags and the dictionary"
 AT_ONCE = 1 << 16
-"""Tokens whose posteriors are there at once, about: those of sentences that threads work on."""
+"""About how many tokens have their posteriors in memory at the same time."""
 
 
 class HMMCore(Model):
@@ -83,7 +83,7 @@ class HMMCore(Model):
 
     # what the loop asks
     def estimate(self, corpus: SentenceCorpus) -> Estimate:
-        """Tables; likelihoods of words, or of each vector; posteriors of sentences in lanes."""
+        """Memory of tables, likelihoods and posteriors; floating-point operations of an E-step."""
         shard, K = corpus.everything, self.n_states
         n, entries = shard.n_tokens, sum(map(n_entries, self.families.values()))
         vectors = shard.observed.ndim > 1
@@ -138,7 +138,7 @@ class HMMCore(Model):
         )
 
     def arrange_counts(self, shard: SentenceShard, counts: ChainCounts) -> dict[str, Counts]:
-        """Counts as the families want them."""
+        """Expected counts by family, in the shapes that the families take."""
         rows = counts.transitions
         if self.stop:
             rows = np.concatenate([rows, counts.stop[:, None]], axis=1)
@@ -152,7 +152,7 @@ class HMMCore(Model):
     def collapse(
         self, shards: Sequence[SentenceShard], params: Params, stream: int
     ) -> CollapsedChain:
-        """The sampler with all tables integrated out, states drawn at ``params`` to begin with."""
+        """The collapsed sampler, which starts from states drawn given ``params``."""
         plain = isinstance(self.emission, WordEmission)
         if not plain or not isinstance(self.emission.family, Categorical):
             raise LearnerError(
@@ -182,14 +182,14 @@ class HMMCore(Model):
 TABLES = (START, SECOND, TRANSITIONS, EMISSIONS)
 ROWS = "give names of states (of order 2, pairs of them), numbers of rows, or a truth value a row"
 MOST_TRANSITIONS = 1 << 28
-"""A table of transitions has so many entries at most: 2 GB."""
+"""Maximum number of entries in a table of transitions: 2 GB."""
 LONG = 200
-"""Sentences are not looked at beyond so many tokens."""
+"""`compute_occupancy` stops after so many tokens of a sentence."""
 
 
 @dataclass(frozen=True)
 class TableConstraints:
-    """Which entries are zero for good, which rows stay as they are, which are one.
+    """Constraints on tables: structural zeros, frozen rows, tied rows.
 
     ``zero``    table → where its entries are zero
     ``frozen``  table → which rows stay as they begin, or True: all
@@ -204,7 +204,7 @@ class TableConstraints:
 
     @classmethod
     def read(cls, zero: Any, frozen: Any, tied: Any, tags: TagConstraints) -> TableConstraints:
-        """As users give them; ``frozen`` may also be names of tables."""
+        """Read the settings as users give them; ``frozen`` may also be names of tables."""
         if isinstance(frozen, str):
             frozen = [frozen]
         if isinstance(frozen, Collection) and not isinstance(frozen, Mapping):
@@ -221,19 +221,19 @@ class TableConstraints:
         return cls(zero or {}, frozen or {}, tied or {}, tags)
 
     def demand_nothing_of(self, name: str, what: str) -> None:
-        """Complain if something is said of a table that learns in another way."""
+        """Raise if there are constraints on a table that cannot have any."""
         if name in {*self.zero, *self.frozen, *self.tied}:
             raise LearnerError(f"{what} cannot be fixed", f"leave out {name}")
 
     def make_family(self, name: str, shape: tuple[int, int], prior: float) -> Categorical:
-        """The family of a table."""
+        """Make the family of a table, with its constraints."""
         zero = self.zero.get(name)
         mask = None if zero is None else ~_read_truths(f"zero[{name!r}]", zero, shape)
         held = self.find_frozen(name, shape[0]) if name in self.frozen else None
         return Categorical(shape, prior, mask, held, self.tied.get(name))
 
     def find_frozen(self, name: str, n_rows: int) -> BoolArray:
-        """Whether each row of a table stays as it begins."""
+        """Which rows of a table are frozen, (rows,)."""
         given, title = self.frozen.get(name, False), f"frozen[{name!r}]"
         if isinstance(given, bool):
             return np.full(n_rows, given)
@@ -267,7 +267,7 @@ class TableConstraints:
 
 
 def _read_truths(title: str, given: Any, shape: tuple[int, ...]) -> BoolArray:
-    """Truth values of a shape, if they are."""
+    """Read an array of truth values of a given shape."""
     try:
         values = np.asarray(given)
     except ValueError:
@@ -278,7 +278,7 @@ def _read_truths(title: str, given: Any, shape: tuple[int, ...]) -> BoolArray:
 
 
 def check_n_states(n_states: int, order: int) -> None:
-    """Complain of more states than any memory has room for."""
+    """Raise if the table of transitions would be too large for memory."""
     if n_states ** (order + 1) > MOST_TRANSITIONS:
         most = int((MOST_TRANSITIONS + 0.5) ** (1.0 / (order + 1)))
         raise LearnerError(
@@ -290,7 +290,7 @@ def check_n_states(n_states: int, order: int) -> None:
 def make_chain_families(
     constraints: TableConstraints, n_states: int, order: int, stop: bool, prior: float
 ) -> dict[str, Categorical]:
-    """The families of starts and transitions."""
+    """Make the families of starts and transitions."""
     check_n_states(n_states, order)
     fixed = {*constraints.zero, *constraints.frozen, *constraints.tied}
     if order == 1 and SECOND in fixed:
@@ -305,7 +305,7 @@ def make_chain_families(
 
 
 def compute_occupancy(params: Params, n_states: int, order: int) -> FloatArray:
-    """The share of each state among tokens, (states,), in sentences as the tables make them."""
+    """Expected share of each state among the tokens of generated sentences, (states,)."""
     start = np.asarray(params[START]).reshape(-1)
     rows = np.asarray(params[TRANSITIONS])[:, :n_states]
     transitions = rows.reshape(*[n_states] * order, n_states)

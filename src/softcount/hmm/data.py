@@ -1,4 +1,4 @@
-"""Sentences as kernels want them, and what is known of their tags."""
+"""Sentences as arrays, and supervision: tags, sets of tags, and dictionaries of tags."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from softcount.text.tagged import (
 from softcount.text.vocabulary import is_sound
 
 LANES, ROWS = 128, 1 << 13
-"""A pack has so many sentences, and so many tokens unless one has more."""
+"""Maximum numbers of sentences and of tokens in a pack; one longer sentence is a pack too."""
 SPARSE = 4.0
-"""Lists of states are gone through if they hold so many times fewer transitions than matrices."""
+"""Loops over lists of states are used if these have this many times fewer transitions than
+matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class StateSets:
 
     @classmethod
     def all_of(cls, n_states: int) -> StateSets:
-        """No set but that of all states."""
+        """Only the set of all states."""
         return cls(np.ones((1, n_states), np.bool_))
 
     @property
@@ -127,19 +128,19 @@ class SentenceShard:
 
     @cached_property
     def kinds(self) -> TokenKinds:
-        """What kinds of tokens there are."""
+        """The kinds of tokens."""
         n_sets = len(self.states.allowed)
         pairs, of_tokens = np.unique(self.rows * n_sets + self.sets, return_inverse=True)
         return TokenKinds(of_tokens, pairs // n_sets, pairs % n_sets, self.states)
 
     @cached_property
     def packs(self) -> Packs:
-        """The sentences, packed."""
+        """The sentences in packs, for `softcount.hmm.kernels.packs`."""
         return pack_sentences(self.indptr, LANES, ROWS)
 
     @cached_property
     def is_sparse(self) -> bool:
-        """Whether tokens may be in few states."""
+        """Whether tokens may be in so few states that lists of them are faster than matrices."""
         sizes = self.states.sizes[self.sets].astype(float)
         transitions = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
         return SPARSE * transitions < self.n_tokens * self.states.n_states**2
@@ -175,7 +176,7 @@ class SentenceCorpus:
         return [self.select(some) for some in split_items(len(self), len(self), batch_size, seed)]
 
     def select(self, numbers: IntArray) -> SentenceShard:
-        """Some of the sentences."""
+        """A shard of these sentences."""
         whole = self.everything
         lengths = np.diff(whole.indptr)[numbers]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -197,7 +198,7 @@ class SentenceCorpus:
 def sentence_weights(
     given: Any, n: int, most: float = MAX_WEIGHT, least: float = MIN_WEIGHT
 ) -> FloatArray:
-    """How often each of n sentences counts; None: once."""
+    """Read the weights of n sentences, (sentences,); None: all are 1."""
     if given is None:
         return np.ones(n)
     try:
@@ -214,7 +215,7 @@ def sentence_weights(
 
 VECTORS = Units("sequence", "vector")
 CHOICES = (set, frozenset, list, tuple)
-"""What a set of tags may be given as."""
+"""Types that a set of tags may be given as."""
 
 
 class StateSetBuilder:
@@ -225,11 +226,11 @@ class StateSetBuilder:
         self._numbers: dict[tuple[int, ...], int] = {tuple(range(n_states)): 0}
 
     def number(self, states: Iterable[int]) -> int:
-        """The number of a set."""
+        """The number of a set, a new one if the set is new."""
         return self._numbers.setdefault(tuple(sorted(set(states))), len(self._numbers))
 
     def build(self) -> StateSets:
-        """All of them."""
+        """Make the sets, in the order of their numbers."""
         allowed = np.zeros((len(self._numbers), self.n_states), np.bool_)
         for states, number in self._numbers.items():
             allowed[number, list(states)] = True
@@ -238,7 +239,7 @@ class StateSetBuilder:
 
 @dataclass(frozen=True, eq=False)
 class TagSupervision:
-    """Tags as users give them: those that are sure, and sets of those that are possible.
+    """Tags as users give them: known tags, and sets of possible ones.
 
     ``choices``  token → names of the tags that it may have
     """
@@ -248,7 +249,7 @@ class TagSupervision:
 
     @classmethod
     def read(cls, data: Any, tags: Any, like: Like | None, lowercase: bool) -> TagSupervision:
-        """Sentences with what is known of their tags."""
+        """Read sentences and their tags."""
         if isinstance(data, Tagged) and tags is None:
             return cls(tagged(data, like=like, lowercase=lowercase), {})
         if tags is None:
@@ -260,7 +261,7 @@ class TagSupervision:
 
     @classmethod
     def read_for_vectors(cls, lengths: IntArray, tags: Any) -> TagSupervision:
-        """What is known of the tags of sequences that have vectors, not words."""
+        """Read the tags of sequences of vectors."""
         text = sequences([["·"] * n for n in lengths.tolist()])
         if tags is None:
             return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
@@ -280,12 +281,12 @@ Choices = dict[tuple[int, int], Collection[str]]
 
 
 def _by_token(choices: Choices, indptr: IntArray) -> dict[int, Collection[str]]:
-    """The sets by token."""
+    """Sets of tags by token."""
     return {int(indptr[n]) + i: some for (n, i), some in choices.items()}
 
 
 def _split_choices(tags: Any, units: Units) -> tuple[list[Any], Choices]:
-    """Tags with None in place of sets, and the sets."""
+    """Split tags into plain ones, with None in place of sets, and the sets."""
     plain: list[Any] = []
     choices: Choices = {}
     hint = f"give for each {units.token} a tag, a set of tags that it may have, or None: any"
@@ -333,7 +334,7 @@ class TagConstraints:
         open_tags: Any = None,
         lowercase: bool = False,
     ) -> TagConstraints:
-        """From the tags that are mentioned anywhere, in order of their names."""
+        """Name the states by all tags that are mentioned, in alphabetical order."""
         given = None if dictionary is None else tag_dictionary(dictionary)
         if given is not None and lowercase:  # all tags of a word, whatever case it came in
             lower: dict[str, dict[str, None]] = {}
@@ -386,16 +387,16 @@ class TagConstraints:
 
     @property
     def states(self) -> list[Any]:
-        """All states: names, as far as they have one, then numbers."""
+        """All states: those with names first, then the others by number."""
         return [*self.names, *range(len(self.names), self.n_states)]
 
     def name_states(self, states: IntArray) -> list[Any]:
-        """States by name, as far as they have one."""
+        """Names of states; numbers of those without one."""
         numbers, names = states.tolist(), self.names
         return [names[k] if k < len(names) else k for k in numbers] if names else numbers
 
     def number(self, name: str) -> int:
-        """The state of a tag."""
+        """The number of the state that a tag names."""
         if not self.names and _is_number(name) and int(name) < self.n_states:
             return int(name)
         if name not in self._numbers:
@@ -403,7 +404,7 @@ class TagConstraints:
         return self._numbers[name]
 
     def state(self, given: Any) -> int:
-        """The state of a tag, or of its own number."""
+        """The number of a state, given its tag or its number."""
         if isinstance(given, int | np.integer) and 0 <= given < self.n_states:
             return int(given)
         if not isinstance(given, str):

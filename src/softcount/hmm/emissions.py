@@ -27,7 +27,7 @@ from softcount.text.tokenise import endings, marks
 EMISSIONS = "emissions"
 """The family's name."""
 UNSEEN = 1e-9
-"""p(word | state) of words that were never seen, if the model says nothing else of them."""
+"""p(unseen word | state), if no word was seen once."""
 
 
 class StateEmission(Protocol):
@@ -49,7 +49,7 @@ class StateEmission(Protocol):
         """Sufficient statistics, from the sums of posteriors of each row, (rows, states)."""
 
     def magnitude(self, params: FloatArray, shard: SentenceShard) -> float:
-        """As of `softcount.core.types.Stats`."""
+        """The magnitude of `softcount.core.types.Stats`."""
 
 
 class WordEmission:
@@ -123,7 +123,7 @@ def expect_uncounted(
     shard: SentenceShard,
     posteriors: FloatArray,
 ) -> Uncounted:
-    """What words that are not in the table add to E[log p]: the family does not count them.
+    """E[log p] of words that are not in the table, which the family does not count.
 
     ``posteriors``  their sums for each row of the likelihoods, (rows, states)
     """
@@ -143,7 +143,7 @@ def expect_uncounted(
 
 
 def extract_features(word: str) -> Iterator[str]:
-    """What a word looks like.
+    """Features of what a word looks like: its endings, case, digits and hyphens.
 
     >>> sorted(extract_features("Re-elected2"))
     ['-', '-2', '-d2', '-ed2', '0', 'A']
@@ -175,7 +175,7 @@ class WordFeatures:
         self.of_words = self._make_matrix(columns)
 
     def of_new(self, words: Sequence[str]) -> csr_matrix:
-        """The features of words that are not in the vocabulary, as far as it has them."""
+        """Features of words that are not in the vocabulary, (words, features)."""
         numbers = self._numbers
         found = [[numbers[f] for f in extract_features(w) if f in numbers] for w in words]
         return self._make_matrix(found)

@@ -62,27 +62,27 @@ RESCUED = (
 
 
 class MarkovModel(MarkovParameters, Estimator):
-    """What hidden Markov models offer, whatever their states emit; a subclass reads sentences."""
+    """Base of hidden Markov models of words and of vectors."""
 
     core_: HMMCore
     n_iter_: int
     _tags: TagConstraints
     _starts: ClassVar[tuple[str, ...]] = ("random", "spectral")
     _units: ClassVar[str] = "sentences"
-    """What messages call that which is learned from."""
+    """What messages call the items."""
     _smoothed: ClassVar[tuple[str, ...]] = (TRANSITIONS, EMISSIONS)
-    """The tables that smoothing is for."""
+    """The tables that ``smoothing`` applies to."""
 
     # what subclasses say
     @abstractmethod
     def _read(self, sentences: Any, tags: Any = None) -> SentenceCorpus:
-        """New sentences, and what is known of their states."""
+        """Make a corpus of new sentences and their tags, if some are known."""
 
     @abstractmethod
     def _bind(
         self, sentences: Any, tags: Any = None, sample_weight: Any = None
     ) -> tuple[HMMCore, SentenceCorpus]:
-        """The core and the corpus."""
+        """Make the core and the corpus."""
 
     # learning
     def fit(  # type: ignore[override]  # tags come with the sentences
@@ -109,7 +109,7 @@ class MarkovModel(MarkovParameters, Estimator):
             return self._learn(core, corpus, init, **options)
 
     def _constrain(self) -> TableConstraints:
-        """What is fixed in the tables."""
+        """The constraints on tables."""
         return TableConstraints.read(self.zero, self.frozen, self.tied, self._tags)
 
     def _make_shard(
@@ -120,7 +120,7 @@ class MarkovModel(MarkovParameters, Estimator):
         weights: FloatArray,
         new_words: Sequence[str] = (),
     ) -> SentenceShard:
-        """All sentences, and the states that their tokens may be in."""
+        """Make a shard of sentences and the sets of states that their tokens may be in."""
         sets, states = self._tags.allow(supervision)
         numbers = np.arange(len(weights))
         return SentenceShard(numbers, observed, indptr, sets, states, weights, new_words)
@@ -224,8 +224,10 @@ class MarkovModel(MarkovParameters, Estimator):
     def _rescue(
         self, corpus: SentenceCorpus, logs: FloatArray
     ) -> list[tuple[int, slice, FewestEvents]]:
-        """Sentences whose log p is −inf: their numbers, and where their tokens are. Warns of them,
-        as if it were the function that called this one."""
+        """Number, tokens and states of each sentence whose log p is −inf.
+
+        Warns of those that are impossible, at the line where the user called a method.
+        """
         hopeless = np.flatnonzero(~np.isfinite(logs))
         if not len(hopeless):
             return []
@@ -266,7 +268,7 @@ class MarkovModel(MarkovParameters, Estimator):
     def _draw_states(
         self, n: int, random_state: Any, length: int | None
     ) -> Iterator[tuple[IntArray, np.random.Generator]]:
-        """Hidden states of n new sentences, until they end or so many; random numbers go on."""
+        """Draw the states of n new sentences, and the generator to draw their words from."""
         self._require_fit()
         check_whole("n", n, 0)
         if length is None and not self.core_.stop:
@@ -290,9 +292,6 @@ class MarkovModel(MarkovParameters, Estimator):
                     break
                 states.append(following)
             yield np.array(states), rng
-
-
-# Hidden Markov models of words.
 
 
 class HMM(store.Saveable, HMMParameters, MarkovModel):
@@ -351,7 +350,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         return self._make_core(), self._make_corpus(supervision, sample_weight)
 
     def _make_core(self) -> HMMCore:
-        """The core for as many states and words."""
+        """Make the core, given the tags and the vocabulary."""
         k, v = self._tags.n_states, len(self._vocabulary.words)
         constraints = self._constrain()
         transitions, emissions = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
@@ -409,7 +408,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         self._estimate_unseen()
 
     def _estimate_unseen(self) -> None:
-        """Words seen once speak for those never seen."""
+        """Estimate p(unseen word | state) from the words that were seen once."""
         if self.emissions != "features":
             table = self._emission_table()
             occupancy = compute_occupancy(self.raw_params_, len(table), self.order)
@@ -560,7 +559,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
 
 
 def _names_rows(given: Any) -> bool:
-    """Whether rows are named at all, by a setting that may be of any form."""
+    """Whether ``tied`` or ``frozen``, in any of their forms, name any rows."""
     if isinstance(given, Mapping):
         return any(_names_rows(rows) for rows in given.values())
     if given is None or not isinstance(given, Iterable):
@@ -569,9 +568,6 @@ def _names_rows(given: Any) -> bool:
     if all(isinstance(row, bool | np.bool_) for row in rows):
         return any(rows)
     return bool(rows)
-
-
-# Hidden Markov models of vectors: every state scatters them about a centre of its own.
 
 
 class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
@@ -621,7 +617,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         return self._make_core(family), self._make_corpus(points, indptr, supervision, weights)
 
     def _make_family(self, points: FloatArray, weights: FloatArray | None) -> Gaussian:
-        """The Gaussians of a mixture with the same settings."""
+        """Make the Gaussians, as a mixture with the same settings does."""
         if not isinstance(self.prior, NIW | None):
             raise LearnerError(f"prior={brief(self.prior)}", "give an NIW, or None: a weak one")
         from softcount.mixture.points import GaussianMixture  # scikit-learn comes with it
@@ -636,7 +632,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         return mixture.gaussian(Points(points), weights)
 
     def _make_core(self, family: Gaussian) -> HMMCore:
-        """The core for such emissions."""
+        """Make the core for these Gaussians."""
         k = self._tags.n_states
         transitions, _ = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
         maximises = demand_prior(self._learner, transitions)
@@ -739,7 +735,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
 
 
 def _read_vectors(sequences: Any, n_dims: int | None = None) -> tuple[FloatArray, IntArray]:
-    """All vectors, one sequence after the other, and where sequences begin."""
+    """Read sequences: all vectors, (tokens, dimensions), and their borders, (sequences + 1,)."""
     if not isinstance(sequences, Iterable):
         raise DataError(f"the data are {brief(sequences)}", "give a list of arrays (length, dims)")
     parts = []

@@ -32,10 +32,10 @@ from softcount.kernels.vectors import padded_width
 DType = np.dtype[Any]
 DOUBLE: DType = np.dtype(np.float64)
 MANY, PIECES = 1 << 18, 4
-"""From so many tokens on, work is shared out among so many, whatever the threads: each has counts
-of its own, which are added up in one order."""
+"""From MANY tokens on, the work is cut into PIECES, for any number of threads. Each has counts of its
+own, which are added in a fixed order."""
 SEGMENT = 1 << 22
-"""A matrix has at most so many numbers: longer sentences are worked through in segments."""
+"""Maximum number of entries in a matrix: longer sentences are cut into segments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Trellis:
         return self._find_paths(samples, stream=stream)
 
     def count_paths(self, paths: IntArray, logs: FloatArray) -> ChainCounts:
-        """What paths (samples, tokens) add up to, each by its share of the samples."""
+        """Counts of paths (samples, tokens), each weighted by 1 / samples."""
         chain, rows, shard = self.chain, self.emissions.rows, self.shard
         shape, n_states = chain.transitions.shape, len(chain.start)
         counts = _make_counts((len(self.emissions.table), n_states), rows, logs, shape)
@@ -81,7 +81,7 @@ class Trellis:
         return counts
 
     def _run(self, dtype: DType, per_token: bool, counting: bool = True) -> ChainCounts:
-        """Counts, their transitions still to be multiplied by the chain's own."""
+        """Expected counts; their transitions are still to be multiplied by the chain's."""
         shard, chain, k = self.shard, self.chain, len(self.chain.start)
         size, into = len(self.emissions.table), shard.rows
         if per_token:
@@ -142,7 +142,7 @@ class Trellis:
     def _find_paths(
         self, samples: int, *, best: bool = False, stream: int = 0
     ) -> tuple[IntArray, FloatArray]:
-        """Paths (samples, tokens), and the logs of what they end at, (sentences,)."""
+        """Best or drawn paths, (samples, tokens), and their logs, (sentences,)."""
         shard = self.shard
         paths, logs = np.zeros((samples, shard.n_tokens), np.int32), np.zeros(len(shard))
         loops: ModuleType = packs if self._is_dense else lists
@@ -187,12 +187,12 @@ class Trellis:
 def _make_counts(
     shape: tuple[int, ...], into: IntArray, logs: FloatArray, transitions: tuple[int, ...]
 ) -> ChainCounts:
-    """Zeros for posteriors of this shape, and for transitions of that one."""
+    """Zero counts, for posteriors and transitions of these shapes."""
     n_rows, n_states = transitions
     sums = (np.zeros(n_states), np.zeros(transitions), np.zeros(n_rows))
     return ChainCounts(np.zeros(shape), into, logs, *sums)
 
 
 def _cut_evenly(sizes: IntArray) -> IntArray:
-    """Where pieces of about equal size begin, and the end; few tokens are one piece."""
+    """Borders of pieces of about equal size; one piece if there are few tokens."""
     return even_pieces(sizes, PIECES if sizes.sum() >= MANY else 1)

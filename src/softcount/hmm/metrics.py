@@ -31,7 +31,7 @@ Tags = Iterable[Any]
 
 
 class TagLists(NamedTuple):
-    """What there is for every token, by sentence; a flat list is one sentence.
+    """Tags or words of every token, by sentence; a flat list is one sentence.
 
     ``what`` is its name in messages.
     """
@@ -61,7 +61,7 @@ class ComparedTokens(NamedTuple):
 
 
 def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTokens:
-    """The tokens of two taggings, after a look at whether they are of the same sentences.
+    """Compare two taggings of the same sentences, token by token.
 
     ``gaps``  whether found tags may be None for a whole sentence: then each of its tokens has None
     """
@@ -96,7 +96,7 @@ def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTo
 
 
 def read_tokens(data: Any, what: str) -> TagLists:
-    """A list for every sentence, or a flat list of tags or words."""
+    """Read tags or words: a list for every sentence, or one flat list."""
     if getattr(data, "ndim", 1) != 1:
         raise DataError(
             f"the {what} are an array of shape {np.shape(data)}",
@@ -118,17 +118,17 @@ def read_tokens(data: Any, what: str) -> TagLists:
 
 
 def as_list(data: Iterable[Any]) -> list[Any]:
-    """As a list of what Python itself calls numbers and strings."""
+    """As a list of Python's own numbers and strings."""
     return data.tolist() if isinstance(data, np.ndarray) else list(data)
 
 
 def is_list(item: Any) -> bool:
-    """Whether it holds tags or words, and is none itself."""
+    """Whether this is a list of tags or words, and not one of them."""
     return isinstance(item, Iterable) and not isinstance(item, str | bytes)
 
 
 def check_alike(one: TagLists, other: TagLists) -> None:
-    """The same number of sentences, and of tokens in each; otherwise say where not."""
+    """Raise unless both have the same numbers of sentences and of tokens."""
     hint = f"give as many {one.what} as {other.what}, in the same order"
     if one.nested != other.nested:
         flat, lists = (other, one) if one.nested else (one, other)
@@ -388,7 +388,7 @@ class InductionScores:
 
 
 def induction_scores(found: Tags, gold: Tags) -> InductionScores:
-    """Hidden states beside gold tags, whatever the states are called.
+    """Agreement of hidden states, which have no names, with gold tags.
 
     VI = H(gold | found) + H(found | gold), in bits (Meilă 2007), is a distance between partitions.
     NVI = VI / H(gold) (Reichart & Rappoport 2009), or H(found) where there is but one gold tag;
@@ -456,7 +456,7 @@ def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any
 
 
 def _find_known(tokens: ComparedTokens, known_words: Any, words: Any) -> Array | None:
-    """Whether the word of each token is a known one."""
+    """Whether the word of each compared token is known, (tokens,)."""
     if known_words is None and words is None:
         return None
     if known_words is None or words is None:

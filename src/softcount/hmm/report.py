@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 WORDS, WORDS_IN_LINE = 10, 8
 """Number of words that are kept of a state, and that its line of an overview shows."""
 SMALLEST = 1e-6
-"""Words below this say nothing of a state."""
+"""Words with a lower probability are not shown."""
 LEAST_SEEN, SURELY_SEEN = 0.1, 0.5
-"""Nor do words that were in it less often: they are there because smoothing adds to all words."""
+"""Bounds of the count below which a word is in a state by smoothing alone, and is not shown."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class StateSummary:
         return " ".join(word for word, _ in self.words[:n])
 
     def make_bars(self) -> Bars:
-        """Its words with bars of its own scale: some states have a thousand, and some have two."""
+        """Its words as bars on a scale of its own."""
         return make_bars("most probable words", dict(self.words), WORDS, own_scale=True)
 
 
@@ -378,7 +378,7 @@ def states_page(
     *,
     title: str = "Hidden states",
 ) -> str:
-    """The page, with the states of sentences found already (None: there are none)."""
+    """The page, given the states of sentences (None: a sentence without any)."""
     transitions = read_transitions(model)
     k, v = len(model.states_), len(model.words_)
     tokens = sum(len(some or ()) for some in found)

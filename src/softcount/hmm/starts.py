@@ -1,4 +1,4 @@
-"""Where learning a hidden Markov model begins."""
+"""Start values of hidden Markov models."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from softcount.mixture.starts import cluster, power_method
 from softcount.text.vocabulary import Vocabulary
 
 MANY = 1e6
-"""Counts of a row of a table that is taken for what it is."""
+"""Total count of each row, when a given table is turned into parameters."""
 LOOSE, JITTER = 0.1, 0.1
-"""So much of a row is left to what was not seen; and rows differ by so much at random."""
+"""Share of a row that is left to unseen outcomes; relative size of the random noise."""
 SUM_ERROR = 1e-6
-"""A row that sums to more than one by so much was not meant to sum to one."""
+"""By how much a frozen row may sum to more than one."""
 CENTRES = MEANS, COVARIANCES = "means", "covariances"
 Start = dict[str, Array] | Callable[[np.random.Generator], dict[str, Array]]
 
@@ -47,7 +47,7 @@ _ROUNDS = 3  # of averaging: each costs about an EM step, which does the same jo
 def count_supervision(
     core: HMMCore, corpus: SentenceCorpus, frequencies: IntArray, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """What tags and dictionaries say: counts of sentences of which something is known.
+    """Start from supervision: expected counts of the sentences with tags or dictionary words.
 
     All that is possible in them is taken to be equally likely. Words that are not among them begin
     by their ``frequencies``, alike in all states.
@@ -70,7 +70,7 @@ def count_supervision(
 def start_from_moments(
     core: HMMCore, shard: SentenceShard, frequencies: IntArray, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Tables from moments of three words in a row; what families rule out is left out."""
+    """Start from the moments of three words in a row: see `spectral_start`."""
     found = spectral_start(
         shard.observed, shard.indptr, len(frequencies), core.n_states, rng, shard.weights
     )
@@ -86,7 +86,7 @@ def start_from_moments(
 
 
 def _fit_families(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
-    """Rows in proportion to tables, as families allow them."""
+    """Parameters in proportion to tables, within the families' constraints."""
     proper = {}
     for name, family in core.families.items():
         rows = tables[name] / tables[name].sum(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def _fit_families(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
 def read_tables(
     core: HMMCore, init: Mapping[str, Any], constraints: TableConstraints
 ) -> dict[str, Array]:
-    """The tables that are given, as arrays of the families' shapes."""
+    """Read the tables of a start, as arrays of the families' shapes."""
     strange = [name for name in init if name not in core.families]
     if strange or not init:
         what = brief(strange[0]) if strange else "no table"
@@ -129,14 +129,14 @@ def read_tables(
 
 
 def complete(core: HMMCore, tables: dict[str, Array], usual: Any) -> Start:
-    """Tables that are given, and the others as they usually begin."""
+    """Complete given tables by those of the usual start."""
     if set(tables) == set(core.families):
         return tables
     return lambda rng: {**usual(rng), **tables}
 
 
 def _read_table(core: HMMCore, name: str, given: Any) -> Array:
-    """A table, after a look at its end column: that is what is most often forgotten."""
+    """Read a table; what is most often forgotten is the column of the end."""
     shape = core.families[name].uniform().shape
     try:
         values = np.asarray(given, dtype=float)
@@ -161,7 +161,7 @@ def read_emissions(
     vocabulary: Vocabulary,
     lowercase: bool,
 ) -> FloatArray:
-    """p(word | state), (states, words), from some of its entries.
+    """Read p(word | state), (states, words), from some of its entries.
 
     ``given``     state → {word: p}, or word → p for each state
     ``possible``  (states, words): False where an entry is zero for good
@@ -219,7 +219,7 @@ def read_emissions(
 def cluster_vectors(
     core: HMMCore, shard: SentenceShard, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Tables of states that are clusters of vectors, as far as these may have them."""
+    """Start from k-means clusters of the vectors, within the states that they may be in."""
     labels = cluster(shard.observed, core.n_states, shard.token_weights, rng)
     allowed = shard.states.allowed[shard.sets]
     first = allowed.argmax(axis=1)
@@ -229,7 +229,7 @@ def cluster_vectors(
 
 
 def choose_likeliest(core: HMMCore, shard: SentenceShard, gaussians: FloatArray) -> IntArray:
-    """The state of each vector that has it most likely, among those that it may have."""
+    """The most likely state of each vector, among those that it may be in."""
     family, points = _get_family(core), Points(shard.observed)
     return _choose_best(shard, family.log_density(gaussians, points.x, points.outer(family.form)))
 
@@ -237,9 +237,9 @@ def choose_likeliest(core: HMMCore, shard: SentenceShard, gaussians: FloatArray)
 def read_centres(
     core: HMMCore, shard: SentenceShard, offset: FloatArray, means: Any, covariances: Any = None
 ) -> tuple[IntArray, FloatArray]:
-    """The state of each vector whose centre is nearest; and Gaussians about these centres.
+    """Read means and covariances; gives the nearest state of each vector, and the Gaussians.
 
-    Without covariances all are as wide as vectors are about the nearest centre.
+    Without covariances, all have that of the vectors about their nearest means.
     """
     family = _get_family(core)
     usual = family.uniform()
@@ -261,7 +261,7 @@ def read_centres(
 
 
 def count_labels(core: HMMCore, shard: SentenceShard, labels: IntArray) -> dict[str, Array]:
-    """Tables that fit vectors of these states."""
+    """Maximum-likelihood tables, given the state of each vector."""
     k = core.n_states
     rows = k**core.order + (k if core.order == 2 else 0)
     chain = MarkovChain(np.zeros(k), np.zeros((rows, k)), np.zeros(rows), core.order)
@@ -284,14 +284,14 @@ def _get_family(core: HMMCore) -> Gaussian:
 
 
 def _choose_best(shard: SentenceShard, scores: FloatArray) -> IntArray:
-    """The state of the highest score, among those that a vector may have."""
+    """The state of the highest score, among those that a vector may be in."""
     possible = np.where(shard.states.allowed[shard.sets], scores, -np.inf)
     best: IntArray = possible.argmax(axis=1)
     return best
 
 
 def _read_numbers(name: str, given: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Start values of a shape."""
+    """Read finite numbers of a given shape."""
     try:
         values = np.asarray(given, dtype=float)
     except (TypeError, ValueError):

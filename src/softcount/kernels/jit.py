@@ -36,15 +36,12 @@ def njit(function: F, **options: Any) -> F:
     """
     compiled: Any = numba.njit(nogil=True, **options)(function)
     with suppress(RuntimeError):
-        compiled._cache = _Kept(function)
+        compiled._cache = _CheckedCache(function)
     return compiled  # type: ignore[no-any-return]
 
 
-class _Kept(FunctionCache):
-    """numba's cache, for which code that cannot be read is code that was never kept.
-
-    It is compiled again, and written over what was there.
-    """
+class _CheckedCache(FunctionCache):
+    """numba's cache; code that cannot be read is compiled again and written anew."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -123,7 +120,7 @@ class _Sealed(IndexDataCacheFile):
 
 
 SEAL = 16
-"""Bytes of a digest."""
+"""Length of a digest in bytes."""
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
@@ -153,7 +150,7 @@ def _parts(function: Any) -> set[str]:
         seen.add(id(one))
         if isinstance(one, FunctionType):
             found.add(f"{one.__qualname__} {one.__defaults__} {_text(one.__code__)}")
-            waiting.extend(_python_of(value) for value in _seen_by(one))
+            waiting.extend(_python_of(value) for value in _list_references(one))
         elif isinstance(one, type):
             found.add(f"{one.__qualname__} {getattr(one, '_fields', '')}")
         elif hasattr(one, "_defn"):  # an intrinsic: what writes LLVM may use all of its module
@@ -170,16 +167,16 @@ def _python_of(value: Any) -> Any:
     return getattr(value, "py_func", value)
 
 
-def _seen_by(function: FunctionType) -> Iterator[Any]:
+def _list_references(function: FunctionType) -> Iterator[Any]:
     """What a function's names stand for, outside of it: globals, what it closes over, and what it
-    takes of modules; and the types it is said to be given."""
+    takes of modules; and the types in its annotations."""
     names, codes = set[str](), [function.__code__]
     while codes:
         code = codes.pop()
         names.update(code.co_names)
         codes.extend(const for const in code.co_consts if isinstance(const, CodeType))
-    said = " ".join(map(str, function.__annotations__.values()))
-    names.update(re.findall(r"\w+", said))
+    annotations = " ".join(map(str, function.__annotations__.values()))
+    names.update(re.findall(r"\w+", annotations))
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # not filled yet
             yield cell.cell_contents

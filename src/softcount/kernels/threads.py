@@ -21,10 +21,10 @@ from softcount.core import interrupt
 from softcount.core.types import Array
 
 FEW = 4096
-"""Fewer entries are not worth the trouble of calling other threads."""
+"""With fewer entries, one thread does all the work."""
 
 PIECES = 4
-"""Ranges a thread: some are heavier than others, and whoever is done takes the next."""
+"""Ranges per thread: more than one, because some take longer than others."""
 
 
 # What is to survive a fork.

@@ -100,8 +100,8 @@ def vectorised(emit: Emit, name: str = "") -> Callable[[F], F]:
 
     def decorate(plain: F) -> F:
         plain.__name__ = name or plain.__name__
-        said = inspect.signature(plain)
-        annotations = [parameter.annotation for parameter in said.parameters.values()]
+        own = inspect.signature(plain)
+        annotations = [parameter.annotation for parameter in own.parameters.values()]
 
         def step(typing: Any, *given: Any) -> Any:
             numbers = (getattr(kind, "dtype", kind) for kind in given)
@@ -113,17 +113,17 @@ def vectorised(emit: Emit, name: str = "") -> Callable[[F], F]:
                 "None": types.void,
             }
             wanted = [kinds.get(a, k) for a, k in zip(annotations, given, strict=True)]
-            return kinds[said.return_annotation](*wanted), code
+            return kinds[own.return_annotation](*wanted), code
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            triples = zip(said.parameters, signature.args, args, strict=True)
+            triples = zip(own.parameters, signature.args, args, strict=True)
             given = {n: _seen(context, builder, kind, value) for n, kind, value in triples}
             result = emit(builder, Arguments(**given))
             return context.get_dummy_value() if result is None else result
 
         first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        step.__signature__ = said.replace(  # type: ignore[attr-defined]
-            parameters=[first, *said.parameters.values()]
+        step.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[first, *own.parameters.values()]
         )
         step.__name__ = plain.__name__
         function: Any = intrinsic(step)

@@ -1,7 +1,7 @@
 """Chains of order 1 or 2 in which every token has a list of possible states.
 
-Where a dictionary leaves a few states to a token, most of a product of matrices would be zeros.
-What is gone through here is what the lists allow, one sentence at a time.
+Where a dictionary leaves a few states to a token, most of a matrix product would be zeros. These
+loops visit only the states in the lists, one sentence at a time.
 
 A token has *cells*: one for each pair of a state of the token before and one of its own (order 2),
 or for each of its states (order 1). Of order 2 (Rabiner 1989, with pairs of states for states),

@@ -12,7 +12,7 @@ weigh a sentence is to weigh its last β: all else follows. Each step goes throu
 (`softcount.kernels.vectors`).
 
 A pack that is too long for memory is cut into segments: α is kept at their borders, and worked out
-a second time when they are gone through backwards.
+a second time on the way back.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from softcount.kernels.vectors import (
 )
 
 NEAR, TOGETHER = 64, 1024
-"""So many rows are counted at a time, to be near; and so many together, before sums are added to
-those of double precision."""
+"""Rows of a block that stays in the cache; and rows whose counts are summed in the precision of the
+matrices, before they are added to those of double precision."""
 
 
 class Packs(NamedTuple):
