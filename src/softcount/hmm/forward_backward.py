@@ -32,8 +32,8 @@ from softcount.kernels.vectors import padded_width
 DType = np.dtype[Any]
 DOUBLE: DType = np.dtype(np.float64)
 MANY, PIECES = 1 << 18, 4
-"""From MANY tokens on, the work is cut into PIECES, for any number of threads. Each has counts of its
-own, which are added in a fixed order."""
+"""From MANY tokens on, the work is cut into PIECES, for any number of threads. Each has its own
+counts, which are added in a fixed order."""
 SEGMENT = 1 << 22
 """Maximum number of entries in a matrix: longer sentences are cut into segments."""
 

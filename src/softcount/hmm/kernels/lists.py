@@ -128,19 +128,25 @@ def _find_origins(
 
 @lean
 def _forward(
-    first: int,
-    n: int,
+    s: int,
+    borders: IntArray,
     chain: ListsChain,
     best: bool,
     emissions: TokenEmissions,
     lists: StateLists,
     work: ListsWorkspace,
+    finals: FloatArray,
+    logs: FloatArray,
 ) -> float:
-    """α of the n tokens from ``first`` on; if ``best``, with max in place of Σ.
+    """α of sentence s, and log p in ``logs``; if ``best``, with max in place of Σ.
 
-    Returns Σ log 1 / f; −inf if the sentence is impossible.
+    ``finals`` gets α times stop of the last token's cells, by (t, u). Returns what they add up to
+    (if ``best``, the largest): 0 if the sentence is empty or impossible.
     """
-    start, rows, order = chain.start, chain.forward, chain.order
+    first, n = borders[s], borders[s + 1] - borders[s]
+    if n == 0:
+        return 0.0
+    start, rows, stop, order = chain.start, chain.forward, chain.stop, chain.order
     table, words, sets = emissions
     indptr, states = lists
     alpha, begins, factors, likelihoods = work
@@ -181,7 +187,8 @@ def _forward(
             end = begin + n_u * n_v
         if not SMALL <= total <= LARGE:
             if not TINY <= total < np.inf:
-                return -np.inf
+                logs[s] = -np.inf
+                return 0.0
             exponent = math.frexp(total)[1] - 1  # so that they add up to one, or up to two
             factor = math.ldexp(1.0, -exponent)
             for c in range(begin, end):
@@ -189,32 +196,17 @@ def _forward(
             factors[i] = factor
             power += exponent
     begins[n] = end
-    return power * math.log(2.0)
-
-
-@merged
-def _weigh_ends(
-    first: int,
-    n: int,
-    chain: ListsChain,
-    sets: IntArray,
-    lists: StateLists,
-    work: ListsWorkspace,
-    weights: FloatArray,
-) -> float:
-    """α times stop of the last token's cells, by (t, u); returns the sum."""
-    stop, k, order, states = chain.stop, len(chain.start), chain.order, lists.states
-    t0, t1, u0, u1, base, _ = _find_origins(
-        n - 1, order, k, first, sets, lists.indptr, len(states) - 1
-    )
+    t0, t1, u0, u1, base, _ = _find_origins(n - 1, order, k, first, sets, indptr, nobody)
     c, total, side = 0, 0.0, k if order == 2 else 1
     for t in range(t0, t1):
         for u in range(u0, u1):
-            end = stop[base + side * states[t] + states[u]]
-            weights[c] = work.alpha[work.begins[n - 1] + c] * end
-            total += weights[c]
+            value = alpha[begins[n - 1] + c] * stop[base + side * states[t] + states[u]]
+            finals[c] = value
+            total = max(total, value) if best else total + value
             c += 1
-    return total
+    logs[s] = power * math.log(2.0)
+    logs[s] += math.log(total) if total >= TINY else -np.inf
+    return total if total >= TINY else 0.0
 
 
 @lean
@@ -306,15 +298,9 @@ def forward_backward(
     pairs = np.zeros(chain.backward.shape)
     logs = counts.log_likelihoods
     for s in range(first, last):
-        begin, n = indptr[s], indptr[s + 1] - indptr[s]
-        if n == 0:
-            continue
-        logs[s] = _forward(begin, n, chain, False, emissions, lists, work)
-        if logs[s] == -np.inf:
-            continue
-        total = _weigh_ends(begin, n, chain, emissions.sets, lists, work, later)
-        logs[s] += math.log(total) if total >= TINY else -np.inf
-        if counting and total >= TINY:
+        total = _forward(s, indptr, chain, False, emissions, lists, work, later, logs)
+        if counting and total > 0.0:
+            begin, n = indptr[s], indptr[s + 1] - indptr[s]
             scale, own = weights[s] / total, lists.indptr[emissions.sets[begin]]
             _backward(
                 begin, n, scale, chain, emissions, lists, work, later, columns, beta, counts, pairs
@@ -381,19 +367,11 @@ def find_paths(
     alpha, begins, list_begins, states = work.alpha, work.begins, lists.indptr, lists.states
     finals, weights, stream = np.empty(k * k), np.empty(k), np.empty(1, np.uint64)
     for s in range(first, last):
+        total = _forward(s, indptr, chain, best, emissions, lists, work, finals, logs)
+        if total == 0.0:
+            continue
         begin, n = indptr[s], indptr[s + 1] - indptr[s]
-        if n == 0:
-            continue
-        logs[s] = _forward(begin, n, chain, best, emissions, lists, work)
-        if logs[s] == -np.inf:
-            continue
-        total = _weigh_ends(begin, n, chain, sets, lists, work, finals)
         cells = begins[n] - begins[n - 1]
-        if best:
-            total = finals[_choose(finals, cells, True, stream)]
-        logs[s] += math.log(total) if total >= TINY else -np.inf
-        if not total >= TINY:
-            continue
         stream[0] = item_stream(seed, numbers[s])
         for sample in range(len(paths)):
             cell = _choose(finals, cells, best, stream)
