@@ -676,7 +676,8 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         if centres:
             labels, tables[EMISSIONS] = starts.read_centres(core, shard, self._offset, **centres)
         elif EMISSIONS in tables:
-            labels = starts.choose_likeliest(core, shard, tables[EMISSIONS])
+            scores = core.emission.log_likelihoods(tables[EMISSIONS], shard)
+            labels = starts.choose_states(shard, scores)
         else:
             usual = self._start_values(core, corpus, None)
             return starts.complete(core, tables, usual)

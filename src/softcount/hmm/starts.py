@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -18,10 +18,7 @@ from softcount.families import Categorical, Gaussian, LogLinear
 from softcount.hmm.core import SECOND, START, TRANSITIONS, HMMCore, TableConstraints
 from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
 from softcount.hmm.emissions import EMISSIONS
-from softcount.hmm.forward_backward import Trellis
-from softcount.hmm.kernels import MarkovChain, TokenEmissions
 from softcount.kernels.threads import single_threaded
-from softcount.mixture.data import Points
 from softcount.mixture.starts import cluster, power_method
 from softcount.text.vocabulary import Vocabulary
 
@@ -228,10 +225,11 @@ def cluster_vectors(
     )
 
 
-def choose_likeliest(core: HMMCore, shard: SentenceShard, gaussians: FloatArray) -> IntArray:
-    """The most likely state of each vector, among those that it may be in."""
-    family, points = _get_family(core), Points(shard.observed)
-    return _choose_best(shard, family.log_density(gaussians, points.x, points.outer(family.form)))
+def choose_states(shard: SentenceShard, scores: FloatArray) -> IntArray:
+    """The state of the highest score of each vector, among those that it may be in."""
+    possible = np.where(shard.states.allowed[shard.sets], scores, -np.inf)
+    best: IntArray = possible.argmax(axis=1)
+    return best
 
 
 def read_centres(
@@ -241,11 +239,11 @@ def read_centres(
 
     Without covariances, all have that of the vectors about their nearest means.
     """
-    family = _get_family(core)
+    family = cast(Gaussian, core.emission.family)
     usual = family.uniform()
     centres = _read_numbers(MEANS, means, family.means(usual).shape) - offset
     away = shard.observed @ centres.T - 0.5 * (centres**2).sum(axis=1)
-    labels = _choose_best(shard, away)
+    labels = choose_states(shard, away)
     if covariances is None:
         every = np.repeat(shard.token_weights[:, None], core.n_states, axis=1)
         whole = family.statistics(shard.observed - centres[labels], every)
@@ -262,32 +260,15 @@ def read_centres(
 
 def count_labels(core: HMMCore, shard: SentenceShard, labels: IntArray) -> dict[str, Array]:
     """Maximum-likelihood tables, given the state of each vector."""
-    k = core.n_states
-    rows = k**core.order + (k if core.order == 2 else 0)
-    chain = MarkovChain(np.zeros(k), np.zeros((rows, k)), np.zeros(rows), core.order)
-    emissions = TokenEmissions(np.zeros((len(labels), k)), shard.rows, shard.sets)
-    nothing = np.zeros(len(shard))
-    trellis = Trellis(shard, chain, emissions, nothing)
-    found = trellis.count_paths(labels[None].astype(np.int32), nothing)
+    even = {name: family.uniform() for name, family in core.families.items()}
+    paths = labels[None].astype(np.int32)
+    found = core.make_trellis(even, shard).count_paths(paths, np.zeros(len(shard)))
     counts = core.arrange_counts(shard, found)
     families = dict(core.families)
     gaussians = families.pop(EMISSIONS)
     start = {n: f.mean(counts[n], f.uniform()) for n, f in families.items()}  # all is possible
     rng = np.random.default_rng(0)  # not drawn from
     return {**start, EMISSIONS: gaussians.maximise(counts[EMISSIONS], gaussians.uniform(), rng)}
-
-
-def _get_family(core: HMMCore) -> Gaussian:
-    family = core.emission.family
-    assert isinstance(family, Gaussian)
-    return family
-
-
-def _choose_best(shard: SentenceShard, scores: FloatArray) -> IntArray:
-    """The state of the highest score, among those that a vector may be in."""
-    possible = np.where(shard.states.allowed[shard.sets], scores, -np.inf)
-    best: IntArray = possible.argmax(axis=1)
-    return best
 
 
 def _read_numbers(name: str, given: Any, shape: tuple[int, ...]) -> FloatArray:
