@@ -39,99 +39,6 @@ class TokenCells(NamedTuple):
     likelihoods: FloatArray  # (cells,)
 
 
-class CellsWorkspace(NamedTuple):
-    """Where one sentence is worked on.
-
-    ``alpha`` has the cells of token i from ``begins[i]`` on; ``beta`` and ``later``, E ∘ β, are
-    those of one token.
-    """
-
-    alpha: FloatArray  # (cells,)
-    begins: IntArray  # (tokens + 1,)
-    factors: FloatArray  # (tokens,)
-    beta: FloatArray  # (K,)
-    later: FloatArray  # (K,)
-
-
-@lean
-def _forward(
-    first: int, n: int, chain: MarkovChain, cells: TokenCells, work: CellsWorkspace
-) -> float:
-    """α of a sentence; returns Σ log 1 / f, −inf if it is impossible."""
-    start, transitions = chain.start, chain.transitions
-    kinds, indptr, states, likelihoods = cells
-    alpha, begins, factors, _, _ = work
-    logs, begin, back = 0.0, 0, 0
-    low = high = 0
-    for i in range(n):
-        own, end, total = indptr[kinds[first + i]], indptr[kinds[first + i] + 1], 0.0
-        begins[i] = begin
-        for v in range(own, end):
-            state, value = states[v], 0.0
-            if i == 0:
-                value = start[state]
-            for u in range(low, high):  # those of the token before
-                value += alpha[back + u - low] * transitions[states[u], state]
-            value *= likelihoods[v]
-            alpha[begin + v - own] = value
-            total += value
-        factors[i] = 1.0
-        if not SMALL <= total <= LARGE:
-            if not total >= TINY:
-                return -np.inf
-            factors[i] = 1.0 / total
-            logs += math.log(total)
-            for v in range(begin, begin + end - own):
-                alpha[v] *= factors[i]
-        low, high, back = own, end, begin
-        begin += end - own
-    begins[n] = begin
-    return logs
-
-
-@lean
-def _backward(
-    first: int,
-    n: int,
-    scale: float,
-    chain: MarkovChain,
-    cells: TokenCells,
-    work: CellsWorkspace,
-    counts: ChainCounts,
-) -> None:
-    """Count posteriors and transitions, these still to be multiplied by A.
-
-    ``scale`` is the sentence's weight over the sum of its last α times stop.
-    """
-    transitions, stop = chain.transitions, chain.stop
-    kinds, indptr, states, likelihoods = cells
-    alpha, begins, factors, beta, later = work
-    posteriors, pairs = counts.posteriors, counts.transitions
-    own, end = indptr[kinds[first + n - 1]], indptr[kinds[first + n - 1] + 1]
-    for v in range(own, end):
-        beta[v - own] = stop[states[v]] * scale
-        counts.stop[states[v]] += alpha[begins[n - 1] + v - own] * beta[v - own]
-    for i in range(n - 1, 0, -1):
-        begin = begins[i]
-        for v in range(own, end):
-            posteriors[v] += alpha[begin + v - own] * beta[v - own]
-            value = likelihoods[v] * beta[v - own] * factors[i]
-            # of a state that nothing leads to it is never needed, and might be too large
-            later[v - own] = value if alpha[begin + v - own] >= TINY else 0.0
-        low, high = indptr[kinds[first + i - 1]], indptr[kinds[first + i - 1] + 1]
-        begin = begins[i - 1]
-        for u in range(low, high):
-            origin, weight, total = states[u], alpha[begin + u - low], 0.0
-            for v in range(own, end):
-                total += transitions[origin, states[v]] * later[v - own]
-                pairs[origin, states[v]] += weight * later[v - own]
-            beta[u - low] = total
-        own, end = low, high
-    for v in range(own, end):
-        posteriors[v] += alpha[v - own] * beta[v - own]
-        counts.start[states[v]] += alpha[v - own] * beta[v - own]
-
-
 @lean
 def forward_backward(
     first: int,
@@ -145,27 +52,74 @@ def forward_backward(
 ) -> None:
     """Sentences ``first`` to ``last``: log p of each and, if ``counting``, expected counts.
 
-    ``counts.posteriors`` has a number for each cell.
+    ``counts.posteriors`` has a number for each cell; transitions are still to be multiplied by A.
     """
+    start, transitions, stop, _ = chain
+    kinds, begins_of_kinds, states, likelihoods = cells
+    posteriors, _, logs, start_counts, pairs, stop_counts = counts
     longest = most = 0
     for s in range(first, last):
         number = 0
         for t in range(indptr[s], indptr[s + 1]):
-            number += cells.indptr[cells.kinds[t] + 1] - cells.indptr[cells.kinds[t]]
+            number += begins_of_kinds[kinds[t] + 1] - begins_of_kinds[kinds[t]]
         longest, most = max(longest, indptr[s + 1] - indptr[s]), max(most, number)
-    k, begins, alpha = len(chain.start), np.empty(longest + 1, np.int64), np.empty(most)
-    work = CellsWorkspace(alpha, begins, np.empty(longest), np.empty(k), np.empty(k))
-    logs = counts.log_likelihoods
+    # α of the cells of token i begins at begins[i]; β and E ∘ β are those of one token
+    alpha, begins, factors = np.empty(most), np.empty(longest, np.int64), np.empty(longest)
+    beta, later = np.empty(len(start)), np.empty(len(start))
     for s in range(first, last):
-        begin, n = indptr[s], indptr[s + 1] - indptr[s]
-        if n == 0:
+        n, begin, before, total = indptr[s + 1] - indptr[s], 0, 0, 1.0
+        low = high = own = end = 0  # the cells of the kind of the token before, and of this one
+        for i in range(n):
+            kind, total = kinds[indptr[s] + i], 0.0
+            own, end = begins_of_kinds[kind], begins_of_kinds[kind + 1]
+            begins[i] = begin
+            for v in range(own, end):
+                state, value = states[v], 0.0
+                if i == 0:
+                    value = start[state]
+                for u in range(low, high):
+                    value += alpha[before + u - low] * transitions[states[u], state]
+                value *= likelihoods[v]
+                alpha[begin + v - own] = value
+                total += value
+            factors[i] = 1.0
+            if not SMALL <= total <= LARGE:
+                if not total >= TINY:
+                    break
+                factors[i] = 1.0 / total
+                logs[s] += math.log(total)
+                for c in range(begin, begin + end - own):
+                    alpha[c] *= factors[i]
+            low, high, before = own, end, begin
+            begin += end - own
+        if n and total >= TINY:
+            total = 0.0
+            for v in range(own, end):
+                total += alpha[before + v - own] * stop[states[v]]
+            logs[s] += math.log(total) if total >= TINY else 0.0
+        if not total >= TINY:
+            logs[s] = -np.inf
+        if n == 0 or not counting or not total >= TINY:
             continue
-        logs[s] = _forward(begin, n, chain, cells, work)
-        if logs[s] == -np.inf:
-            continue
-        total, own = 0.0, cells.indptr[cells.kinds[begin + n - 1]]
-        for c in range(begins[n - 1], begins[n]):
-            total += alpha[c] * chain.stop[cells.states[own + c - begins[n - 1]]]
-        logs[s] += math.log(total) if total >= TINY else -np.inf
-        if counting and total >= TINY:
-            _backward(begin, n, weights[s] / total, chain, cells, work, counts)
+        # to weigh a sentence is to weigh its last β
+        for v in range(own, end):
+            beta[v - own] = stop[states[v]] * (weights[s] / total)
+            stop_counts[states[v]] += alpha[before + v - own] * beta[v - own]
+        for i in range(n - 1, 0, -1):
+            begin, before, kind = begins[i], begins[i - 1], kinds[indptr[s] + i - 1]
+            for v in range(own, end):
+                posteriors[v] += alpha[begin + v - own] * beta[v - own]
+                value = likelihoods[v] * beta[v - own] * factors[i]
+                # of a state that nothing leads to it is never needed, and might be too large
+                later[v - own] = value if alpha[begin + v - own] >= TINY else 0.0
+            low, high = begins_of_kinds[kind], begins_of_kinds[kind + 1]
+            for u in range(low, high):
+                origin, weight, value = states[u], alpha[before + u - low], 0.0
+                for v in range(own, end):
+                    value += transitions[origin, states[v]] * later[v - own]
+                    pairs[origin, states[v]] += weight * later[v - own]
+                beta[u - low] = value
+            own, end = low, high
+        for v in range(own, end):
+            posteriors[v] += alpha[v - own] * beta[v - own]
+            start_counts[states[v]] += alpha[v - own] * beta[v - own]
