@@ -220,7 +220,7 @@ class TableConstraints:
                 )
         return cls(zero or {}, frozen or {}, tied or {}, tags)
 
-    def demand_nothing_of(self, name: str, what: str) -> None:
+    def check_unconstrained(self, name: str, what: str) -> None:
         """Raise if there are constraints on a table that cannot have any."""
         if name in {*self.zero, *self.frozen, *self.tied}:
             raise LearnerError(f"{what} cannot be fixed", f"leave out {name}")

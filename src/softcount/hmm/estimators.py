@@ -359,7 +359,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         chain = make_chain_families(constraints, k, self.order, self.stop, transitions + maximises)
         emission: WordEmission
         if self.emissions == "features":
-            constraints.demand_nothing_of(EMISSIONS, "weights of features")
+            constraints.check_unconstrained(EMISSIONS, "weights of features")
             features = WordFeatures(self._vocabulary.words, self._frequencies)
             emission = FeatureEmission(features, k, v, self.l2)
         else:
@@ -637,7 +637,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         transitions, _ = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
         maximises = demand_prior(self._learner, transitions)
         constraints = self._constrain()
-        constraints.demand_nothing_of(EMISSIONS, "Gaussians of states")
+        constraints.check_unconstrained(EMISSIONS, "Gaussians of states")
         chain = make_chain_families(constraints, k, self.order, self.stop, transitions + maximises)
         emission = GaussianEmission(family)
         return HMMCore("GaussianHMM", chain, emission, k, self.order, self.stop, self.dtype)

@@ -92,7 +92,7 @@ class Trellis:
         text: tuple[Any, ...]
         if self._is_dense:
             loops = packs
-            text, bounds = self._pack(dtype)
+            text, bounds = self._arrange_packs(dtype)
             into, wide = into[shard.packs.tokens], padded_width(k)
             shape, rows = (size, wide), (wide, wide)
         elif chain.order == 1:
@@ -107,7 +107,7 @@ class Trellis:
             shape, bounds = state.shape, _cut_evenly(np.diff(shard.indptr))
         else:
             loops = lists
-            text, bounds = self._list()
+            text, bounds = self._arrange_lists()
         logs = np.zeros(len(shard))
         pieces: dict[int, ChainCounts] = {}
 
@@ -146,7 +146,7 @@ class Trellis:
         shard = self.shard
         paths, logs = np.zeros((samples, shard.n_tokens), np.int32), np.zeros(len(shard))
         loops: ModuleType = packs if self._is_dense else lists
-        text, bounds = self._pack(DOUBLE) if self._is_dense else self._list()
+        text, bounds = self._arrange_packs(DOUBLE) if self._is_dense else self._arrange_lists()
         out = (best, shard.numbers, np.uint64(stream), logs, paths)
         in_turn(
             lambda n: loops.find_paths(*bounds[n : n + 2], *text, *out),
@@ -156,7 +156,7 @@ class Trellis:
         return paths, logs
 
     # text and tables as loops want them, and where pieces of the work begin
-    def _pack(self, dtype: DType) -> tuple[tuple[Any, ...], IntArray]:
+    def _arrange_packs(self, dtype: DType) -> tuple[tuple[Any, ...], IntArray]:
         """Sentences in lockstep: see `softcount.hmm.kernels.packs`."""
         shard, chain, k = self.shard, self.chain, len(self.chain.start)
         tables = (chain.start, chain.transitions, chain.transitions.T, chain.stop)
@@ -172,7 +172,7 @@ class Trellis:
             sizes = np.diff(packed.begins[np.append(packed.positions[:-1], -1)])
         return (packed, padded, emissions, max(SEGMENT // k, 1)), _cut_evenly(sizes)
 
-    def _list(self) -> tuple[tuple[Any, ...], IntArray]:
+    def _arrange_lists(self) -> tuple[tuple[Any, ...], IntArray]:
         """Sentences with lists of states: see `softcount.hmm.kernels.lists`."""
         shard, chain = self.shard, lists.arrange_chain(self.chain)
         text = (shard.indptr, chain, self.emissions, shard.states.lists)

@@ -117,7 +117,7 @@ def vectorised(emit: Emit, name: str = "") -> Callable[[F], F]:
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             triples = zip(own.parameters, signature.args, args, strict=True)
-            given = {n: _seen(context, builder, kind, value) for n, kind, value in triples}
+            given = {n: _wrap_argument(context, builder, kind, value) for n, kind, value in triples}
             result = emit(builder, Arguments(**given))
             return context.get_dummy_value() if result is None else result
 
@@ -285,7 +285,7 @@ class _Matrix(_Array):
         return self.builder.load(self.builder.gep(single, [k]))
 
 
-def _seen(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _wrap_argument(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """An argument as writers of LLVM see it."""
     if not isinstance(kind, types.Array):
         return value
