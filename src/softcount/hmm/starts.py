@@ -102,9 +102,24 @@ def read_tables(
     if strange or not init:
         what = brief(strange[0]) if strange else "no table"
         raise StartError(f"the start has {what}", f"tables are {', '.join(core.families)}")
-    tables = {name: _read_table(core, name, given) for name, given in init.items()}
-    for name, table in tables.items():
+    tables: dict[str, Array] = {}
+    for name, given in init.items():
         family = core.families[name]
+        shape = family.uniform().shape
+        try:
+            values = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            raise StartError(
+                f"the start of {name!r} is {brief(given)}", f"give an array of shape {shape}"
+            ) from None
+        columns = values.shape[-1:]
+        if name in (TRANSITIONS, SECOND) and columns != shape[-1:]:  # is it the end's column?
+            which = f"the start of {name!r} has the shape {values.shape}, not {shape}"
+            if core.stop and columns == (core.n_states,):
+                raise StartError(which, "add a column for the end, or stop=False")
+            if not core.stop and columns == (core.n_states + 1,):
+                raise StartError(which, "leave out the column for the end, or stop=True")
+        table = tables[name] = shaped(name, values, shape)
         if isinstance(family, Categorical):
             possible = family.uniform() > 0.0
             for row in np.flatnonzero(constraints.find_frozen(name, len(table))).tolist():
@@ -130,25 +145,6 @@ def complete(core: HMMCore, tables: dict[str, Array], usual: Any) -> Start:
     if set(tables) == set(core.families):
         return tables
     return lambda rng: {**usual(rng), **tables}
-
-
-def _read_table(core: HMMCore, name: str, given: Any) -> Array:
-    """Read a table; what is most often forgotten is the column of the end."""
-    shape = core.families[name].uniform().shape
-    try:
-        values = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        raise StartError(
-            f"the start of {name!r} is {brief(given)}", f"give an array of shape {shape}"
-        ) from None
-    columns = values.shape[-1:]
-    if name in (TRANSITIONS, SECOND) and columns != shape[-1:]:
-        which = f"the start of {name!r} has the shape {values.shape}, not {shape}"
-        if core.stop and columns == (core.n_states,):
-            raise StartError(which, "add a column for the end, or stop=False")
-        if not core.stop and columns == (core.n_states + 1,):
-            raise StartError(which, "leave out the column for the end, or stop=True")
-    return shaped(name, values, shape)
 
 
 def read_emissions(
