@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from softcount.align.core import DiagonalCore, IBM1Core, IBM2Core
+from softcount.align.core import DiagonalCore, HMMAlignmentCore, IBM1Core, IBM2Core
 from softcount.align.data import BitextCorpus, LinkWorkspace, make_constraints
-from softcount.align.hmm import HMMAlignmentCore
 from softcount.core.types import EStep
 from softcount.families.large import LargeTable
 from softcount.text.bitext import as_bitext

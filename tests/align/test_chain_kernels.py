@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.align.hmm import LANES, group_pairs
-from softcount.align.kernels import positions as jump_sums
+from softcount.align import kernels
+from softcount.align.core import LANES, group_pairs
 from softcount.core.types import EStep
 from tests.align.cases import (
     Case,
@@ -36,7 +36,7 @@ def test_sums_over_jumps(lengths: list[int], seed: int) -> None:
     ahead, start = rng.random(2 * middle + 1), rng.random(middle + 1)
     rows = np.concatenate([[0], np.cumsum([l + 1 for l in lengths])])
     totals = np.empty(rows[-1])
-    jump_sums.sum_jumps(np.array(lengths), rows, ahead, middle, start, totals)
+    kernels.sum_jumps(np.array(lengths), rows, ahead, middle, start, totals)
     expected = [
         sum(start[k] if h == 0 else ahead[middle + k - h] for k in range(1, l + 1))
         for l in lengths
@@ -45,7 +45,7 @@ def test_sums_over_jumps(lengths: list[int], seed: int) -> None:
     np.testing.assert_allclose(totals, expected, rtol=1e-12)
     shares = rng.random(rows[-1])
     by_width, starts = np.zeros(2 * middle + 1), np.zeros(middle + 1)
-    jump_sums.spread_over_jumps(np.array(lengths), rows, shares, middle, by_width, starts)
+    kernels.spread_over_jumps(np.array(lengths), rows, shares, middle, by_width, starts)
     assert by_width @ ahead + starts @ start == pytest.approx(shares @ totals, rel=1e-12)
 
 
@@ -53,11 +53,11 @@ def test_sums_over_jumps(lengths: list[int], seed: int) -> None:
 @settings(max_examples=60, deadline=None)
 def test_every_pair_is_in_one_group(n: int, longest: int, seed: int) -> None:
     l, m = np.random.default_rng(seed).integers(1, longest + 1, (2, n))
-    groups = group_pairs(l, m)
-    assert sorted(groups.members.tolist()) == list(range(n))
-    assert (groups.begins[0], groups.begins[-1]) == (0, n)
-    assert (np.diff(groups.begins) > 0).all()
-    assert (np.diff(groups.begins) <= LANES).all()
+    begins, members = group_pairs(l, m)
+    assert sorted(members.tolist()) == list(range(n))
+    assert (begins[0], begins[-1]) == (0, n)
+    assert (np.diff(begins) > 0).all()
+    assert (np.diff(begins) <= LANES).all()
 
 
 def text(n: int, shape: Any, seed: int, null: bool, zeros: float = 0.0) -> Case:

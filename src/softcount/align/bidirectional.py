@@ -7,15 +7,15 @@ that of the source given the target learn together, each from links that both be
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 import numpy as np
 
-from softcount.align import storage
+from softcount.align import kernels
 from softcount.align.core import TABLE, AlignmentCore, ShardEStep
-from softcount.align.data import BitextCorpus, BitextShard, LinkBlock, Vocabularies
+from softcount.align.data import BitextCorpus, BitextShard, Dictionary, LinkBlock, Vocabularies
 from softcount.align.decoding import (
     HALF,
     ChosenLinks,
@@ -24,7 +24,6 @@ from softcount.align.decoding import (
     select_links,
     symmetrise_all,
 )
-from softcount.align.dictionary import Dictionary
 from softcount.align.estimators import (
     IBM1,
     IBM2,
@@ -35,7 +34,7 @@ from softcount.align.estimators import (
     HMMAligner,
     LinkMatrices,
 )
-from softcount.align.kernels import links as kernels
+from softcount.align.kernels import PairSizes
 from softcount.align.parameters import BidirectionalParameters, TableParameters
 from softcount.core import store
 from softcount.core.errors import LearnerError, brief
@@ -80,12 +79,22 @@ class BidirectionalShard(NamedTuple):
 
     def backward_blocks(self) -> Iterator[LinkBlock]:
         """Blocks of the same pairs as the forward direction's."""
-        blocks = self.forward.blocks()
-        return (LinkBlock(self.backward, block.first, block.last) for block in blocks)
+        for block in self.forward.blocks():
+            yield LinkBlock(self.backward, block.first, block.last)
 
-    def blocks(self) -> Iterator[tuple[LinkBlock, LinkBlock]]:
-        """Blocks of the same pairs from either side."""
-        return zip(self.forward.blocks(), self.backward_blocks(), strict=True)
+
+def select_direction(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The parameters, counts or arrays of one direction, under their own names."""
+    return {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
+
+
+def join_directions(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Those of both directions, under the names that both together have."""
+    return {
+        prefix + name: value
+        for prefix, own in zip((FORWARD, BACKWARD), values, strict=True)
+        for name, value in own.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +143,7 @@ class AgreementCore(Model):
         self.monotone = forward.monotone and backward.monotone and not agree
         self.no_bound = NO_BOUND if agree else ""
         self.directions = ((FORWARD, forward), (BACKWARD, backward))
-        self.families: dict[str, Family] = {
-            prefix + name: family
-            for prefix, core in self.directions
-            for name, family in core.families.items()
-        }
+        self.families: dict[str, Family] = join_directions([forward.families, backward.families])
         self.entropy_of = tuple(prefix + TABLE for prefix, _ in self.directions)
 
     def estimate(self, corpus: BidirectionalCorpus) -> Estimate:
@@ -152,61 +157,35 @@ class AgreementCore(Model):
     ) -> Stats:
         """Counts of both directions, and the sum of their log-likelihoods."""
         each = [
-            (core, select_direction(params, prefix), side)
+            (core, select_direction(params, prefix), side, how)
             for (prefix, core), side in zip(self.directions, shard, strict=True)
         ]
-        if not self.agree:
-            return self._join([core.expect(own, side, how) for core, own, side in each])
-        forward, backward = (ShardEStep(core, own, side, how) for core, own, side in each)
-        for blocks in shard.blocks():
-            links = forward.posteriors(blocks[0]), backward.posteriors(blocks[1])
-            if not how.score_only:
-                _run_on_both(kernels.multiply_directions, blocks, links, how.threads)
-            forward.count(blocks[0], links[0])
-            backward.count(blocks[1], links[1])
-        return self._join([forward.stats(), backward.stats()])
-
-    def _join(self, found: Sequence[Stats]) -> Stats:
-        forward, backward = found
-        counts = {
-            prefix + name: counts
-            for prefix, stats in zip((FORWARD, BACKWARD), found, strict=True)
-            for name, counts in stats.counts.items()
-        }
+        if self.agree:
+            forward, backward = (ShardEStep(*parts) for parts in each)
+            for here, there in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
+                links, back = forward.posteriors(here), backward.posteriors(there)
+                if not how.score_only:
+                    sizes = PairSizes(*here.sizes, here.offsets, there.offsets)
+                    given = (sizes, links, back)
+                    over_rows(kernels.multiply_directions, here.offsets, how.threads, *given)
+                forward.count(here, links)
+                backward.count(there, back)
+            one, other = forward.stats(), backward.stats()
+        else:
+            one, other = (core.expect(own, side, how) for core, own, side, _ in each)
         return Stats(
-            counts,
-            forward.log_likelihood + backward.log_likelihood,
-            forward.score + backward.score,
-            forward.items,
-            forward.tokens + backward.tokens,
-            uncounted=forward.uncounted + backward.uncounted,
+            join_directions([one.counts, other.counts]),
+            one.log_likelihood + other.log_likelihood,
+            one.score + other.score,
+            one.items,
+            one.tokens + other.tokens,
+            uncounted=one.uncounted + other.uncounted,
         )
 
     def totals(self, shard: BidirectionalShard) -> dict[str, float]:
         """Every word of either side has one source."""
-        return {
-            prefix + name: total
-            for (prefix, core), side in zip(self.directions, shard, strict=True)
-            for name, total in core.totals(side).items()
-        }
-
-
-def select_direction(params: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The parameters, or counts, of one direction, under their own names."""
-    return {name.removeprefix(prefix): p for name, p in params.items() if name.startswith(prefix)}
-
-
-def _run_on_both(
-    kernel: Any,
-    blocks: tuple[LinkBlock, LinkBlock],
-    links: tuple[FloatArray, FloatArray],
-    threads: int,
-    *more: Any,
-) -> None:
-    """A kernel over the links of both directions."""
-    forward, backward = blocks
-    pairs = (*forward.sizes, forward.offsets, backward.offsets, *links)
-    over_rows(kernel, forward.offsets, threads, *pairs, *more)
+        each = zip(self.directions, shard, strict=True)
+        return join_directions([core.totals(side) for (_, core), side in each])
 
 
 class BidirectionalAligner(BaseAligner):
@@ -252,7 +231,7 @@ class BidirectionalAligner(BaseAligner):
         """Both directions' own estimators; a dictionary is read either way."""
         if self.dictionary is None:
             return self._make_direction(None), self._make_direction(None)
-        backward = Dictionary.of(self.dictionary).reversed().plain()
+        backward = Dictionary.of(self.dictionary).reversed()
         return self._make_direction(self.dictionary), self._make_direction(backward)
 
     def _bind(
@@ -275,12 +254,16 @@ class BidirectionalAligner(BaseAligner):
 
     def _uniform_start(self, core: AgreementCore) -> dict[str, Array]:
         """All translations of a word as likely as each other, in both directions."""
-        (_, forward), (_, backward) = core.directions
-        starts = (
-            {TABLE: own._uniform_table(), **own._position_start(side)}
-            for own, side in ((self.forward_, forward), (self.backward_, backward))
+        each = zip((self.forward_, self.backward_), core.directions, strict=True)
+        return join_directions(
+            [{TABLE: own._uniform_table(), **own._position_start(side)} for own, (_, side) in each]
         )
-        return join_directions(starts)
+
+    def _warm_up_model(self, corpus: BidirectionalCorpus, agree: bool, steps: int) -> AgreementCore:
+        """Model 1 in both directions, for so many steps."""
+        forward = self.forward_._model1(corpus.forward, steps)
+        backward = self.backward_._model1(corpus.backward, steps)
+        return AgreementCore("warm-up", forward, backward, agree, steps)
 
     def _keep_fit(self, core: AgreementCore, corpus: BidirectionalCorpus, found: Fit) -> None:
         super()._keep_fit(core, corpus, found)
@@ -332,10 +315,10 @@ class BidirectionalAligner(BaseAligner):
             return self.forward_._expected_counts(), self.backward_._expected_counts()
         (shard,) = self._corpus.shards()
         counts = self.core_.expect(self._possible_params(), shard, EStep()).counts
-        forward, backward = (
-            own._add_past(select_direction(counts, prefix)) for prefix, own in self._directions
+        return (
+            self.forward_._add_past(select_direction(counts, FORWARD)),
+            self.backward_._add_past(select_direction(counts, BACKWARD)),
         )
-        return forward, backward
 
     # tables
     @property
@@ -360,13 +343,13 @@ class BidirectionalAligner(BaseAligner):
     def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[BidirectionalShard]]:
         self._require_fit()
         text, forward = self.forward_._shards(pairs)
-        _, backward = self.backward_._shards(None if self._is_own(text) else text.flipped())
+        _, backward = self.backward_._shards(self._flip(text))
         return text, map(BidirectionalShard, forward, backward)
 
-    def _is_own(self, text: Bitext) -> bool:
-        """Whether these are the pairs learned from."""
+    def _flip(self, text: Bitext) -> Bitext | None:
+        """The pairs as the backward direction sees them; None: those learned from."""
         own = getattr(self.forward_, "_corpus", None)
-        return own is not None and text is own.pairs
+        return None if own is not None and text is own.pairs else text.flipped()
 
     def align(
         self, pairs: Any = None, *, method: str | None = None, threshold: float | None = None
@@ -416,13 +399,13 @@ class BidirectionalAligner(BaseAligner):
         backward = self.backward_._best_blocks(shard.backward, shard.backward_blocks())
         for (block, there), (other, back) in zip(forward, backward, strict=True):
             links = select_links(block, there, HALF).links
-            reverse = _reverse_links(select_links(other, back, HALF).links)
+            reverse = select_links(other, back, HALF).links.flipped()
             if method == "backward":
                 links = reverse
             elif method != "forward":
                 links = symmetrise_all(links, reverse, method)
-            found = ChosenLinks(block.numbers, links, np.zeros(0))
-            yield found if posteriors is None else found.with_values(block, next(posteriors)[1])
+            chosen = ChosenLinks(block.numbers, links, np.zeros(0))
+            yield chosen.with_values(block, None if posteriors is None else next(posteriors)[1])
 
     def _posterior_blocks(
         self, shard: BidirectionalShard, method: str | None = None
@@ -432,16 +415,15 @@ class BidirectionalAligner(BaseAligner):
         forward = self.forward_._posterior_blocks(shard.forward)
         backward = self.backward_._posterior_blocks(shard.backward, shard.backward_blocks())
         for (block, links), (other, back) in zip(forward, backward, strict=True):
-            _run_on_both(
-                kernels.average_directions, (block, other), (links, back), self._threads, geometric
-            )
+            given = (PairSizes(*block.sizes, block.offsets, other.offsets), links, back, geometric)
+            over_rows(kernels.average_directions, block.offsets, self._threads, *given)
             yield block, links
 
     def score_samples(self, pairs: Any = None) -> FloatArray:
         """log p(target | source) + log p(source | target) of each pair; 0 if a side is empty."""
         text, _ = self._shards(pairs)
-        reverse = None if self._is_own(text) else text.flipped()
-        return self.forward_.score_samples(text) + self.backward_.score_samples(reverse)
+        backward = self.backward_.score_samples(self._flip(text))
+        return self.forward_.score_samples(text) + backward
 
     # files
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
@@ -455,28 +437,14 @@ class BidirectionalAligner(BaseAligner):
         self.forward_, self.backward_ = self._make_directions()
         each = zip(self._directions, (words, (words[1], words[0])), strict=True)
         for (prefix, own), its_words in each:
-            own._unpack(storage.select_direction(stored, prefix), its_words)
+            arrays = select_direction(stored.arrays, prefix)
+            own._unpack(replace(stored, arrays=arrays), its_words)
             own.signature_ = stored.signature
         self.core_ = AgreementCore(
             self._name, self.forward_.core_, self.backward_.core_, self.agree
         )
         self.raw_params_ = join_directions(own.raw_params_ for _, own in self._directions)
         self._corpus = None
-
-
-def join_directions(params: Iterator[Mapping[str, Any]] | Sequence[Any]) -> dict[str, Any]:
-    """The parameters of both directions under the names that both together have."""
-    return {
-        prefix + name: values
-        for prefix, own in zip((FORWARD, BACKWARD), params, strict=True)
-        for name, values in own.items()
-    }
-
-
-def _reverse_links(links: FlatLinks) -> FlatLinks:
-    """Links of the other direction, in the order of (i, j)."""
-    order = np.lexsort((links.source, links.target, links.pair))
-    return FlatLinks(links.indptr, links.target[order], links.source[order])
 
 
 @dataclass(eq=False, repr=False)
@@ -502,51 +470,33 @@ class Aligner(BidirectionalParameters, BidirectionalAligner):
         return f"Aligner({self.model}{', agree' if self.agree else ''})"
 
     def _make_direction(self, dictionary: Any) -> DirectionalAligner:
-        shared = {field.name: getattr(self, field.name) for field in fields(TableParameters)}
-        given = {**self._own_settings(), **shared, "dictionary": dictionary, "init": None}
-        return MODELS[self.model](**given)
-
-    def _own_settings(self) -> dict[str, Any]:
-        """Settings that the model of a direction has and this one does not have."""
-        given = self.settings if self.settings is not None else {}
-        if not isinstance(given, Mapping):
-            raise LearnerError(f"settings={brief(given)}", 'write {"p_null": 0.2}')
-        known = set(MODELS[self.model]._get_param_names()) - set(self._get_param_names())
-        strange = sorted(str(name) for name in given if name not in known)
+        kind, more = MODELS[self.model], {} if self.settings is None else self.settings
+        if not isinstance(more, Mapping):
+            raise LearnerError(f"settings={brief(more)}", 'write {"p_null": 0.2}')
+        known = set(kind._get_param_names()) - set(self._get_param_names())
+        strange = sorted(str(name) for name in more if name not in known)
         if strange:
             raise LearnerError(
                 f"settings: {self.model} has no setting {strange[0]!r} of its own",
                 f"choose among {', '.join(sorted(known))}",
             )
-        return dict(given)
+        shared = {field.name: getattr(self, field.name) for field in fields(TableParameters)}
+        return kind(**{**more, **shared, "dictionary": dictionary, "init": None})
 
     def _start_values(self, core: AgreementCore, corpus: BidirectionalCorpus, init: Any) -> Any:
-        if init is None:
-            return self._warm_start(core, corpus)
-        (_, forward), (_, backward) = core.directions
-        starts = [
-            self.forward_._start_values(forward, corpus.forward, init),
-            self.backward_._start_values(backward, corpus.backward, init),
-        ]
-        if any(callable(start) for start in starts):
-            raise LearnerError(f"init={init!r} is not known here", "'uniform', or leave it out")
-        return join_directions(starts)
-
-    def _warm_start(self, core: AgreementCore, corpus: BidirectionalCorpus) -> Any:
-        """Model 1 in both directions, in agreement; its first step has nothing to agree on yet."""
-        start = self._uniform_start(core)
+        if init is not None:
+            (_, forward), (_, backward) = core.directions
+            starts = [
+                self.forward_._start_values(forward, corpus.forward, init),
+                self.backward_._start_values(backward, corpus.backward, init),
+            ]
+            if any(callable(start) for start in starts):
+                raise LearnerError(f"init={init!r} is not known here", "'uniform', or leave it out")
+            return join_directions(starts)
+        # Model 1 in both directions, in agreement; its first step has nothing to agree on yet
         stages = ((False, min(self.warm_up, 1)), (self.agree, self.warm_up - 1))
-        models = [
-            AgreementCore(
-                "warm-up",
-                self.forward_._model1(corpus.forward, steps),
-                self.backward_._model1(corpus.backward, steps),
-                agree,
-                steps,
-            )
-            for agree, steps in stages
-            if steps > 0
-        ]
+        models = [self._warm_up_model(corpus, agree, steps) for agree, steps in stages if steps > 0]
+        start = self._uniform_start(core)
         return WarmStart(start, models) if models else start
 
     def _learn_more(

@@ -1,12 +1,12 @@
-"""Alignment models whose links are independent given the lengths, and what all models share.
+"""The alignment models: their families, and their E-steps.
 
     p(f | e) = Σ_a p(a | l, m) Π_j t(f_j | e_{a_j})
 
 for a source sentence e of l words, a target sentence f of m words, and an alignment a that says for
 each target position j which source position a_j its word comes from (Brown, Della Pietra, Della
 Pietra & Mercer 1993, *The mathematics of statistical machine translation*). Models differ in
-p(a | l, m) alone: here it is uniform (IBM Model 1), a table d(i | j, l, m) (IBM Model 2), or near
-the diagonal (Dyer, Chahuneau & Smith 2013); in `softcount.align.hmm` it is a chain.
+p(a | l, m) alone: it is uniform (IBM Model 1), a table d(i | j, l, m) (IBM Model 2), near the
+diagonal (Dyer, Chahuneau & Smith 2013), or a chain of jumps (Vogel, Ney & Tillmann 1996).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
+from softcount.align import kernels
 from softcount.align.data import (
     BLOCK,
     UNSEEN,
@@ -28,16 +29,22 @@ from softcount.align.data import (
     BitextShard,
     LinkBlock,
     LinkWorkspace,
+    cumulate,
 )
-from softcount.align.families import DiagonalTension, SentenceShapes, StemTable, unique_sizes
-from softcount.align.kernels import links as kernels
-from softcount.align.kernels.positions import fill_diagonal
+from softcount.align.families import (
+    DiagonalTension,
+    JumpTable,
+    SentenceShapes,
+    StemTable,
+    unique_sizes,
+)
+from softcount.align.kernels import JumpCounts, JumpWeights, PairGroups
+from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
-    BoolArray,
     Counts,
     EStep,
     FloatArray,
@@ -49,7 +56,7 @@ from softcount.core.types import (
 from softcount.families.base import Family
 from softcount.families.categorical import SparseCategorical
 from softcount.families.large import LargeTable
-from softcount.kernels.threads import over_rows
+from softcount.kernels.threads import FEW, in_turn, over_rows
 from softcount.learners.named import EM
 
 IMPOSSIBLE = "has a target word that no source word can have become"
@@ -59,6 +66,8 @@ TABLE = "translation"
 """The name of t(f | e), one number for each entry of the lexicon."""
 PLACES = "places"
 """The name of what tells positions apart: d(i | j, l, m), or [λ]."""
+JUMPS = "jumps"
+"""The name of the weights of jumps."""
 
 Sizes = tuple[IntArray, IntArray]
 """Source lengths and target lengths."""
@@ -167,7 +176,9 @@ class AlignmentCore(Model):
         if table is not None and not how.score_only:
             counts = {TABLE: shard.model_counts(table, self.table.n_entries), **found.counts}
             if how.theory and shard.entries is not None:
-                found.add_fixed(shard.count_unseen(table) * math.log(UNSEEN))
+                # entries that the model's lexicon does not have
+                unseen = float(table[shard.entries < 0].sum())
+                found.add_fixed(unseen * math.log(UNSEEN))
         return Stats(
             counts,
             log_likelihood=float(found.logs.sum()),
@@ -288,40 +299,28 @@ class IBM1Core(AlignmentCore):
         """Counts and log-likelihood of a shard; soft ones without writing down a link.
 
         c(f | e) = t(f | e) Σ 1 / Σ_{e'} t(f | e'), the first sum over all occurrences of e and of f
-        beside it: see `softcount.align.kernels.links`.
+        beside it: see `softcount.align.kernels`.
         """
         if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
             return super().expect(params, shard, how, local)
         table, found = shard.take_entries(params[TABLE], how.theory), self.zero_counts(shard)
-        lexicon, target = shard.lexicon, shard.target
-        text = (
-            lexicon.indptr,
-            lexicon.targets,
-            table,
-            shard.occurrences.indptr,
-            shard.occurrences.pairs,
-            target.tokens,
-            target.indptr,
-            lexicon.n_targets,
-        )
+        arrays, borders = shard.arrays, shard.target.indptr
         # Σ_e t(f_j | e) of every target token, then 1 / Σ_e t(f_j | e)
-        sums = np.empty(len(target.tokens), table.dtype)
-        over_rows(kernels.denominators, target.indptr, how.threads, *text, sums)
-        over_rows(kernels.invert, target.indptr, how.threads, target.indptr, sums, found.logs)
+        sums = np.empty(len(shard.target.tokens), table.dtype)
+        over_rows(kernels.denominators, borders, how.threads, table, arrays, sums)
+        over_rows(kernels.invert, borders, how.threads, borders, sums, found.logs)
         uniform = self._log_uniform(*shard.sizes)
         found.logs += uniform
         found.scores = found.logs
         found.add_fixed(float(uniform.sum()))
         if how.score_only:
             return self.make_stats(shard, found, None, how)
-        counts = np.empty(len(lexicon), table.dtype)
-        over_rows(
-            kernels.expected_counts, shard.occurrences.indptr, how.threads, *text, sums, counts
-        )
+        counts = np.empty(len(shard.lexicon), table.dtype)
+        over_rows(kernels.expected_counts, arrays.occurs, how.threads, table, arrays, sums, counts)
         return self.make_stats(shard, found, counts, how)
 
 
-# Positions depend on each other's and the lengths: d(i | j, l, m)
+# Positions depend on the target position and on the lengths: d(i | j, l, m)
 
 
 class PositionCore(AlignmentCore):
@@ -417,9 +416,12 @@ class IBM2Core(PositionCore):
     ) -> None:
         super().__init__(name, table, null, sizes)
         self.shapes = shapes = SentenceShapes.of(*self.sizes)
-        rows = np.repeat(shapes.heights + 1, shapes.widths)
-        mask = None if null else self._without_null
-        self.places = SparseCategorical(np.concatenate([[0], np.cumsum(rows)]), prior, mask)
+        indptr = cumulate(np.repeat(shapes.heights + 1, shapes.widths))
+        mask = None
+        if not null:
+            mask = np.ones(shapes.n_cells, bool)
+            mask[indptr[1:] - 1] = False  # the empty word's is the last of each row
+        self.places = SparseCategorical(indptr, prior, mask)
         self.families[PLACES] = self.places
 
     @cached_property
@@ -430,13 +432,6 @@ class IBM2Core(PositionCore):
             for l, m, begin in zip(*self.shapes[:2], self.shapes.begins, strict=False)
         ]
         return np.concatenate([np.zeros(0, np.int64), *parts])
-
-    @property
-    def _without_null(self) -> BoolArray:
-        last = np.cumsum(np.repeat(self.shapes.heights + 1, self.shapes.widths)) - 1
-        mask = np.ones(self.shapes.n_cells, bool)
-        mask[last] = False
-        return mask
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
         own = np.asarray(params[PLACES])[self._order]
@@ -477,7 +472,7 @@ class DiagonalCore(PositionCore):
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
         found = np.zeros(shapes.n_cells)
-        fill_diagonal(*shapes, float(params[PLACES][0]), self.p_null, found)
+        kernels.fill_diagonal(*shapes, float(params[PLACES][0]), self.p_null, found)
         return found
 
     def family_counts(self, cells: FloatArray) -> FloatArray:
@@ -496,3 +491,224 @@ class DiagonalCore(PositionCore):
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         seen = self._own_cells(old.shapes, counts[PLACES])
         return {PLACES: np.array(params[PLACES])}, {PLACES: seen}
+
+
+# Positions form a chain: p(a | l, m) = Π_j p(a_j | a_{j−1}, l)
+
+LANES, FEW_LANES = 32, 8
+"""So many pairs go through a kernel in lockstep, one in each lane."""
+WASTE = 1.5
+"""A group of pairs is broken up if going in lockstep would cost so much more than going alone."""
+PIECES = 8
+"""Groups are shared out among so many pieces, whatever the threads: sums have one order."""
+
+
+def group_pairs(l: IntArray, m: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of these lengths in groups of about one size: see `PairGroups`."""
+    about = np.floor(np.log(l) / np.log(1.03)).astype(np.int64)
+    order = np.lexsort((m, about))
+    work = l[order].astype(float) ** 2 * m[order]
+
+    def lane_cost(some: IntArray) -> float:
+        return float(l[some].max()) ** 2 * float(m[some].max())
+
+    begins = [0]
+    for first in range(0, len(order), LANES):
+        last = min(first + LANES, len(order))
+        if lane_cost(order[first:last]) * LANES <= WASTE * work[first:last].sum():
+            begins.append(last)
+            continue
+        for begin in range(first, last, FEW_LANES):
+            end = min(begin + FEW_LANES, last)
+            few = lane_cost(order[begin:end]) <= WASTE * work[begin:end].sum()
+            begins.extend([end] if few else range(begin + 1, end + 1))
+    return np.array(begins), order
+
+
+class HMMAlignmentCore(AlignmentCore):
+    """p(a | l, m) = Π_j p(a_j | a_{j−1}, l): a chain of jumps (Vogel, Ney & Tillmann 1996).
+
+    A jump from position h to position k has the probability w(k − h) / Z(h), Z the sum over all
+    positions of the sentence; a target word comes from the empty word with probability p₀, and the
+    chain goes on from where it was (Och & Ney 2003).
+
+    ``p_null``  p₀, the probability that a target word comes from the empty word
+    ``reach``   wider jumps are all as likely as one of this width
+    ``prior``   Dirichlet prior of the weights of jumps
+    """
+
+    def __init__(
+        self,
+        name: str,
+        table: LargeTable,
+        null: bool,
+        p_null: float,
+        reach: int,
+        sizes: Sizes,
+        prior: float = 1.0,
+    ) -> None:
+        super().__init__(name, table, null, sizes)
+        # plain numbers: for others, kernels would be compiled anew
+        self.p_null, self.reach = float(p_null) if null else 0.0, int(reach)
+        self.jumps = JumpTable(self.reach, self.sizes[0], prior)
+        self.families[JUMPS] = self.jumps
+
+    def zero_counts(self, shard: BitextShard) -> AlignmentCounts:
+        found = super().zero_counts(shard)
+        found.counts[JUMPS] = self.jumps.zeros()
+        return found
+
+    def jump_weights(
+        self, params: Params, lengths: IntArray, links: FloatArray, temper: float = 1.0
+    ) -> JumpWeights:
+        """What the kernels need to know of jumps in sentences of these lengths.
+
+        The numbers are of the same kind as the links.
+        """
+        family, weights = JumpTable(self.reach, lengths), np.asarray(params[JUMPS])
+        ahead, start = family.spread_weights(weights)
+        z = family.totals(weights)
+        z = np.divide(1.0 - self.p_null, z, where=z > 0.0, out=np.zeros_like(z))
+        begins = np.zeros(family.longest + 1, np.int64)
+        begins[family.rows.lengths] = family.rows.begins[:-1]
+        ahead, start, z = ahead**temper, np.append(start, 0.0) ** temper, z**temper
+        ahead, start, z = (numbers.astype(links.dtype) for numbers in (ahead, start, z))
+        p0 = links.dtype.type(self.p_null**temper)
+        return JumpWeights(ahead, ahead[::-1].copy(), start, family.longest, z, begins, p0)
+
+    def infer(
+        self,
+        params: Params,
+        block: LinkBlock,
+        links: FloatArray,
+        how: EStep,
+        counts: AlignmentCounts,
+    ) -> None:
+        l, m = block.sizes
+        weights = self.jump_weights(params, l, links)
+        jumps = None if how.score_only else _no_jumps(weights)
+        if how.fill == "soft" and how.temper == 1.0:
+            logs = _forward_backward(block, weights, links, how.threads, jumps)
+            counts.logs[block.span] = counts.scores[block.span] = logs
+        else:
+            counts.logs[block.span] = _forward_backward(block, weights, links.copy(), how.threads)
+            counts.scores[block.span] = self._fill_in(params, block, links, how, jumps)
+        if jumps is None:
+            return
+        own, here = self.jumps, JumpTable(self.reach, l)
+        by_weight = here.collect_weights(jumps.widths, jumps.starts)
+        left = own.rows.take(here.rows, jumps.left)  # new text may have other lengths
+        counts.counts[JUMPS] += np.concatenate([by_weight, left])
+        if not how.theory:
+            return
+        # the family does not count that the empty word has p₀ and jumps 1 − p₀,
+        # nor the normalisers of lengths that are new to it
+        jumped = float(jumps.left.sum())
+        stayed = float(m.sum()) - jumped
+        if self.p_null > 0.0:
+            counts.add_fixed(stayed * math.log(self.p_null) + jumped * math.log1p(-self.p_null))
+        new = np.setdiff1d(l, own.rows.lengths)
+        if len(new):
+            family = JumpTable(self.reach, new)
+            left = family.rows.take(here.rows, jumps.left)
+            against = params if how.against is None else how.against
+            counts.expected -= float(xlogy(left, family.totals(np.asarray(params[JUMPS]))).sum())
+            counts.ahead -= float(xlogy(left, family.totals(np.asarray(against[JUMPS]))).sum())
+
+    def _fill_in(
+        self,
+        params: Params,
+        block: LinkBlock,
+        links: FloatArray,
+        how: EStep,
+        jumps: JumpCounts | None,
+    ) -> FloatArray:
+        """Tempered posteriors, best paths or sampled ones; returns the score of each pair."""
+        l, m = block.sizes
+        weights = self.jump_weights(params, l, links, 1.0 if how.fill == "hard" else how.temper)
+        samples = how.samples if how.fill == "sample" else 1
+        begins = cumulate(m) * samples
+        paths = np.zeros(begins[-1], np.int32)
+        if how.fill == "hard":
+            scores = _viterbi(block, weights, links, how.threads, paths, begins)
+        else:
+            scores = np.zeros(len(l))
+            columns = (m, block.offsets, links, scores)
+            over_rows(kernels.normalise_columns, block.offsets, how.threads, *columns)
+            np.power(links, how.temper, out=links)  # of columns that sum to one: not as small
+            soft = how.fill == "soft"
+            own = links if soft else links.copy()
+            logs = _forward_backward(block, weights, own, how.threads, jumps if soft else None)
+            scores += logs / how.temper
+        if how.fill == "soft":
+            return scores
+        if how.fill == "sample":
+            draws = (block.numbers, np.uint64(how.stream), samples, paths, begins)
+            pairs = (l, m, block.offsets, links, weights)
+            over_rows(kernels.sample_paths, block.offsets, how.threads, *pairs, *draws)
+        if jumps is not None:
+            kernels.count_path_jumps(l, m, weights, paths, begins, samples, jumps)
+        return scores
+
+    def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
+        begins = cumulate(block.sizes[1])
+        weights = self.jump_weights(params, block.sizes[0], links)
+        _viterbi(block, weights, links, threads, np.zeros(begins[-1], np.int32), begins)
+
+    def carry_over(
+        self, old: Any, params: Params, counts: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        if old.reach != self.reach:
+            raise LearnerError(
+                f"max_jump was {old.reach} when the model was fitted, and is {self.reach} now",
+                "set it back, or fit again",
+            )
+        by_weight, left = np.split(counts[JUMPS], [old.jumps.n_weights])
+        own = np.concatenate([by_weight, self.jumps.rows.take(old.jumps.rows, left)])
+        return {JUMPS: np.array(params[JUMPS])}, {JUMPS: own}
+
+
+def _no_jumps(weights: JumpWeights) -> JumpCounts:
+    sizes = len(weights.ahead), len(weights.start) - 1, len(weights.z)
+    return JumpCounts(*(np.zeros(size) for size in sizes))
+
+
+def _viterbi(
+    block: LinkBlock,
+    weights: JumpWeights,
+    links: FloatArray,
+    threads: int,
+    paths: IntArray,
+    begins: IntArray,
+) -> FloatArray:
+    """The links of the best paths get 1, all others 0; returns log p(f, â) of each pair."""
+    groups = PairGroups(*group_pairs(*block.sizes), *block.borders, block.offsets)
+    logs = np.zeros(len(block.numbers))
+    given = (groups, weights, links, paths, begins, logs)
+    over_rows(kernels.viterbi, groups.begins, threads, *given)
+    return logs
+
+
+def _forward_backward(
+    block: LinkBlock,
+    weights: JumpWeights,
+    links: FloatArray,
+    threads: int,
+    jumps: JumpCounts | None = None,
+) -> FloatArray:
+    """Emissions become posteriors, in place; adds expected jumps, returns log p of each pair."""
+    groups = PairGroups(*group_pairs(*block.sizes), *block.borders, block.offsets)
+    logs = np.zeros(len(block.numbers))
+    cuts = np.unique(np.linspace(0, len(groups.begins) - 1, PIECES + 1).astype(np.int64))
+    own = [_no_jumps(weights) for _ in cuts[1:]]
+
+    def work(piece: int) -> None:
+        given = (groups, weights, links, logs, own[piece], jumps is not None)
+        kernels.forward_backward(cuts[piece], cuts[piece + 1], *given)
+
+    in_turn(work, len(own), 1 if len(links) < FEW else threads)
+    if jumps is not None:
+        for part in own:
+            for total, more in zip(jumps, part, strict=True):
+                total += more
+    return logs

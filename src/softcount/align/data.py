@@ -1,23 +1,25 @@
-"""Sentence pairs as alignment models see them: occurrences, lexicon, shards, link constraints."""
+"""Sentence pairs as alignment models see them: lexicon, known links and translations, shards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from numbers import Real
 from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softcount.align.kernels import links as kernels
-from softcount.core.errors import DataError, brief
-from softcount.core.types import Counts, FloatArray, IntArray, SparseCounts
+from softcount.align import kernels
+from softcount.align.kernels import Occurrences, ShardArrays
+from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.types import BoolArray, Counts, FloatArray, IntArray, SparseCounts
 from softcount.kernels.threads import over_rows
-from softcount.text.bitext import Bitext, as_bitext
+from softcount.text.bitext import Bitext
 from softcount.text.sequences import Side
 from softcount.text.shards import split_items
 from softcount.text.vocabulary import Vocabulary
@@ -40,6 +42,9 @@ CHUNK = 1 << 12
 UNSEEN = 1e-9
 """The least p(target word | source word) in new pairs, also of words never seen together."""
 
+FORMS = 'write {"house": "maison"}, {"house": ["maison", "chambre"]} or {"house": {"maison": 0.8}}'
+"""The forms that a dictionary may have."""
+
 
 def cumulate(lengths: IntArray) -> IntArray:
     """Where parts of these lengths begin, and where the last one ends."""
@@ -47,33 +52,6 @@ def cumulate(lengths: IntArray) -> IntArray:
 
 
 # Words that occur together
-
-
-class Occurrences(NamedTuple):
-    """Where each source word occurs, in the order of pairs.
-
-    The last row is that of the empty word, which stands behind the last word of every pair.
-
-    ``indptr``     (source words + 2,) int64: word e occurs at entries ``indptr[e]`` to
-                   ``indptr[e + 1]`` of the other two
-    ``pairs``      (occurrences,) int32: the number of the pair
-    ``positions``  (occurrences,) int32: the position in the source sentence
-    """
-
-    indptr: IntArray
-    pairs: IntArray
-    positions: IntArray
-
-
-def find_occurrences(side: Side, n_words: int, null: bool) -> Occurrences:
-    """The occurrences of all words, numbered below ``n_words``; with ``null`` of the empty word."""
-    found = Occurrences(*kernels.index_occurrences(side.tokens, side.indptr, n_words))
-    if null:
-        return found
-    n = found.indptr[n_words]
-    indptr = found.indptr.copy()
-    indptr[-1] = n
-    return Occurrences(indptr, found.pairs[:n], found.positions[:n])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +97,13 @@ class PairLexicon:
         kernels.match_entries(self.indptr, self.targets, rows, other.indptr, own_targets, found)
         return found
 
-    def with_pairs(
-        self, sources: IntArray, targets: IntArray, n_sources: int, n_targets: int
-    ) -> PairLexicon:
-        """This lexicon with more entries, and with more words."""
+    def with_pairs(self, sources: IntArray, targets: IntArray) -> PairLexicon:
+        """This lexicon with more entries, of the same words."""
         rows = np.concatenate([self.rows(), sources])
-        rows[: len(self)][self.rows() == self.n_sources] = n_sources  # the empty word stays last
-        both = np.sort(rows * n_targets + np.concatenate([self.targets, targets]), kind="stable")
-        both = both[np.append(True, both[1:] != both[:-1])] if len(both) else both
-        lengths = np.bincount(both // n_targets, minlength=n_sources + 1)
-        return PairLexicon(cumulate(lengths), narrow(both % n_targets, n_targets), n_targets)
+        keys = np.unique(rows * self.n_targets + np.concatenate([self.targets, targets]))
+        rows, columns = np.divmod(keys, self.n_targets)
+        lengths = np.bincount(rows, minlength=self.n_sources + 1)
+        return PairLexicon(cumulate(lengths), narrow(columns, self.n_targets), self.n_targets)
 
 
 def make_lexicon(
@@ -159,11 +134,11 @@ def narrow(targets: IntArray, n_targets: int) -> IntArray:
     return targets.astype(np.uint16 if n_targets <= NARROW else np.int32)
 
 
-# Links that are given for some pairs
+# Links that are known for some pairs
 
 
 class LinkConstraints(NamedTuple):
-    """Links (i, j) that are given for some pairs.
+    """Links (i, j) that are known for some pairs.
 
     A target word that has any comes from one of these source words; the others are free.
 
@@ -209,34 +184,184 @@ def make_constraints(
             f"there are links for {len(given)} pairs, and {len(pairs)} pairs",
             "give one list of links for each pair; None or an empty one where nothing is known",
         )
+    flat: list[tuple[int, int]] = []
+    lengths = []
     sizes = zip(pairs.source.lengths.tolist(), pairs.target.lengths.tolist(), strict=True)
-    each = [
-        _check_links(links, pairs.name(n), *size)
-        for n, (links, size) in enumerate(zip(given, sizes, strict=True))
-    ]
-    if not any(each):
-        return None
-    flat = np.array([link for links in each for link in links], np.int32).reshape(-1, 2)
-    indptr = np.concatenate([[0], np.cumsum([len(links) for links in each])])
-    return LinkConstraints(indptr.astype(np.int64), flat[:, 0].copy(), flat[:, 1].copy())
-
-
-def _check_links(links: Any, name: str, l: int, m: int) -> list[tuple[int, int]]:
-    if links is not None and (not isinstance(links, Iterable) or isinstance(links, str | bytes)):
-        raise DataError(f"{name} has the links {brief(links)}", "give a list of (i, j), or None")
-    found = set()
-    for link in () if links is None else links:
-        try:
-            i, j = (index(position) for position in link)
-        except (TypeError, ValueError):
-            raise DataError(f"{name} has the link {brief(link)}", "a link is (i, j)") from None
-        if not (0 <= i < l and 0 <= j < m):
+    for n, (links, (l, m)) in enumerate(zip(given, sizes, strict=True)):
+        some = () if links is None else links
+        if not isinstance(some, Iterable) or isinstance(some, str | bytes):
             raise DataError(
-                f"{name} has the link ({i}, {j}), but {l} source and {m} target words",
-                "links are (source position, target position), counted from 0",
+                f"{pairs.name(n)} has the links {brief(links)}", "give a list of (i, j), or None"
             )
-        found.add((i, j))
-    return sorted(found, key=lambda link: (link[1], link[0]))
+        known = set()
+        for link in some:
+            try:
+                i, j = (index(position) for position in link)
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"{pairs.name(n)} has the link {brief(link)}", "a link is (i, j)"
+                ) from None
+            if not (0 <= i < l and 0 <= j < m):
+                raise DataError(
+                    f"{pairs.name(n)} has the link ({i}, {j}), but {l} source and {m} target words",
+                    "links are (source position, target position), counted from 0",
+                )
+            known.add((i, j))
+        flat += sorted(known, key=lambda link: (link[1], link[0]))
+        lengths.append(len(known))
+    if not flat:
+        return None
+    sources, targets = np.array(flat, np.int32).T
+    return LinkConstraints(cumulate(np.array(lengths)), sources.copy(), targets.copy())
+
+
+# Translations that are known: a bilingual dictionary
+
+
+@dataclass(frozen=True, eq=False)
+class DictionaryConstraints:
+    """What a dictionary says of a table of translations, by its rows and by its entries.
+
+    ``counts``  (entries,) pseudo-counts; None: there are none
+    ``rows``    (rows,) source words that have no translations but the dictionary's; None: all are
+                free
+    ``mask``    (entries,) False where an entry is ruled out; None: all are possible
+    ``fixed``   (rows,) the rows whose probabilities are given, and (entries,) these probabilities;
+                None: none are given
+    """
+
+    counts: FloatArray | None = None
+    rows: BoolArray | None = None
+    mask: BoolArray | None = None
+    fixed: tuple[BoolArray, FloatArray] | None = None
+
+    def start(self, table: FloatArray, indptr: IntArray) -> FloatArray:
+        """A start that agrees with it."""
+        if self.rows is None or self.mask is None:
+            return table
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        free = np.where(self.mask, table, 0.0)
+        totals = np.bincount(rows, free, len(indptr) - 1)
+        new = np.where(self.rows[rows], free / np.maximum(totals[rows], 1e-300), table)
+        if self.fixed is not None:
+            frozen, values = self.fixed
+            new = np.where(frozen[rows], values, new)
+        return new.astype(table.dtype)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Translations of some source words, with weights; a weight of None leaves it to learning.
+
+    >>> Dictionary.of({"house": "maison", "of": ["de", "du"]}).entries
+    {'house': {'maison': None}, 'of': {'de': None, 'du': None}}
+    """
+
+    entries: Mapping[str, Mapping[str, float | None]]
+
+    @classmethod
+    def of(cls, given: Any, lowercase: bool = False) -> Dictionary:
+        """From a mapping, from (source word, target word) pairs, or from None: no entries."""
+        case = str.lower if lowercase else str
+        entries: dict[str, dict[str, float | None]] = {}
+        if isinstance(given, Mapping):
+            for word, known in given.items():
+                weights: dict[str, float | None] = {}
+                if isinstance(known, str):
+                    weights = {known: None}
+                elif isinstance(known, Mapping):
+                    if all(isinstance(w, Real) and 0.0 < float(w) < np.inf for w in known.values()):
+                        weights = {str(target): float(w) for target, w in known.items()}
+                elif isinstance(known, Iterable):
+                    weights = {str(target): None for target in known}
+                if not weights:
+                    raise LearnerError(
+                        f"the dictionary gives {brief(word)} as {brief(known)}", FORMS
+                    )
+                row = entries.setdefault(case(str(word)), {})
+                row |= {case(target): weight for target, weight in weights.items()}
+        elif given is not None:
+            if not isinstance(given, Iterable) or isinstance(given, Iterator):  # read several times
+                raise LearnerError(f"the dictionary is {brief(given)}", FORMS)
+            for entry in given:
+                if not isinstance(entry, list | tuple) or len(entry) != 2:
+                    raise LearnerError(f"the dictionary has the entry {brief(entry)}", FORMS)
+                source, target = (case(str(word)) for word in entry)
+                entries.setdefault(source, {})[target] = None
+        if "" in entries or any("" in known for known in entries.values()):
+            raise LearnerError("the dictionary has an empty word", FORMS)
+        return cls(entries)
+
+    def reversed(self) -> dict[str, list[str]]:
+        """From target words to source words, as a setting.
+
+        Weights are those of one direction, and are lost.
+        """
+        found: dict[str, list[str]] = {}
+        for source, known in self.entries.items():
+            for target in known:
+                found.setdefault(target, []).append(source)
+        return found
+
+    @property
+    def words(self) -> tuple[list[str], list[str]]:
+        """All its source words, and all its target words."""
+        targets = {target: None for known in self.entries.values() for target in known}
+        return list(self.entries), list(targets)
+
+    def number_entries(self, words: Vocabularies) -> tuple[IntArray, IntArray, FloatArray]:
+        """Source and target words as numbers, and the weights (NaN: none)."""
+        sources, targets = (side.numbers for side in words)
+        unknown = [word for word in self.words[0] if word not in sources]
+        unknown += [word for word in self.words[1] if word not in targets]
+        if unknown:
+            raise LearnerError(
+                f"the dictionary has the word {brief(unknown[0])}, which is new to the model",
+                "fit it, or partial_fit",
+            )
+        each = [
+            (sources[source], targets[target], np.nan if weight is None else weight)
+            for source, known in self.entries.items()
+            for target, weight in known.items()
+        ]
+        rows, columns, weights = np.array(each, dtype=float).reshape(-1, 3).T
+        return rows.astype(np.int64), columns.astype(np.int64), weights
+
+    def constrain(
+        self, words: Vocabularies, lexicon: PairLexicon, strength: float | None
+    ) -> DictionaryConstraints:
+        """What it says of a table whose lexicon has all its entries.
+
+        ``strength``  None: nothing else is possible; a number: so many pseudo-counts for each entry
+        """
+        if not self.entries:
+            return DictionaryConstraints()
+        sources, targets, weights = self.number_entries(words)
+        where = lexicon.find(sources, targets)
+        if (where < 0).any():
+            raise LearnerError(
+                "the dictionary has entries that the model was not made with",
+                "fit it, or partial_fit",
+            )
+        if strength is not None:
+            counts = np.zeros(len(lexicon))
+            counts[where] = strength * np.where(np.isnan(weights), 1.0, weights)
+            return DictionaryConstraints(counts=counts)
+        rows = lexicon.rows()
+        given_rows = np.zeros(lexicon.n_sources + 1, bool)
+        given_rows[sources] = True
+        mask = ~given_rows[rows]
+        mask[where] = True
+        given = ~np.isnan(weights)
+        if not given.any():
+            return DictionaryConstraints(rows=given_rows, mask=mask)
+        frozen = np.zeros(lexicon.n_sources + 1, bool)
+        frozen[sources[given]] = True
+        values = np.zeros(len(lexicon))
+        values[where[given]] = weights[given]
+        totals = np.bincount(rows, values, lexicon.n_sources + 1)
+        values /= np.where(totals[rows] > 0.0, totals[rows], 1.0)
+        return DictionaryConstraints(rows=given_rows, mask=mask, fixed=(frozen, values))
 
 
 # Shards, and blocks of their links
@@ -271,7 +396,7 @@ class BitextShard:
     ``occurrences``  where each source word occurs
     ``entries``      (entries,) where the entries of this lexicon are in that of the model (−1:
                      nowhere); None: both are the same
-    ``constraints``  links that are given; None: none are
+    ``constraints``  links that are known; None: none are
     ``new``          whether the pairs are new to the model: whatever it makes of them is possible
     """
 
@@ -293,10 +418,15 @@ class BitextShard:
         return self.source.lengths, self.target.lengths
 
     @cached_property
-    def offsets(self) -> IntArray:
-        """Where the (l + 1) × m links of each pair begin, (pairs + 1,)."""
+    def arrays(self) -> ShardArrays:
+        """What kernels need of it."""
         l, m = self.sizes
-        return cumulate((l + 1) * m)
+        lexicon, target = self.lexicon, self.target
+        rows = lexicon.indptr, lexicon.targets
+        offsets = cumulate((l + 1) * m)
+        return ShardArrays(
+            *rows, *self.occurrences, target.tokens, target.indptr, offsets, lexicon.n_targets
+        )
 
     def take_entries(self, table: Any, exact: bool = False) -> FloatArray:
         """This shard's part of a table of translations, one number for each entry.
@@ -312,10 +442,6 @@ class BitextShard:
         least = values if exact else np.maximum(values, UNSEEN)
         return np.where(self.entries >= 0, least, UNSEEN).astype(values.dtype)
 
-    def count_unseen(self, counts: FloatArray) -> float:
-        """The counts of entries that the model's lexicon does not have, added up."""
-        return 0.0 if self.entries is None else float(counts[self.entries < 0].sum())
-
     def model_counts(self, counts: FloatArray, size: int) -> Counts:
         """Counts of this shard's entries as counts of the model's, of which there are ``size``."""
         if self.entries is None:
@@ -327,100 +453,48 @@ class BitextShard:
 
     def blocks(self) -> Iterator[LinkBlock]:
         """All pairs, as many at a time as `BLOCK` allows."""
-        first = 0
+        first, offsets = 0, self.arrays.offsets
         while first < len(self):
-            most = self.offsets[first] + BLOCK
-            last = int(np.searchsorted(self.offsets, most, side="right")) - 1
+            last = int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1
             last = min(max(last, first + 1), len(self))
             yield LinkBlock(self, first, last)
             first = last
 
 
-@dataclass(frozen=True, eq=False)
 class LinkBlock:
-    """Neighbouring pairs ``first`` to ``last`` of a shard, whose links are worked on together."""
+    """Neighbouring pairs ``first`` to ``last`` of a shard, whose links are worked on together.
 
-    shard: BitextShard
-    first: int
-    last: int
+    ``span``     where the pairs are in the shard
+    ``numbers``  (pairs,) their numbers in the corpus
+    ``borders``  where their source and their target sentences begin, each (pairs + 1,)
+    ``sizes``    source lengths l and target lengths m, each (pairs,)
+    ``offsets``  (pairs + 1,) where the links of each pair begin in this block
+    """
 
-    @property
-    def span(self) -> slice:
-        """Where the pairs are in the shard."""
-        return slice(self.first, self.last)
-
-    @cached_property
-    def offsets(self) -> IntArray:
-        """Where the links of each pair begin in this block, (pairs + 1,)."""
-        borders = self.shard.offsets[self.first : self.last + 1]
-        begins: IntArray = borders - borders[0]
-        return begins
-
-    @cached_property
-    def sides(self) -> tuple[IntArray, IntArray]:
-        """The borders of the source and of the target sentences, each (pairs + 1,)."""
-        shard, cut = self.shard, slice(self.first, self.last + 1)
-        return shard.source.indptr[cut], shard.target.indptr[cut]
-
-    @cached_property
-    def sizes(self) -> tuple[IntArray, IntArray]:
-        """Source lengths l and target lengths m, each (pairs,)."""
-        l, m = (np.diff(borders) for borders in self.sides)
-        return l, m
-
-    @property
-    def numbers(self) -> IntArray:
-        """The numbers of the pairs in the corpus."""
-        return self.shard.numbers[self.span]
+    def __init__(self, shard: BitextShard, first: int, last: int) -> None:
+        self.shard, self.first, self.last = shard, first, last
+        self.span, cut = slice(first, last), slice(first, last + 1)
+        self.numbers = shard.numbers[self.span]
+        self.borders = shard.source.indptr[cut], shard.target.indptr[cut]
+        self.sizes = np.diff(self.borders[0]), np.diff(self.borders[1])
+        self.offsets: IntArray = shard.arrays.offsets[cut] - shard.arrays.offsets[first]
 
     def gather(self, table: FloatArray, workspace: LinkWorkspace, threads: int = 1) -> FloatArray:
         """t(f_j | e_i) of all links; those that the constraints rule out are 0."""
-        shard, lexicon, links = (
-            self.shard,
-            self.shard.lexicon,
-            workspace.zeros(int(self.offsets[-1])),
-        )
-        over_rows(
-            kernels.gather,
-            shard.occurrences.indptr,
-            threads,
-            self.first,
-            self.last,
-            lexicon.indptr,
-            lexicon.targets,
-            table,
-            *shard.occurrences,
-            shard.target.tokens,
-            shard.target.indptr,
-            shard.offsets,
-            lexicon.n_targets,
-            links,
-        )
+        shard, links = self.shard, workspace.zeros(int(self.offsets[-1]))
+        given = self.first, self.last, table, shard.arrays, links
+        over_rows(kernels.gather, shard.arrays.occurs, threads, *given)
         if shard.constraints is not None:
             kernels.apply_constraints(
-                self.first, self.last, *shard.constraints, *self.sizes, self.offsets, links
+                self.first, self.last, shard.constraints, self.sizes, self.offsets, links
             )
         return links
 
     def scatter(self, links: FloatArray, counts: FloatArray, threads: int = 1) -> None:
         """Add numbers of all links to the counts of the entries that they belong to."""
-        shard, lexicon = self.shard, self.shard.lexicon
-        over_rows(
-            kernels.scatter,
-            shard.occurrences.indptr,
-            threads,
-            self.first,
-            self.last,
-            lexicon.indptr,
-            lexicon.targets,
-            *shard.occurrences,
-            shard.target.tokens,
-            shard.target.indptr,
-            shard.offsets,
-            lexicon.n_targets,
-            links,
-            counts,
-        )
+        arrays = self.shard.arrays
+        given = self.first, self.last, arrays, links, counts
+        over_rows(kernels.scatter, arrays.occurs, threads, *given)
 
     def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
         """The links of every pair, (l + 1, m); the last row is that of the empty word."""
@@ -429,40 +503,14 @@ class LinkBlock:
             yield links[begin:end].reshape(l + 1, m)
 
 
-def make_shard(
-    pairs: Bitext,
-    numbers: IntArray,
-    lexicon: PairLexicon,
-    null: bool,
-    constraints: LinkConstraints | None = None,
-    new: bool = True,
-) -> BitextShard:
-    """Some pairs, with what they need of a lexicon; their words may be new to it."""
-    some = pairs.select(numbers)
-    source, rows = _renumber(some.source)
-    target, columns = _renumber(some.target)
-    occurrences = find_occurrences(source, len(rows), null)
-    own = make_lexicon(occurrences, target, len(columns))
-    rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
-    entries = lexicon.match(rows, own, columns)
-    given = None if constraints is None else constraints.select(numbers)
-    return BitextShard(numbers, source, target, own, occurrences, entries, given, new)
-
-
-def _renumber(side: Side) -> tuple[Side, IntArray]:
-    """Sentences with numbers for their own words alone, and which words these are."""
-    words, tokens = np.unique(side.tokens, return_inverse=True)
-    return Side([], tokens.astype(np.int32), side.indptr), words
-
-
 class BitextCorpus:
-    """The corpus of an aligner: sentence pairs, and links that are given.
+    """The corpus of an aligner: sentence pairs, and links that are known.
 
     Pairs with an empty side say nothing about alignments, and are left out.
 
     ``pairs``        all pairs, those with an empty side included
     ``null``         whether target words may come from the empty word
-    ``constraints``  links that are given; None: none are
+    ``constraints``  links that are known; None: none are
     ``more``         source and target words that have entries in the lexicon even if they never
                      occur together
     ``lexicon``      that of the model, if it is not to be made of these pairs
@@ -491,17 +539,33 @@ class BitextCorpus:
         all_full = len(self.numbers) == len(self.pairs)
         pairs = self.pairs if all_full else self.pairs.select(self.numbers)
         constraints = self.constraints and self.constraints.select(self.numbers)
-        occurrences = find_occurrences(pairs.source, len(pairs.source.words), self.null)
-        lexicon = make_lexicon(occurrences, pairs.target, len(pairs.target.words))
-        if self.more is not None:
-            lexicon = lexicon.with_pairs(*self.more, lexicon.n_sources, lexicon.n_targets)
-        return BitextShard(
-            self.numbers, pairs.source, pairs.target, lexicon, occurrences, None, constraints
+        source, target = pairs.source, pairs.target
+        occurrences = kernels.find_occurrences(
+            source.tokens, source.indptr, len(source.words), self.null
         )
+        lexicon = make_lexicon(occurrences, target, len(target.words))
+        if self.more is not None:
+            lexicon = lexicon.with_pairs(*self.more)
+        return BitextShard(self.numbers, source, target, lexicon, occurrences, None, constraints)
 
     def _part(self, numbers: IntArray) -> BitextShard:
+        """Some pairs, with what they need of the lexicon; their words may be new to it."""
+
+        def renumber(side: Side) -> tuple[Side, IntArray]:
+            """Sentences with numbers for their own words alone, and which words these are."""
+            words, tokens = np.unique(side.tokens, return_inverse=True)
+            return Side([], tokens.astype(np.int32), side.indptr), words
+
+        some, lexicon = self.pairs.select(numbers), self.lexicon
+        source, rows = renumber(some.source)
+        target, columns = renumber(some.target)
+        occurrences = kernels.find_occurrences(source.tokens, source.indptr, len(rows), self.null)
+        own = make_lexicon(occurrences, target, len(columns))
+        rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
+        entries = lexicon.match(rows, own, columns)
+        constraints = self.constraints and self.constraints.select(numbers)
         new = self._lexicon is not None
-        return make_shard(self.pairs, numbers, self.lexicon, self.null, self.constraints, new)
+        return BitextShard(numbers, source, target, own, occurrences, entries, constraints, new)
 
     @property
     def lexicon(self) -> PairLexicon:
@@ -515,18 +579,11 @@ class BitextCorpus:
         cut = split_items(len(self), len(self), batch_size, seed)
         return [self._part(self.numbers[some]) for some in cut]
 
+    def chunks(self) -> Iterator[BitextShard]:
+        """All pairs in their order, `CHUNK` at a time."""
+        for first in range(0, len(self), CHUNK):
+            yield self._part(self.numbers[first : first + CHUNK])
+
     def name(self, number: int) -> str:
         """A pair as messages call it."""
         return self.pairs.name(number)
-
-
-def number_pairs(data: Any, words: Vocabularies, lowercase: bool) -> Bitext:
-    """Pairs in the numbers of a model's words; words that it does not know have higher ones."""
-    return as_bitext(data, lowercase=lowercase, like=words)
-
-
-def cut_chunks(pairs: Bitext, lexicon: PairLexicon, null: bool) -> Iterator[BitextShard]:
-    """All pairs without an empty side, `CHUNK` at a time."""
-    full = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
-    for first in range(0, len(full), CHUNK):
-        yield make_shard(pairs, full[first : first + CHUNK], lexicon, null)

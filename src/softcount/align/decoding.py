@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.align import kernels
 from softcount.align.data import LinkBlock, cumulate
-from softcount.align.kernels import links as kernels
-from softcount.align.kernels.positions import BOTH, grow_links
 from softcount.core.errors import DataError, brief
-from softcount.core.types import BoolArray, FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
+from softcount.kernels.jit import inline, njit
 from softcount.text.links import FlatLinks, Link, Shape
 
 HALF = 0.5
 """Best alignments have links of 1 and of 0."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenLinks:
+class ChosenLinks(NamedTuple):
     """Links that were chosen in some pairs.
 
     ``numbers``  (pairs,) the numbers of the pairs in the corpus
@@ -34,41 +32,24 @@ class ChosenLinks:
     links: FlatLinks
     values: FloatArray
 
-    def without_values(self) -> ChosenLinks:
-        """Without probabilities."""
-        return replace(self, values=np.zeros(0, self.values.dtype))
-
-    def with_values(self, block: LinkBlock, posteriors: FloatArray) -> ChosenLinks:
-        """With probabilities from posteriors of the block's links."""
-        pair, widths = self.links.pair, block.sizes[1]
-        at = block.offsets[pair] + self.links.source * widths[pair] + self.links.target
-        return replace(self, values=posteriors[at])
+    def with_values(self, block: LinkBlock, posteriors: FloatArray | None) -> ChosenLinks:
+        """With probabilities from posteriors of the block's links; None: without any."""
+        if posteriors is None:
+            return self._replace(values=np.zeros(0, self.values.dtype))
+        pair, m = self.links.pair, block.sizes[1]
+        at = block.offsets[pair] + self.links.source * m[pair] + self.links.target
+        return self._replace(values=posteriors[at])
 
 
 def select_links(block: LinkBlock, links: FloatArray, level: float) -> ChosenLinks:
     """The links of a block whose value is above a level, in the order of (i, j)."""
     parts = (block.sizes[0], block.offsets, links, level)
-    often = kernels.count_above(*parts)
-    indptr = cumulate(often)
+    indptr = cumulate(kernels.count_above(*parts))
     n = int(indptr[-1])
     sources, targets = np.empty(n, np.int32), np.empty(n, np.int32)
     values = np.empty(n, links.dtype)
     kernels.take_above(*parts, sources, targets, values)
     return ChosenLinks(block.numbers, FlatLinks(indptr, sources, targets), values)
-
-
-def join_links(found: Iterable[ChosenLinks], n_pairs: int) -> tuple[FlatLinks, FloatArray]:
-    """All links, in the order of pairs; pairs that are not there have none."""
-    each = list(found)
-    often = np.zeros(n_pairs, np.int64)
-    for one in each:
-        often[one.numbers] = np.diff(one.links.indptr)
-    indptr = cumulate(often)
-    none = np.zeros(0, np.int32)
-    sources = np.concatenate([none, *(one.links.source for one in each)])
-    targets = np.concatenate([none, *(one.links.target for one in each)])
-    values = np.concatenate([np.zeros(0), *(one.values for one in each)])
-    return FlatLinks(indptr, sources, targets), values
 
 
 def check_threshold(threshold: float) -> float:
@@ -87,18 +68,18 @@ def check_threshold(threshold: float) -> float:
 #
 # 1. A = intersection. Go through A in the order of (target, source); look at each link's neighbours
 #    (above, left, below, right; with ``-diag`` then the four corners); add those in U of whose two
-#    words at least one has no link in A yet. A link that is added further on in that order is come
-#    to in the same pass. Repeat until a pass adds nothing.
+#    words at least one has no link in A yet. A link that is added further on in that order is
+#    visited in the same pass. Repeat until a pass adds nothing.
 # 2. ``-final``: go through the links that only ``forward`` has, then those that only ``backward``
 #    has; add those of whose two words at least one has no link in A yet. ``-final-and``: neither
 #    has.
 #
 # Forward links, one for each target word, are what symal calls the inverse alignment. The order of
-# visits, and so what it finds, depends on which side is called the target: swapping the directions
-# and transposing the links transposes ``intersection`` and ``union``, but not always the others.
+# visits, and so the result, depends on which side is called the target: swapping the directions and
+# transposing the links transposes ``intersection`` and ``union``, but not always the others.
 #
 # Each holds the links of the one it grows from; but ``-final-and`` may have a link that ``-final``
-# has not: both its words may have been linked to others before it is come to.
+# has not: both its words may have been linked to others before it is visited.
 #
 # NLTK's ``grow_diag_final_and`` (3.10) is another method: it never finds a word linked, and so
 # takes the union.
@@ -154,14 +135,41 @@ def symmetrise_all(
             f"forward links of {len(there)} pairs, backward links of {len(back)}",
             "give the links of the same pairs in the same order; none is an empty list",
         )
-    keys = _LinkKeys(there, back)
-    union, side = keys.union()
-    if method == "intersection":
-        union = union[side == BOTH]
-    elif method != "union":
-        pair, target, source = keys.split(union)
-        union = union[_grow(len(there), pair, target, source, side, method)]
-    return keys.links(union)
+    width, height = (
+        1 + max(int(getattr(x, name).max(initial=0)) for x in (there, back))
+        for name in ("source", "target")
+    )
+    if len(there) * width * height >= 2**61:
+        raise DataError(
+            f"links as far out as {width - 1}-{height - 1} in a corpus of {len(there)} pairs",
+            "no sentence is that long: check the links",
+        )
+    # the union: one number for each link, in the order of (pair, target, source), and its sides
+    marked = np.unique(
+        np.concatenate(
+            [
+                ((x.pair * height + x.target) * width + x.source) * 2 + bit
+                for bit, x in enumerate((there, back))
+            ]
+        )
+    )
+    key, bit = marked >> 1, marked & 1
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    key, side = key[first], np.add.reduceat(bit + 1, first) if len(first) else key
+    rest, source = np.divmod(key, width)
+    pair, target = np.divmod(rest, height)
+    if method != "union":
+        keep = side == BOTH
+        if method != "intersection":
+            indptr = np.searchsorted(pair, np.arange(len(there) + 1))
+            # zeros that numpy does not touch cost nothing, however far out a link lies
+            linked = tuple(np.zeros(x.max(initial=-1) + 1, np.bool_) for x in (source, target))
+            near = np.empty((np.diff(indptr).max(initial=0), 8), np.int64)
+            grow_links(indptr, target, source, side, _STEPS[method], near, linked, keep)
+        pair, target, source = pair[keep], target[keep], source[keep]
+    indptr = np.searchsorted(pair, np.arange(len(there) + 1))
+    rest, target = np.divmod(np.sort((pair * width + source) * height + target), height)
+    return FlatLinks(indptr, (rest % width).astype(np.int32), target.astype(np.int32))
 
 
 def symmetrise_posteriors(
@@ -197,66 +205,84 @@ def _check_method(method: str, known: tuple[str, ...]) -> None:
         raise DataError(f"there is no method {brief(method)}", f"choose from {', '.join(known)}")
 
 
-def _grow(
-    n_pairs: int,
-    pair: IntArray,
-    target: IntArray,
-    source: IntArray,
-    side: IntArray,
-    method: str,
-) -> BoolArray:
-    """Which links of the union the method keeps."""
-    indptr = np.searchsorted(pair, np.arange(n_pairs + 1))
-    n_steps = 4 if method == "grow" else 8
-    # zeros that numpy does not touch cost nothing, however far out a link lies
-    of_source, of_target = (np.zeros(x.max(initial=-1) + 1, np.bool_) for x in (source, target))
-    near = np.empty((np.diff(indptr).max(initial=0), 8), np.int64)
-    final, both_free = "-final" in method, method.endswith("-and")
-    return grow_links(
-        indptr, target, source, side, n_steps, final, both_free, near, of_source, of_target
-    )
+FORWARD, BACKWARD, BOTH = 1, 2, 3
+"""Which directions have a link."""
+
+_STEPS = {
+    "grow": (4, False, False),
+    "grow-diag": (8, False, False),
+    "grow-diag-final": (8, True, False),
+    "grow-diag-final-and": (8, True, True),
+}
+"""How many neighbours are looked at; whether there is a last step; whether it wants both free."""
+
+PLACE = np.array([[4, 0, 5], [1, -1, 3], [6, 2, 7]], dtype=np.int64)
+"""When symal looks at the neighbour at (1 + target step, 1 + source step); straight ones first."""
 
 
-class _LinkKeys:
-    """Links of both directions as one number each, in the order of (pair, target, source)."""
+@inline
+def _look(k: int, end: int, step: int, target: Array, source: Array, near: Array) -> None:
+    """The neighbours of link k that stand behind it (or before it: step −1)."""
+    other = k + step
+    while other != end and abs(target[other] - target[k]) <= 1:
+        aside = source[other] - source[k]
+        if abs(aside) <= 1:
+            near[PLACE[1 + target[other] - target[k], 1 + aside]] = other
+        other += step
 
-    def __init__(self, forward: FlatLinks, backward: FlatLinks) -> None:
-        self._both = forward, backward
-        self._n_pairs = len(forward)
-        self._width, self._height = (
-            1 + max(int(getattr(x, name).max(initial=0)) for x in self._both)
-            for name in ("source", "target")
-        )
-        if self._n_pairs * self._width * self._height >= 2**61:
-            raise DataError(
-                f"links as far out as {self._width - 1}-{self._height - 1} "
-                f"in a corpus of {self._n_pairs} pairs",
-                "no sentence is that long: check the links",
-            )
 
-    def union(self) -> tuple[IntArray, IntArray]:
-        """The key of every link of either direction, and which have it."""
-        keys = [
-            ((x.pair * self._height + x.target) * self._width + x.source) * 2 + bit
-            for bit, x in enumerate(self._both)
-        ]
-        marked = np.sort(np.concatenate(keys))
-        marked = marked[np.diff(marked, prepend=-1) > 0]
-        key, bit = marked >> 1, marked & 1
-        first = np.flatnonzero(np.diff(key, prepend=-1))
-        return key[first], np.add.reduceat(bit + 1, first) if len(first) else key
+@njit
+def grow_links(
+    indptr: Array,
+    target: Array,
+    source: Array,
+    side: Array,
+    steps: tuple[int, bool, bool],
+    near: Array,
+    linked: tuple[Array, ...],
+    keep: Array,
+) -> None:
+    """Add links of the union to those that are kept, which are those of both directions.
 
-    def split(self, key: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Pair, target and source position."""
-        rest, source = np.divmod(key, self._width)
-        pair, target = np.divmod(rest, self._height)
-        return pair, target, source
-
-    def links(self, key: IntArray) -> FlatLinks:
-        """The links in the order of (pair, source, target)."""
-        pair, target, source = self.split(key)
-        rest, target = np.divmod(
-            np.sort((pair * self._width + source) * self._height + target), self._height
-        )
-        indptr = np.searchsorted(pair, np.arange(self._n_pairs + 1))
-        return FlatLinks(indptr, (rest % self._width).astype(np.int32), target.astype(np.int32))
+    The union's links stand pair by pair, in the order of (target, source), each with the directions
+    that have it (``side``). ``near`` has room for the neighbours of one pair's links; ``linked``
+    (all False, before and after) says which of its source and target words are linked.
+    """
+    n_steps, final, both_free = steps
+    of_source, of_target = linked
+    for n in range(len(indptr) - 1):
+        first, last = indptr[n], indptr[n + 1]
+        near[: last - first] = -1
+        for k in range(first, last):
+            if keep[k]:
+                of_source[source[k]] = True
+                of_target[target[k]] = True
+            _look(k, first - 1, -1, target, source, near[k - first])
+            _look(k, last, 1, target, source, near[k - first])
+        # neighbours of kept links that have an unlinked word, until there are none
+        added = True
+        while added:
+            added = False
+            for k in range(first, last):
+                if not keep[k]:
+                    continue
+                for s in range(n_steps):
+                    new = near[k - first, s]
+                    if new >= 0 and not (of_source[source[new]] and of_target[target[new]]):
+                        keep[new] = True
+                        of_source[source[new]] = True
+                        of_target[target[new]] = True
+                        added = True
+        # links of whose words one (or both) is not linked yet, direction by direction
+        for direction in (FORWARD, BACKWARD) if final else (0, 0):
+            for k in range(first, last):
+                if side[k] != direction or keep[k]:
+                    continue
+                i, j = of_source[source[k]], of_target[target[k]]
+                if not (i and j) and not (both_free and (i or j)):
+                    keep[k] = True
+                    of_source[source[k]] = True
+                    of_target[target[k]] = True
+        for k in range(first, last):
+            of_source[source[k]] = False
+            of_target[target[k]] = False

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from scipy import sparse
 
-from softcount.align import storage
 from softcount.align.core import (
+    JUMPS,
     PLACES,
     TABLE,
     AlignmentCore,
     DiagonalCore,
+    HMMAlignmentCore,
     IBM1Core,
     IBM2Core,
     ShardEStep,
@@ -30,25 +31,19 @@ from softcount.align.core import (
 from softcount.align.data import (
     BitextCorpus,
     BitextShard,
+    Dictionary,
+    DictionaryConstraints,
     LinkBlock,
     LinkConstraints,
     LinkWorkspace,
     PairLexicon,
     Vocabularies,
-    cut_chunks,
+    cumulate,
     make_constraints,
-    number_pairs,
+    narrow,
 )
-from softcount.align.decoding import (
-    HALF,
-    ChosenLinks,
-    check_threshold,
-    join_links,
-    select_links,
-)
-from softcount.align.dictionary import Dictionary, DictionaryConstraints, constrain_table
+from softcount.align.decoding import HALF, ChosenLinks, check_threshold, select_links
 from softcount.align.families import Stems, StemTable, WithPast
-from softcount.align.hmm import HMMAlignmentCore
 from softcount.align.parameters import (
     DiagonalParameters,
     DirectionParameters,
@@ -56,16 +51,28 @@ from softcount.align.parameters import (
     IBM2Parameters,
 )
 from softcount.core import store
-from softcount.core.errors import DataError, LearnerError, MissingEntry, StartError, brief
+from softcount.core.bounds import MAX_COUNT, MIN_ROW
+from softcount.core.errors import (
+    DataError,
+    LearnerError,
+    MissingEntry,
+    StartError,
+    StoreError,
+    brief,
+)
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.fit import WarmStart
-from softcount.core.store import guarded, plain_settings, settings_of
+from softcount.core.store import AGAIN, guarded, numbers, plain_settings, settings_of, strings
 from softcount.core.types import Array, EStep, FloatArray, IntArray, Params
+from softcount.families.base import check_start
 from softcount.families.large import LargeTable
 from softcount.families.rows import row_sums
 from softcount.text.bitext import Bitext, as_bitext
 from softcount.text.links import FlatLinks, Link
 from softcount.text.vocabulary import Vocabulary
+
+PAST = "past."
+"""In files, expected counts of all pairs seen so far have names that begin so."""
 
 NOTHING = "there is nothing to learn from: every pair has an empty side"
 
@@ -125,7 +132,14 @@ class BaseAligner(Estimator):
     ) -> tuple[FlatLinks, FloatArray]:
         """The links that are chosen in each shard, put together."""
         text, shards = self._shards(pairs)
-        return join_links((found for shard in shards for found in choose(shard)), len(text))
+        each = [found for shard in shards for found in choose(shard)]
+        lengths = np.zeros(len(text), np.int64)  # pairs with an empty side have no links
+        for found in each:
+            lengths[found.numbers] = np.diff(found.links.indptr)
+        sources = np.concatenate([np.zeros(0, np.int32), *(found.links.source for found in each)])
+        targets = np.concatenate([np.zeros(0, np.int32), *(found.links.target for found in each)])
+        values = np.concatenate([np.zeros(0), *(found.values for found in each)])
+        return FlatLinks(cumulate(lengths), sources, targets), values
 
     def posteriors(self, pairs: Any = None) -> list[FloatArray]:
         """p(a_j = i | pair) of each pair, an (l, m) matrix; what it lacks is the empty word's."""
@@ -169,7 +183,11 @@ class BaseAligner(Estimator):
             model = cls(**settings)
             model.signature_ = stored.signature
             model.reversed_ = bool(stored.meta.get("turned", False))
-            source, target = map(storage.read_vocabulary, stored.meta["words"])
+            for words in stored.meta["words"]:
+                strings(words, len(words), "words")
+                if len(set(words)) != len(words):
+                    raise StoreError("a word is there twice", AGAIN)
+            source, target = map(Vocabulary, stored.meta["words"])
             model._unpack(stored, (source, target))
             return model
 
@@ -258,44 +276,46 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     ) -> tuple[AlignmentCore, BitextCorpus]:
         """The core and the corpus."""
         self._check_settings()
-        dictionary = self._read_dictionary()
-        like = None if dictionary is None else dictionary.words
+        like = None
+        if self.dictionary is not None:
+            like = Dictionary.of(self.dictionary, self.lowercase).words
         pairs = as_bitext(data, lowercase=self.lowercase, like=like)
         return self._bind_pairs(pairs, make_constraints(links, pairs))
 
     def _bind_pairs(
-        self, pairs: Bitext, constraints: LinkConstraints | None
+        self, pairs: Bitext, constraints: LinkConstraints | None, grow: bool = False
     ) -> tuple[AlignmentCore, BitextCorpus]:
-        """The core and the corpus of pairs that have numbers for all words of the dictionary."""
-        dictionary = self._read_dictionary()
+        """The core and the corpus of pairs that have numbers for all words of the dictionary.
+
+        ``grow``  keep the words, entries and lengths that the model has already
+        """
         words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
-        more = None
-        if dictionary is not None:
-            more = dictionary.number_entries(words[0].numbers, words[1].numbers)[:2]
+        dictionary = Dictionary.of(self.dictionary, self.lowercase)
+        sources, targets, _ = dictionary.number_entries(words)
+        target_counts = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
+        if grow:
+            rows = self._lexicon.rows()
+            rows[rows == self._lexicon.n_sources] = len(pairs.source.words)  # the empty word's
+            sources = np.concatenate([rows, sources])
+            targets = np.concatenate([self._lexicon.targets, targets])
+            target_counts[: len(self._target_counts)] += self._target_counts
+        more = (sources, targets) if len(sources) else None
         corpus = BitextCorpus(pairs, self.null, constraints, more)
         if not len(corpus):
             raise DataError(NOTHING, "look at the pairs")
+        l, m = corpus.everything.sizes
+        if grow:
+            l, m = np.append(self.core_.sizes[0], l), np.append(self.core_.sizes[1], m)
         self._vocabularies, self._lexicon = words, corpus.lexicon
-        self._target_counts = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
-        self._constrain_table()
-        return self._make_core(self._make_table(), corpus.everything.sizes), corpus
+        self._target_counts = target_counts
+        self._table_constraints = dictionary.constrain(
+            words, self._lexicon, self.dictionary_strength
+        )
+        return self._make_core(self._make_table(), (l, m)), corpus
 
     def _bind_more(self, core: AlignmentCore, data: Any) -> BitextCorpus:
-        pairs = number_pairs(data, self._vocabularies, self.lowercase)
+        pairs = as_bitext(data, lowercase=self.lowercase, like=self._vocabularies)
         return BitextCorpus(pairs, self.null, lexicon=self._lexicon)
-
-    def _read_dictionary(self) -> Dictionary | None:
-        given = self.dictionary
-        return None if given is None else Dictionary.of(given, self.lowercase)
-
-    def _constrain_table(self) -> None:
-        """What the dictionary says, in terms of the words as they are now."""
-        self._table_constraints, dictionary = DictionaryConstraints(), self._read_dictionary()
-        if dictionary is not None:
-            entries = dictionary.number_entries(*(side.numbers for side in self._vocabularies))
-            self._table_constraints = constrain_table(
-                entries, self._lexicon, self.dictionary_strength
-            )
 
     def _make_table(self) -> LargeTable:
         """The family of translations; with a learner that draws, smoothing is the prior itself."""
@@ -428,32 +448,16 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self, data: Any, links: Sequence[Any] | LinkConstraints | None, past: Mapping[str, Array]
     ) -> Continuation:
         """This direction with the words and the lengths of more pairs."""
-        dictionary = Dictionary.of(self.dictionary or {}, self.lowercase)
+        dictionary = Dictionary.of(self.dictionary, self.lowercase)
         source, target = (
             Vocabulary([*old.words, *(word for word in new if word not in old.numbers)])
             for old, new in zip(self._vocabularies, dictionary.words, strict=True)
         )
-        text = number_pairs(data, (source, target), self.lowercase)
-        words = Vocabulary(text.source.words), Vocabulary(text.target.words)
+        pairs = as_bitext(data, lowercase=self.lowercase, like=(source, target))
         old, before = self._lexicon, self.core_
-        rows = np.append(np.arange(old.n_sources), len(text.source.words))
-        sources, targets, _ = dictionary.number_entries(words[0].numbers, words[1].numbers)
-        more = (
-            np.concatenate([np.repeat(rows, np.diff(old.indptr)), sources]),
-            np.concatenate([old.targets.astype(np.int64), targets]),
-        )
-        corpus = BitextCorpus(text, self.null, make_constraints(links, text), more)
-        if not len(corpus):
-            raise DataError(NOTHING, "look at the pairs")
-        self._vocabularies, self._lexicon = words, corpus.lexicon
-        seen = np.bincount(text.target.tokens, minlength=len(text.target.words))
-        seen[: len(self._target_counts)] += self._target_counts
-        self._target_counts = seen
-        self._constrain_table()
-        sizes = zip(before.sizes, corpus.everything.sizes, strict=True)
-        l, m = (np.concatenate(each) for each in sizes)
-        core = self._make_core(self._make_table(), (l, m))
+        core, corpus = self._bind_pairs(pairs, make_constraints(links, pairs), grow=True)
         # what was counted and learned, at the entries of the new lexicon
+        rows = np.append(np.arange(old.n_sources), self._lexicon.n_sources)
         entries = self._lexicon.match(rows, old, np.arange(old.n_targets))
         counts, values = np.zeros(len(self._lexicon)), np.zeros(len(self._lexicon))
         counts[entries], values[entries] = past[TABLE], self.raw_params_[TABLE]
@@ -476,8 +480,8 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             return own.pairs, iter([own.everything])
         if pairs is None:
             raise DataError("the pairs learned from are gone", "give pairs to align")
-        text = number_pairs(pairs, self._vocabularies, self.lowercase)
-        return text, cut_chunks(text, self._lexicon, self.null)
+        corpus = self._bind_more(self.core_, pairs)
+        return corpus.pairs, corpus.chunks()
 
     def align(self, pairs: Any = None, *, threshold: float | None = None) -> list[list[Link]]:
         """The links (i, j) of each pair: source position and target position, counted from 0.
@@ -502,11 +506,8 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     def _best(self, shard: BitextShard, probabilities: bool) -> Iterator[ChosenLinks]:
         posteriors = self._posterior_blocks(shard) if probabilities else None
         for block, links in self._best_blocks(shard):
-            found = select_links(block, links, HALF)
-            if posteriors is None:
-                yield found.without_values()
-            else:
-                yield found.with_values(block, next(posteriors)[1])
+            chosen = select_links(block, links, HALF)
+            yield chosen.with_values(block, None if posteriors is None else next(posteriors)[1])
 
     def _best_blocks(
         self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
@@ -602,8 +603,8 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     def _pack_arrays(self, past: Mapping[str, Array], prefix: str = "") -> dict[str, Array]:
         """All that a file holds of this direction; ``past``: its expected counts."""
         arrays = {
-            **{storage.TABLES + name: np.asarray(t) for name, t in self.raw_params_.items()},
-            **{storage.PAST + name: counts for name, counts in past.items()},
+            **{store.TABLE + name: np.asarray(t) for name, t in self.raw_params_.items()},
+            **{PAST + name: counts for name, counts in past.items()},
             "lexicon.indptr": self._lexicon.indptr,
             "lexicon.targets": self._lexicon.targets.astype(np.int32),
             "sizes": np.stack(self.core_.sizes),
@@ -612,15 +613,61 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return {prefix + name: array for name, array in arrays.items()}
 
     def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
+        def integers(name: str, shape: tuple[int | None, ...]) -> IntArray:
+            if stored.arrays[name].dtype.kind not in "iu":
+                raise StoreError(f"{name} are not whole numbers", AGAIN)
+            return numbers(stored, name, shape).astype(np.int64)
+
         self._check_settings()
-        n_sources, n_targets = (len(side.words) for side in words)
         self._vocabularies = words
-        self._lexicon = storage.read_lexicon(stored, n_sources, n_targets)
-        self._target_counts = storage.read_target_counts(stored, n_targets)
-        self._constrain_table()
-        self.core_ = self._make_core(self._make_table(), storage.read_sizes(stored))
-        self.raw_params_ = storage.read_params(stored, self.core_.families)
-        self._corpus, self._past = None, storage.read_past(stored, self.core_.families)
+        n_sources, n_targets = (len(side.words) for side in words)
+        # the lexicon
+        indptr = integers("lexicon.indptr", (n_sources + 2,))
+        targets = integers("lexicon.targets", (None,))
+        if indptr[0] != 0 or indptr[-1] != len(targets) or (np.diff(indptr) < 0).any():
+            raise StoreError("the rows of the lexicon do not fit together", AGAIN)
+        if len(targets) and (targets.min() < 0 or targets.max() >= n_targets):
+            raise StoreError("the lexicon has words that are none", AGAIN)
+        rises = np.diff(targets) > 0
+        borders = indptr[1:-1]
+        rises[borders[(borders > 0) & (borders < len(targets))] - 1] = True
+        if not rises.all():
+            raise StoreError("the lexicon is not sorted", AGAIN)
+        self._lexicon = PairLexicon(indptr, narrow(targets, n_targets), n_targets)
+        self._target_counts = integers("often", (n_targets,))
+        if self._target_counts.min(initial=0) < 0:
+            raise StoreError("words are there less than never", AGAIN)
+        dictionary = Dictionary.of(self.dictionary, self.lowercase)
+        self._table_constraints = dictionary.constrain(
+            words, self._lexicon, self.dictionary_strength
+        )
+        # lengths of sentences: looked at before anything of the size that they claim is made
+        l, m = sizes = integers("sizes", (2, None))
+        good = sizes.shape[1] > 0 and sizes.min() > 0 and sizes.max() < 1 << 31
+        if good and PAST + PLACES in stored.arrays:
+            good = stored.arrays[PAST + PLACES].size == int(np.sum((l + 1.0) * m))
+        if good and PAST + JUMPS in stored.arrays:
+            good = stored.arrays[PAST + JUMPS].size > int(np.sum(np.unique(l) + 1))
+        if not good:
+            raise StoreError("the lengths of sentences make no sense", AGAIN)
+        self.core_ = self._make_core(self._make_table(), (l, m))
+        # parameters, and expected counts of all pairs seen so far
+        tables, past = {}, {}
+        for name, family in self.core_.families.items():
+            given = stored.arrays[store.TABLE + name]
+            table = numbers(stored, store.TABLE + name, family.param_shape)
+            if name == JUMPS and not table.sum() >= MIN_ROW:
+                raise StoreError("the weights of jumps are all zeros, or next to nothing", AGAIN)
+            tables[name] = given if name == TABLE and given.dtype == np.float32 else table
+            past[name] = numbers(stored, PAST + name, family.zeros().shape, MAX_COUNT)
+        proper = check_start(self.core_.families, tables)
+        for name, table in tables.items():
+            if not np.allclose(proper[name], table, 1e-6, 1e-9):
+                raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
+            tables[name] = table.astype(proper[name].dtype, copy=False)
+        if any(counts.min(initial=0.0) < 0.0 for counts in past.values()):
+            raise StoreError("counts are negative", AGAIN)
+        self.raw_params_, self._corpus, self._past = tables, None, past
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from softcount.align.kernels import positions as kernels
+from softcount.align import kernels
 from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts
 from softcount.families.base import CountAverage, Family
 from softcount.families.categorical import SMALLEST, log_gammas
 from softcount.families.large import LargeTable
+from softcount.kernels.jit import njit
 
 # Translations
 
@@ -57,17 +58,17 @@ class Stems:
         >>> stems.targets.tolist(), stems.shares.tolist()
         ([0, 0, 1], [0.75, 0.25, 1.0])
         """
-        here = np.append(_number_stems(sources, letters), -1)
-        here[-1] = here.max(initial=-1) + 1
-        there = _number_stems(targets, letters)
-        totals = np.bincount(there, often)
-        shares = often / np.maximum(totals, 1.0)[there]
+
+        def number(words: Sequence[str]) -> Array:
+            numbers: dict[str, int] = {}
+            stems = [numbers.setdefault(word[:letters], len(numbers)) for word in words]
+            return np.array(stems, np.int64)
+
+        here = number(sources)
+        here = np.append(here, here.max(initial=-1) + 1)
+        there = number(targets)
+        shares = often / np.maximum(np.bincount(there, often), 1.0)[there]
         return cls(here, there, shares, strength, least)
-
-
-def _number_stems(words: Sequence[str], letters: int) -> Array:
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(w[:letters], len(numbers)) for w in words], np.int64)
 
 
 class StemTable(LargeTable):
@@ -85,32 +86,60 @@ class StemTable(LargeTable):
         self._begins = np.searchsorted(stems.sources[self._members], numbers)
 
     def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
-        return super()._each(word, self._lend_counts(counts), old, *more)
+        stems, given = self.stems, np.asarray(counts)
+        own = (stems.targets, stems.shares, float(stems.strength), float(stems.least))
+        rows = (self._members, self._begins, self.indptr, self.outcomes)
+        lent = np.empty(len(given))
+        lend_counts(*rows, own, given, lent)
+        return super()._each(word, lent, old, *more)
 
     def running(self) -> CountAverage:
         # what is lent depends on all counts: they cannot be left for later
         return CountAverage(self)
 
-    def _lend_counts(self, counts: Counts) -> Array:
-        given = np.asarray(counts)
-        mass = np.empty(len(given))
-        stems = self.stems
-        kernels.lend_counts(
-            0,
-            len(self._begins) - 1,
-            self._members,
-            self._begins,
-            self.indptr,
-            self.outcomes,
-            stems.targets,
-            stems.shares,
-            int(stems.targets.max(initial=-1)) + 1,
-            stems.strength,
-            stems.least,
-            given,
-            mass,
-        )
-        return mass
+
+@njit
+def lend_counts(
+    members: Array,
+    begins: Array,
+    indptr: Array,
+    targets: Array,
+    stems: tuple[Array, Array, float, float],
+    counts: Array,
+    out: Array,
+) -> None:
+    """``out`` ← counts + strength · T(f's stem | e's stem) · p(f | its stem).
+
+    Group g of source words, of one stem, has ``members[begins[g]:begins[g + 1]]``. T comes from the
+    counts of all of them, ``least`` added to each. ``stems`` are the target words' stems,
+    p(f | its stem), strength and ``least``.
+    """
+    target_stems, shares, strength, least = stems
+    n_stems = target_stems.max() + 1 if len(target_stems) else 0
+    mass = np.zeros(n_stems)
+    seen = np.zeros(n_stems, np.bool_)
+    for g in range(len(begins) - 1):
+        rows = members[begins[g] : begins[g + 1]]
+        total = 0.0
+        for row in rows:
+            for k in range(indptr[row], indptr[row + 1]):
+                stem = target_stems[targets[k]]
+                mass[stem] += counts[k]
+                total += counts[k]
+                if not seen[stem]:
+                    seen[stem] = True
+                    mass[stem] += least
+                    total += least
+        scale = strength / total if total > 0.0 else 0.0
+        for row in rows:
+            for k in range(indptr[row], indptr[row + 1]):
+                f = targets[k]
+                out[k] = counts[k] + scale * mass[target_stems[f]] * shares[f]
+        for row in rows:
+            for k in range(indptr[row], indptr[row + 1]):
+                stem = target_stems[targets[k]]
+                mass[stem] = 0.0
+                seen[stem] = False
 
 
 # Positions near the diagonal
@@ -192,10 +221,16 @@ class DiagonalTension(Family):
 
     # how counts become parameters
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        return self._climb(counts, old)
+        return self.mean(counts, old)
 
-    def _climb(self, counts: Counts, old: Array) -> Array:
-        """Newton's method; where it would leave what brackets the best λ, it halves that."""
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.mean(counts, old)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """The mode, for the posterior of the tension is taken to be a point.
+
+        Newton's method; where it would leave what brackets the best λ, it halves that.
+        """
         wanted, often = self._summarise(counts)
         low, high, tension = LOWEST, HIGHEST, float(old[0])
         if self._moments(often, LOWEST)[2] == 0.0:
@@ -211,14 +246,6 @@ class DiagonalTension(Family):
             if still:
                 break
         return np.array([tension])
-
-    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """As `maximise`: the posterior of the tension is taken to be a point."""
-        return self._climb(counts, old)
-
-    def mean(self, counts: Counts, old: Array) -> Array:
-        """As `maximise`: the posterior of the tension is taken to be a point."""
-        return self._climb(counts, old)
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         """One move of slice sampling (Neal 2003) from the old tension, under a flat prior."""
@@ -271,34 +298,35 @@ RAREST = 1e-200
 
 
 class JumpRows(NamedTuple):
-    """Places that can be left: sentence lengths, and where each length's l + 1 rows begin."""
+    """Positions that can be left: sentence lengths, and where each length's l + 1 rows begin."""
 
     lengths: Array
     begins: Array
 
     @classmethod
     def of(cls, lengths: Array) -> JumpRows:
-        unique_sizes = np.unique(lengths).astype(np.int64)
-        return cls(unique_sizes, np.concatenate([[0], np.cumsum(unique_sizes + 1)]))
+        each = np.unique(lengths).astype(np.int64)
+        return cls(each, np.concatenate([[0], np.cumsum(each + 1)]))
 
-    def __len__(self) -> int:
-        return int(self.begins[-1])
-
-    def at(self, lengths: Array) -> Array:
-        """Where the rows of these lengths begin."""
-        found: Array = self.begins[np.searchsorted(self.lengths, lengths)]
+    def take(self, other: JumpRows, values: Array) -> Array:
+        """Values laid out as the other rows, laid out as these; 0 for lengths they do not have."""
+        found = np.zeros(self.begins[-1])
+        _, own, others = np.intersect1d(self.lengths, other.lengths, return_indices=True)
+        for here, there in zip(own, others, strict=True):
+            cut = slice(other.begins[there], other.begins[there + 1])
+            found[self.begins[here] : self.begins[here + 1]] = values[cut]
         return found
 
 
 class JumpTable(Family):
     """p(k | h, l) = w(k − h) / Σ_{k'=1..l} w(k' − h) (Vogel, Ney & Tillmann 1996).
 
-    Parameters are the weights of widths −reach … reach, then those of the first places 1 … reach,
-    each part summing to one; a jump farther than ``reach`` has the weight of the last width on its
-    side. Counts are those of the widths, of the first places, and of all places left, laid out as
-    ``rows`` says.
+    Parameters are the weights of widths −reach … reach, then those of the first positions
+    1 … reach, each part summing to one; a jump farther than ``reach`` has the weight of the last
+    width on its side. Counts are those of the widths, of the first positions, and of all positions
+    left, laid out as ``rows`` says.
 
-    The normaliser depends on the length and the place, so that relative frequencies of widths are
+    The normaliser depends on the length and position, so that relative frequencies of widths are
     not the best weights. Q = Σ_d c_d log w_d − Σ_r n_r log Z_r(w) is climbed by tangents to the
     logarithm, w_d ← c_d / Σ_{r ∋ d} n_r / Z_r(w), which never lower it (Hunter 2004, *MM algorithms
     for generalized Bradley–Terry models*). Draws follow the same tangents with Gamma variables
@@ -320,10 +348,13 @@ class JumpTable(Family):
     # between weights and all widths that occur
     @cached_property
     def _bins(self) -> tuple[Array, Array]:
-        return jump_bins(self.reach, self.longest)
+        """The weight of every width −longest … longest, and of every first position 0 … longest."""
+        widths = np.clip(np.arange(-self.longest, self.longest + 1), -self.reach, self.reach)
+        starts = np.clip(np.arange(self.longest + 1), 1, self.reach)
+        return widths + self.reach, 2 * self.reach + starts
 
     def spread_weights(self, params: Array) -> tuple[Array, Array]:
-        """w of all widths −longest … longest, and of all first places 0 … longest."""
+        """w of all widths −longest … longest, and of all first positions 0 … longest."""
         widths, starts = self._bins
         return params[widths], params[starts]
 
@@ -335,7 +366,7 @@ class JumpTable(Family):
     def totals(self, params: Array) -> Array:
         """Z of all rows."""
         widths, starts = self.spread_weights(params)
-        out = np.empty(len(self.rows))
+        out = np.empty(self.rows.begins[-1])
         kernels.sum_jumps(*self.rows, widths, self.longest, starts, out)
         return out
 
@@ -360,7 +391,7 @@ class JumpTable(Family):
 
     # starts
     def zeros(self) -> Array:
-        return np.zeros(self.n_weights + len(self.rows))
+        return np.zeros(self.n_weights + self.rows.begins[-1])
 
     def uniform(self) -> Array:
         return self._normalise(np.ones(self.n_weights))
@@ -372,9 +403,13 @@ class JumpTable(Family):
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         if self.prior < 1.0:
             raise LearnerError("a prior below 1 has no mode", "use a prior of 1 or more")
-        return self._climb(counts, old)
+        return self.mean(counts, old)
 
-    def _climb(self, counts: Counts, old: Array) -> Array:
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self.mean(counts, old)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """The mode, for the posterior of the weights is taken to be a point."""
         often, left = self._split(counts)
         more = max(self.prior - 1.0, 0.0)
         weights = old
@@ -392,32 +427,16 @@ class JumpTable(Family):
             weights = new
             if moved <= INNER_TOLERANCE:
                 break
-        return weights if more else self._normalise(self._extend_outward(weights))
-
-    def _extend_outward(self, weights: Array) -> Array:
-        """Widths that no sentence is long enough for are as likely as the next narrower one."""
-        new, middle, cut = weights.copy(), self.reach, self.n_widths
-        widths, places = np.arange(cut) - middle, np.arange(1, self.reach + 1)
-        possible = np.append(np.abs(widths) < self.longest, places <= self.longest)
-        for outward in (
-            range(middle + 1, cut),
-            range(middle - 1, -1, -1),
-            range(cut + 1, len(weights)),
-        ):
-            before = outward.start - outward.step
-            for d in outward:
-                if not possible[d]:
-                    new[d] = new[before]
-                before = d
-        return new
-
-    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """As `maximise`: the posterior of the weights is taken to be a point."""
-        return self._climb(counts, old)
-
-    def mean(self, counts: Counts, old: Array) -> Array:
-        """As `maximise`: the posterior of the weights is taken to be a point."""
-        return self._climb(counts, old)
+        if more:
+            return weights
+        # widths that no sentence is long enough for are as likely as the next narrower one
+        weights, middle, cut = weights.copy(), self.reach, self.n_widths
+        widest = min(self.longest - 1, self.reach)
+        weights[: middle - widest] = weights[middle - widest]
+        weights[middle + widest + 1 : cut] = weights[middle + widest]
+        last = cut + min(self.longest, self.reach) - 1
+        weights[last + 1 :] = weights[last]
+        return self._normalise(weights)
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         """One Gibbs step: u_r ~ Gamma(n_r, Z_r(w)), then w_d ~ Gamma(α + c_d, 1 + Σ_{r ∋ d} u_r).
@@ -482,14 +501,17 @@ class JumpTable(Family):
         return None
 
 
-def jump_bins(reach: int, longest: int) -> tuple[Array, Array]:
-    """The weight of every width −longest … longest, and of every first place 0 … longest."""
-    widths = np.clip(np.arange(-longest, longest + 1), -reach, reach) + reach
-    starts = 2 * reach + np.clip(np.arange(longest + 1), 1, reach)
-    return widths, starts
-
-
 # Learning goes on where it stopped
+
+
+class _Delegated:
+    """An attribute of `WithPast` that is its family's own."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else getattr(instance.family, self.name)
 
 
 class WithPast(Family):
@@ -499,46 +521,41 @@ class WithPast(Family):
     visited again (Neal & Hinton 1998). Its objective has ⟨past, log θ⟩ beside the prior.
     """
 
+    n_free: Any = _Delegated()
+    param_shape: Any = _Delegated()
+    prior_size: Any = _Delegated()
+    zeros: Any = _Delegated()
+    uniform: Any = _Delegated()
+    random: Any = _Delegated()
+    expected_log: Any = _Delegated()
+    free: Any = _Delegated()
+    bound: Any = _Delegated()
+    sound: Any = _Delegated()
+    proper: Any = _Delegated()
+    alike: Any = _Delegated()
+    change: Any = _Delegated()
+    entropy: Any = _Delegated()
+    average: Any = _Delegated()
+
     def __init__(self, family: Family, past: Array) -> None:
         self.family, self.past = family, past
-        self.n_free = family.n_free
 
     def __getattr__(self, name: str) -> Any:
         if name == "family":  # of a copy that is still empty
             raise AttributeError(name)
         return getattr(self.family, name)  # what a model asks of its own family
 
-    def _with_past(self, counts: Counts) -> Counts:
-        return np.asarray(counts) + self.past
-
-    @property
-    def param_shape(self) -> tuple[int, ...]:
-        return self.family.param_shape
-
-    @property
-    def prior_size(self) -> float:
-        return self.family.prior_size
-
-    def zeros(self) -> Array:
-        return self.family.zeros()
-
-    def uniform(self) -> Array:
-        return self.family.uniform()
-
-    def random(self, rng: np.random.Generator) -> Array:
-        return self.family.random(rng)
-
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        return self.family.maximise(self._with_past(counts), old, rng)
+        return self.family.maximise(np.asarray(counts) + self.past, old, rng)
 
     def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        return self.family.mean_field(self._with_past(counts), old, rng)
+        return self.family.mean_field(np.asarray(counts) + self.past, old, rng)
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        return self.family.draw(self._with_past(counts), old, rng)
+        return self.family.draw(np.asarray(counts) + self.past, old, rng)
 
     def mean(self, counts: Counts, old: Array) -> Array:
-        return self.family.mean(self._with_past(counts), old)
+        return self.family.mean(np.asarray(counts) + self.past, old)
 
     def log_prior(self, params: Array) -> float:
         # what is too small for a number counts alike in the density and in the past
@@ -546,35 +563,8 @@ class WithPast(Family):
         return self.family.log_prior(seen) + self.family.expected_log(self.past, seen)
 
     def divergence(self, counts: Counts, params: Array) -> float:
-        price = self.family.divergence(self._with_past(counts), params)
-        return price - self.family.expected_log(self.past, params)
-
-    def expected_log(self, counts: Counts, params: Array) -> float:
-        return self.family.expected_log(counts, params)
-
-    def free(self, params: Array) -> Array:
-        return self.family.free(params)
-
-    def bound(self, free: Array, like: Array) -> Array:
-        return self.family.bound(free, like)
-
-    def sound(self, values: Array) -> bool:
-        return self.family.sound(values)
-
-    def proper(self, values: Array) -> Array:
-        return self.family.proper(values)
-
-    def alike(self, params: Array) -> bool | None:
-        return self.family.alike(params)
-
-    def change(self, old: Array, new: Array) -> float:
-        return self.family.change(old, new)
-
-    def entropy(self, params: Array, weights: bool = False) -> float:
-        return self.family.entropy(params, weights)
-
-    def average(self, draws: Any) -> Array:
-        return self.family.average(draws)
+        cost = self.family.divergence(np.asarray(counts) + self.past, params)
+        return cost - self.family.expected_log(self.past, params)
 
     def running(self) -> CountAverage:
         return CountAverage(self)

@@ -26,7 +26,7 @@ from softcount.align.bidirectional import (
     BidirectionalShard,
     join_directions,
 )
-from softcount.align.core import TABLE, decode_columns
+from softcount.align.core import JUMPS, TABLE, decode_columns
 from softcount.align.data import (
     UNSEEN,
     BitextCorpus,
@@ -41,8 +41,7 @@ from softcount.align.estimators import (
     HMMAligner,
     LinkMatrices,
 )
-from softcount.align.hmm import JUMPS
-from softcount.align.kernels.links import index_occurrences
+from softcount.align.kernels import find_occurrences
 from softcount.align.parameters import GibbsAlignerParameters
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
@@ -575,7 +574,7 @@ class IndexedPairs:
         self.text = GibbsText(
             *sides, offsets.astype(np.int64), np.empty(offsets[-1], np.uint32), known
         )
-        places = index_occurrences(source.tokens, source.indptr, lexicon.n_sources)
+        places = find_occurrences(source.tokens, source.indptr, lexicon.n_sources, False)
         rows = lexicon.indptr, lexicon.targets
         index_links(*rows, *places, self.text, lexicon.n_targets)
 

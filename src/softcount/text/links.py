@@ -178,6 +178,11 @@ class FlatLinks:
         """The number of each link's pair."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
+    def flipped(self) -> FlatLinks:
+        """Source and target exchanged, in the order of (i, j) again."""
+        order = np.lexsort((self.source, self.target, self.pair))
+        return FlatLinks(self.indptr, self.target[order], self.source[order])
+
     def lists(self) -> list[list[Link]]:
         """The links of every pair, as they stand."""
         links = list(zip(self.source.tolist(), self.target.tolist(), strict=True))

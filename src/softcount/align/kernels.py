@@ -1,0 +1,1235 @@
+"""Compiled loops of `softcount.align`, in the order in which an E-step needs them.
+
+- the lexicon: which words occur together, and where each word occurs
+- the links of a block of pairs, gathered from the table of translations and scattered back to it
+- alignments in which every target word chooses its source word for itself, and IBM Model 1
+- positions near the diagonal
+- alignments that are chains of jumps: forward–backward, Viterbi, sampling
+- both directions at once
+
+Rows are source words e (the last row is the empty word, which occurs once in every pair); what a
+row has are target words f. Lexicon and links are walked row by row: the words that a row needs fit
+the cache, and every row has one owner.
+
+Kernels give every field of a tuple a name before they loop: looking fields up inside of loops costs
+more than the loops themselves, for references to arrays are counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.core.types import Array, FloatArray, IntArray
+from softcount.kernels.jit import inline, njit
+from softcount.kernels.random import draw_weighted, item_stream, uniform
+from softcount.kernels.vectors import (
+    SHIFTS_AT_ONCE,
+    WIDTH,
+    prefetch,
+    shifted_dots,
+    weighted_max,
+    weighted_sum,
+    weighted_sum_two,
+)
+
+AHEAD = 4
+"""Places that lie so far ahead are asked for."""
+WORD = 64
+"""Bits of a number in a set of words."""
+SHIFT, LOW = np.uint64(6), np.uint64(63)
+HALVING = 16
+"""A row that has so many times more entries than are wanted is searched by halving."""
+SORT_STEP = 4
+"""Sorting n numbers costs as much as reading SORT_STEP · n · log₂ n words of bits."""
+
+
+class Occurrences(NamedTuple):
+    """Where each source word occurs, in the order of pairs.
+
+    The last row is that of the empty word, which stands behind the last word of every pair.
+
+    ``indptr``     (source words + 2,) int64: word e occurs at entries ``indptr[e]`` to
+                   ``indptr[e + 1]`` of the other two
+    ``pairs``      (occurrences,) int32: the number of the pair
+    ``positions``  (occurrences,) int32: the position in the source sentence
+    """
+
+    indptr: IntArray
+    pairs: IntArray
+    positions: IntArray
+
+
+@njit
+def find_occurrences(tokens: Array, borders: Array, n_words: int, null: bool) -> Occurrences:
+    """Where each word occurs, and with ``null`` the empty word: in every pair."""
+    n_pairs = len(borders) - 1
+    indptr = np.zeros(n_words + 2, np.int64)
+    for token in tokens:
+        indptr[token + 1] += 1
+    indptr[n_words + 1] = n_pairs if null else 0
+    for row in range(n_words + 1):
+        indptr[row + 1] += indptr[row]
+    pairs = np.empty(indptr[-1], np.int32)
+    positions = np.empty(indptr[-1], np.int32)
+    free = indptr.copy()
+    for p in range(n_pairs):
+        start, end = borders[p], borders[p + 1]
+        for t in range(start, end):
+            at = free[tokens[t]]
+            free[tokens[t]] = at + 1
+            pairs[at] = p
+            positions[at] = t - start
+        if null:
+            pairs[free[n_words]] = p
+            positions[free[n_words]] = end - start
+            free[n_words] += 1
+    return Occurrences(indptr, pairs, positions)
+
+
+@njit
+def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
+    """The occurrences of a row's word in the pairs ``lower`` to ``upper``: from, to."""
+    begin = indptr[row]
+    own = pairs[begin : indptr[row + 1]]
+    return begin + np.searchsorted(own, lower), begin + np.searchsorted(own, upper)
+
+
+@njit
+def count_links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
+    """How many links the words before each row have; one more for all of them."""
+    before = np.zeros(len(indptr), np.int64)
+    for row in range(len(indptr) - 1):
+        before[row + 1] = before[row]
+        for o in range(indptr[row], indptr[row + 1]):
+            before[row + 1] += borders[pairs[o] + 1] - borders[pairs[o]]
+    return before
+
+
+@njit
+def find_cooccurring(
+    first: int,
+    last: int,
+    occurs: Array,
+    pairs: Array,
+    tokens: Array,
+    borders: Array,
+    n_words: int,
+    out: Array,
+    lengths: Array,
+) -> int:
+    """The target words that occur with rows ``first`` to ``last``, sorted, row after row.
+
+    ``out`` gets them, and must have room for one more than there are links; ``lengths`` gets the
+    rows' lengths. Returns how many entries there are. Words that were seen are bits: few enough to
+    stay in the cache, and already in order when a row is long.
+    """
+    seen = np.zeros(n_words // WORD + 1, np.uint64)
+    one, used = np.uint64(1), 0
+    for row in range(first, last):
+        begin = used
+        for o in range(occurs[row], occurs[row + 1]):
+            p = pairs[o]
+            for t in range(borders[p], borders[p + 1]):
+                f = np.uint64(tokens[t])
+                word = seen[f >> SHIFT]
+                out[used] = tokens[t]  # branches would be guessed wrong too often
+                used += 1 - int((word >> (f & LOW)) & one)
+                seen[f >> SHIFT] = word | (one << (f & LOW))
+        n = used - begin
+        lengths[row] = n
+        n_bits = 0  # of n, about log₂ n
+        while n >> n_bits > 0:
+            n_bits += 1
+        if SORT_STEP * n * n_bits < len(seen):
+            for k in range(begin, used):
+                seen[out[k] // WORD] = 0
+            out[begin:used].sort()
+        else:
+            _unpack(seen, out, begin)
+    return used
+
+
+@njit
+def _unpack(seen: Array, out: Array, at: int) -> None:
+    """The bits as numbers, in order; none is left."""
+    zero, one = np.uint64(0), np.uint64(1)
+    for w in range(len(seen)):
+        bits = seen[w]
+        f = w * WORD
+        while bits != zero:
+            if bits & np.uint64(0xFF) == zero:
+                bits >>= np.uint64(8)
+                f += 8
+                continue
+            if bits & one:
+                out[at] = f
+                at += 1
+            bits >>= one
+            f += 1
+        seen[w] = zero
+
+
+@njit
+def find_entries(
+    indptr: Array, targets: Array, sources: Array, wanted: Array, found: Array
+) -> None:
+    """The entry of each pair of words by halving; what is not there is left as it is."""
+    for n in range(len(sources)):
+        low, high = indptr[sources[n]], indptr[sources[n] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            if targets[middle] < wanted[n]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end and targets[low] == wanted[n]:
+            found[n] = low
+
+
+@njit
+def match_entries(
+    indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
+) -> None:
+    """Where the entries of some rows are in a larger lexicon; what is not there is left as it is.
+
+    Row r is that row ``rows[r]``, or none of it (−1); both are sorted by target word.
+    """
+    for r in range(len(rows)):
+        if rows[r] < 0:
+            continue
+        at, end = indptr[rows[r]], indptr[rows[r] + 1]
+        few = HALVING * (own[r + 1] - own[r]) < end - at
+        for k in range(own[r], own[r + 1]):
+            wanted = own_targets[k]
+            high = end
+            while few and at < high:
+                middle = (at + high) // 2
+                if targets[middle] < wanted:
+                    at = middle + 1
+                else:
+                    high = middle
+            while at < end and targets[at] < wanted:
+                at += 1
+            if at < end and targets[at] == wanted:
+                found[k] = at
+
+
+# The links of sentence pairs, from the table of translations and back to it.
+#
+# Pair p has a matrix of (l + 1) × m numbers from ``offsets[p]`` on, one for each source position
+# (the empty word's is the last) and target position. Rows of the table are laid open one by one in
+# an array with a place for every target word, and the pairs walked through in which the row's word
+# occurs: each row of a matrix has one owner.
+
+
+class ShardArrays(NamedTuple):
+    """The arrays of a shard that kernels need.
+
+    ``rows``       (source words + 2,) where the entries of each row of the lexicon begin
+    ``targets``    (entries,) target words of these entries
+    ``occurs``     (source words + 2,) where the occurrences of each source word begin
+    ``pairs``      (occurrences,) the pair of each
+    ``positions``  (occurrences,) the position in its source sentence
+    ``tokens``     (target tokens,) target words of all pairs
+    ``borders``    (pairs + 1,) where the target sentence of each pair begins
+    ``offsets``    (pairs + 1,) where the links of each pair begin
+    ``n_targets``  the number of target words
+    """
+
+    rows: IntArray
+    targets: IntArray
+    occurs: IntArray
+    pairs: IntArray
+    positions: IntArray
+    tokens: IntArray
+    borders: IntArray
+    offsets: IntArray
+    n_targets: int
+
+
+@inline
+def matrix_row(
+    o: int, pairs: Array, positions: Array, borders: Array, offsets: Array
+) -> tuple[int, int, int]:
+    """Occurrence o of a word: the first target word beside it, how many there are, their links."""
+    p = pairs[o]
+    start, m = borders[p], borders[p + 1] - borders[p]
+    return start, m, offsets[p] + positions[o] * m
+
+
+@njit
+def gather(
+    first: int, last: int, lower: int, upper: int, table: Array, shard: ShardArrays, links: Array
+) -> None:
+    """t(f_j | e_i) of the words ``first`` to ``last``, wherever they are in pairs of the block.
+
+    The block is that of pairs ``lower`` to ``upper``; ``links`` begins with the first of them.
+    """
+    rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
+    open_row = np.zeros(n_targets, table.dtype)
+    origin = offsets[lower]
+    for row in range(first, last):
+        begin, end = range_within(occurs, pairs, row, lower, upper)
+        if begin == end:
+            continue
+        for k in range(rows[row], rows[row + 1]):
+            open_row[targets[k]] = table[k]
+        for o in range(begin, end):
+            start, m, at = matrix_row(o, pairs, positions, borders, offsets)
+            for j in range(m):
+                links[at - origin + j] = open_row[tokens[start + j]]
+
+
+@njit
+def scatter(
+    first: int, last: int, lower: int, upper: int, shard: ShardArrays, links: Array, counts: Array
+) -> None:
+    """Add the links of the words ``first`` to ``last`` to the table of counts."""
+    rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
+    mass = np.zeros(n_targets)
+    origin = offsets[lower]
+    for row in range(first, last):
+        begin, end = range_within(occurs, pairs, row, lower, upper)
+        if begin == end:
+            continue
+        for o in range(begin, end):
+            if o + AHEAD < end:
+                start, m, at = matrix_row(o + AHEAD, pairs, positions, borders, offsets)
+                prefetch(tokens, start, m)
+                prefetch(links, at - origin, m)
+            start, m, at = matrix_row(o, pairs, positions, borders, offsets)
+            for j in range(m):
+                mass[tokens[start + j]] += links[at - origin + j]
+        for k in range(rows[row], rows[row + 1]):
+            counts[k] += mass[targets[k]]
+            mass[targets[k]] = 0.0
+
+
+@njit
+def apply_constraints(
+    lower: int,
+    upper: int,
+    constraints: tuple[Array, Array, Array],
+    sizes: tuple[Array, Array],
+    offsets: Array,
+    links: Array,
+) -> None:
+    """Set to zero what the known links of pairs ``lower`` to ``upper`` rule out."""
+    known, known_sources, known_targets = constraints
+    source_lengths, target_lengths = sizes
+    for p in range(lower, upper):
+        l, m = source_lengths[p - lower], target_lengths[p - lower]
+        at = offsets[p - lower]
+        k = known[p]
+        while k < known[p + 1]:
+            j, begin = known_targets[k], k
+            while k < known[p + 1] and known_targets[k] == j:
+                k += 1
+            for i in range(l + 1):
+                if not np.any(known_sources[begin:k] == i):
+                    links[at + i * m + j] = 0.0
+
+
+@njit
+def count_above(source_lengths: Array, offsets: Array, links: Array, level: float) -> Array:
+    """How many links of each pair are above a level, the empty word left out."""
+    found = np.zeros(len(source_lengths), np.int64)
+    for p in range(len(source_lengths)):
+        m = (offsets[p + 1] - offsets[p]) // (source_lengths[p] + 1)
+        for k in range(offsets[p], offsets[p + 1] - m):
+            found[p] += links[k] > level
+    return found
+
+
+@njit
+def take_above(
+    source_lengths: Array,
+    offsets: Array,
+    links: Array,
+    level: float,
+    sources: Array,
+    targets: Array,
+    values: Array,
+) -> None:
+    """The links above a level, pair after pair, by source and target position."""
+    at = 0
+    for p in range(len(source_lengths)):
+        m = (offsets[p + 1] - offsets[p]) // (source_lengths[p] + 1)
+        for k in range(offsets[p], offsets[p + 1] - m):
+            if links[k] > level:
+                sources[at] = (k - offsets[p]) // m
+                targets[at] = (k - offsets[p]) % m
+                values[at] = links[k]
+                at += 1
+
+
+# Alignments in which every target word chooses its source word for itself: a pair's links hold
+# p(f_j, a_j = i), and every column is a distribution.
+
+
+LEAST = np.finfo(np.float64).tiny
+"""A sum below this counts as 0: 1 / sum would be no number."""
+
+
+@njit
+def multiply_positions(
+    first: int, last: int, offsets: Array, at: Array, positions: Array, links: Array
+) -> None:
+    """Multiply pairs ``first`` to ``last`` by their d(i | j), from ``positions[at[p]]`` on."""
+    for p in range(first, last):
+        shift = at[p] - offsets[p]
+        for k in range(offsets[p], offsets[p + 1]):
+            links[k] *= positions[k + shift]
+
+
+@njit
+def normalise_columns(
+    first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array
+) -> None:
+    """Joint probabilities become posteriors; ``logs`` gets Σ_j log Σ_i (−inf: impossible).
+
+    ``widths`` are the numbers m of target words.
+    """
+    sums = np.empty(max(1, widths.max()))
+    for p in range(first, last):
+        m = widths[p]
+        own = links[offsets[p] : offsets[p + 1]]
+        sums[:m] = 0.0
+        for at in range(0, len(own), max(m, 1)):
+            for j in range(m):
+                sums[j] += own[at + j]
+        logs[p] = 0.0
+        for j in range(m):
+            logs[p] += math.log(sums[j]) if sums[j] >= LEAST else -np.inf
+            sums[j] = 1.0 / sums[j] if sums[j] >= LEAST else 0.0
+        for at in range(0, len(own), max(m, 1)):
+            for j in range(m):
+                own[at + j] *= sums[j]
+
+
+@njit
+def choose_best(
+    first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array
+) -> None:
+    """The best source position of every word gets 1 (the first among equals), the others 0.
+
+    ``logs`` gets Σ_j log max_i.
+    """
+    for p in range(first, last):
+        m, logs[p] = widths[p], 0.0
+        own = links[offsets[p] : offsets[p + 1]]
+        for j in range(m):
+            best = j
+            for at in range(j, len(own), m):
+                best = at if own[at] > own[best] else best
+            logs[p] += math.log(own[best]) if own[best] > 0.0 else -np.inf
+            for at in range(j, len(own), m):
+                own[at] = 1.0 if at == best else 0.0
+
+
+@njit
+def draw_columns(
+    first: int,
+    last: int,
+    widths: Array,
+    offsets: Array,
+    links: Array,
+    numbers: Array,
+    seed: Any,
+    samples: int,
+) -> None:
+    """Posteriors become shares of so many draws, which depend on the seed and the pair's number."""
+    stream = np.empty(1, np.uint64)
+    for p in range(first, last):
+        m = widths[p]
+        own = links[offsets[p] : offsets[p + 1]]
+        stream[0] = item_stream(seed, numbers[p])
+        often = np.zeros(len(own))
+        for j in range(m):
+            for _ in range(samples):
+                left, chosen = uniform(stream, 0), j
+                for at in range(j, len(own), m):
+                    if own[at] > 0.0:
+                        chosen = at
+                        left -= own[at]
+                        if left < 0.0:
+                            break
+                often[chosen] += 1.0
+        for k in range(len(own)):
+            own[k] = often[k] / samples
+
+
+@njit
+def add_positions(
+    first: int,
+    last: int,
+    groups: Array,
+    members: Array,
+    offsets: Array,
+    at: Array,
+    links: Array,
+    counts: Array,
+) -> None:
+    """Add the links of pairs of one shape; group g of pairs has one owner."""
+    for g in range(first, last):
+        for n in range(groups[g], groups[g + 1]):
+            p = members[n]
+            shift = at[p] - offsets[p]
+            for k in range(offsets[p], offsets[p + 1]):
+                counts[k + shift] += links[k]
+
+
+# IBM Model 1 without ever writing down a link.
+#
+#     c(f | e) = t(f | e) Σ over occurrences of e, of f beside it: 1 / Σ_{e'} t(f | e')
+#
+# The first pass adds up the denominators of all target words, the second one the counts.
+
+
+@inline
+def _ask_for(p: int, borders: Array, tokens: Array, numbers: Array) -> None:
+    """Prefetch the target words of pair p, and a number of each."""
+    first, count = borders[p], borders[p + 1] - borders[p]
+    prefetch(tokens, first, count)
+    prefetch(numbers, first, count)
+
+
+@njit
+def denominators(first: int, last: int, table: Array, shard: ShardArrays, sums: Array) -> None:
+    """Σ_e t(f_j | e) for every target word of the pairs ``first`` to ``last``."""
+    rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
+    open_row = np.empty(n_targets, table.dtype)
+    sums[borders[first] : borders[last]] = 0.0
+    for row in range(len(occurs) - 1):
+        begin, end = range_within(occurs, pairs, row, first, last)
+        if begin == end:
+            continue
+        for k in range(rows[row], rows[row + 1]):
+            open_row[targets[k]] = table[k]
+        for o in range(begin, end):
+            if o + AHEAD < end:
+                _ask_for(pairs[o + AHEAD], borders, tokens, sums)
+            p = pairs[o]
+            for t in range(borders[p], borders[p + 1]):
+                sums[t] += open_row[tokens[t]]
+
+
+@njit
+def invert(first: int, last: int, borders: Array, sums: Array, logs: Array) -> None:
+    """Denominators become 1 / denominator; ``logs`` gets Σ_j log of each pair (−inf: one is 0).
+
+    What is so small that 1 / denominator is no number counts as 0.
+    """
+    for p in range(first, last):
+        logs[p] = 0.0
+        for t in range(borders[p], borders[p + 1]):
+            value = sums[t]
+            sums[t] = 1.0 / value if value > 0.0 else np.inf
+            if sums[t] == np.inf:
+                sums[t], logs[p] = 0.0, -np.inf
+            else:
+                logs[p] += math.log(value)
+
+
+@njit
+def expected_counts(
+    first: int, last: int, table: Array, shard: ShardArrays, inverse: Array, out: Array
+) -> None:
+    """Expected counts of the rows ``first`` to ``last``; ``inverse`` are 1 / denominator."""
+    rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
+    mass = np.zeros(n_targets)
+    for row in range(first, last):
+        begin, end = occurs[row], occurs[row + 1]
+        for o in range(begin, end):
+            if o + AHEAD < end:
+                _ask_for(pairs[o + AHEAD], borders, tokens, inverse)
+            p = pairs[o]
+            for t in range(borders[p], borders[p + 1]):
+                mass[tokens[t]] += inverse[t]
+        for k in range(rows[row], rows[row + 1]):
+            out[k] = table[k] * mass[targets[k]]
+            mass[targets[k]] = 0.0
+
+
+# Positions near the diagonal (Dyer, Chahuneau & Smith 2013).
+#
+#     d(i | j, l, m) = (1 − p₀) exp(λ h(i, j)) / Z_λ(j),   h(i, j) = −|(i + ½) / l − (j + ½) / m|
+#
+# and p₀ for the empty word. A shape is a pair of lengths (l, m).
+
+
+@inline
+def nearness(i: int, j: int, l: int, m: int) -> float:
+    """h(i, j), 0 on the diagonal and below 0 off it."""
+    return -abs((i + 0.5) / l - (j + 0.5) / m)
+
+
+@njit
+def fill_diagonal(
+    heights: Array, widths: Array, begins: Array, tension: float, p0: float, out: Array
+) -> None:
+    """d of all shapes, (l + 1, m) each; the empty word is last. Without words it is certain."""
+    for s in range(len(heights)):
+        l, m, at = heights[s], widths[s], begins[s]
+        for j in range(m):
+            total = 0.0
+            for i in range(l):
+                out[at + i * m + j] = math.exp(tension * nearness(i, j, l, m))
+                total += out[at + i * m + j]
+            for i in range(l):
+                out[at + i * m + j] *= (1.0 - p0) / total
+            out[at + l * m + j] = p0 if l > 0 else 1.0
+
+
+@njit
+def moments(
+    heights: Array, widths: Array, rows: Array, often: Array, tension: float
+) -> tuple[float, float, float]:
+    """Σ_r n_r of log Z_λ, of the mean of h and of its variance; n_r of shape s from ``rows[s]``."""
+    logs = means = variances = 0.0
+    for s in range(len(heights)):
+        l, m = heights[s], widths[s]
+        for j in range(m):
+            n = often[rows[s] + j]
+            if n == 0.0:
+                continue
+            total = first = second = 0.0
+            for i in range(l):
+                h = nearness(i, j, l, m)
+                weight = math.exp(tension * h)
+                total += weight
+                first += weight * h
+                second += weight * h * h
+            mean = first / total
+            logs += n * math.log(total)
+            means += n * mean
+            variances += n * max(second / total - mean * mean, 0.0)
+    return logs, means, variances
+
+
+@njit
+def summarise(
+    heights: Array, widths: Array, begins: Array, rows: Array, counts: Array, often: Array
+) -> float:
+    """How often target position j comes from a word, by shape; returns Σ counts · h."""
+    total = 0.0
+    for s in range(len(heights)):
+        l, m, at = heights[s], widths[s], begins[s]
+        for j in range(m):
+            n = 0.0
+            for i in range(l):
+                c = counts[at + i * m + j]
+                n += c
+                total += c * nearness(i, j, l, m)
+            often[rows[s] + j] = n
+    return total
+
+
+# Alignments that are chains of jumps (Vogel, Ney & Tillmann 1996).
+#
+# The positions of neighbouring target words form a chain: p(a_j = k | a_{j−1} = h, l) is a jump of
+# k − h words, w(k − h) / Z(h), Z the sum over all positions of the sentence. A target word may also
+# come from the empty word, with probability p₀; the chain remembers the position from which it
+# jumps on (Och & Ney 2003). Position 0 stands before the sentence and has jumps of its own,
+# position k is source word k − 1. With emissions E, jumps A(h, k) = w(k − h) z(h) and
+# z(h) = (1 − p₀) / Z(h),
+#
+#     γ_j(k) = p(f_1..f_j, last position k),    β_j(k) = p(f_{j+1}..f_m | last position k)
+#
+# both scaled by the same c_j, so that they stay near 1 whatever the length.
+#
+# Pairs of about one size go in lockstep, one a lane. Where one has fewer source words than others,
+# the missing ones are impossible; where it has fewer target words, the missing ones come from the
+# empty word with certainty. Neither changes anything. Sampling goes one pair after the other.
+#
+# In sums over jumps, sentences of length ``lengths[n]`` have rows from ``rows[n]`` on: position 0,
+# then the positions 1 to l. ``ahead[middle + d]`` is the weight of a jump of d positions,
+# ``start[k]`` that of the jump from position 0 to position k.
+
+
+@njit
+def sum_jumps(
+    lengths: Array, rows: Array, ahead: Array, middle: int, start: Array, out: Array
+) -> None:
+    """Z(h) = Σ_k w(k − h) of every row."""
+    for n in range(len(lengths)):
+        l, at = lengths[n], rows[n]
+        for h in range(l + 1):
+            total = 0.0
+            for k in range(1, l + 1):
+                total += start[k] if h == 0 else ahead[middle + k - h]
+            out[at + h] = total
+
+
+@njit
+def spread_over_jumps(
+    lengths: Array, rows: Array, shares: Array, middle: int, by_width: Array, starts: Array
+) -> None:
+    """Add each row's share to all jumps that it allows: the transpose of `sum_jumps`."""
+    for n in range(len(lengths)):
+        l, at = lengths[n], rows[n]
+        for h in range(l + 1):
+            share = shares[at + h]
+            if share == 0.0:
+                continue
+            for k in range(1, l + 1):
+                if h == 0:
+                    starts[k] += share
+                else:
+                    by_width[middle + k - h] += share
+
+
+class JumpWeights(NamedTuple):
+    """w(d) at ``ahead[middle + d]`` and ``back[middle − d]``; that of the start at ``start[k]``.
+
+    ``z`` has l + 1 numbers for every length l of sentences, from ``rows[l]`` on.
+    """
+
+    ahead: Array
+    back: Array
+    start: Array
+    middle: int
+    z: Array
+    rows: Array
+    p0: Any
+
+
+class PairGroups(NamedTuple):
+    """Pairs of a block, grouped by their sizes: the pairs of a group go in lockstep.
+
+    ``begins``   (groups + 1,) group g has ``members[begins[g]:begins[g + 1]]``
+    ``members``  (pairs,) numbers of pairs within the block
+    ``sources``  (pairs + 1,) where the source sentence of each pair begins
+    ``targets``  (pairs + 1,) where its target sentence begins
+    ``offsets``  (pairs + 1,) where its links begin
+    """
+
+    begins: IntArray
+    members: IntArray
+    sources: IntArray
+    targets: IntArray
+    offsets: IntArray
+
+
+class JumpCounts(NamedTuple):
+    """Expected jumps of some pairs.
+
+    ``widths``  (2 · longest + 1,) by width, from −longest on
+    ``starts``  (longest + 1,) by the first position
+    ``left``    by sentence length and the position that was left, laid out as `JumpWeights.rows`
+    """
+
+    widths: FloatArray
+    starts: FloatArray
+    left: FloatArray
+
+
+class ChainWorkspace(NamedTuple):
+    """Memory for one group of pairs: matrices with one column a lane."""
+
+    emit: Array
+    pred: Array
+    gamma: Array
+    beta: Array
+    next: Array
+    z: Array
+    left: Array
+    first: Array
+    scales: Array
+    here: Array
+    there: Array
+
+
+@njit
+def allocate(first: int, last: int, groups: PairGroups, links: Array) -> Array:
+    """Memory that is enough for each of the groups ``first`` to ``last``, one after the other.
+
+    Its numbers are of the same kind as the links.
+    """
+    begins, members, sources, targets, _ = groups
+    most = 0
+    for g in range(first, last):
+        own = members[begins[g] : begins[g + 1]]
+        l = m = 0
+        for p in own:
+            l = max(l, sources[p + 1] - sources[p])
+            m = max(m, targets[p + 1] - targets[p])
+        lanes = -(-len(own) // WIDTH) * WIDTH
+        most = max(most, ((3 * m + 8) * (l + 1) + 2 * SHIFTS_AT_ONCE + m) * lanes)
+    return np.empty(most, links.dtype)
+
+
+@njit
+def _part(memory: Array, at: int, rows: int, lanes: int) -> Array:
+    return memory[at * lanes : (at + rows) * lanes].reshape((rows, lanes))
+
+
+@njit
+def load(
+    memory: Array, own: Array, groups: PairGroups, jumps: JumpWeights, links: Array
+) -> tuple[Array, ChainWorkspace]:
+    """The lengths (l, m) of a group's pairs, a row a lane, and a workspace with their emissions.
+
+    The emissions (l + 1, m) of each pair go into its lane, at every word the empty word first.
+    Lanes without a pair have lengths (0, 0).
+    """
+    sources, targets, offsets = groups.sources, groups.targets, groups.offsets
+    lanes = -(-len(own) // WIDTH) * WIDTH
+    sizes = np.zeros((lanes, 2), np.int64)
+    for b in range(len(own)):
+        sizes[b, 0] = sources[own[b] + 1] - sources[own[b]]
+        sizes[b, 1] = targets[own[b] + 1] - targets[own[b]]
+    l, m = sizes[:, 0].max(), sizes[:, 1].max()
+    n = l + 1
+    links_end = 2 * m * n
+    vectors = links_end + (m + 1) * n
+    at = ChainWorkspace(
+        _part(memory, 0, m * n, lanes),
+        _part(memory, m * n, m * n, lanes),
+        _part(memory, links_end, (m + 1) * n, lanes),
+        _part(memory, vectors, n, lanes),
+        _part(memory, vectors + n, n, lanes),
+        _part(memory, vectors + 2 * n, n, lanes),
+        _part(memory, vectors + 3 * n, n, lanes),
+        _part(memory, vectors + 4 * n, n, lanes),
+        _part(memory, vectors + 5 * n, m, lanes),
+        _part(memory, vectors + 5 * n + m, l + SHIFTS_AT_ONCE, lanes),
+        _part(memory, vectors + 6 * n + m + SHIFTS_AT_ONCE - 1, l + SHIFTS_AT_ONCE, lanes),
+    )
+    begins = np.zeros(lanes, np.int64)
+    begins[: len(own)] = offsets[own]
+    all_l, all_m = sizes[:, 0].min(), sizes[:, 1].min()
+    for k in range(n - 1):
+        for j in range(m):
+            row = at.emit[j * n + k + 1]
+            if k < all_l and j < all_m:
+                for b in range(lanes):
+                    row[b] = links[begins[b] + j]
+            else:
+                for b in range(lanes):
+                    row[b] = links[begins[b] + j] if k < sizes[b, 0] and j < sizes[b, 1] else 0.0
+        for b in range(lanes):
+            begins[b] += sizes[b, 1] if k < sizes[b, 0] else 0
+    for b in range(lanes):
+        own_l, own_m = sizes[b]
+        for j in range(m):
+            at.emit[j * n, b] = jumps.p0 * links[begins[b] + j] if j < own_m else 1.0
+        for k in range(n):
+            at.z[k, b] = jumps.z[jumps.rows[own_l] + k] if k <= own_l else 0.0
+            at.left[k, b] = 0.0
+    return sizes, at
+
+
+@njit
+def store(
+    own: Array,
+    sizes: Array,
+    offsets: Array,
+    jumps: JumpWeights,
+    at: ChainWorkspace,
+    links: Array,
+    logs: Array,
+    left: Array,
+) -> None:
+    """The posteriors of each pair out of its lane, its log p, and from where it jumped."""
+    n, lanes = len(at.z), len(own)
+    begins = offsets[own]
+    all_l, all_m = sizes[:lanes, 0].min(), sizes[:lanes, 1].min()
+    for k in range(n - 1):
+        for j in range(len(at.scales)):
+            row = at.pred[j * n + k + 1]
+            if k < all_l and j < all_m:
+                for b in range(lanes):
+                    links[begins[b] + j] = row[b]
+            else:
+                for b in range(lanes):
+                    if k < sizes[b, 0] and j < sizes[b, 1]:
+                        links[begins[b] + j] = row[b]
+        for b in range(lanes):
+            begins[b] += sizes[b, 1] if k < sizes[b, 0] else 0
+    for b in range(lanes):
+        l, m = sizes[b]
+        logs[own[b]] = 0.0
+        for j in range(m):
+            links[begins[b] + j] = at.pred[j * n, b]
+            c = at.scales[j, b]
+            logs[own[b]] += math.log(c) if c > 0.0 else -np.inf
+        for k in range(l + 1):
+            left[jumps.rows[l] + k] += at.left[k, b]
+
+
+@njit
+def slide(
+    into: Array, at: int, weights: Array, middle: int, rows: Array, first: int, n: int
+) -> None:
+    """``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
+    for k in range(0, n - 1, 2):
+        weighted_sum_two(into, at + k, weights, middle - k, rows, first, n)
+    if n % 2:
+        weighted_sum(into, at + n - 1, weights, middle - n + 1, rows, first, n)
+
+
+@njit
+def forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
+    """γ of all words, Σ_h γ(h) A(h, ·) of all words in ``pred``, and c_j (0: impossible)."""
+    n, lanes = at.z.shape
+    emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
+    # a word below this probability counts as impossible: 1 / probability would be no number
+    inverse, nothing = np.empty(lanes, emit.dtype), np.finfo(emit.dtype).tiny
+    gamma[:n] = 0.0
+    gamma[0] = 1.0
+    for j in range(len(scales)):
+        now, new = j * n, (j + 1) * n
+        for k in range(n):
+            for b in range(lanes):
+                scaled[k, b] = gamma[now + k, b] * at.z[k, b]
+        for b in range(lanes):
+            gamma[new, b] = gamma[now, b] * emit[now, b]
+            scales[j, b] = gamma[new, b]
+        slide(pred, now + 1, jumps.back, jumps.middle, scaled, 1, n - 1)
+        for k in range(1, n):
+            first = jumps.start[k]
+            for b in range(lanes):
+                pred[now + k, b] += first * scaled[0, b]
+                both = pred[now + k, b] * emit[now + k, b] + gamma[now + k, b] * emit[now, b]
+                gamma[new + k, b] = both
+                scales[j, b] += both
+        for b in range(lanes):
+            scales[j, b] = scales[j, b] if scales[j, b] >= nothing else 0.0
+            inverse[b] = 1.0 / scales[j, b] if scales[j, b] > 0.0 else 1.0
+        for k in range(n):
+            for b in range(lanes):
+                gamma[new + k, b] *= inverse[b]
+
+
+@njit
+def backward(jumps: JumpWeights, at: ChainWorkspace) -> None:
+    """Posteriors in ``pred``, E β / c in ``emit``, γ z in ``gamma``, expected jumps in ``left``."""
+    n, lanes = at.z.shape
+    emit, pred, gamma, beta, later = at.emit, at.pred, at.gamma, at.beta, at.next
+    inverse, one = np.empty(lanes, emit.dtype), emit.dtype.type(1.0)
+    # positions that next to nothing leads to may promise more than numbers can hold: no more
+    much = emit.dtype.type(1e28 if emit.itemsize == 4 else 1e100)
+    beta[:] = 1.0
+    for j in range(len(at.scales) - 1, -1, -1):
+        now = j * n
+        for b in range(lanes):
+            inverse[b] = 1.0 / at.scales[j, b] if at.scales[j, b] > 0.0 else 1.0
+            emit[now, b] *= inverse[b]
+            pred[now, b] = gamma[now, b] * beta[0, b] * emit[now, b]
+        for k in range(1, n):
+            for b in range(lanes):
+                emit[now + k, b] = min(emit[now + k, b] * inverse[b] * beta[k, b], much)
+                pred[now + k, b] = min(pred[now + k, b] * emit[now + k, b], one)
+                pred[now, b] += gamma[now + k, b] * beta[k, b] * emit[now, b]
+        for b in range(lanes):
+            pred[now, b] = min(pred[now, b], one)
+        weighted_sum(later, 0, jumps.start, 1, emit, now + 1, n - 1)
+        slide(later, 1, jumps.ahead, jumps.middle, emit, now + 1, n - 1)
+        for k in range(n):
+            for b in range(lanes):
+                jumped = at.z[k, b] * later[k, b]
+                at.left[k, b] += gamma[now + k, b] * jumped
+                gamma[now + k, b] *= at.z[k, b]
+                beta[k, b] = min(beta[k, b] * emit[now, b] + jumped, much)
+
+
+@njit
+def count_jumps(jumps: JumpWeights, at: ChainWorkspace, widths: Array, starts: Array) -> None:
+    """Add the expected jumps, by width and from the start by position; after `backward`."""
+    n, lanes = at.z.shape
+    l, here, there, met = n - 1, at.here, at.there, np.empty(SHIFTS_AT_ONCE, at.here.dtype)
+    here[l:] = 0.0
+    there[l:] = 0.0
+    at.first[:] = 0.0
+    for j in range(len(at.scales)):
+        now = j * n
+        for k in range(1, n):
+            for b in range(lanes):
+                here[k - 1, b] = at.gamma[now + k, b]
+                there[k - 1, b] = at.emit[now + k, b]
+                at.first[k, b] += at.gamma[now, b] * at.emit[now + k, b]
+        for d in range(0, l, SHIFTS_AT_ONCE):
+            shifted_dots(met, here, there, d, l - d)
+            for q in range(min(SHIFTS_AT_ONCE, l - d)):
+                widths[jumps.middle + d + q] += met[q] * jumps.ahead[jumps.middle + d + q]
+        for d in range(1, l, SHIFTS_AT_ONCE):
+            shifted_dots(met, there, here, d, l - d)
+            for q in range(min(SHIFTS_AT_ONCE, l - d)):
+                widths[jumps.middle - d - q] += met[q] * jumps.ahead[jumps.middle - d - q]
+    for k in range(1, n):
+        starts[k] += at.first[k].sum() * jumps.start[k]
+
+
+@njit
+def forward_backward(
+    first: int,
+    last: int,
+    groups: PairGroups,
+    jumps: JumpWeights,
+    links: Array,
+    logs: Array,
+    counts: JumpCounts,
+    counting: bool,
+) -> None:
+    """Emissions of the groups ``first`` to ``last`` become posteriors, in place.
+
+    ``logs`` gets log p(target | source) of every pair; expected jumps are added to ``counts``, if
+    they are to be counted.
+    """
+    memory = allocate(first, last, groups, links)
+    for g in range(first, last):
+        own = groups.members[groups.begins[g] : groups.begins[g + 1]]
+        sizes, at = load(memory, own, groups, jumps, links)
+        forward(jumps, at)
+        backward(jumps, at)
+        if counting:
+            count_jumps(jumps, at, counts.widths, counts.starts)
+        store(own, sizes, groups.offsets, jumps, at, links, logs, counts.left)
+
+
+@inline
+def jump(jumps: JumpWeights, l: int, h: int, k: int) -> Any:
+    """A(h, k): from position h to position k ≥ 1 of a sentence of l words."""
+    weight = jumps.start[k] if h == 0 else jumps.ahead[jumps.middle + k - h]
+    return weight * jumps.z[jumps.rows[l] + h]
+
+
+@njit
+def _viterbi_forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
+    """As `forward`, with the largest term for the sum; so is c_j."""
+    n, lanes = at.z.shape
+    emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
+    gamma[:n] = 0.0
+    gamma[0] = 1.0
+    for j in range(len(scales)):
+        now, new = j * n, (j + 1) * n
+        for k in range(n):
+            for b in range(lanes):
+                scaled[k, b] = gamma[now + k, b] * at.z[k, b]
+        for b in range(lanes):
+            gamma[new, b] = gamma[now, b] * emit[now, b]
+            scales[j, b] = gamma[new, b]
+        for k in range(1, n):
+            weighted_max(pred, now + k, jumps.back, jumps.middle - k + 1, scaled, 1, n - 1)
+            first = jumps.start[k]
+            for b in range(lanes):
+                pred[now + k, b] = max(pred[now + k, b], first * scaled[0, b]) * emit[now + k, b]
+                best = max(pred[now + k, b], gamma[now + k, b] * emit[now, b])
+                gamma[new + k, b] = best
+                scales[j, b] = max(scales[j, b], best)
+        for k in range(n):
+            for b in range(lanes):
+                gamma[new + k, b] /= scales[j, b] if scales[j, b] > 0.0 else 1.0
+
+
+@njit
+def _trace_back(
+    jumps: JumpWeights, at: ChainWorkspace, lane: int, l: int, m: int, path: Array
+) -> float:
+    """The best path of one lane, 0 where a word comes from the empty word; returns its log p."""
+    n, total = len(at.z), 0.0
+    best = 0
+    for k in range(1, l + 1):
+        if at.gamma[m * n + k, lane] > at.gamma[m * n + best, lane]:
+            best = k
+    for j in range(m - 1, -1, -1):
+        c = at.scales[j, lane]
+        total += math.log(c) if c > 0.0 else -np.inf
+        now = j * n
+        if (
+            best == 0
+            or at.pred[now + best, lane] <= at.gamma[now + best, lane] * at.emit[now, lane]
+        ):
+            path[j] = 0
+            continue
+        path[j], origin, value = best, 0, -1.0
+        for h in range(l + 1):
+            reached = at.gamma[now + h, lane] * jump(jumps, l, h, best)
+            if reached > value:
+                origin, value = h, reached
+        best = origin
+    return total
+
+
+@njit
+def viterbi(
+    first: int,
+    last: int,
+    groups: PairGroups,
+    jumps: JumpWeights,
+    links: Array,
+    paths: Array,
+    path_at: Array,
+    logs: Array,
+) -> None:
+    """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
+    memory, offsets = allocate(first, last, groups, links), groups.offsets
+    for g in range(first, last):
+        own = groups.members[groups.begins[g] : groups.begins[g + 1]]
+        sizes, at = load(memory, own, groups, jumps, links)
+        _viterbi_forward(jumps, at)
+        for lane in range(len(own)):
+            p = own[lane]
+            l, m = sizes[lane]
+            path = paths[path_at[p] : path_at[p] + m]
+            logs[p] = _trace_back(jumps, at, lane, l, m, path)
+            begin = offsets[p]
+            links[begin : offsets[p + 1]] = 0.0
+            for j in range(m):
+                links[begin + (path[j] - 1 if path[j] > 0 else l) * m + j] = 1.0
+
+
+@njit
+def _filter_forward(links: Array, l: int, m: int, jumps: JumpWeights) -> Array:
+    """γ_j(k), scaled to sum to 1 for every j; all zero from where nothing is possible."""
+    gamma = np.zeros((m + 1, l + 1))
+    gamma[0, 0] = 1.0
+    for j in range(m):
+        empty = jumps.p0 * links[l * m + j]
+        for k in range(l + 1):
+            gamma[j + 1, k] = gamma[j, k] * empty
+        for k in range(1, l + 1):
+            reached = 0.0
+            for h in range(l + 1):
+                reached += gamma[j, h] * jump(jumps, l, h, k)
+            gamma[j + 1, k] += reached * links[(k - 1) * m + j]
+        total = gamma[j + 1].sum()
+        gamma[j + 1] /= total if total > 0.0 else 1.0
+    return gamma
+
+
+@njit
+def _sample_path(
+    links: Array, l: int, m: int, jumps: JumpWeights, gamma: Array, stream: Array, path: Array
+) -> None:
+    """A path drawn from its posterior, from the last word back to the first."""
+    weights = np.empty(l + 1)
+    k = draw_weighted(gamma[m], stream)
+    for j in range(m - 1, -1, -1):
+        stayed = gamma[j, k] * jumps.p0 * links[l * m + j]
+        total = stayed
+        for h in range(l + 1):
+            weights[h] = 0.0
+            if k > 0:
+                weights[h] = gamma[j, h] * jump(jumps, l, h, k) * links[(k - 1) * m + j]
+            total += weights[h]
+        if uniform(stream, 0) * total < stayed or total == stayed:
+            path[j] = 0
+        else:
+            path[j] = k
+            k = draw_weighted(weights, stream)
+
+
+@njit
+def sample_paths(
+    first: int,
+    last: int,
+    heights: Array,
+    widths: Array,
+    offsets: Array,
+    links: Array,
+    jumps: JumpWeights,
+    numbers: Array,
+    seed: Any,
+    samples: int,
+    paths: Array,
+    path_at: Array,
+) -> None:
+    """Emissions become relative frequencies in so many sampled paths, which ``paths`` gets."""
+    stream = np.empty(1, np.uint64)
+    for p in range(first, last):
+        l, m = heights[p], widths[p]
+        own = links[offsets[p] : offsets[p + 1]]
+        stream[0] = item_stream(seed, numbers[p])
+        gamma = _filter_forward(own, l, m, jumps)
+        often = np.zeros(len(own))
+        for s in range(samples):
+            path = paths[path_at[p] + s * m : path_at[p] + (s + 1) * m]
+            _sample_path(own, l, m, jumps, gamma, stream, path)
+            for j in range(m):
+                often[(path[j] - 1 if path[j] > 0 else l) * m + j] += 1.0 / samples
+        own[:] = often
+
+
+@njit
+def count_path_jumps(
+    heights: Array,
+    widths: Array,
+    jumps: JumpWeights,
+    paths: Array,
+    path_at: Array,
+    samples: int,
+    counts: JumpCounts,
+) -> None:
+    """Add the jumps of all paths, each 1 / samples of one."""
+    by_width, starts, left = counts
+    for p in range(len(heights)):
+        l, m = heights[p], widths[p]
+        for s in range(samples):
+            h = 0
+            for j in range(m):
+                k = paths[path_at[p] + s * m + j]
+                if k == 0:
+                    continue
+                left[jumps.rows[l] + h] += 1.0 / samples
+                if h == 0:
+                    starts[k] += 1.0 / samples
+                else:
+                    by_width[jumps.middle + k - h] += 1.0 / samples
+                h = k
+
+
+# Both directions of the same pairs: links (l + 1, m) and, backward, (m + 1, l).
+
+
+class PairSizes(NamedTuple):
+    """Lengths of the pairs of a block, and where the links of either direction begin."""
+
+    source_lengths: IntArray
+    target_lengths: IntArray
+    offsets: IntArray
+    back_offsets: IntArray
+
+
+@njit
+def multiply_directions(first: int, last: int, pairs: PairSizes, links: Array, back: Array) -> None:
+    """Both become their product; what is left of a word goes to the empty word."""
+    source_lengths, target_lengths, offsets, back_offsets = pairs
+    for p in range(first, last):
+        l, m = source_lengths[p], target_lengths[p]
+        here = links[offsets[p] : offsets[p + 1]]
+        there = back[back_offsets[p] : back_offsets[p + 1]]
+        for j in range(m):
+            here[l * m + j] = 1.0
+        for i in range(l):
+            left = 1.0
+            for j in range(m):
+                both = here[i * m + j] * there[j * l + i]
+                here[i * m + j] = both
+                there[j * l + i] = both
+                left -= both
+                here[l * m + j] -= both
+            there[m * l + i] = max(left, 0.0)
+        for j in range(m):
+            here[l * m + j] = max(here[l * m + j], 0.0)
+
+
+@njit
+def average_directions(
+    first: int, last: int, pairs: PairSizes, links: Array, back: Array, geometric: bool
+) -> None:
+    """The geometric or the arithmetic mean of both directions, in ``links``."""
+    source_lengths, target_lengths, offsets, back_offsets = pairs
+    for p in range(first, last):
+        l, m = source_lengths[p], target_lengths[p]
+        here = links[offsets[p] : offsets[p + 1]]
+        there = back[back_offsets[p] : back_offsets[p + 1]]
+        for i in range(l):
+            for j in range(m):
+                one, other = here[i * m + j], there[j * l + i]
+                here[i * m + j] = (one * other) ** 0.5 if geometric else (one + other) / 2.0
