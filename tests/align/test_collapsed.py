@@ -12,8 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from softcount.align.data import BitextCorpus
-from softcount.align.gibbs import WIDEST, CollapsedAligner, IndexedPairs, LinkChains
-from softcount.core.errors import DataError, LearnerError
+from softcount.align.gibbs import (
+    FREE,
+    WIDEST,
+    CollapsedAligner,
+    GibbsState,
+    IndexedPairs,
+    LinkChains,
+    sweep,
+)
+from softcount.core.errors import LearnerError
 from softcount.text.bitext import as_bitext
 
 PRIOR = {"alpha": 0.3, "jump": 0.7, "fertility": (0.4, 1.1, 0.2), "null": 0.15}
@@ -27,7 +35,7 @@ def indexed(pairs, fixed=None, null=True):
 
 
 def sample_chains(pairs, **settings):
-    """All chains to their ends, one after the other."""
+    """All chains to their ends, one after the other: marginals of links, and means."""
     chains = LinkChains(pairs, **settings)
     for _ in range(chains.n_init):
         chains.begin()
@@ -102,6 +110,20 @@ def begun(pairs, links, **prior):
     return CollapsedAligner(indexed(pairs, links), **prior)
 
 
+def conditional(aligner, token):
+    """p(a_j = i | all others) of a target token, as sweeps have it; the empty word's is last."""
+    text, known = aligner._text, aligner.links.copy()
+    known[token] = FREE
+    others = GibbsState(*(values.copy() for values in aligner._state))
+    sums = np.zeros(len(text.entries))
+    sweep(text._replace(fixed=known), aligner._prior, others, np.uint64(0), 1.0, sums)
+    p = int(np.searchsorted(text.target_borders, token, side="right")) - 1
+    l = int(text.source_borders[p + 1] - text.source_borders[p])
+    at = int(text.offsets[p] + (token - text.target_borders[p]) * l)
+    linked = sums[at : at + l]
+    return np.append(linked, max(1.0 - linked.sum(), 0.0))
+
+
 @pytest.mark.parametrize("links", [(0, 1, 0, 0, 1, 0), (2, -1, -1, 0, 1, 1), (-1,) * 6])
 def test_log_joint_is_that_of_the_words(links):
     aligner = begun(TINY, links, **PRIOR)
@@ -129,7 +151,7 @@ def test_conditionals_are_those_of_the_joint(one_each):
             logs = np.array([log_joint(TINY, other, alpha, **rest) for other in changed])
             expected = np.exp(logs - logs.max())
             expected /= expected.sum()
-            np.testing.assert_allclose(aligner.conditional(token), expected, rtol=1e-10)
+            np.testing.assert_allclose(conditional(aligner, token), expected, rtol=1e-10)
 
 
 def test_conditionals_of_a_long_sentence_where_wide_jumps_are_one():
@@ -141,7 +163,7 @@ def test_conditionals_of_a_long_sentence_where_wide_jumps_are_one():
         changed = [(links[0], i, links[2]) for i in places]
         logs = np.array([log_joint(pairs, other, same_alpha, **rest) for other in changed])
         expected = np.exp(logs - logs.max())
-        np.testing.assert_allclose(aligner.conditional(1), expected / expected.sum(), rtol=1e-9)
+        np.testing.assert_allclose(conditional(aligner, 1), expected / expected.sum(), rtol=1e-9)
 
 
 def chain_means(aligner, n_links, sweeps=6000):
@@ -230,9 +252,9 @@ def test_means_are_probabilities():
 def test_the_same_seed_gives_the_same_bits():
     pairs = indexed(TINY * 5)
     one, two, other = (sample_chains(pairs, seed=seed, n_init=2) for seed in (7, 7, 8))
-    assert one.links.tobytes() == two.links.tobytes()
-    assert one.links.tobytes() != other.links.tobytes()
-    assert one.means["translations"].tobytes() == two.means["translations"].tobytes()
+    assert one[0].tobytes() == two[0].tobytes()
+    assert one[0].tobytes() != other[0].tobytes()
+    assert one[1]["translations"].tobytes() == two[1]["translations"].tobytes()
 
 
 def test_marginals_are_probabilities_and_a_dictionary_moves_them():
@@ -242,8 +264,8 @@ def test_marginals_are_probabilities_and_a_dictionary_moves_them():
     words, targets = pairs.lexicon.rows(), pairs.lexicon.targets
     alpha[(words == 0) & (targets == 1)] += 50.0  # a is y
     long = {"null": 0.01, "max_iter": 500, "kept": 400}
-    first = next(pairs.matrices(sample_chains(pairs, alpha=alpha, **long).links))
-    without = next(pairs.matrices(sample_chains(pairs, alpha=0.01, **long).links))
+    first = next(pairs.matrices(sample_chains(pairs, alpha=alpha, **long)[0]))
+    without = next(pairs.matrices(sample_chains(pairs, alpha=0.01, **long)[0]))
     assert without[0, 1] < 0.5 < 0.8 < first[0, 1]
     assert first.min() >= 0
     assert first.sum(axis=0).max() <= 1.0001
@@ -291,38 +313,12 @@ def test_words_that_go_together_are_found():
     rng = np.random.default_rng(0)
     some = [rng.permutation(10)[:4] for _ in range(60)]
     text = [(" ".join(f"e{k}" for k in row), " ".join(f"f{k}" for k in row)) for row in some]
-    matrices = indexed(text).matrices(sample_chains(indexed(text), seed=1).links)
+    matrices = indexed(text).matrices(sample_chains(indexed(text), seed=1)[0])
     right = np.mean([np.trace(matrix) / 4 for matrix in matrices])
     assert right > 0.95
 
 
-@pytest.mark.parametrize(
-    ("bad", "says"),
-    [
-        ({"alpha": 0.0}, "alpha"),
-        ({"alpha": [0.1, 0.2]}, "entries"),
-        ({"alpha": float("nan")}, "alpha"),
-        ({"jump": -1.0}, "jump"),
-        ({"fertility": [1.0]}, "fertility"),
-        ({"null": 1.0}, "null"),
-        ({"null": float("nan")}, "null"),
-    ],
-)
-def test_bad_priors_are_named(bad, says):
-    with pytest.raises(LearnerError, match=says):
-        CollapsedAligner(indexed(TINY), **bad)
-
-
-@pytest.mark.parametrize("fixed", [[0] * 5, [3, 0, 0, 0, 0, 0], [-3, 0, 0, 0, 0, 0], [0.5] * 6])
-def test_bad_links_are_named(fixed):
-    with pytest.raises(DataError):
-        indexed(TINY, fixed)
-
-
-def test_what_cannot_be_is_refused():
-    with pytest.raises(LearnerError, match="empty word"):
-        CollapsedAligner(indexed(TINY, [-1] * 6), null=0.0)
-    with pytest.raises(LearnerError, match="empty word"):
-        CollapsedAligner(indexed(TINY, null=False))
-    with pytest.raises(LearnerError, match="kept"):
-        sample_chains(indexed(TINY), max_iter=2, kept=3)
+@pytest.mark.parametrize("alpha", [0.0, 1e-20, float("nan")])
+def test_bad_priors_are_named(alpha):
+    with pytest.raises(LearnerError, match="alpha"):
+        CollapsedAligner(indexed(TINY), alpha=alpha)

@@ -35,6 +35,11 @@ def test_seeds() -> None:
     assert_same(tables(drawn), tables(fitted(random_state=np.random.default_rng(3))))
 
 
+def test_no_more_sweeps_are_kept_than_there_are() -> None:
+    with pytest.raises(LearnerError, match="kept"):
+        fitted(max_iter=2, kept=3)
+
+
 def test_threads_change_no_bit() -> None:
     text = many(150)
     one, two = (sc.align.GibbsAligner(engine=sc.Local(threads=n)).fit(text) for n in (1, 2))

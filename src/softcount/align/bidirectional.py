@@ -399,7 +399,7 @@ class BidirectionalAligner(BaseAligner):
         backward = self.backward_._best_blocks(shard.backward, shard.backward_blocks())
         for (block, there), (other, back) in zip(forward, backward, strict=True):
             links = select_links(block, there, HALF).links
-            reverse = select_links(other, back, HALF).links.flipped()
+            reverse, _ = select_links(other, back, HALF).links.flipped(np.zeros(0))
             if method == "backward":
                 links = reverse
             elif method != "forward":

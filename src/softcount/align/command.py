@@ -1,4 +1,4 @@
-"""``softcount align``: its options, what it is told, how it learns, what it answers."""
+"""``softcount align``: its options, what it reads, how it learns, what it prints and writes."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Align(LearnerOptions, LearningCommand):
         ),
     ] = None
 
-    # what is learned
+    # the model
     model: Annotated[
         str | None,
         Model(
@@ -242,7 +242,7 @@ class Align(LearnerOptions, LearningCommand):
     ] = None
     verbose: Verbose = False
 
-    # what is written
+    # output
     symmetrize: Annotated[
         str | None,
         Output(
@@ -358,15 +358,8 @@ class Align(LearnerOptions, LearningCommand):
             raise typer.BadParameter(
                 f"--threshold is for {names}, not for --symmetrize {self.symmetrize}"
             )
-        if self.load is None:
-            self._translate_flags()
-            if self.reverse and self.directions == 2:
-                raise typer.BadParameter(
-                    "-r is for one direction alone: say which model, as in -m hmm"
-                )
-
-    def _translate_flags(self) -> None:
-        """What fast_align's flags mean here."""
+        if self.load is not None:
+            return
         if self.diagonal or self.tension is not None:
             if self.model not in (None, "diagonal"):
                 raise typer.BadParameter(f"-d is -m diagonal: it does not go with -m {self.model}")
@@ -377,6 +370,8 @@ class Align(LearnerOptions, LearningCommand):
                     f"-v is --learner vb: it does not go with --learner {self.learner}"
                 )
             self.learner = "variational-bayes"
+        if self.reverse and self.directions == 2:
+            raise typer.BadParameter("-r is for one direction alone: say which model, as in -m hmm")
 
     @property
     def directions(self) -> int:
@@ -384,34 +379,58 @@ class Align(LearnerOptions, LearningCommand):
         named = self.both or self.no_agree or self.symmetrize is not None
         return 2 if named or self.model in (None, "gibbs") else 1
 
-    # what is read
+    # reading
     def read(self, model: AnyAligner | None) -> PairsRead:
+        from softcount.text.links import FlatLinks, read_links
+
         if model is None:
-            self.entries = read_dictionary(self.dictionary, self.lowercase)
-            self.prepared = self._make()  # complains before anything large is read
+            self.prepared = self._make_aligner()  # complains before anything large is read
         pairs = self.pairs.read()
-        links = None if model is not None else read_known(self.links, pairs, self.reverse)
         if self.show is not None and self.show > len(pairs):
             raise DataError(f"--show {self.show}: there are {len(pairs):,} pairs", "choose one")
-        return PairsRead(pairs, links, read_gold(self.gold, pairs))
+        links = gold = None
+        if model is None and self.links is not None:
+            links = [
+                [(j, i) if self.reverse else (i, j) for i, j in sure]
+                for sure in read_links(self.links, shapes_of(pairs))
+            ]
+        if self.gold is not None:
+            gold = read_links(self.gold)
+            if not 0 < len(gold) <= len(pairs):
+                raise DataError(
+                    f"--gold {self.gold}: {len(gold):,} lines of links, while there are "
+                    f"{len(pairs):,} pairs",
+                    "give one line a pair; if only the first pairs are known, fewer lines",
+                )
+            head = pairs.select(slice(len(gold)))
+            FlatLinks.of([sorted(links.possible) for links in gold]).demand_inside(
+                head.source.lengths, head.target.lengths, lambda n: f"{self.gold}:{n + 1}"
+            )
+        return PairsRead(pairs, links, gold)
 
-    # how it is learned
+    # learning
     def make(self, data: PairsRead) -> AnyAligner:
         return self.prepared
 
-    def _make(self) -> AnyAligner:
+    def _make_aligner(self) -> AnyAligner:
         from softcount import align
+        from softcount.align.data import Dictionary
 
         name = self.model or "hmm"
         given = self._own_settings(name)
+        dictionary: Any = None
+        if self.dictionary is not None:
+            dictionary = read_dictionary(self.dictionary, self.lowercase)
+            if self.reverse:
+                dictionary = Dictionary.of(dictionary).reversed()
         settings: dict[str, Any] = {
-            "dictionary": exchange(self.entries) if self.reverse else self.entries,
+            "dictionary": dictionary,
             "dictionary_strength": self.dictionary_strength,
             "lowercase": self.lowercase,
         }
-        usual = "float64" if self.learner in WITH_PRIOR else "float32"
+        with_prior = self.learner in WITH_PRIOR
         smoothing = self.smoothing
-        if smoothing is None and self.learner in WITH_PRIOR:
+        if smoothing is None and with_prior:
             smoothing = USUAL_PRIOR
         learning = self.learning(make_aligner_learner(self))
         if name == "gibbs":  # a sampler has a prior and sweeps, and is a learner by itself
@@ -425,7 +444,7 @@ class Align(LearnerOptions, LearningCommand):
             if learner is not None:
                 given |= {"max_iter": learner.max_iter, "kept": min(2, learner.max_iter)}
             return align.GibbsAligner(**settings, **learning, **given)
-        settings |= {**learning, "dtype": self.dtype or usual}
+        settings |= {**learning, "dtype": self.dtype or ("float64" if with_prior else "float32")}
         if smoothing is not None:
             settings["smoothing"] = smoothing
         if "stem" in given:
@@ -439,7 +458,7 @@ class Align(LearnerOptions, LearningCommand):
         return align.Aligner(name, agree=not self.no_agree, settings=given or None, **settings)
 
     def _own_settings(self, model: str) -> dict[str, Any]:
-        """What was given that not all models have; complains if this one does not have it."""
+        """Options that not all models have; it is an error if this one does not have them."""
         own = {name: getattr(self, name) for name in ("p_null", "max_jump", "warm_up", "tension")}
         own |= {"null": False if self.no_null else None, "stem": self.stem}
         given = {name: value for name, value in own.items() if value is not None}
@@ -469,7 +488,7 @@ class Align(LearnerOptions, LearningCommand):
         model.reversed_ = self.reverse
 
     def restore(self, kind: Any, stored: Stored) -> AnyAligner:
-        """The aligner in a file; complains if it cannot be asked what is asked."""
+        """The aligner in a file; it is an error if it cannot do what is asked."""
         from softcount.align.bidirectional import BidirectionalAligner
         from softcount.engines import Local
 
@@ -487,7 +506,7 @@ class Align(LearnerOptions, LearningCommand):
             )
         return aligner
 
-    # what is answered
+    # answers
     def answer_stream(self, model: AnyAligner) -> bool:
         """As pairs come, if nothing is wanted of all together."""
         together = (self.phrases, self.html, self.show, self.gold)
@@ -497,7 +516,8 @@ class Align(LearnerOptions, LearningCommand):
         def write_links() -> None:
             with open_output(self.output) as out:
                 for pairs in self.pairs.stream():
-                    out.write(self._write(*self._find_links(model, pairs)))
+                    links, values = self._find_links(model, pairs)
+                    out.write(links.text(values if self.proba else None))
                     out.flush()
 
         try_all(write_links, at(self.dictionary_out, lambda path: self._write_table(path, model)))
@@ -512,17 +532,12 @@ class Align(LearnerOptions, LearningCommand):
         asked: dict[str, Any] = {"probabilities": self.proba, "threshold": self.threshold}
         if self.symmetrize is not None:
             asked["method"] = self.symmetrize
-        found, values = aligner.links(_as_learned(aligner, pairs), **asked)
-        return _exchange_links(found, values) if aligner.reversed_ else (found, values)
+        links, values = aligner.links(_as_learned(aligner, pairs), **asked)
+        return links.flipped(values) if aligner.reversed_ else (links, values)
 
-    def _write(self, links: FlatLinks, values: Array) -> bytes:
-        """A line for each pair."""
-        return with_probabilities(links, values) if self.proba else links.text()
-
-    # what is written
     def tell(self, found: LinksFound) -> None:
         with open_output(self.output) as out:
-            out.write(self._write(found.links, found.values))
+            out.write(found.links.text(found.values if self.proba else None))
             out.flush()
 
     def page(self, found: LinksFound) -> str:
@@ -568,11 +583,23 @@ class Align(LearnerOptions, LearningCommand):
         yield at(self.gold, print_scores)
 
     def _write_table(self, path: Path, aligner: AnyAligner) -> None:
-        """Source word, target word and probability, the most probable of each word first."""
-        entries = _list_entries(aligner, self.min_prob)
-        if aligner.reversed_:
-            entries = ((target, source, p) for source, target, p in entries)
-        _write_lines(path, (f"{source}\t{target}\t{p:.6g}" for source, target, p in entries))
+        """Source word, target word and probability, the most probable of each word first.
+
+        Those of the forward direction, without the empty word.
+        """
+        import numpy as np
+
+        def list_lines() -> Iterator[str]:
+            forward: Any = getattr(aligner, "forward_", aligner)
+            table, targets = forward.table(), forward.target_words_
+            for word, (a, b) in zip(forward.source_words_, pairwise(table.indptr), strict=False):
+                p, columns = table.data[a:b], table.indices[a:b]
+                for k in np.argsort(-p, kind="stable")[: np.count_nonzero(p >= self.min_prob)]:
+                    words = word, targets[columns[k]]
+                    source, target = reversed(words) if aligner.reversed_ else words
+                    yield f"{source}\t{target}\t{p[k]:.6g}"
+
+        _write_lines(path, list_lines())
 
 
 def _as_learned(aligner: AnyAligner, pairs: Any) -> Any:
@@ -623,33 +650,45 @@ def step_line(state: State) -> str:
     return f"step {state.step:>3}   {figures}   {state.seconds:.2f} s"
 
 
-# what is known before aligning: a dictionary, links, and gold links to compare with
-
-
 FORM = "write: source word, tab, target word, and perhaps a tab and a weight above 0"
-Entries = dict[str, dict[str, float | None]]
 
 
-def read_dictionary(path: str | None, lowercase: bool) -> dict[str, Any] | None:
-    """The entries of a file, as aligners take them; None without a path.
+def read_dictionary(path: str, lowercase: bool) -> dict[str, Any]:
+    """The entries of a file, as aligners take them.
 
     Entries of several words are left out, and stderr says how many they are.
     """
-    if path is None:
-        return None
-    entries: Entries = {}
+    entries: dict[str, dict[str, float | None]] = {}
     several = 0
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        source, target, weight = _entry(line, f"{path}:{number}")
-        if lowercase:
-            source, target = source.lower(), target.lower()
+        where = f"{path}:{number}"
+        words = [field.strip() for field in line.split("\t")]
+        if len(words) not in (2, 3) or not all(words):
+            raise DataError(f"{where}: {brief(line)} is no entry of a dictionary", FORM)
+        source, target = (word.lower() if lowercase else word for word in words[:2])
+        weight = None
+        if len(words) == 3:
+            try:
+                weight = float(words[2])
+            except ValueError:
+                weight = math.nan
+            if not 0.0 < weight < math.inf:
+                raise DataError(f"{where}: {brief(words[2])} is no weight", FORM)
         if len(source.split()) > 1 or len(target.split()) > 1:
             several += 1
             continue
         known = entries.setdefault(source, {})
-        _demand_alike(known, source, target, weight, f"{path}:{number}")
+        if known.get(target, weight) != weight:
+            raise DataError(
+                f"{where}: {source} – {target} is there with another weight", "keep one"
+            )
+        if known and (None in known.values()) != (weight is None):
+            raise DataError(
+                f"{where}: some translations of {brief(source)} have a weight, and some have none",
+                "give a weight to all translations of a word, or to none",
+            )
         known[target] = weight
     if several:
         what = "entry" if several == 1 else "entries"
@@ -659,99 +698,6 @@ def read_dictionary(path: str | None, lowercase: bool) -> dict[str, Any] | None:
     return {
         word: list(known) if None in known.values() else known for word, known in entries.items()
     }
-
-
-def _entry(line: str, where: str) -> tuple[str, str, float | None]:
-    words = [field.strip() for field in line.split("\t")]
-    if len(words) not in (2, 3) or not all(words):
-        raise DataError(f"{where}: {brief(line)} is no entry of a dictionary", FORM)
-    if len(words) == 2:
-        return words[0], words[1], None
-    try:
-        weight = float(words[2])
-    except ValueError:
-        weight = math.nan
-    if not 0.0 < weight < math.inf:
-        raise DataError(f"{where}: {brief(words[2])} is no weight", FORM)
-    return words[0], words[1], weight
-
-
-def _demand_alike(
-    known: dict[str, float | None], source: str, target: str, weight: float | None, where: str
-) -> None:
-    if known.get(target, weight) != weight:
-        raise DataError(f"{where}: {source} – {target} is there with another weight", "keep one")
-    if known and (None in known.values()) != (weight is None):
-        raise DataError(
-            f"{where}: some translations of {brief(source)} have a weight, and some have none",
-            "give a weight to all translations of a word, or to none",
-        )
-
-
-def exchange(entries: dict[str, Any] | None) -> dict[str, Any] | None:
-    """From target words to source words; weights, which are those of one direction, are lost."""
-    if entries is None:
-        return None
-    found: dict[str, list[str]] = {}
-    for source, known in entries.items():
-        for target in known:
-            found.setdefault(target, []).append(source)
-    return found
-
-
-def read_known(
-    path: str | None, pairs: Bitext, reverse: bool
-) -> list[list[tuple[int, int]]] | None:
-    """The sure links of every pair, as (target, source) if reversed; None without a path."""
-    if path is None:
-        return None
-    from softcount.text.links import read_links
-
-    every = read_links(path, shapes_of(pairs))
-    return [[(j, i) if reverse else (i, j) for i, j in links] for links in every]
-
-
-def read_gold(path: str | None, pairs: Bitext) -> Sequence[Links] | None:
-    """Gold links of the first pairs; None without a path."""
-    if path is None:
-        return None
-    from softcount.text.links import FlatLinks, read_links
-
-    gold = read_links(path)
-    if not 0 < len(gold) <= len(pairs):
-        raise DataError(
-            f"--gold {path}: {len(gold):,} lines of links, while there are {len(pairs):,} pairs",
-            "give one line a pair; if only the first pairs are known, fewer lines",
-        )
-    head = pairs.select(slice(len(gold)))
-    every = FlatLinks.of([sorted(links.possible) for links in gold])
-    every.demand_inside(head.source.lengths, head.target.lengths, lambda n: f"{path}:{n + 1}")
-    return gold
-
-
-# links
-def _exchange_links(links: FlatLinks, values: Array) -> tuple[FlatLinks, Array]:
-    """Source and target exchanged, in the order of (i, j) again."""
-    import numpy as np
-
-    from softcount.text.links import FlatLinks
-
-    order = np.lexsort((links.source, links.target, links.pair))
-    turned = FlatLinks(links.indptr, links.target[order], links.source[order])
-    return turned, values[order] if len(values) else values
-
-
-def with_probabilities(links: FlatLinks, values: Array) -> bytes:
-    """Lines of i-j:p."""
-    each = [
-        f"{i}-{j}:{p:.6g}"
-        for i, j, p in zip(
-            links.source.tolist(), links.target.tolist(), values.tolist(), strict=True
-        )
-    ]
-    ends = links.indptr.tolist()
-    lines = (" ".join(each[a:b]) for a, b in pairwise(ends))
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 @contextmanager
@@ -773,15 +719,3 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
     with open_output(path) as file:
         for line in lines:
             file.write(f"{line}\n".encode())
-
-
-def _list_entries(aligner: AnyAligner, least: float) -> Iterator[tuple[str, str, float]]:
-    """What words become: those of the forward direction, the empty word left out."""
-    import numpy as np
-
-    way: Any = getattr(aligner, "forward_", aligner)
-    table, others = way.table(), way.target_words_
-    for word, (start, end) in zip(way.source_words_, pairwise(table.indptr), strict=False):
-        p, places = table.data[start:end], table.indices[start:end]
-        for k in np.argsort(-p, kind="stable")[: np.count_nonzero(p >= least)]:
-            yield word, others[places[k]], float(p[k])

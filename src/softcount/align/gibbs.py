@@ -1,11 +1,18 @@
-"""Word alignment with jumps and fertilities, sampled with the parameters integrated out.
-
-Where each target word comes from, and what that adds up to: the state of a Gibbs aligner.
+"""Word alignment with jumps and fertilities, sampled with all parameters integrated out.
 
 Target word f_j comes from source word e_i, i = a_j, or from the empty word. Counted are the links
-of two words, n(e, f); jumps of width d from one linked place to the next, c_d (the start is place
-−1, the end place l; words from the empty word are passed over); and places of word e that have φ
-links, c(e, φ). Pairs with an empty side say nothing.
+of two words, n(e, f); jumps of width d from one linked position to the next, c_d (the start is
+position −1, the end position l; words from the empty word are passed over); and positions of word e
+that have φ links, c(e, φ). With x^(n) = x (x + 1) … (x + n − 1), and n₀ of n target words from the
+empty word:
+
+    p(f, a) ∝ Π_e [Π_f α_ef^(n(e, f)) / A_e^(n(e))] · Π_d γ^(c_d) / Γ^(c)
+              · Π_e [Π_φ β_φ^(c(e, φ)) / B^(c(e))] · p₀^n₀ (1 − p₀)^(n − n₀)
+
+A_e, Γ and B are sums of priors. This is deficient, as Models 3 and 4 are: jumps may lead out of the
+sentence, and fertilities need not add up. Words, jumps and fertilities are those of Östling &
+Tiedemann 2016 (fertilities: Zhao & Gildea 2010); here no conditional is simplified, and none uses
+counts of the last sweep. Pairs with an empty side say nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +25,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.align.bidirectional import (
-    BACKWARD,
-    FORWARD,
     AgreementCore,
     BidirectionalAligner,
     BidirectionalCorpus,
@@ -29,11 +34,10 @@ from softcount.align.bidirectional import (
 from softcount.align.core import JUMPS, TABLE, decode_columns
 from softcount.align.data import (
     UNSEEN,
-    BitextCorpus,
     BitextShard,
     LinkBlock,
-    LinkConstraints,
     PairLexicon,
+    cumulate,
 )
 from softcount.align.estimators import (
     Continuation,
@@ -47,7 +51,7 @@ from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimator import FitOptions, naming
 from softcount.core.fit import WarmStart, fit
-from softcount.core.types import Array, Fit, FloatArray, IntArray, Params, Stats
+from softcount.core.types import Array, Fit, FloatArray, Params, Stats
 from softcount.kernels.collapsed import log_rising
 from softcount.kernels.jit import inline, lean, merged, njit
 from softcount.kernels.random import item_stream, uniform
@@ -81,10 +85,14 @@ class GibbsText(NamedTuple):
 
 
 class GibbsPrior(NamedTuple):
-    """``alpha`` of every entry, or one for all; ``null_alpha`` one a target word.
+    """Parameters of the priors.
 
-    ``masses`` are their sums A_e (the empty word's is the last), ``jump`` is γ, one number,
-    ``fertility`` β, one a fertility, and ``odds`` is p₀ / (1 − p₀), p₀ the empty word's share.
+    ``alpha``       of every entry of the lexicon, or one for all
+    ``null_alpha``  those of the empty word, one for each target word
+    ``masses``      their sums A_e, the empty word's last
+    ``jump``        γ, one number
+    ``fertility``   β, one for each fertility
+    ``odds``        p₀ / (1 − p₀), p₀ the probability of the empty word
     """
 
     alpha: Array
@@ -141,12 +149,12 @@ def index_links(
 
 
 @merged
-def draw_place(weights: Array, l: int, null: float, old: int, chance: float) -> int:
-    """A place with probability ∝ weights_i, or `NULL`; ``chance`` is below their sum.
+def draw_position(weights: Array, l: int, null: float, old: int, drawn: float) -> int:
+    """A position with probability ∝ weights_i, or `NULL`; ``drawn`` is below their sum.
 
     The old one is looked at first, for it seldom changes.
     """
-    rest = chance - (null if old == NULL else weights[old])
+    rest = drawn - (null if old == NULL else weights[old])
     if rest < 0.0:
         return old
     new = old
@@ -182,8 +190,8 @@ def draw_first_links(
                 for i in range(l):
                     weights[i] = table[text.entries[at + i]]
                     total += weights[i]
-                chance = uniform(stream, 0) * total
-                links[t] = draw_place(weights, l, null, NULL if null > 0.0 else 0, chance)
+                drawn = uniform(stream, 0) * total
+                links[t] = draw_position(weights, l, null, NULL if null > 0.0 else 0, drawn)
             at += l
 
 
@@ -226,55 +234,18 @@ def log_dirichlet(priors: Array, counts: Array) -> float:
     return total
 
 
-# Gibbs sampling of word alignments with jumps and fertilities, all parameters integrated out.
-#
-# With the counts of `softcount.align.gibbs`, x^(n) = x (x + 1) … (x + n − 1), and n₀ of
-# n target words from the empty word:
-#
-#     p(f, a) ∝ Π_e [Π_f α_ef^(n(e, f)) / A_e^(n(e))] · Π_d γ^(c_d) / Γ^(c)
-#               · Π_e [Π_φ β_φ^(c(e, φ)) / B^(c(e))] · p₀^n₀ (1 − p₀)^(n − n₀)
-#
-# A_e, Γ and B are sums of priors. This is deficient, as Models 3 and 4 are: jumps may lead out of
-# the sentence, and fertilities need not add up. Words, jumps and fertilities are those of Östling &
-# Tiedemann 2016 (fertilities: Zhao & Gildea 2010); here no conditional is simplified, and none uses
-# counts of the last sweep.
-#
-# Whatever does not depend on the target word is one factor a source place, which changes for the
-# places of one word when a link does.
-
+# Drawing all links anew. Whatever does not depend on the target word is one factor for each source
+# position, which changes for the positions of one word when a link does.
 
 LANES = 4
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-
-
-class SweepWorkspace(NamedTuple):
-    """Room for one pair: of each source place its fertility, the next place of the same word, the
-    factor of both, and its weight; and of every word its last place."""
-
-    fertility: Array
-    same: Array
-    factor: Array
-    weights: Array
-    last: Array
-
-
-@lean
-def make_workspace(text: GibbsText, n_sources: int) -> SweepWorkspace:
-    """Room for the longest pair."""
-    most = 0
-    for p in range(len(text.source_borders) - 1):
-        most = max(most, text.source_borders[p + 1] - text.source_borders[p])
-    places, more = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    return SweepWorkspace(
-        places, more, np.zeros(most), np.zeros(most), np.full(n_sources, -1, np.int64)
-    )
 
 
 @merged
 def _factor(
     e: int, fertility: int, totals: Array, masses: Array, fertilities: Array, beta: Array
 ) -> float:
-    """What one more link to a place of word e brings, the target word and jumps apart."""
+    """What one more link to a position of word e brings, the target word and jumps apart."""
     mass: float = totals[e] + masses[e]
     if fertility >= len(beta) - 1:
         return 1.0 / mass
@@ -284,35 +255,7 @@ def _factor(
 
 
 @merged
-def _enter(
-    sources: Array,
-    start: int,
-    l: int,
-    links: Array,
-    first: int,
-    end: int,
-    fertility: Array,
-    same: Array,
-    last: Array,
-) -> None:
-    """Make ready for a pair: the fertilities of its places, and those of each word in a ring."""
-    for i in range(l):
-        e = sources[start + i]
-        fertility[i] = 0
-        same[i] = i
-        before = last[e]
-        if before >= 0:
-            same[i], same[before] = same[before], i
-        last[e] = i
-    for i in range(l):
-        last[sources[start + i]] = -1
-    for t in range(first, end):
-        if links[t] != NULL:
-            fertility[links[t]] += 1
-
-
-@merged
-def _count_place(
+def _count_position(
     i: int,
     e: int,
     sign: int,
@@ -324,24 +267,24 @@ def _count_place(
     fertilities: Array,
     beta: Array,
 ) -> None:
-    """Place i, of word e, has a link more (sign 1) or less (−1)."""
+    """Position i, of word e, has a link more (sign 1) or less (−1)."""
     top = len(beta) - 1
     totals[e] += sign
     fertilities[e, min(fertility[i], top)] -= 1.0
     fertility[i] += sign
     fertilities[e, min(fertility[i], top)] += 1.0
     factor[i] = _factor(e, fertility[i], totals, masses, fertilities, beta)
-    place = same[i]
-    while place != i:
-        factor[place] = _factor(e, fertility[place], totals, masses, fertilities, beta)
-        place = same[place]
+    other = same[i]
+    while other != i:
+        factor[other] = _factor(e, fertility[other], totals, masses, fertilities, beta)
+        other = same[other]
 
 
 @merged
 def _count_jumps(
     link: int, before: int, after: int, sign: int, jumps: Array, jumped: Array
 ) -> None:
-    """Between two linked places there is a word with this link (sign 1), or no longer (−1)."""
+    """Between two linked positions there is a word with this link (sign 1), or no longer (−1)."""
     if link == NULL:
         jumps[width(after - before, len(jumps) // 2)] += sign
         jumped[0] += sign
@@ -355,29 +298,23 @@ def _count_jumps(
 def _weigh_jumps(
     jumps: Array, gamma: float, l: int, before: int, after: int, weights: Array
 ) -> None:
-    """weights_i ← what the jumps to place i and from it bring, up to a constant.
+    """weights_i ← what the jumps to position i and from it bring, up to a constant.
 
-    The second jump of one width finds the first already there: that is so in the middle alone.
+    The second jump of one width finds the first already there.
     """
     most = len(jumps) // 2
-    forth, back = np.uint64(most - before), np.uint64(most + after)
+    if l >= most:  # so long that the widest jumps are counted together
+        for i in range(l):
+            to, onward = width(i - before, most), width(after - i, most)
+            again = 1.0 if to == onward else 0.0
+            weights[i] = (jumps[to] + gamma) * (jumps[onward] + gamma + again)
+        return
+    first, last = np.uint64(most - before), np.uint64(most + after)
     for i in range(l):
-        weights[i] = (jumps[forth + np.uint64(i)] + gamma) * (jumps[back - np.uint64(i)] + gamma)
-    middle = (before + after) // 2
+        weights[i] = (jumps[first + np.uint64(i)] + gamma) * (jumps[last - np.uint64(i)] + gamma)
+    middle = (before + after) // 2  # here alone both jumps have one width
     if 2 * middle == before + after and 0 <= middle < l:
         weights[middle] += jumps[most + middle - before] + gamma
-
-
-@merged
-def _weigh_wide_jumps(
-    jumps: Array, gamma: float, l: int, before: int, after: int, weights: Array
-) -> None:
-    """As `_weigh_jumps`, for sentences so long that the widest jumps are counted together."""
-    most = len(jumps) // 2
-    for i in range(l):
-        forth, back = width(i - before, most), width(after - i, most)
-        again = 1.0 if forth == back else 0.0
-        weights[i] = (jumps[forth] + gamma) * (jumps[back] + gamma + again)
 
 
 @merged
@@ -408,35 +345,6 @@ def _weigh_words(
 
 
 @merged
-def _weigh_null(
-    f: int,
-    before: int,
-    after: int,
-    uses: Array,
-    alpha: Array,
-    mass: float,
-    odds: float,
-    jumps: Array,
-    jumped: Array,
-    gamma: float,
-) -> float:
-    """The weight of the empty word, which has one jump less."""
-    jump: float = jumps[width(after - before, len(jumps) // 2)] + gamma
-    all_jumps: float = jumped[0] + len(jumps) * gamma
-    word: float = (uses[f] + alpha[f]) / mass
-    return odds * word * jump * (all_jumps + 1.0)
-
-
-@merged
-def _next_link(links: Array, t: int, end: int) -> int:
-    """The token after t that is linked; if there is none, ``end``."""
-    t += 1
-    while t < end and links[t] == NULL:
-        t += 1
-    return t
-
-
-@merged
 def _temper(weights: Array, l: int, null: float, power: float) -> tuple[float, float]:
     """Weights to a power, the largest being 1; the empty word's, and the sum of all others."""
     top = null
@@ -447,13 +355,6 @@ def _temper(weights: Array, l: int, null: float, power: float) -> tuple[float, f
         weights[i] = (weights[i] / top) ** power
         total += weights[i]
     return (null / top) ** power, total
-
-
-@merged
-def _add_conditionals(weights: Array, l: int, total: float, at: int, sums: Array) -> None:
-    share = 1.0 / total
-    for i in range(l):
-        sums[at + i] += weights[i] * share
 
 
 @lean
@@ -473,7 +374,14 @@ def sweep(
     totals, masses, jumps, jumped = state.totals, prior.masses, state.jumps, state.jumped
     alpha, null_alpha, gamma, odds = prior.alpha, prior.null_alpha, prior.jump, prior.odds
     counts, beta = state.fertilities, prior.fertility
-    fertility, same, factor, weights, last = make_workspace(text, len(counts))
+    # of each source position of a pair: its fertility, the next position of the same word, the
+    # factor of both, and its weight; and of every word its last position
+    longest = 0
+    for p in range(len(source_borders) - 1):
+        longest = max(longest, source_borders[p + 1] - source_borders[p])
+    fertility, same = np.zeros(longest, np.int64), np.zeros(longest, np.int64)
+    factor, weights = np.zeros(longest), np.zeros(longest)
+    last = np.full(len(counts), -1, np.int64)
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for p in range(len(source_borders) - 1):
@@ -481,15 +389,29 @@ def sweep(
         l = source_borders[p + 1] - start
         if l == 0 or end == first:
             continue
-        _enter(sources, start, l, links, first, end, fertility, same, last)
+        for i in range(l):  # the positions of each word in a ring
+            e = sources[start + i]
+            fertility[i] = 0
+            same[i] = i
+            previous = last[e]
+            if previous >= 0:
+                same[i], same[previous] = same[previous], i
+            last[e] = i
+        for i in range(l):
+            last[sources[start + i]] = -1
+        for t in range(first, end):
+            if links[t] != NULL:
+                fertility[links[t]] += 1
         for i in range(l):
             factor[i] = _factor(sources[start + i], fertility[i], totals, masses, counts, beta)
         at, before, following, after = offsets[p] - l, -1, first, 0
         for t in range(first, end):
             f, link = targets[t], links[t]
             at += l
-            if following <= t:
-                following = _next_link(links, t, end)
+            if following <= t:  # the next token that is linked
+                following = t + 1
+                while following < end and links[following] == NULL:
+                    following += 1
                 after = l if following == end else links[following]
             if fixed[t] != FREE:
                 if link != NULL:
@@ -504,22 +426,22 @@ def sweep(
             else:
                 e = sources[start + link]
                 uses[entries[at + link]] -= 1
-                _count_place(link, e, -1, fertility, same, factor, totals, masses, counts, beta)
-            mass = totals[-1] + masses[-1]
-            null = _weigh_null(
-                f, before, after, null_uses, null_alpha, mass, odds, jumps, jumped, gamma
-            )
-            if l < len(jumps) // 2:
-                _weigh_jumps(jumps, gamma, l, before, after, weights)
-            else:
-                _weigh_wide_jumps(jumps, gamma, l, before, after, weights)
+                _count_position(link, e, -1, fertility, same, factor, totals, masses, counts, beta)
+            # the empty word has one jump less
+            jump = jumps[width(after - before, len(jumps) // 2)] + gamma
+            all_jumps = jumped[0] + len(jumps) * gamma
+            word = (null_uses[f] + null_alpha[f]) / (totals[-1] + masses[-1])
+            null = odds * word * jump * (all_jumps + 1.0)
+            _weigh_jumps(jumps, gamma, l, before, after, weights)
             total = _weigh_words(entries, at, l, uses, alpha, factor, weights)
             if temper != 1.0:
                 null, total = _temper(weights, l, null, temper)
             total += null
             if len(sums):
-                _add_conditionals(weights, l, total, at, sums)
-            link = draw_place(weights, l, null, link, uniform(stream, 0) * total)
+                share = 1.0 / total
+                for i in range(l):
+                    sums[at + i] += weights[i] * share
+            link = draw_position(weights, l, null, link, uniform(stream, 0) * total)
             links[t] = link
             _count_jumps(link, before, after, 1, jumps, jumped)
             if link == NULL:
@@ -528,18 +450,15 @@ def sweep(
             else:
                 e = sources[start + link]
                 uses[entries[at + link]] += 1
-                _count_place(link, e, 1, fertility, same, factor, totals, masses, counts, beta)
+                _count_position(link, e, 1, fertility, same, factor, totals, masses, counts, beta)
                 before = link
-
-
-# Word alignment with jumps and fertilities, parameters integrated out, sampled word by word.
 
 
 PRIORS = (1e-10, 1e10)
 """The smallest prior and the largest."""
 
 FERTILITY = (1.05, 1.35, 0.36, 0.15, 0.06, 0.015, 0.009, 0.006)
-"""Dirichlet prior of how many target words a source place has; the last: so many or more."""
+"""Dirichlet prior of how many target words a source position has; the last: so many or more."""
 
 WIDEST = 100
 """Jumps of this width and wider ones are counted together."""
@@ -553,8 +472,8 @@ class IndexedPairs:
 
     ``source, target``  the sentences; pairs with an empty side say nothing
     ``lexicon``  the words that occur together, its last row being the empty word's
-    ``fixed``    for every target token the source place that it comes from, −1 for the empty word,
-                 −2 where nothing is known; None: nothing is
+    ``fixed``    for every target token the source position that it comes from, −1 for the empty
+                 word, −2 where nothing is known; None: nothing is
     """
 
     def __init__(
@@ -567,16 +486,15 @@ class IndexedPairs:
             )
         self.lexicon = lexicon
         self._lengths = source.lengths, target.lengths
-        offsets = np.concatenate([[0], np.cumsum(source.lengths * target.lengths)])
-        free = np.full(len(target.tokens), FREE, np.int32)
-        known = free if fixed is None else _check_fixed(fixed, source, target)
+        offsets = cumulate(source.lengths * target.lengths)
+        known = np.full(len(target.tokens), FREE, np.int32)
+        if fixed is not None:
+            known[:] = fixed
         sides = source.tokens, source.indptr, target.tokens, target.indptr
-        self.text = GibbsText(
-            *sides, offsets.astype(np.int64), np.empty(offsets[-1], np.uint32), known
-        )
-        places = find_occurrences(source.tokens, source.indptr, lexicon.n_sources, False)
+        self.text = GibbsText(*sides, offsets, np.empty(offsets[-1], np.uint32), known)
+        occurrences = find_occurrences(source.tokens, source.indptr, lexicon.n_sources, False)
         rows = lexicon.indptr, lexicon.targets
-        index_links(*rows, *places, self.text, lexicon.n_targets)
+        index_links(*rows, *occurrences, self.text, lexicon.n_targets)
 
     @property
     def n_links(self) -> int:
@@ -584,7 +502,7 @@ class IndexedPairs:
         return len(self.text.entries)
 
     def matrices(self, links: Array) -> Iterator[Array]:
-        """Numbers of all links as one (l, m) array a pair."""
+        """Numbers of all links as one (l, m) array for each pair."""
         borders = self.text.offsets.tolist()
         for begin, end, l, m in zip(borders[:-1], borders[1:], *self._lengths, strict=True):
             yield links[begin:end].reshape(m, l).T
@@ -593,13 +511,13 @@ class IndexedPairs:
 class CollapsedAligner:
     """A state of the sampler: which source word each target word comes from.
 
-    ``alpha``      Dirichlet prior of translations: one number, or one an entry of the lexicon (what
-                   a dictionary says is added to its entries)
+    ``alpha``      Dirichlet prior of translations: one number, or one for each entry of the lexicon
+                   (what a dictionary says is added to its entries)
     ``jump``       Dirichlet prior of the widths of jumps, one number
-    ``fertility``  Dirichlet prior of how many links a source place has, from none on
-    ``null``       the share of target words that come from the empty word
-    ``table``      t(f | e), one number an entry, to draw the first links with; if None all entries
-                   are as likely
+    ``fertility``  Dirichlet prior of how many links a source position has, from none on
+    ``null``       the probability that a target word comes from the empty word
+    ``table``      t(f | e), one number for each entry, to draw the first links with; None: all
+                   entries are as likely
     ``seed``       of these draws
 
     >>> from softcount.text.bitext import as_bitext
@@ -625,18 +543,44 @@ class CollapsedAligner:
         seed: int = 0,
     ) -> None:
         self._pairs, self._text, lexicon = pairs, pairs.text, pairs.lexicon
-        self._null = _check_null(null, self._text)
-        self._prior = _make_prior(lexicon, alpha, jump, fertility, self._null)
+        n, n_sources, self._null = len(lexicon), lexicon.n_sources, null
+        self._null_row = slice(*lexicon.indptr[-2:].tolist())
+        each = np.atleast_1d(np.array(alpha, np.float64))
+        if not ((each >= PRIORS[0]) & (each <= PRIORS[1])).all():
+            raise LearnerError(
+                f"alpha must be numbers from {PRIORS[0]:g} to {PRIORS[1]:g}",
+                "it is a Dirichlet prior's concentration",
+            )
+        full, beta = np.broadcast_to(each, n), np.array(fertility, np.float64)
+        sums = np.concatenate([[0.0], np.cumsum(full)])
+        masses = sums[lexicon.indptr[1:]] - sums[lexicon.indptr[:-1]]
+        odds = null / (1.0 - null)
+        self._prior = GibbsPrior(each, self._of_null(full), masses, float(jump), beta, float(odds))
         links = np.empty(len(self._text.targets), np.int32)
-        self._state = _zero_state(lexicon, links, len(self._prior.fertility))
-        first = np.ones(len(lexicon)) if table is None else np.asarray(table, np.float64)
-        of_null = _null_entries(lexicon, first) * (self._null > 0.0)
+        self._state = GibbsState(
+            links,
+            np.zeros(n, np.int32),
+            np.zeros(lexicon.n_targets, np.int32),
+            np.zeros(n_sources + 1),
+            np.zeros(2 * WIDEST + 1),
+            np.zeros(1),
+            np.zeros((n_sources, len(beta))),
+        )
+        first = np.ones(n) if table is None else np.asarray(table, np.float64)
+        of_null = self._of_null(first) * (null > 0.0)
         draw_first_links(self._text, first, of_null, np.uint64(seed % 2**64), links)
         count_all(self._text, self._state)
 
+    def _of_null(self, values: Array) -> Array:
+        """Those of the empty word's entries, one for each target word."""
+        lexicon = self._pairs.lexicon
+        found = np.zeros(lexicon.n_targets)
+        found[lexicon.targets[self._null_row]] = values[self._null_row]
+        return found
+
     @property
     def links(self) -> Array:
-        """The source place that each target token comes from; −1: the empty word."""
+        """The source position that each target token comes from; −1: the empty word."""
         return self._state.links
 
     def sweep(self, stream: int, temper: float = 1.0, into: Array | None = None) -> None:
@@ -650,23 +594,9 @@ class CollapsedAligner:
         seed = np.uint64(stream % 2**64)
         sweep(self._text, self._prior, self._state, seed, float(temper), sums)
 
-    def conditional(self, token: int) -> Array:
-        """p(a_j = i | all others) of a target token; the last is the empty word's."""
-        text, known = self._text, self.links.copy()
-        known[token] = FREE
-        others = GibbsState(*(values.copy() for values in self._state))
-        sums = np.zeros(self._pairs.n_links)
-        sweep(text._replace(fixed=known), self._prior, others, np.uint64(0), 1.0, sums)
-        p = int(np.searchsorted(text.target_borders, token, side="right")) - 1
-        l = int(text.source_borders[p + 1] - text.source_borders[p])
-        at = int(text.offsets[p] + (token - text.target_borders[p]) * l)
-        linked = sums[at : at + l]
-        return np.append(linked, max(1.0 - linked.sum(), 0.0))
-
     def counts(self) -> dict[str, Array]:
-        """Links of each entry; jumps by width, −W to W; places by word and fertility."""
-        links = self._state.uses.astype(np.float64)
-        null = self._null_row
+        """Links of each entry; jumps by width, −W to W; positions by word and fertility."""
+        links, null = self._state.uses.astype(np.float64), self._null_row
         links[null] = self._state.null_uses[self._pairs.lexicon.targets[null]]
         return {
             "translations": links,
@@ -678,10 +608,7 @@ class CollapsedAligner:
         """E[θ | f, a]: t(f | e) of each entry, p(width of a jump), p(fertility | e)."""
         counts, prior = self.counts(), self._prior
         translations = counts["translations"]
-        if len(prior.alpha) == 1:
-            translations += prior.alpha[0]
-        else:
-            translations += prior.alpha
+        translations += prior.alpha
         lengths = np.diff(self._pairs.lexicon.indptr)
         translations /= np.repeat(self._state.totals + prior.masses, lengths)
         jumps = counts["jumps"] + prior.jump
@@ -694,37 +621,22 @@ class CollapsedAligner:
 
     def log_joint(self) -> float:
         """log p(f, a), up to a constant (see `softcount.align.gibbs`)."""
-        state, prior, ways = self._state, self._prior, log_dirichlet
-        translations = ways(prior.alpha, state.uses) + ways(prior.null_alpha, state.null_uses)
-        translations -= ways(prior.masses, state.totals)
+        state, prior = self._state, self._prior
+        translations = log_dirichlet(prior.alpha, state.uses)
+        translations += log_dirichlet(prior.null_alpha, state.null_uses)
+        translations -= log_dirichlet(prior.masses, state.totals)
         jump = np.array([prior.jump])
-        jumps = ways(jump, state.jumps) - ways(jump * len(state.jumps), state.jumped)
-        by_fertility = [
-            ways(prior.fertility[[k]], state.fertilities[:, k]) for k in range(len(prior.fertility))
-        ]
+        jumps = log_dirichlet(jump, state.jumps)
+        jumps -= log_dirichlet(jump * len(state.jumps), state.jumped)
+        fertilities = sum(
+            log_dirichlet(prior.fertility[[k]], state.fertilities[:, k])
+            for k in range(len(prior.fertility))
+        )
         words = state.fertilities.sum(axis=1)
-        fertilities = sum(by_fertility) - ways(prior.fertility.sum(keepdims=True), words)
+        fertilities -= log_dirichlet(prior.fertility.sum(keepdims=True), words)
         empty, linked = state.totals[-1], state.totals[:-1].sum()
         share = empty * np.log(self._null) if empty else 0.0
         return float(translations + jumps + fertilities + share + linked * np.log1p(-self._null))
-
-    @property
-    def _null_row(self) -> slice:
-        return slice(*self._pairs.lexicon.indptr[-2:].tolist())
-
-
-class LinkMarginals(NamedTuple):
-    """What several chains agree on.
-
-    ``links``      (links,) float32: p(a_j = i) of all links, as `IndexedPairs.matrices` reads them
-    ``means``      the mean of E[θ | f, a], as `CollapsedAligner.means` gives it, over the chains'
-                   ends
-    ``log_joint``  the mean of log p(f, a) there
-    """
-
-    links: FloatArray
-    means: dict[str, FloatArray]
-    log_joint: float
 
 
 class LinkChains:
@@ -748,7 +660,8 @@ class LinkChains:
     ...     chains.begin()
     ...     for _ in range(chains.max_iter):
     ...         chains.sweep()
-    >>> next(indexed.matrices(chains.marginals().links)) > 0.5
+    >>> links, _ = chains.marginals()
+    >>> next(indexed.matrices(links)) > 0.5
     array([[ True, False],
            [False,  True]])
     """
@@ -763,10 +676,6 @@ class LinkChains:
         seed: int = 0,
         **settings: Any,
     ) -> None:
-        if not (n_init >= 1 and 1 <= kept <= max_iter):
-            raise LearnerError(
-                f"n_init={n_init}, max_iter={max_iter}, kept={kept}", "keep from one to all sweeps"
-            )
         self.pairs, self.n_init, self.max_iter, self.kept = pairs, n_init, max_iter, kept
         self.state: CollapsedAligner | None = None
         """The chain that is under way."""
@@ -776,7 +685,6 @@ class LinkChains:
         self._swept = self._own_kept = 0  # of the chain that is under way
         self._links = np.zeros(pairs.n_links, np.float32)
         self._means: dict[str, FloatArray] = {}
-        self._log_joint = 0.0
         self._n_ended = self._n_kept = 0
 
     def begin(self, table: FloatArray | None = None) -> None:
@@ -801,93 +709,21 @@ class LinkChains:
             self.sweep(keep=True)
         for name, values in self.state.means().items():
             self._means[name] = self._means.get(name, 0.0) + values / self.n_init
-        self._log_joint += self.state.log_joint() / self.n_init
         self._n_ended, self._n_kept = self._n_ended + 1, self._n_kept + self._own_kept
         self.state = None
 
-    def marginals(self) -> LinkMarginals:
-        """What all chains say that were begun."""
+    def marginals(self) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """What all chains say that were begun.
+
+        (links,) p(a_j = i) of all links, as `IndexedPairs.matrices` reads them; and the mean of
+        E[θ | f, a], as `CollapsedAligner.means` gives it, over the chains' ends.
+        """
         self._end_chain()
         self._links /= self._n_kept
-        scale = self.n_init / self._n_ended
-        if scale == 1.0:
-            return LinkMarginals(self._links, self._means, self._log_joint)
-        means = {name: values * scale for name, values in self._means.items()}
-        return LinkMarginals(self._links, means, self._log_joint * scale)
-
-
-def _check_fixed(fixed: ArrayLike, source: Side, target: Side) -> Array:
-    """Known links, checked."""
-    given = np.asarray(fixed)
-    if given.shape != target.tokens.shape:
-        raise DataError(
-            f"there are {len(target.tokens)} target tokens, but known links of shape {given.shape}",
-            "give one number for every target token: −2 where nothing is known",
-        )
-    pairs = np.repeat(np.arange(len(target)), target.lengths)
-    lengths = source.lengths[pairs]
-    wrong = np.flatnonzero((given < FREE) | (given >= lengths) & (given >= 0) | (given % 1 != 0))
-    if len(wrong):
-        t = wrong[0]
-        raise DataError(
-            f"target token {t}, of pair {pairs[t]}, comes from place {given[t]}, but there are "
-            f"{lengths[t]} source words",
-            "places count from 0; −1 is the empty word, −2 not known",
-        )
-    return given.astype(np.int32)
-
-
-def _check_null(null: float, text: GibbsText) -> float:
-    if not 0.0 <= null < 1.0:
-        raise LearnerError(f"null={null}", "it is a share: from 0 to below 1")
-    if null == 0.0 and (text.fixed == NULL).any():
-        raise LearnerError("null=0, but links to the empty word are known", "give a larger null")
-    return float(null)
-
-
-def _null_entries(lexicon: PairLexicon, values: Array) -> Array:
-    """Numbers of the empty word's entries, one a target word."""
-    row = slice(*lexicon.indptr[-2:].tolist())
-    out = np.zeros(lexicon.n_targets)
-    out[lexicon.targets[row]] = values[row]
-    return out
-
-
-def _make_prior(
-    lexicon: PairLexicon, alpha: ArrayLike, jump: float, fertility: ArrayLike, null: float
-) -> GibbsPrior:
-    each = _positive("alpha", np.atleast_1d(np.array(alpha, np.float64)))
-    beta = _positive("fertility", np.array(fertility, np.float64))
-    gamma = _positive("jump", np.array([jump], np.float64))[0]
-    n = len(lexicon)
-    if len(each) not in (1, n):
-        raise LearnerError(f"alpha has {len(each)} numbers, the lexicon {n} entries", "give one")
-    if len(beta) < 2:
-        raise LearnerError("fertility has one number", "give one for 0, 1 and so on")
-    full = np.broadcast_to(each, n)
-    sums = np.concatenate([[0.0], np.cumsum(full)])
-    null_alpha = _null_entries(lexicon, full)
-    if null and not null_alpha.any():
-        raise LearnerError("the lexicon has no entries of the empty word", "give null=0")
-    masses = sums[lexicon.indptr[1:]] - sums[lexicon.indptr[:-1]]
-    return GibbsPrior(each, null_alpha, masses, float(gamma), beta, null / (1.0 - null))
-
-
-def _zero_state(lexicon: PairLexicon, links: Array, n_fertilities: int) -> GibbsState:
-    uses, null_uses = np.zeros(len(lexicon), np.int32), np.zeros(lexicon.n_targets, np.int32)
-    totals, jumps = np.zeros(lexicon.n_sources + 1), np.zeros(2 * WIDEST + 1)
-    places = np.zeros((lexicon.n_sources, n_fertilities))
-    return GibbsState(links, uses, null_uses, totals, jumps, np.zeros(1), places)
-
-
-def _positive(name: str, values: Array) -> Array:
-    least, most = PRIORS
-    if values.ndim != 1 or not len(values) or not ((values >= least) & (values <= most)).all():
-        raise LearnerError(
-            f"{name} must be numbers from {least:g} to {most:g}",
-            "it is a Dirichlet prior's concentration",
-        )
-    return np.ascontiguousarray(values)
+        if self._n_ended < self.n_init:
+            scale = self.n_init / self._n_ended
+            self._means = {name: values * scale for name, values in self._means.items()}
+        return self._links, self._means
 
 
 # The sampler in the loop: `CollapsedGibbs` over both directions
@@ -919,7 +755,7 @@ class GibbsAlignmentCore(AgreementCore):
     def __init__(
         self,
         core: AgreementCore,
-        chains: tuple[LinkChains, LinkChains],
+        chains: Sequence[LinkChains],
         to_params: Callable[[Sequence[Mapping[str, FloatArray]]], Params],
         threads: int,
     ) -> None:
@@ -945,10 +781,7 @@ class LinkSampler:
         self, core: GibbsAlignmentCore, tables: Sequence[FloatArray], items: float, tokens: float
     ) -> None:
         self._core, self._items, self._tokens = core, items, tokens
-        self._of_both(lambda n: core.chains[n].begin(tables[n]))
-
-    def _of_both(self, work: Callable[[int], None]) -> None:
-        in_turn(work, 2, self._core.threads)
+        in_turn(lambda n: core.chains[n].begin(tables[n]), 2, core.threads)
 
     def _states(self) -> list[CollapsedAligner]:
         return [chain.state for chain in self._core.chains if chain.state is not None]
@@ -960,7 +793,7 @@ class LinkSampler:
             interrupt.check()
             self._core.chains[n].sweep(temper)
 
-        self._of_both(draw)
+        in_turn(draw, 2, self._core.threads)
 
     def log_joint(self) -> float:
         """log p(f, a) + log p(e, a'), up to a constant."""
@@ -968,11 +801,7 @@ class LinkSampler:
 
     def counts(self) -> dict[str, FloatArray]:
         """Links and jumps of both directions."""
-        return {
-            prefix + name: values
-            for prefix, state in zip((FORWARD, BACKWARD), self._states(), strict=True)
-            for name, values in state.counts().items()
-        }
+        return join_directions([state.counts() for state in self._states()])
 
     def means(self) -> Params:
         """E[θ | f, a], as tables of hidden Markov models."""
@@ -980,8 +809,7 @@ class LinkSampler:
 
     def stats(self) -> Stats:
         """log p(f, a); p(f) itself would take longer than a sweep."""
-        joint = self.log_joint()
-        return Stats({}, float("nan"), joint, self._items, self._tokens)
+        return Stats({}, float("nan"), self.log_joint(), self._items, self._tokens)
 
     def priors(self) -> dict[str, FloatArray]:
         """None are learned."""
@@ -1097,11 +925,8 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
         """Model 1's tables of both directions, to draw the first links with."""
         if init is not None:
             raise LearnerError(f"init={brief(init)}: a GibbsAligner begins with Model 1")
-        steps = max(self.warm_up, 1)
-        forward = self.forward_._model1(corpus.forward, steps)
-        backward = self.backward_._model1(corpus.backward, steps)
-        model = AgreementCore("warm-up", forward, backward, agree=False, max_iter=steps)
-        return WarmStart(self._uniform_start(core), [model])
+        warm_up = self._warm_up_model(corpus, agree=False, steps=max(self.warm_up, 1))
+        return WarmStart(self._uniform_start(core), [warm_up])
 
     def _translation_prior(self, direction: DirectionalAligner) -> FloatArray | float:
         """One number, or one for each entry if a dictionary says something."""
@@ -1141,29 +966,32 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
     ) -> Fit:
         seed = self._seed()
         seeds = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
-        forward, backward = (
-            LinkChains(
-                _index_pairs(pairs),
-                n_init=self.n_init,
-                max_iter=self.max_iter,
-                kept=self.kept,
-                seed=own_seed,
-                alpha=prior,
-                null=self.p_null,
+        chains = []
+        for side, own_seed, prior in zip(
+            (corpus.forward, corpus.backward), seeds, priors, strict=True
+        ):
+            shard, fixed = side.everything, None
+            if shard.constraints is not None:  # of several links of a word, the first holds
+                known = shard.constraints
+                fixed = np.full(len(shard.target.tokens), FREE, np.int32)
+                pairs = np.repeat(np.arange(len(shard)), np.diff(known.indptr))
+                at = shard.target.indptr[pairs] + known.targets
+                fixed[at[::-1]] = known.sources[::-1]
+            indexed = IndexedPairs(shard.source, shard.target, shard.lexicon, fixed)
+            sizes = {"n_init": self.n_init, "max_iter": self.max_iter, "kept": self.kept}
+            chains.append(
+                LinkChains(indexed, **sizes, seed=own_seed, alpha=prior, null=float(self.p_null))
             )
-            for pairs, own_seed, prior in zip(
-                (corpus.forward, corpus.backward), seeds, priors, strict=True
-            )
-        )
-        chains = forward, backward
         model = GibbsAlignmentCore(core, chains, self._to_params, min(self._threads, 2))
         with naming(corpus):
             found = fit(model, corpus, self._learner, self.engine, init=start, seed=seed, **options)
-        marginals = [chain.marginals() for chain in chains]
-        for (_, own), chain, each in zip(self._directions, chains, marginals, strict=True):
+        means = []
+        for own, chain in zip((self.forward_, self.backward_), chains, strict=True):
             assert isinstance(own, SampledHMM)
-            own._marginals = (chain.pairs, each.links)
-        return replace(found, params=self._to_params([each.means for each in marginals]))
+            links, mean = chain.marginals()
+            own._marginals = (chain.pairs, links)
+            means.append(mean)
+        return replace(found, params=self._to_params(means))
 
     def _to_params(self, means: Sequence[Mapping[str, FloatArray]]) -> Params:
         """Means of both directions as tables of hidden Markov models."""
@@ -1181,18 +1009,3 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
     def _possible_params(self) -> Params:
         # a chain may take what the dictionary rules out where nothing else is left
         return {name: np.maximum(values, UNSEEN) for name, values in self.raw_params_.items()}
-
-
-def _index_pairs(pairs: BitextCorpus) -> IndexedPairs:
-    shard = pairs.everything
-    fixed = None if shard.constraints is None else _read_fixed(shard.constraints, shard)
-    return IndexedPairs(shard.source, shard.target, shard.lexicon, fixed)
-
-
-def _read_fixed(constraints: LinkConstraints, shard: BitextShard) -> IntArray:
-    """The source position of every target word whose links are known, −2 elsewhere."""
-    fixed: IntArray = np.full(len(shard.target.tokens), FREE, np.int32)
-    pairs = np.repeat(np.arange(len(shard)), np.diff(constraints.indptr))
-    at = shard.target.indptr[pairs] + constraints.targets
-    fixed[at[::-1]] = constraints.sources[::-1]  # the first of several is written last
-    return fixed

@@ -178,10 +178,11 @@ class FlatLinks:
         """The number of each link's pair."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
-    def flipped(self) -> FlatLinks:
-        """Source and target exchanged, in the order of (i, j) again."""
+    def flipped(self, values: Array) -> tuple[FlatLinks, Array]:
+        """Source and target exchanged, in the order of (i, j) again; so with a value of each."""
         order = np.lexsort((self.source, self.target, self.pair))
-        return FlatLinks(self.indptr, self.target[order], self.source[order])
+        links = FlatLinks(self.indptr, self.target[order], self.source[order])
+        return links, values[order] if len(values) else values
 
     def lists(self) -> list[list[Link]]:
         """The links of every pair, as they stand."""
@@ -189,12 +190,18 @@ class FlatLinks:
         ends = self.indptr.tolist()
         return [links[a:b] for a, b in pairwise(ends)]
 
-    def text(self) -> bytes:
+    def text(self, probabilities: Array | None = None) -> bytes:
         """All pairs in the Pharaoh format, a line each, the links as they stand.
 
-        >>> FlatLinks.of([[(0, 0), (2, 10)], []]).text()
-        b'0-0 2-10\\n\\n'
+        >>> flat = FlatLinks.of([[(0, 0), (2, 10)], []])
+        >>> flat.text(), flat.text(np.array([1.0, 0.5]))
+        (b'0-0 2-10\\n\\n', b'0-0:1 2-10:0.5\\n\\n')
         """
+        if probabilities is not None:
+            columns = (column.tolist() for column in (self.source, self.target, probabilities))
+            links = [f"{i}-{j}:{p:.6g}" for i, j, p in zip(*columns, strict=True)]
+            lines = (" ".join(links[a:b]) for a, b in pairwise(self.indptr.tolist()))
+            return "".join(f"{line}\n" for line in lines).encode()
         given = self.indptr, self.source, self.target
         out = np.empty(_write_pharaoh(*given, np.empty(0, np.uint8)), np.uint8)
         _write_pharaoh(*given, out)
