@@ -1,4 +1,9 @@
-"""The page about an aligner, and alignments in a terminal."""
+"""The page about an aligner, and one sentence pair in the terminal.
+
+Of a large text a sample is aligned. The page shows the most uncertain of its sentence pairs and
+typical ones, and what the aligner says of words: which are uncertain, which certain, and which
+align to nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from numpy.typing import ArrayLike
 from rich.cells import cell_len, set_cell_size
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import BoolArray, FloatArray, IntArray
+from softcount.core.types import FloatArray, IntArray
 from softcount.report.charts import Series, draw_lines
 from softcount.report.page import render_page
 from softcount.report.text import clean, flatten, isolate, plural
@@ -22,9 +27,6 @@ from softcount.text.links import FlatLinks, Link, Links
 from softcount.text.sequences import Side
 
 __all__ = ["alignment_report", "alignment_view"]
-
-# Which sentence pairs of an aligned text are worth looking at.
-
 
 MOST_PAIRS = 5_000
 """Number of pairs that a page looks at, evenly spread over the text."""
@@ -50,10 +52,6 @@ class AlignedSample:
     posteriors: Sequence[FloatArray]
     links: FlatLinks
 
-    @property
-    def n_links(self) -> int:
-        return len(self.links.source)
-
     def posterior(self, k: int) -> FloatArray:
         """p(link) of the k-th pair that has words."""
         return self.posteriors[int(self.places[k])]
@@ -65,13 +63,10 @@ class AlignedSample:
 
     def links_of(self, k: int) -> list[Link]:
         """The links of the k-th pair that has words."""
-        begin, end = self.links.indptr[self.places[k] : self.places[k] + 2]
-        sides = self.links.source[begin:end].tolist(), self.links.target[begin:end].tolist()
-        return list(zip(*sides, strict=True))
-
-    def doubts(self, chosen: IntArray) -> FloatArray:
-        """The `measure_doubt` of pairs that have words."""
-        return np.array([measure_doubt(self.posterior(k)) for k in chosen.tolist()])
+        cut = slice(*self.links.indptr[self.places[k] : self.places[k] + 2])
+        return list(
+            zip(self.links.source[cut].tolist(), self.links.target[cut].tolist(), strict=True)
+        )
 
 
 def align_sample(aligner: Any, text: Bitext, needed: Iterable[int] = ()) -> AlignedSample:
@@ -122,33 +117,26 @@ def choose_pairs(
     ([1], [0])
     """
     seen: set[Hashable] = set()
-    uncertain = _take_unseen(np.argsort(-doubts, kind="stable"), texts, seen, n - n // 2)
-    apart = np.abs(_rank_share(doubts) - 0.5) + np.abs(_rank_share(lengths) - 0.5)
-    typical = _take_unseen(np.argsort(apart, kind="stable"), texts, seen, n // 2)
+
+    def take_unseen(order: IntArray, most: int) -> list[int]:
+        taken: list[int] = []
+        for k in order.tolist():
+            if len(taken) < most and texts[k] not in seen:
+                seen.add(texts[k])
+                taken.append(k)
+        return taken
+
+    def rank(values: FloatArray | IntArray) -> FloatArray:
+        """The share of values below each, those that are the same counted by half."""
+        order = np.sort(values)
+        below, up_to = (np.searchsorted(order, values, side) for side in ("left", "right"))
+        share: FloatArray = (below + up_to) / (2.0 * max(len(values), 1))
+        return share
+
+    uncertain = take_unseen(np.argsort(-doubts, kind="stable"), n - n // 2)
+    from_middle = np.abs(rank(doubts) - 0.5) + np.abs(rank(lengths) - 0.5)
+    typical = take_unseen(np.argsort(from_middle, kind="stable"), n // 2)
     return uncertain, sorted(typical)
-
-
-def _take_unseen(
-    order: IntArray, texts: Sequence[Hashable], seen: set[Hashable], n: int
-) -> list[int]:
-    def unseen() -> Iterator[int]:
-        for place in order.tolist():
-            if texts[place] not in seen:
-                seen.add(texts[place])
-                yield place
-
-    return [place for _, place in zip(range(n), unseen(), strict=False)]
-
-
-def _rank_share(values: FloatArray | IntArray) -> FloatArray:
-    """The share of values below each, those that are the same counted by half."""
-    order = np.sort(values)
-    below, up_to = (np.searchsorted(order, values, side) for side in ("left", "right"))
-    standing: FloatArray = (below + up_to) / (2.0 * max(len(values), 1))
-    return standing
-
-
-# What an aligner says of words: which are uncertain, which certain, which align to nothing.
 
 
 ENOUGH = 5
@@ -247,26 +235,21 @@ def find_unlinked_words(
     text, links = sample.text, sample.links
     with_words = np.zeros(len(text), np.bool_)
     with_words[sample.places] = True
-    return (
-        _count_unlinked(text.source, links.source, links.pair, with_words, n),
-        _count_unlinked(text.target, links.target, links.pair, with_words, n),
-    )
 
+    def find(side: Side, linked: IntArray) -> list[UnlinkedWord]:
+        counted = np.repeat(with_words, side.lengths)
+        free = counted.copy()
+        free[side.indptr[links.pair] + linked] = False
+        times, without = (
+            np.bincount(side.tokens[which], minlength=len(side.words)) for which in (counted, free)
+        )
+        words = find_frequent(times)
+        words = words[without[words] > 0]
+        score = shrink(without[words] / times[words], times[words])
+        best = words[np.argsort(-score, kind="stable")[:n]]
+        return [UnlinkedWord(side.words[w], int(times[w]), int(without[w])) for w in best]
 
-def _count_unlinked(
-    side: Side, linked: IntArray, pair: IntArray, pairs: BoolArray, n: int
-) -> list[UnlinkedWord]:
-    counted = np.repeat(pairs, side.lengths)
-    free = counted.copy()
-    free[side.indptr[pair] + linked] = False
-    times, without = (
-        np.bincount(side.tokens[which], minlength=len(side.words)) for which in (counted, free)
-    )
-    words = find_frequent(times)
-    words = words[without[words] > 0]
-    score = shrink(without[words] / times[words], times[words])
-    best = words[np.argsort(-score, kind="stable")[:n]]
-    return [UnlinkedWord(side.words[w], int(times[w]), int(without[w])) for w in best]
+    return find(text.source, links.source), find(text.target, links.target)
 
 
 def find_frequent(counts: IntArray) -> IntArray:
@@ -300,8 +283,7 @@ def _read_row(table: Any, row: int) -> FloatArray:
     return values
 
 
-# One sentence pair in the terminal: its alignment as a matrix of block shades, or as a list.
-
+# One sentence pair in the terminal: its alignment as a matrix of block shades, or as a list
 
 SHADES = ((0.9, "█"), (0.6, "▓"), (0.3, "▒"), (0.05, "░"), (0.0, " "))
 """Shades, each with the smallest probability it stands for."""
@@ -337,22 +319,21 @@ def alignment_view(
     <BLANKLINE>
     [ ] link   ░ 5 %   ▒ 30 %   ▓ 60 %   █ 90 %
     """
+
+    def fit_word(word: str) -> str:
+        """A word without control characters, cut if it is long, that turns nothing else around."""
+        flat = flatten(word)
+        if cell_len(flat) > LONGEST_TEXT_WORD:
+            flat = set_cell_size(flat, LONGEST_TEXT_WORD - 1).rstrip() + "…"
+        return isolate(flat)
+
     rows, columns = (
-        [_fit_word(word) for word in (side.split() if isinstance(side, str) else side)]
+        [fit_word(word) for word in (side.split() if isinstance(side, str) else side)]
         for side in (source, target)
     )
+    shape = len(rows), len(columns)
     chosen = FlatLinks.of([list(links)])
-    chosen.demand_inside(np.array([len(rows)]), np.array([len(columns)]), lambda _: "the pair")
-    p = _check_posterior(posterior, (len(rows), len(columns)))
-    pairs = set(chosen.lists()[0])
-    room = shutil.get_terminal_size().columns if width is None else width
-    drawn = [*_write_matrix(rows, columns, p, pairs), "", LEGEND] if rows and columns else []
-    if not drawn or max(cell_len(line) for line in drawn[:-1]) > room:
-        drawn = _write_list(rows, columns, p, pairs)
-    return "\n".join(line.rstrip() for line in drawn)
-
-
-def _check_posterior(posterior: ArrayLike, shape: tuple[int, int]) -> FloatArray:
+    chosen.demand_inside(np.array([shape[0]]), np.array([shape[1]]), lambda _: "the pair")
     p = np.asarray(posterior, dtype=float)
     if p.shape != shape and not p.size == 0 == shape[0] * shape[1]:
         raise DataError(
@@ -361,58 +342,31 @@ def _check_posterior(posterior: ArrayLike, shape: tuple[int, int]) -> FloatArray
         )
     if not ((p >= -ROUNDING) & (p <= 1.0 + ROUNDING)).all():
         raise DataError("a posterior is no probability", "give numbers from 0 to 1")
-    clipped: FloatArray = np.clip(p, 0.0, 1.0)
-    return clipped
-
-
-def _fit_word(word: str) -> str:
-    """A word without control characters, cut if it is long.
-
-    One that is read from the right is kept apart, so that it turns nothing else around.
-    """
-    flat = flatten(word)
-    if cell_len(flat) > LONGEST_TEXT_WORD:
-        flat = set_cell_size(flat, LONGEST_TEXT_WORD - 1).rstrip() + "…"
-    return isolate(flat)
-
-
-def _write_matrix(
-    rows: Sequence[str], columns: Sequence[str], p: FloatArray, links: set[Link]
-) -> list[str]:
-    """Every word of the head stands above its column, the next a line further down."""
-    edge = max(map(cell_len, rows))
-    head = [f"{'':{edge}} {' │ ' * j} {word}" for j, word in enumerate(columns)]
-    head.append(f"{'':{edge}} {' │ ' * len(columns)}")
-    lines = [
-        f"{_pad(word, edge)} "
-        + "".join(_write_cell(p[i, j], (i, j) in links) for j in range(len(columns)))
-        for i, word in enumerate(rows)
-    ]
-    return [*head, *lines]
-
-
-def _write_list(
-    rows: Sequence[str], columns: Sequence[str], p: FloatArray, links: set[Link]
-) -> list[str]:
-    """A line for each source word, and one for target words that none is linked to."""
-    edge = max(map(cell_len, rows), default=0)
-    lines = []
-    for i, word in enumerate(rows):
-        linked = sorted(j for k, j in links if k == i)
-        linked_to = "  ".join(f"{columns[j]} {choose_shade(p[i, j])} {p[i, j]:.2f}" for j in linked)
-        lines.append(f"{_pad(word, edge)}  {linked_to or NO_LINK}")
-    left = [word for j, word in enumerate(columns) if j not in {j for _, j in links}]
-    if left:
-        lines.append(f"{NO_LINK:>{max(edge, 1)}}  {'  '.join(left)}")
-    return lines
-
-
-def _pad(word: str, edge: int) -> str:
-    return " " * (edge - cell_len(word)) + word
-
-
-def _write_cell(p: float, linked: bool) -> str:
-    return f"[{choose_shade(p)}]" if linked else f" {choose_shade(p)} "
+    p = np.clip(p, 0.0, 1.0)
+    pairs, edge = set(chosen.lists()[0]), max(map(cell_len, rows), default=0)
+    labels = [" " * (edge - cell_len(word)) + word for word in rows]
+    lines: list[str] = []
+    if rows and columns:
+        # every word of the head stands above its column, the next a line further down
+        lines = [f"{'':{edge}} {' │ ' * j} {word}" for j, word in enumerate(columns)]
+        lines.append(f"{'':{edge}} {' │ ' * len(columns)}")
+        for i, label in enumerate(labels):
+            shades = [choose_shade(p[i, j]) for j in range(len(columns))]
+            cells = (f"[{x}]" if (i, j) in pairs else f" {x} " for j, x in enumerate(shades))
+            lines.append(f"{label} {''.join(cells)}")
+    room = shutil.get_terminal_size().columns if width is None else width
+    if lines and max(map(cell_len, lines)) <= room:
+        lines += ["", LEGEND]
+    else:  # a line for each source word, and one for target words that none is linked to
+        lines = []
+        for i, label in enumerate(labels):
+            linked = sorted(j for k, j in pairs if k == i)
+            each = (f"{columns[j]} {choose_shade(p[i, j])} {p[i, j]:.2f}" for j in linked)
+            lines.append(f"{label}  {'  '.join(each) or NO_LINK}")
+        left = [word for j, word in enumerate(columns) if j not in {j for _, j in pairs}]
+        if left:
+            lines.append(f"{NO_LINK:>{max(edge, 1)}}  {'  '.join(left)}")
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def choose_shade(p: float) -> str:
@@ -424,8 +378,7 @@ def choose_shade(p: float) -> str:
     return next(block for least, block in SHADES if p >= least)
 
 
-# The page: matrices of sentence pairs, words, how it learned; no script.
-
+# The page: matrices of sentence pairs, words, how it learned; no script
 
 LONGEST = 80
 """Number of words of a side that are shown; longer sentences are cut."""
@@ -481,16 +434,23 @@ class AlignedPair:
         return find_direction(self.target)
 
     def list_rows(self) -> Iterator[tuple[str, list[Cell]]]:
-        """The words of the source, each with its cells."""
+        """The words of the source, each with its cells; those of gold links have a ring."""
         links = set(self.links)
-        right = set() if self.gold is None else self.gold.possible
+        right = frozenset() if self.gold is None else self.gold.possible
+        sure = frozenset() if self.gold is None else self.gold.sure
         for i, shades in enumerate(round_percent(self.posterior[:LONGEST, :LONGEST]).tolist()):
-            cells = [
-                self._make_cell((i, j), shade, (i, j) in links)
-                if (i, j) in links or (i, j) in right
-                else PLAIN_CELLS[shade]
-                for j, shade in enumerate(shades)
-            ]
+            cells = [PLAIN_CELLS[shade] for shade in shades]
+            for j, shade in enumerate(shades):
+                linked, ring = (i, j) in links, ""
+                if (i, j) in right:
+                    ring = "sure" if (i, j) in sure else "possible"
+                if linked or ring:
+                    css = " ".join(filter(None, ["link" * linked, ring, cells[j].css]))
+                    title = " and ".join(
+                        filter(None, ["link" * linked, ring and f"{ring} gold link"])
+                    )
+                    figure = str(shade) if linked else cells[j].figure
+                    cells[j] = Cell(shade, figure, css, title, linked)
             yield self.source[i], cells
 
     def list_nothing(self) -> list[Cell]:
@@ -498,15 +458,6 @@ class AlignedPair:
         if self.nothing is None:
             return []
         return [PLAIN_CELLS[shade] for shade in round_percent(self.nothing[:LONGEST]).tolist()]
-
-    def _make_cell(self, link: Link, shade: int, linked: bool) -> Cell:
-        """A cell that is linked, or has a ring."""
-        plain, ring = PLAIN_CELLS[shade], ""
-        if self.gold is not None and link in self.gold.possible:
-            ring = "sure" if link in self.gold.sure else "possible"
-        css = " ".join(filter(None, ["link" * linked, ring, plain.css]))
-        title = " and ".join(filter(None, ["link" * linked, ring and f"{ring} gold link"]))
-        return Cell(shade, str(shade) if linked else plain.figure, css, title, linked)
 
 
 PLAIN_CELLS = [
@@ -565,7 +516,21 @@ def alignment_report(
     if n < 0:
         raise DataError(f"n={brief(n)} matrices cannot be shown", "give a number from 0 on")
     text, _ = aligner._shards(pairs)
-    right = None if gold is None else _number_gold(gold, text)
+    right: dict[int, Links] | None = None
+    if gold is not None:
+        if len(gold) > len(text):
+            raise DataError(
+                f"there are gold links of {len(gold):,} pairs, but {len(text):,} pairs",
+                "give those of the first pairs, in the same order",
+            )
+        given = [*gold, *[None] * (len(text) - len(gold))]
+        flat = FlatLinks.of([list(getattr(one, "possible", one or ())) for one in given])
+        flat.demand_inside(text.source.lengths, text.target.lengths, text.name)
+        right = {
+            number: one if isinstance(one, Links) else Links(links)
+            for number, (one, links) in enumerate(zip(given, flat.lists(), strict=True))
+            if one is not None
+        }
     sample = align_sample(aligner, text, right or {})
     forward, backward = getattr(aligner, "forward_", aligner), getattr(aligner, "backward_", None)
     directions = [("Source words", forward, text.source)]
@@ -594,24 +559,6 @@ def alignment_report(
     )
 
 
-def _number_gold(gold: Sequence[Any], text: Bitext) -> dict[int, Links]:
-    """What is known of right links, by the pairs' numbers."""
-    if len(gold) > len(text):
-        raise DataError(
-            f"there are gold links of {len(gold):,} pairs, but {len(text):,} pairs",
-            "give those of the first pairs, in the same order",
-        )
-    given = [*gold, *[None] * (len(text) - len(gold))]
-    links = FlatLinks.of([list(getattr(one, "possible", one or ())) for one in given])
-    links.demand_inside(text.source.lengths, text.target.lengths, text.name)
-    all_sure = links.lists()
-    return {
-        n: one if isinstance(one, Links) else Links(all_sure[n])
-        for n, one in enumerate(given)
-        if one is not None
-    }
-
-
 def _summarise(text: Bitext, sample: AlignedSample) -> str:
     """How many words and links there are, in a line."""
     empty = int(np.count_nonzero(text.source.lengths * text.target.lengths == 0))
@@ -621,7 +568,7 @@ def _summarise(text: Bitext, sample: AlignedSample) -> str:
         for name, side in (("source", text.source), ("target", text.target))
     ]
     said.append(
-        f"{plural(sample.n_links, 'link')} in {plural(len(sample.places), 'pair')}"
+        f"{plural(len(sample.links.source), 'link')} in {plural(len(sample.places), 'pair')}"
         f"{', evenly spread, that this page looks at' * part}"
     )
     if empty:
@@ -657,20 +604,26 @@ def _choose_shown(
         chosen = chosen[np.isin(sample.numbers, list(right))]
     texts = [sample.words(k) for k in chosen.tolist()]
     lengths = np.array([len(source) + len(target) for source, target in texts])
-    uncertain, typical = choose_pairs(sample.doubts(chosen), lengths, texts, n)
+    doubts = [measure_doubt(sample.posterior(k)) for k in chosen.tolist()]
+    shown = choose_pairs(np.array(doubts), lengths, texts, n)
     null = getattr(aligner, "null", False)
-
-    def make_pair(k: int) -> AlignedPair:
-        posterior = sample.posterior(k)
-        return AlignedPair(
-            sample.text.name(int(sample.places[k])),
-            *sample.words(k),
-            posterior,
-            sample.links_of(k),
-            measure_doubt(posterior),
-            1.0 - posterior.sum(axis=0) if null else None,
-            None if right is None else right[int(sample.numbers[k])],
-        )
-
-    groups = (("uncertain", uncertain), ("typical", typical))
-    return [(name, [make_pair(int(chosen[k])) for k in some]) for name, some in groups if some]
+    groups: list[tuple[str, list[AlignedPair]]] = []
+    for name, places in zip(("uncertain", "typical"), shown, strict=True):
+        pairs = []
+        for place in places:
+            k = int(chosen[place])
+            posterior = sample.posterior(k)
+            pairs.append(
+                AlignedPair(
+                    sample.text.name(int(sample.places[k])),
+                    *texts[place],
+                    posterior,
+                    sample.links_of(k),
+                    doubts[place],
+                    1.0 - posterior.sum(axis=0) if null else None,
+                    None if right is None else right[int(sample.numbers[k])],
+                )
+            )
+        if pairs:
+            groups.append((name, pairs))
+    return groups
