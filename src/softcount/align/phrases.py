@@ -1,4 +1,18 @@
-"""Phrase pairs that agree with an alignment."""
+"""Phrase pairs that alignments allow, and a table of them with scores.
+
+A phrase pair is a box: a stretch of source words and one of target words, with at least one link
+between them and no link from a word of either to a word outside (Och & Ney 2004). Words without
+links may stand at its borders.
+
+The scores of a table are those of Koehn, Och & Marcu (2003), from counts c of phrase pairs and of
+links between words:
+
+    φ(source | target) = c(source, target) / c(target)
+    lex(source | target) = Π_i mean over the links (i, j) of word i of w(s_i | t_j)
+
+and the same in the other direction. w is a relative frequency, w(s | t) = c(s, t) / c(t); a word
+without links counts as linked to the empty word.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +24,12 @@ import numpy as np
 
 from softcount.align.decoding import symmetrise_all
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
 from softcount.text.bitext import Bitext, as_bitext
 from softcount.text.links import FlatLinks, Link, format_links
 from softcount.text.sequences import Side
-
-
-@njit
-def reaches(mine: Array, other: Array, low: Array, high: Array) -> None:
-    """The first and the last place that each of my words is linked to."""
-    for k in range(len(mine)):
-        low[mine[k]] = min(low[mine[k]], other[k])
-        high[mine[k]] = max(high[mine[k]], other[k])
 
 
 @inline
@@ -62,7 +68,7 @@ def _widen(
 
 
 @njit
-def boxes(
+def find_boxes(
     indptr: Array,
     other_indptr: Array,
     low: Array,
@@ -114,22 +120,6 @@ def fingerprints(
         out[b] = total
 
 
-# Phrase pairs that alignments allow, and a table of them with scores.
-#
-# A phrase pair is a box: a stretch of source words and one of target words, with at least one link
-# between them and no link from a word of either to a word outside (Och & Ney 2004). Words without
-# links may stand at its borders.
-#
-# The scores of a table are those of Koehn, Och & Marcu (2003), from counts c of phrase pairs and of
-# links between words:
-#
-#     φ(source | target) = c(source, target) / c(target)
-#     lex(source | target) = Π_i mean over the links (i, j) of word i of w(s_i | t_j)
-#
-# and the same in the other direction. w is a relative frequency, w(s | t) = c(s, t) / c(t); a word
-# without links counts as linked to the empty word.
-
-
 BAR = "|||"
 AT_ONCE = 10_000
 """So many phrase pairs are turned into Python's own objects at a time."""
@@ -147,14 +137,14 @@ class Phrases:
     ``target``  (n, 2): the same of target words
     ``pair``    (n,): the sentence pair
 
-    ``phrases[k]`` is a source and a target phrase; so is what going through them yields.
+    ``phrases[k]`` is a source and a target phrase; iterating over them yields such pairs.
     """
 
     bitext: Bitext
-    links: Array
-    pair: Array
-    source: Array
-    target: Array
+    links: IntArray
+    pair: IntArray
+    source: IntArray
+    target: IntArray
 
     def __len__(self) -> int:
         return len(self.pair)
@@ -175,19 +165,18 @@ class Phrases:
         for start in range(0, len(self), AT_ONCE):
             yield from self._alignments(start, start + AT_ONCE)
 
-    def at(self, numbers: Array) -> Phrases:
-        """Some of them."""
-        parts = (part[numbers] for part in (self.pair, self.source, self.target))
-        return Phrases(self.bitext, self.links, *parts)
-
     def _only(self, k: int) -> tuple[int, int]:
         if not 0 <= k < len(self):
             raise IndexError(f"there are {len(self)} phrase pairs: none is number {k}")
         return k, k + 1
 
     def _texts(self, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        source = _texts(self.bitext.source, self.source[start:stop])
-        return zip(source, _texts(self.bitext.target, self.target[start:stop]), strict=True)
+        def texts(side: Side, spans: IntArray) -> Iterator[str]:
+            for first, end in spans.tolist():
+                yield " ".join([side.words[token] for token in side.tokens[first:end].tolist()])
+
+        source = texts(self.bitext.source, self.source[start:stop])
+        return zip(source, texts(self.bitext.target, self.target[start:stop]), strict=True)
 
     def _alignments(self, start: int, stop: int) -> Iterator[list[Link]]:
         """All links of a phrase's source words lie in the box, and stand together."""
@@ -229,8 +218,8 @@ class PhraseTable:
     """
 
     phrases: Phrases
-    scores: Array
-    counts: Array
+    scores: FloatArray
+    counts: IntArray
 
     def __len__(self) -> int:
         return len(self.phrases)
@@ -276,13 +265,25 @@ def extract_phrases(
     corpus, links = as_bitext(pairs), FlatLinks.of(alignments)
     links.demand_inside(corpus.source.lengths, corpus.target.lengths, corpus.name)
     links = symmetrise_all(links, links, "union")  # sorted, and none twice
-    source, target = through = _counted_through(corpus, links)
-    room = len(corpus.source.tokens), len(corpus.target.tokens)
-    ends = *_reaches(source, target, room[0]), *_reaches(target, source, room[1])
-    given = corpus.source.indptr, corpus.target.indptr, *ends, max_length
-    out = np.empty((boxes(*given, np.empty((0, 5), np.int64)), 5), np.int64)
-    boxes(*given, out)
-    return Phrases(corpus, through, out[:, 0], out[:, 1:3], out[:, 3:5])
+    # words and links counted through the corpus, not from the start of the sentence
+    source = corpus.source.indptr[links.pair] + links.source
+    target = corpus.target.indptr[links.pair] + links.target
+
+    def find_reaches(mine: IntArray, other: IntArray, n: int) -> tuple[IntArray, IntArray]:
+        """The first and the last word of the other side that each word is linked to."""
+        low, high = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
+        np.minimum.at(low, mine, other)
+        np.maximum.at(high, mine, other)
+        return low, high
+
+    reaches = (
+        *find_reaches(source, target, len(corpus.source.tokens)),
+        *find_reaches(target, source, len(corpus.target.tokens)),
+    )
+    given = corpus.source.indptr, corpus.target.indptr, *reaches, max_length
+    out = np.empty((find_boxes(*given, np.empty((0, 5), np.int64)), 5), np.int64)
+    find_boxes(*given, out)
+    return Phrases(corpus, np.stack([source, target]), out[:, 0], out[:, 1:3], out[:, 3:5])
 
 
 def phrase_table(
@@ -300,151 +301,108 @@ def phrase_table(
     la the (1.0, 1.0, 0.5, 0.5) (1, 2, 1)
     """
     every = extract_phrases(pairs, alignments, max_length)
-    source = _numbered(every.bitext.source, every.source)
-    target = _numbered(every.bitext.target, every.target)
-    at, both = _distinct(source, target, _fingerprints(every))
-    n_source, n_target = (np.bincount(x)[x[at]] for x in (source, target))
-    given_target, given_source = _word_scores(every.bitext, *every.links)
-    one_each = every.at(at)
+    corpus, (at_source, at_target) = every.bitext, every.links
+    source = _number_phrases(corpus.source, every.source)
+    target = _number_phrases(corpus.target, every.target)
+    # occurrences sorted by phrase pair, then by their links: equal ones stand together
+    indptr = np.searchsorted(at_source, np.arange(len(corpus.source.tokens) + 1))
+    links = np.empty(len(every), np.uint64)
+    start, end = every.source.T
+    fingerprints(start, end, every.target[:, 0], indptr, at_target, links)
+    pair = source * (target.max(initial=0) + 1) + target
+    order = np.lexsort((links, pair))
+    pair, links = pair[order], links[order]
+    new_pair = np.diff(pair, prepend=-1) > 0
+    both = np.diff(np.flatnonzero(new_pair), append=len(pair))
+    # of each phrase pair the occurrence with the most frequent links
+    first = np.flatnonzero(new_pair | (np.diff(links, prepend=links[:1]) != 0))
+    count = np.diff(first, append=len(pair))
+    best = np.lexsort((order[first], -count, pair[first]))
+    chosen = order[first][best[np.flatnonzero(np.diff(pair[first], prepend=-1))]]
+    n_source, n_target = (np.bincount(x)[x[chosen]] for x in (source, target))
+    # w(s | t) and w(t | s) of each link: a word's links all lie in any box that the word lies in,
+    # so that the mean over them is the same in all of these
+    s, t = corpus.source.tokens[at_source], corpus.target.tokens[at_target]
+    words = _rank(s.astype(np.int64) * len(corpus.target.words) + t)
+    together = np.bincount(words)[words]
+    given_target = _average_links(
+        corpus.source, at_source, together / _count_links(corpus.target, at_target)[t]
+    )
+    given_source = _average_links(
+        corpus.target, at_target, together / _count_links(corpus.source, at_source)[s]
+    )
+    one_each = Phrases(
+        corpus, every.links, every.pair[chosen], every.source[chosen], every.target[chosen]
+    )
     scores = [
         both / n_target,
-        _products(given_target, one_each.source),
+        _multiply_spans(given_target, one_each.source),
         both / n_source,
-        _products(given_source, one_each.target),
+        _multiply_spans(given_source, one_each.target),
     ]
     counts = np.stack([n_target, n_source, both], axis=1)
     return PhraseTable(one_each, np.stack(scores, axis=1), counts)
 
 
-def _texts(side: Side, spans: Array) -> Iterator[str]:
-    words = side.words
-    for start, end in spans.tolist():
-        yield " ".join([words[token] for token in side.tokens[start:end].tolist()])
-
-
-def _counted_through(corpus: Bitext, links: FlatLinks) -> Array:
-    """Links counted through the corpus instead of from the start of the sentence."""
-    pair = links.pair
-    source = corpus.source.indptr[pair] + links.source
-    return np.stack([source, corpus.target.indptr[pair] + links.target])
-
-
-def _reaches(mine: Array, other: Array, n_words: int) -> tuple[Array, Array]:
-    low, high = np.full(n_words, np.iinfo(np.int64).max), np.full(n_words, -1)
-    reaches(mine, other, low, high)
-    return low, high
-
-
-def _numbered(side: Side, spans: Array) -> Array:
+def _number_phrases(side: Side, spans: IntArray) -> IntArray:
     """A number for each phrase: equal for equal ones, in the order of lines that begin so."""
-    same = _told_apart(side, spans)
-    one_of = np.empty(int(same.max(initial=-1)) + 1, np.int64)
-    one_of[same] = np.arange(len(spans))
-    return _in_order(side, spans[one_of])[same]
-
-
-def _told_apart(side: Side, spans: Array) -> Array:
-    """A number for each phrase, equal for equal ones.
-
-    Every place of the corpus gets a number for the words read from there, one word more each round.
-    """
+    # what phrases are equal: every position of the corpus gets a number for the words read from
+    # there, one word more each round
     length = np.diff(spans)[:, 0]
-    here = np.zeros(len(side.tokens), np.int64)
-    number = np.empty(len(spans), np.int64)
+    here: IntArray = np.zeros(len(side.tokens), np.int64)
+    same: IntArray = np.empty(len(spans), np.int64)
     before = 0
     for k in range(length.max(initial=0)):
-        here = _ranks(here[: len(side.tokens) - k] * len(side.words) + side.tokens[k:])
+        here = _rank(here[: len(side.tokens) - k] * len(side.words) + side.tokens[k:])
         ending = length == k + 1
-        number[ending] = before + here[spans[ending, 0]]
+        same[ending] = before + here[spans[ending, 0]]
         before += int(here.max()) + 1
-    return _ranks(number)
-
-
-def _in_order(side: Side, spans: Array) -> Array:
-    """The rank of each phrase among all, as lines sorted byte by byte have them.
-
-    Word by word, the rank of what was read so far and the next word make the next rank.
-    """
+    same = _rank(same)
+    one_of = np.empty(int(same.max(initial=-1)) + 1, np.int64)
+    one_of[same] = np.arange(len(spans))
+    spans = spans[one_of]
+    # their order, as lines sorted byte by byte have it: word by word, the rank of what was read so
+    # far and the next word make the next rank
     n_words = len(side.words)
     rank = np.empty(n_words, np.int64)
     rank[sorted(range(n_words), key=side.words.__getitem__)] = np.arange(n_words)
     end = sum(word < BAR for word in side.words)  # a bar ends phrases, and is sorted like a word
     tokens = np.append((rank + (rank >= end))[side.tokens], end)
-    number = np.zeros(len(spans), np.int64)
+    number: IntArray = np.zeros(len(spans), np.int64)
     for k in range(np.diff(spans).max(initial=0)):
-        here = spans[:, 0] + k
-        following = tokens[np.where(here < spans[:, 1], here, -1)]
-        number = _ranks(number * (n_words + 1) + following)
-    return number
+        at = spans[:, 0] + k
+        following = tokens[np.where(at < spans[:, 1], at, -1)]
+        number = _rank(number * (n_words + 1) + following)
+    return number[same]
 
 
-def _ranks(keys: Array) -> Array:
+def _rank(keys: IntArray) -> IntArray:
     """Each key's rank among the distinct ones."""
-    order = np.argsort(keys)
-    ranks = np.empty(len(keys), np.int64)
-    ranks[order] = np.cumsum(np.diff(keys[order], prepend=keys[order[:1]]) > 0)
-    return ranks
+    return np.unique(keys, return_inverse=True)[1]
 
 
-def _fingerprints(every: Phrases) -> Array:
-    source, target = every.links
-    indptr = np.searchsorted(source, np.arange(len(every.bitext.source.tokens) + 1))
-    out = np.empty(len(every), np.uint64)
-    start, end = every.source.T
-    fingerprints(start, end, every.target[:, 0], indptr, target, out)
-    return out
-
-
-def _distinct(source: Array, target: Array, links: Array) -> tuple[Array, Array]:
-    """For each distinct phrase pair an occurrence with its most frequent links, and its count."""
-    pair = source * (target.max(initial=0) + 1) + target
-    order = np.lexsort((links, pair))
-    pair, links = pair[order], links[order]
-    new_pair = np.diff(pair, prepend=-1) > 0
-    first = np.flatnonzero(new_pair | (np.diff(links, prepend=links[:1]) != 0))
-    count = np.diff(first, append=len(pair))
-    best = np.lexsort((order[first], -count, pair[first]))
-    starts = np.flatnonzero(np.diff(pair[first], prepend=-1))
-    both = np.diff(np.flatnonzero(new_pair), append=len(pair))
-    return order[first][best[starts]], both
-
-
-def _word_scores(corpus: Bitext, source: Array, target: Array) -> tuple[Array, Array]:
-    """w(s | t) of each source word of the corpus, w(t | s) of each target word: means over links.
-
-    A word's links all lie in any box that the word lies in, so its mean is the same in all of them.
-    """
-    s, t = corpus.source.tokens[source], corpus.target.tokens[target]
-    pair = _ranks(s.astype(np.int64) * len(corpus.target.words) + t)
-    together = np.bincount(pair)[pair]
-    return (
-        _means(corpus.source, source, together / _linked(corpus.target, target)[t]),
-        _means(corpus.target, target, together / _linked(corpus.source, source)[s]),
-    )
-
-
-def _alone(side: Side, at: Array) -> Array:
+def _count_unlinked(side: Side, at: IntArray) -> IntArray:
     """How often each word has no link."""
     free = np.ones(len(side.tokens), dtype=bool)
     free[at] = False
     return np.bincount(side.tokens[free], minlength=len(side.words))
 
 
-def _linked(side: Side, at: Array) -> Array:
+def _count_links(side: Side, at: IntArray) -> IntArray:
     """How many links each word has, those to the empty word included."""
-    return np.bincount(side.tokens[at], minlength=len(side.words)) + _alone(side, at)
+    return np.bincount(side.tokens[at], minlength=len(side.words)) + _count_unlinked(side, at)
 
 
-def _means(side: Side, at: Array, share: Array) -> Array:
+def _average_links(side: Side, at: IntArray, share: FloatArray) -> FloatArray:
     """For each word of the corpus the mean share of its links; w(word | empty) if it has none."""
     n_links = np.bincount(at, minlength=len(side.tokens))
     total = np.bincount(at, weights=share, minlength=len(side.tokens))
-    alone = _alone(side, at)
+    alone = _count_unlinked(side, at)
     unlinked = alone[side.tokens] / max(alone.sum(), 1)
     return np.where(n_links > 0, total / np.maximum(n_links, 1), unlinked)
 
 
-def _products(values: Array, spans: Array) -> Array:
+def _multiply_spans(values: FloatArray, spans: IntArray) -> FloatArray:
     """The product of the values from start to end, for each span."""
     out = np.ones(len(spans))
     padded = np.append(values, 1.0)
