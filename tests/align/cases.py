@@ -8,8 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from softcount.align.core import DiagonalCore, HMMAlignmentCore, IBM1Core, IBM2Core
-from softcount.align.data import BitextCorpus, LinkWorkspace, make_constraints
+from softcount.align.core import (
+    DiagonalCore,
+    HMMAlignmentCore,
+    IBM1Core,
+    IBM2Core,
+    ShardEStep,
+)
+from softcount.align.data import BitextCorpus, make_constraints
 from softcount.core.types import EStep
 from softcount.families.large import LargeTable
 from softcount.text.bitext import as_bitext
@@ -98,11 +104,9 @@ def random_params(core: Any, case: Case) -> dict[str, np.ndarray]:
 
 def matrices(core: Any, params: Any, shard: Any, how: EStep) -> list[np.ndarray]:
     """What an E-step makes of the links of every pair, (l + 1, m); the empty word is last."""
-    found, counts, table = [], core.zero_counts(shard), shard.take_entries(params["translation"])
+    step, found = ShardEStep(core, params, shard, how), []
     for block in shard.blocks():
-        links = block.gather(table, LinkWorkspace(table.dtype))
-        core.infer(params, block, links, how, counts)
-        found.extend(block.matrices(links))
+        found.extend(matrix.copy() for matrix in block.matrices(step.posteriors(block)))
     return found
 
 

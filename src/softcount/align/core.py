@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -73,29 +72,6 @@ Sizes = tuple[IntArray, IntArray]
 """Source lengths and target lengths."""
 
 
-@dataclass(eq=False)
-class AlignmentCounts:
-    """What an E-step over a shard adds up.
-
-    ``logs``      (pairs,) log p(f | e) of each pair
-    ``scores``    (pairs,) what the E-step attained for each pair: see `Stats.score`
-    ``counts``    expected counts by family, those of translations left out
-    ``expected``  what log p(f, a) has beside the counts: see `Uncounted`
-    ``ahead``     the same at the parameters of `EStep.against`
-    """
-
-    logs: FloatArray
-    scores: FloatArray
-    counts: dict[str, Array] = field(default_factory=dict)
-    expected: float = 0.0
-    ahead: float = 0.0
-
-    def add_fixed(self, logs: float) -> None:
-        """Add the expected log of probabilities that no parameter changes."""
-        self.expected += logs
-        self.ahead += logs
-
-
 class AlignmentCore(Model):
     """What all alignment models share: the table t(f | e) and the journey through the links.
 
@@ -127,15 +103,8 @@ class AlignmentCore(Model):
         self.families: dict[str, Family] = {TABLE: table}
 
     @abstractmethod
-    def infer(
-        self,
-        params: Params,
-        block: LinkBlock,
-        links: FloatArray,
-        how: EStep,
-        counts: AlignmentCounts,
-    ) -> None:
-        """t(f | e) of a block's links becomes posteriors, in place; the rest goes to ``counts``."""
+    def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        """t(f | e) of a block's links becomes posteriors, in place; the rest goes to ``step``."""
 
     @abstractmethod
     def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
@@ -156,10 +125,6 @@ class AlignmentCore(Model):
             links=2.0 * NUMBER * min(links, BLOCK),
         )
 
-    def zero_counts(self, shard: BitextShard) -> AlignmentCounts:
-        """Where an E-step begins."""
-        return AlignmentCounts(np.zeros(len(shard)), np.zeros(len(shard)))
-
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:
         """Counts and log-likelihood of a shard."""
         step = ShardEStep(self, params, shard, how)
@@ -167,33 +132,12 @@ class AlignmentCore(Model):
             step.count(block, step.posteriors(block))
         return step.stats()
 
-    def make_stats(
-        self, shard: BitextShard, found: AlignmentCounts, table: FloatArray | None, how: EStep
-    ) -> Stats:
-        """What was found, if every pair is possible; ``table``: counts of the shard's entries."""
-        demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
-        counts: dict[str, Counts] = {}
-        if table is not None and not how.score_only:
-            counts = {TABLE: shard.model_counts(table, self.table.n_entries), **found.counts}
-            if how.theory and shard.entries is not None:
-                # entries that the model's lexicon does not have
-                unseen = float(table[shard.entries < 0].sum())
-                found.add_fixed(unseen * math.log(UNSEEN))
-        return Stats(
-            counts,
-            log_likelihood=float(found.logs.sum()),
-            score=float(found.scores.sum()),
-            items=float(len(shard)),
-            tokens=float(len(shard.target.tokens)),
-            uncounted=Uncounted(found.expected, found.ahead) if how.theory else NOTHING_UNCOUNTED,
-        )
-
     def log_likelihoods(self, params: Params, shard: BitextShard, threads: int = 1) -> FloatArray:
         """log p(f | e) of every pair."""
         step = ShardEStep(self, params, shard, EStep(threads=threads, score_only=True))
         for block in shard.blocks():
             step.posteriors(block)
-        return step.found.logs
+        return step.logs
 
     def carry_over(
         self, old: AlignmentCore, params: Params, counts: Mapping[str, Array]
@@ -207,29 +151,65 @@ class AlignmentCore(Model):
 
 
 class ShardEStep:
-    """One E-step of a core over a shard, one block of links at a time."""
+    """One E-step of a core over a shard, one block of links at a time.
+
+    ``table``         (entries,) t(f | e) of the shard's entries
+    ``table_counts``  (entries,) their expected counts; None: they are not wanted
+    ``counts``        expected counts of the other families
+    ``logs``          (pairs,) log p(f | e) of each pair
+    ``scores``        (pairs,) what the E-step attained for each pair: see `Stats.score`
+    ``expected``      what log p(f, a) has beside the counts: see `Uncounted`
+    ``ahead``         the same at the parameters of `EStep.against`
+    """
 
     def __init__(self, core: AlignmentCore, params: Params, shard: BitextShard, how: EStep) -> None:
         self.core, self.params, self.shard, self.how = core, params, shard, how
-        self.found = core.zero_counts(shard)
-        self._table = shard.take_entries(params[TABLE], how.theory)
-        self._workspace = LinkWorkspace(self._table.dtype)
-        self._counts = None if how.score_only else np.zeros(len(shard.lexicon))
+        self.table = shard.take_entries(params[TABLE], how.theory)
+        self.logs, self.scores = np.zeros(len(shard)), np.zeros(len(shard))
+        self.expected = self.ahead = 0.0
+        self.table_counts: FloatArray | None = None
+        self.counts: dict[str, Array] = {}
+        if not how.score_only:
+            self.table_counts = np.zeros(len(shard.lexicon))
+            others = (item for item in core.families.items() if item[0] != TABLE)
+            self.counts = {name: family.zeros() for name, family in others}
+        self._workspace = LinkWorkspace(self.table.dtype)
 
     def posteriors(self, block: LinkBlock) -> FloatArray:
         """What the core makes of a block's links: it stays until the next block is asked for."""
-        links = block.gather(self._table, self._workspace, self.how.threads)
-        self.core.infer(self.params, block, links, self.how, self.found)
+        links = block.gather(self.table, self._workspace, self.how.threads)
+        self.core.infer(self, block, links)
         return links
 
     def count(self, block: LinkBlock, links: FloatArray) -> None:
         """Add a block's links to the counts of translations, if they are wanted."""
-        if self._counts is not None:
-            block.scatter(links, self._counts, self.how.threads)
+        if self.table_counts is not None:
+            block.scatter(links, self.table_counts, self.how.threads)
+
+    def add_fixed(self, logs: float) -> None:
+        """Add the expected log of probabilities that no parameter changes."""
+        self.expected += logs
+        self.ahead += logs
 
     def stats(self) -> Stats:
         """What was found, if every pair is possible."""
-        return self.core.make_stats(self.shard, self.found, self._counts, self.how)
+        shard, table, theory = self.shard, self.table_counts, self.how.theory
+        demand_possible(shard.numbers, self.logs, IMPOSSIBLE, REMEDY)
+        counts: dict[str, Counts] = {}
+        if table is not None:
+            counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **self.counts}
+            if theory and shard.entries is not None:
+                # entries that the model's lexicon does not have
+                unseen = float(table[shard.entries < 0].sum())
+                self.add_fixed(unseen * math.log(UNSEEN))
+        return Stats(
+            counts,
+            log_likelihood=float(self.logs.sum()),
+            score=float(self.scores.sum()),
+            items=float(len(shard)),
+            tokens=float(len(shard.target.tokens)),
+            uncounted=Uncounted(self.expected, self.ahead) if theory else NOTHING_UNCOUNTED,
+        )
 
 
 # Every target word chooses its source word for itself: columns of links are distributions
@@ -276,19 +256,12 @@ class IBM1Core(AlignmentCore):
     def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
         decode_columns(block, links, threads)
 
-    def infer(
-        self,
-        params: Params,
-        block: LinkBlock,
-        links: FloatArray,
-        how: EStep,
-        counts: AlignmentCounts,
-    ) -> None:
-        logs, scores = fill_in_columns(block, links, how)
+    def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        logs, scores = fill_in_columns(block, links, step.how)
         uniform = self._log_uniform(*block.sizes)
-        counts.logs[block.span] = logs + uniform
-        counts.scores[block.span] = scores + uniform
-        counts.add_fixed(float(uniform.sum()))
+        step.logs[block.span] = logs + uniform
+        step.scores[block.span] = scores + uniform
+        step.add_fixed(float(uniform.sum()))
 
     def _log_uniform(self, l: IntArray, m: IntArray) -> FloatArray:
         """log p(a | l, m) = −m log(l + 1)."""
@@ -303,21 +276,25 @@ class IBM1Core(AlignmentCore):
         """
         if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
             return super().expect(params, shard, how, local)
-        table, found = shard.take_entries(params[TABLE], how.theory), self.zero_counts(shard)
-        arrays, borders = shard.arrays, shard.target.indptr
+        step, arrays, borders = (
+            ShardEStep(self, params, shard, how),
+            shard.arrays,
+            shard.target.indptr,
+        )
         # Σ_e t(f_j | e) of every target token, then 1 / Σ_e t(f_j | e)
+        table = step.table
         sums = np.empty(len(shard.target.tokens), table.dtype)
         over_rows(kernels.denominators, borders, how.threads, table, arrays, sums)
-        over_rows(kernels.invert, borders, how.threads, borders, sums, found.logs)
+        over_rows(kernels.invert, borders, how.threads, borders, sums, step.logs)
         uniform = self._log_uniform(*shard.sizes)
-        found.logs += uniform
-        found.scores = found.logs
-        found.add_fixed(float(uniform.sum()))
-        if how.score_only:
-            return self.make_stats(shard, found, None, how)
-        counts = np.empty(len(shard.lexicon), table.dtype)
-        over_rows(kernels.expected_counts, arrays.occurs, how.threads, table, arrays, sums, counts)
-        return self.make_stats(shard, found, counts, how)
+        step.logs += uniform
+        step.scores = step.logs
+        step.add_fixed(float(uniform.sum()))
+        if not how.score_only:
+            step.table_counts = np.empty(len(shard.lexicon), table.dtype)
+            given = (table, arrays, sums, step.table_counts)
+            over_rows(kernels.expected_counts, arrays.occurs, how.threads, *given)
+        return step.stats()
 
 
 # Positions depend on the target position and on the lengths: d(i | j, l, m)
@@ -339,11 +316,6 @@ class PositionCore(AlignmentCore):
     def family_counts(self, cells: FloatArray) -> FloatArray:
         """Counts of the cells of this model's shapes, in the order that its family wants."""
 
-    def zero_counts(self, shard: BitextShard) -> AlignmentCounts:
-        found = super().zero_counts(shard)
-        found.counts[PLACES] = np.zeros(0)
-        return found
-
     def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
         self._multiply(params, block, links, threads)
         decode_columns(block, links, threads)
@@ -359,16 +331,10 @@ class PositionCore(AlignmentCore):
         over_rows(kernels.multiply_positions, block.offsets, threads, *positions)
         return shapes, number
 
-    def infer(
-        self,
-        params: Params,
-        block: LinkBlock,
-        links: FloatArray,
-        how: EStep,
-        counts: AlignmentCounts,
-    ) -> None:
+    def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        params, how = step.params, step.how
         shapes, number = self._multiply(params, block, links, how.threads)
-        counts.logs[block.span], counts.scores[block.span] = fill_in_columns(block, links, how)
+        step.logs[block.span], step.scores[block.span] = fill_in_columns(block, links, how)
         if how.score_only:
             return
         order = np.argsort(number, kind="stable")
@@ -376,13 +342,11 @@ class PositionCore(AlignmentCore):
         sums = np.zeros(shapes.n_cells)
         pairs = (groups, order, block.offsets, shapes.begins[number], links, sums)
         over_rows(kernels.add_positions, shapes.begins, how.threads, *pairs)
-        own = self.family_counts(self._own_cells(shapes, sums))
-        before = counts.counts[PLACES]
-        counts.counts[PLACES] = own if not len(before) else before + own
+        step.counts[PLACES] += self.family_counts(self._own_cells(shapes, sums))
         if how.theory:
             against = params if how.against is None else how.against
-            counts.expected += self._uncounted(params, shapes, sums)
-            counts.ahead += self._uncounted(against, shapes, sums)
+            step.expected += self._uncounted(params, shapes, sums)
+            step.ahead += self._uncounted(against, shapes, sums)
 
     def _uncounted(self, params: Params, shapes: SentenceShapes, sums: FloatArray) -> float:
         """Σ c log d of what the family does not count: shapes that are new, and what is fixed."""
@@ -553,11 +517,6 @@ class HMMAlignmentCore(AlignmentCore):
         self.jumps = JumpTable(self.reach, self.sizes[0], prior)
         self.families[JUMPS] = self.jumps
 
-    def zero_counts(self, shard: BitextShard) -> AlignmentCounts:
-        found = super().zero_counts(shard)
-        found.counts[JUMPS] = self.jumps.zeros()
-        return found
-
     def jump_weights(
         self, params: Params, lengths: IntArray, links: FloatArray, temper: float = 1.0
     ) -> JumpWeights:
@@ -576,29 +535,22 @@ class HMMAlignmentCore(AlignmentCore):
         p0 = links.dtype.type(self.p_null**temper)
         return JumpWeights(ahead, ahead[::-1].copy(), start, family.longest, z, begins, p0)
 
-    def infer(
-        self,
-        params: Params,
-        block: LinkBlock,
-        links: FloatArray,
-        how: EStep,
-        counts: AlignmentCounts,
-    ) -> None:
-        l, m = block.sizes
+    def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        (l, m), params, how = block.sizes, step.params, step.how
         weights = self.jump_weights(params, l, links)
         jumps = None if how.score_only else _no_jumps(weights)
         if how.fill == "soft" and how.temper == 1.0:
             logs = _forward_backward(block, weights, links, how.threads, jumps)
-            counts.logs[block.span] = counts.scores[block.span] = logs
+            step.logs[block.span] = step.scores[block.span] = logs
         else:
-            counts.logs[block.span] = _forward_backward(block, weights, links.copy(), how.threads)
-            counts.scores[block.span] = self._fill_in(params, block, links, how, jumps)
+            step.logs[block.span] = _forward_backward(block, weights, links.copy(), how.threads)
+            step.scores[block.span] = self._fill_in(step, block, links, jumps)
         if jumps is None:
             return
         own, here = self.jumps, JumpTable(self.reach, l)
         by_weight = here.collect_weights(jumps.widths, jumps.starts)
         left = own.rows.take(here.rows, jumps.left)  # new text may have other lengths
-        counts.counts[JUMPS] += np.concatenate([by_weight, left])
+        step.counts[JUMPS] += np.concatenate([by_weight, left])
         if not how.theory:
             return
         # the family does not count that the empty word has p₀ and jumps 1 − p₀,
@@ -606,26 +558,22 @@ class HMMAlignmentCore(AlignmentCore):
         jumped = float(jumps.left.sum())
         stayed = float(m.sum()) - jumped
         if self.p_null > 0.0:
-            counts.add_fixed(stayed * math.log(self.p_null) + jumped * math.log1p(-self.p_null))
+            step.add_fixed(stayed * math.log(self.p_null) + jumped * math.log1p(-self.p_null))
         new = np.setdiff1d(l, own.rows.lengths)
         if len(new):
             family = JumpTable(self.reach, new)
             left = family.rows.take(here.rows, jumps.left)
             against = params if how.against is None else how.against
-            counts.expected -= float(xlogy(left, family.totals(np.asarray(params[JUMPS]))).sum())
-            counts.ahead -= float(xlogy(left, family.totals(np.asarray(against[JUMPS]))).sum())
+            step.expected -= float(xlogy(left, family.totals(np.asarray(params[JUMPS]))).sum())
+            step.ahead -= float(xlogy(left, family.totals(np.asarray(against[JUMPS]))).sum())
 
     def _fill_in(
-        self,
-        params: Params,
-        block: LinkBlock,
-        links: FloatArray,
-        how: EStep,
-        jumps: JumpCounts | None,
+        self, step: ShardEStep, block: LinkBlock, links: FloatArray, jumps: JumpCounts | None
     ) -> FloatArray:
         """Tempered posteriors, best paths or sampled ones; returns the score of each pair."""
-        l, m = block.sizes
-        weights = self.jump_weights(params, l, links, 1.0 if how.fill == "hard" else how.temper)
+        (l, m), how = block.sizes, step.how
+        temper = 1.0 if how.fill == "hard" else how.temper
+        weights = self.jump_weights(step.params, l, links, temper)
         samples = how.samples if how.fill == "sample" else 1
         begins = cumulate(m) * samples
         paths = np.zeros(begins[-1], np.int32)

@@ -311,6 +311,8 @@ class Dictionary:
 
     def number_entries(self, words: Vocabularies) -> tuple[IntArray, IntArray, FloatArray]:
         """Source and target words as numbers, and the weights (NaN: none)."""
+        if not self.entries:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
         sources, targets = (side.numbers for side in words)
         unknown = [word for word in self.words[0] if word not in sources]
         unknown += [word for word in self.words[1] if word not in targets]
@@ -324,7 +326,7 @@ class Dictionary:
             for source, known in self.entries.items()
             for target, weight in known.items()
         ]
-        rows, columns, weights = np.array(each, dtype=float).reshape(-1, 3).T
+        rows, columns, weights = np.array(each, dtype=float).T
         return rows.astype(np.int64), columns.astype(np.int64), weights
 
     def constrain(
