@@ -21,7 +21,6 @@ from softcount.cli.reading import PairFiles, read_lines
 from softcount.core.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.text.bitext import Bitext
     from softcount.translate import Translator
 
 
@@ -119,19 +118,25 @@ class Translate(LearnerOptions, LearningCommand):
         learned."""
         from softcount.align import Aligner
         from softcount.translate import Translator
-        from softcount.translate.language_model import LanguageModel
+        from softcount.translate.language_model import END, START, LanguageModel
 
         read = PairFiles.given(None, self.pairs, self.source, self.target).read(self.lowercase)
         pairs = read if self.reverse else read.flipped()
-        _refuse_marks(pairs)
+        side = pairs.source
+        for word in {START, END}.intersection(side.words):  # before learning, which takes time
+            first = int((side.tokens == side.words.index(word)).argmax())
+            n = int(side.indptr.searchsorted(first, side="right")) - 1
+            raise DataError(
+                f"{pairs.name(n)} contains {word}", "leave it out: the language model puts it there"
+            )
         settings: dict[str, Any] = self.learning(make_aligner_learner(self))
         aligner = Aligner(self.model, **settings)
         with AlignmentProgress(self.verbose) as progress:
             aligner.fit(pairs, on_step=progress)
         if self.verbose:
             typer.echo(f"# {aligner.signature_}", err=True)
-        full = [n for n, length in enumerate(pairs.source.lengths.tolist()) if length]
-        language = LanguageModel(self.order).fit([pairs.source.sentence(n) for n in full])
+        full = [n for n, length in enumerate(side.lengths.tolist()) if length]
+        language = LanguageModel(self.order).fit([side.sentence(n) for n in full])
         return Translator(aligner.forward_, language, beam=self.beam, reorder=self.reorder)
 
     def _print(self, translator: Translator, sentence: str, number: int) -> None:
@@ -142,16 +147,3 @@ class Translate(LearnerOptions, LearningCommand):
         else:
             for one in translator.n_best(sentence, self.n_best):
                 typer.echo(f"{number} ||| {one} ||| {one.score:.4f}")
-
-
-def _refuse_marks(pairs: Bitext) -> None:
-    """Complain, before learning, of words that a language model has a use of its own for."""
-    from softcount.translate.language_model import END, START
-
-    side = pairs.source
-    for word in {START, END}.intersection(side.words):
-        first = int((side.tokens == side.words.index(word)).argmax())
-        n = int(side.indptr.searchsorted(first, side="right")) - 1
-        raise DataError(
-            f"{pairs.name(n)} contains {word}", "leave it out: the language model puts it there"
-        )

@@ -1,10 +1,11 @@
-"""`Translator`, as users call it."""
+"""`Translator`, as users call it: an aligner's table, a language model, and a search."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -32,39 +33,6 @@ from softcount.translate.search import (
 )
 
 LANGUAGE, TABLE = "language.", "table."
-
-
-@dataclass
-class StoredChannel:
-    """What a translator needs of its aligner."""
-
-    source_words_: list[str]
-    target_words_: list[str]
-    columns: Any
-
-    def table(self) -> Any:
-        """t(x | y), the last row for NULL."""
-        return self.columns
-
-
-def _read_channel(stored: store.Stored) -> StoredChannel:
-    sources, targets = stored.meta["source_words"], stored.meta["target_words"]
-    for words in (sources, targets):
-        strings(words, len(words), "words")
-        if len(set(words)) != len(words):
-            raise StoreError("a word is there twice", AGAIN)
-    data = numbers(stored, TABLE + "data", (None,))
-    indices, indptr = (stored.arrays[TABLE + name] for name in ("indices", "indptr"))
-    if any(part.dtype.kind != "i" for part in (indices, indptr)):
-        raise StoreError("places in the table are no whole numbers", AGAIN)
-    table = sparse.csc_matrix((data, indices, indptr), (len(sources) + 1, len(targets)))
-    table.check_format(full_check=True)
-    if table.has_canonical_format and np.all(data <= 1.0 + 1e-9):
-        return StoredChannel(sources, targets, table)
-    raise StoreError("the table is none of probabilities", AGAIN)
-
-
-# The translator: an aligner's table, a language model, and a search.
 
 
 PATHS_LOOKED_AT = 50
@@ -142,17 +110,14 @@ class Translator:
         p = np.exp(language_model._automaton.log_prob)
         numbers = language_model._numbers
         self.channel_ = make_channel(aligner, lambda word: p[1 + numbers.get(word, 0)])
-        self._insertable = self._commonest(self.settings.insertions)
-
-    def _commonest(self, n: int) -> Any:
-        """The n commonest words that are written with letters."""
-        channel = self.channel_
+        # the commonest words that are written with letters
         words = [
             y
-            for y, word in enumerate(channel.sources)
-            if word.isalpha() and word in self.language_model._numbers
+            for y, word in enumerate(self.channel_.sources)
+            if word.isalpha() and word in language_model._numbers
         ]
-        return np.array(sorted(words, key=lambda y: -channel.prior[y])[:n], np.int64)
+        words.sort(key=lambda y: -self.channel_.prior[y])
+        self._insertable = np.array(words[: self.settings.insertions], np.int64)
 
     def translate(self, sentence: Any) -> Translation:
         """The likeliest translation of a sentence: a text, or a list of words."""
@@ -180,16 +145,16 @@ class Translator:
         lattice = search(prepared.task, how, model._automaton, model._start)
         found: dict[tuple[str, ...], Translation] = {}
         for _, path in islice(find_best_paths(lattice), n * PATHS_LOOKED_AT):
-            one = self._translation(prepared, path, how)
+            one = self._read_path(prepared, path, how)
             found.setdefault(one.words, one)
             if len(found) == n:
                 break
         return list(found.values())
 
-    def _translation(
+    def _read_path(
         self, prepared: PreparedSentence, path: Path, how: SearchSettings
     ) -> Translation:
-        """What a path says: its words and links, and what each part is worth."""
+        """A path as a translation: its words and links, and what each part is worth."""
         words: list[str] = []
         links: list[tuple[int, int]] = []
         channel, jumps, at, last = 0.0, 0, -1, -1
@@ -238,16 +203,29 @@ class Translator:
         """A translator from what a file holds (see `softcount.load`)."""
 
         def make() -> Any:
+            sources, targets = stored.meta["source_words"], stored.meta["target_words"]
+            for words in (sources, targets):
+                strings(words, len(words), "words")
+                if len(set(words)) != len(words):
+                    raise StoreError("a word is there twice", AGAIN)
+            data = numbers(stored, TABLE + "data", (None,))
+            indices, indptr = (stored.arrays[TABLE + name] for name in ("indices", "indptr"))
+            if any(part.dtype.kind != "i" for part in (indices, indptr)):
+                raise StoreError("places in the table are no whole numbers", AGAIN)
+            table = sparse.csc_matrix((data, indices, indptr), (len(sources) + 1, len(targets)))
+            table.check_format(full_check=True)
+            if not table.has_canonical_format or np.any(data > 1.0 + 1e-9):
+                raise StoreError("the table is none of probabilities", AGAIN)
+            aligner = SimpleNamespace(
+                source_words_=sources, target_words_=targets, table=lambda: table
+            )
             arrays = {
                 name.removeprefix(LANGUAGE): array
                 for name, array in stored.arrays.items()
                 if name.startswith(LANGUAGE)
             }
-            language = LanguageModel.restore(
-                store.Stored(
-                    LanguageModel.__name__, arrays, stored.meta["language"], stored.signature
-                )
-            )
-            return cls(_read_channel(stored), language, **stored.meta["settings"])
+            kind, meta = LanguageModel.__name__, stored.meta["language"]
+            language = LanguageModel.restore(store.Stored(kind, arrays, meta, stored.signature))
+            return cls(aligner, language, **stored.meta["settings"])
 
         return guarded(cls, make)

@@ -96,9 +96,6 @@ def after(model: Automaton, start: Any, words: Array) -> Any:
     return state
 
 
-# The n-grams of a corpus and their counts, as a trie in flat arrays.
-
-
 class NGrams(NamedTuple):
     """Nodes of a tree of n-grams, with the counts that Kneser-Ney smoothing needs.
 
@@ -136,13 +133,13 @@ class _Level(NamedTuple):
     begins: BoolArray
 
 
-def count_ngrams(tokens: Array, borders: Array, n_words: int, order: int) -> NGrams:
+def count_ngrams(tokens: IntArray, borders: IntArray, n_words: int, order: int) -> NGrams:
     """All n-grams up to ``order`` in sentences <s> … </s>, none across their borders.
 
-    >>> it = count_ngrams(np.array([2, 3, 3, 1]), np.array([0, 4]), 4, 2)
-    >>> it.levels
+    >>> ngrams = count_ngrams(np.array([2, 3, 3, 1]), np.array([0, 4]), 4, 2)
+    >>> ngrams.levels
     [0, 1, 5, 8]
-    >>> it.words[5:].tolist(), it.counts[5:].tolist()
+    >>> ngrams.words[5:].tolist(), ngrams.counts[5:].tolist()
     ([3, 1, 3], [1, 1, 1])
     """
     at = np.arange(len(tokens)) - np.repeat(borders[:-1], np.diff(borders))
@@ -151,58 +148,30 @@ def count_ngrams(tokens: Array, borders: Array, n_words: int, order: int) -> NGr
     levels = [_Level(none, np.arange(n_words), none, often, none.astype(bool))]
     node, size = 1 + tokens.astype(np.int64), 1
     for k in range(2, order + 1):
-        size += len(levels[-1].words)
-        longer, node = _count_longer(node, tokens, at, k, size, n_words)
-        levels[-1] = _count_preceding(levels[-1], longer, size)
+        # n-grams of length k, from the nodes of those of length k − 1 that end at each token
+        before, n = levels[-1], len(levels[-1].words)
+        ends = np.flatnonzero(at >= k - 1)
+        found, index, inverse, counts = np.unique(
+            node[ends - 1] * n_words + tokens[ends],
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
+        one = ends[index]
+        longer = _Level(found // n_words, found % n_words, node[one], counts, at[one] == k - 1)
+        preceding = np.bincount(longer.suffix - size, minlength=n)
+        levels[-1] = before._replace(counts=np.where(before.begins, before.counts, preceding))
         levels.append(longer)
+        size += n
+        node = np.zeros(len(tokens), np.int64)
+        node[ends] = size + inverse
     parents, words, suffix, counts, _ = (np.concatenate(part) for part in zip(*levels, strict=True))
     first = 1 + np.searchsorted(parents, np.arange(len(parents) + 2))
     return NGrams(np.r_[0, words], first, np.r_[0, suffix], np.r_[0, counts])
 
 
-def _count_longer(
-    node: Array, tokens: Array, at: Array, k: int, size: int, n_words: int
-) -> tuple[_Level, Array]:
-    """The n-grams of length k, from the nodes of those of length k - 1 that end at each token."""
-    ends = np.flatnonzero(at >= k - 1)
-    keys = node[ends - 1] * n_words + tokens[ends]
-    found, index, inverse, counts = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
-    )
-    one = ends[index]
-    level = _Level(found // n_words, found % n_words, node[one], counts, at[one] == k - 1)
-    nodes = np.zeros(len(tokens), np.int64)
-    nodes[ends] = size + inverse
-    return level, nodes
-
-
-def _count_preceding(level: _Level, longer: _Level, size: int) -> _Level:
-    """The level with counts of the words that precede; ``size``: where the longer n-grams begin."""
-    n = len(level.words)
-    preceding = np.bincount(longer.suffix - (size - n), minlength=n)
-    return level._replace(counts=np.where(level.begins, level.counts, preceding))
-
-
-# Interpolated Kneser-Ney smoothing (Kneser & Ney 1995; modified: Chen & Goodman 1998).
-
-
 HALF = 0.5
 """The discount where the counts say nothing: halfway between none and all of a count of one."""
-
-
-def check_discounts(discount: Any, order: int) -> Array:
-    """Discounts as they were asked for, a number or three, in one row for each level."""
-    try:
-        values = np.asarray(discount, dtype=float)
-        rows = np.array(np.broadcast_to(values, (order, 3)))
-    except (TypeError, ValueError, OverflowError):
-        rows = np.full((order, 3), np.nan)
-    if not are_usable(rows):
-        raise LearnerError(
-            f"discount={brief(discount)}: cannot be taken from counts of 1, 2 and more",
-            "give a number above 0, at most 1; or three, at most 1, 2 and 3; or None",
-        )
-    return rows
 
 
 def are_usable(discounts: Array) -> bool:
@@ -235,16 +204,10 @@ def estimate_discounts(counts: Array) -> Array:
     return np.full(3, single)
 
 
-def estimate_all_discounts(ngrams: NGrams, order: int) -> Array:
-    """The discounts that the counts suggest, one row for each level."""
-    rows = np.full((order, 3), HALF)
-    for row, (low, high) in zip(rows, pairwise(ngrams.levels[1:]), strict=False):
-        row[:] = estimate_discounts(ngrams.counts[low:high])
-    return rows
-
-
 def smooth_counts(ngrams: NGrams, discounts: Array) -> Automaton:
-    """All probabilities, from counts and discounts.
+    """All probabilities, by interpolated Kneser–Ney smoothing.
+
+    Kneser & Ney (1995); with three discounts, modified (Chen & Goodman 1998):
 
     p(w | h) = (c(hw) - D(c(hw))) / Σ_v c(hv) + γ(h) p(w | h'), h' being h without its first word,
     and γ(h) = Σ_v D(c(hv)) / Σ_v c(hv). Below the unigrams all words, <unk> and </s> are equal.
@@ -269,9 +232,6 @@ def smooth_counts(ngrams: NGrams, discounts: Array) -> Automaton:
     p[[0, 1 + MARKS.index(START)]] = 1.0, 0.0
     with np.errstate(divide="ignore"):
         return Automaton(words, first, suffix, state, np.log(p), np.log(gamma))
-
-
-# Sentences as numbers of words.
 
 
 UNKNOWN, END, START = "<unk>", "</s>", "<s>"
@@ -342,19 +302,8 @@ def _borders(lengths: Iterable[int]) -> Array:
     return np.fromiter(accumulate(lengths, initial=0), np.int64)
 
 
-# Language models in files: n-grams and their counts, from which the rest follows.
-
-
-def _read_integers(stored: store.Stored, name: str) -> Array:
-    """An array of whole numbers, none of them negative."""
-    array = np.asarray(stored.arrays[name])
-    if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
-        raise StoreError(f"{name!r} is no list of whole numbers", AGAIN)
-    return array
-
-
 def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
-    """Whether nodes, children and suffixes are as kernels take for granted."""
+    """Whether nodes, children and suffixes are as kernels take for granted, and were counted."""
     words, first, suffix, counts = ngrams
     size = len(words)
     fits = len(first) == size + 1 and len(suffix) == len(counts) == size > n_words
@@ -370,6 +319,10 @@ def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
     siblings = parents[2:] == parents[1:-1]
     if np.any(siblings & (np.diff(words[1:]) <= 0)) or np.any(suffix[: 1 + n_words] != 0):
         return False
+    # every n-gram that is longer than one word was seen, and some words were
+    start = 1 + MARKS.index(START)
+    if np.any(counts[1 + n_words :] <= 0) or counts[1:].sum() <= 0 or counts[start] != 0:
+        return False
     level = np.repeat(np.arange(len(levels) - 1), np.diff(levels))
     longer = np.arange(1 + n_words, size)
     return bool(
@@ -378,17 +331,6 @@ def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
         and np.all(words[suffix[longer]] == words[longer])
         and np.all(parents[suffix[longer]] == suffix[parents[longer]])
     )
-
-
-def _is_counted(ngrams: NGrams) -> bool:
-    """Whether every n-gram that is longer than one word was seen, and some words were."""
-    n_words = int(ngrams.first[1]) - 1
-    seen = ngrams.counts[1 + n_words :]
-    start = 1 + MARKS.index("<s>")
-    return bool(np.all(seen > 0) and ngrams.counts[1:].sum() > 0 and ngrams.counts[start] == 0)
-
-
-# The estimator: sentences in, probabilities of sentences out.
 
 
 class LanguageModel(LanguageModelParameters, SklearnContract):
@@ -428,10 +370,24 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
         """Count the n-grams of sentences (texts or lists of words); ``y`` is not looked at."""
         warn_of_ignored(self, y, "To tell classes apart by it, learn one for each class")
         check_parameters(self)
-        wanted = None if self.discount is None else check_discounts(self.discount, self.order)
+        discounts = np.full((self.order, 3), HALF)
+        if self.discount is not None:
+            try:
+                discounts[:] = np.asarray(self.discount, dtype=float)
+            except (TypeError, ValueError, OverflowError):
+                discounts[:] = np.nan
+            if not are_usable(discounts):
+                given = f"discount={brief(self.discount)}"
+                raise LearnerError(
+                    f"{given}: cannot be taken from counts of 1, 2 and more",
+                    "give a number above 0, at most 1; or three, at most 1, 2 and 3; or None",
+                )
         words, tokens, borders = number_sentences(sentences)
         ngrams = count_ngrams(tokens, borders, len(words), self.order)
-        discounts = estimate_all_discounts(ngrams, self.order) if wanted is None else wanted
+        if self.discount is None:
+            levels = pairwise(ngrams.levels[1:])
+            for row, (low, high) in zip(discounts, levels, strict=False):
+                row[:] = estimate_discounts(ngrams.counts[low:high])
         signature = f"language model · order {self.order} · {len(borders) - 1} sentences"
         self._keep(words, ngrams, discounts, signature)
         return self
@@ -464,14 +420,14 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """The mean of log p(sentence)."""
-        return float(np.mean(self._some(sentences)[0]))
+        return float(np.mean(self._score_some(sentences)[0]))
 
     def perplexity(self, sentences: Any) -> float:
         """exp(-Σ log p / N), N being the number of words and ends of sentences."""
-        logs, n = self._some(sentences)
+        logs, n = self._score_some(sentences)
         return float(np.exp(-logs.sum() / n))
 
-    def _some(self, sentences: Any) -> tuple[Array, int]:
+    def _score_some(self, sentences: Any) -> tuple[FloatArray, int]:
         """log p of each of at least one sentence, and how many words were predicted."""
         self._require_fit()
         words, borders = look_up_sentences(sentences, self._numbers)
@@ -496,17 +452,18 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
         self._require_fit()
         check_whole("n", n, 0)
         rng = np.random.default_rng(random_state)
-        return [self._draw_sentence(rng) for _ in range(n)]
-
-    def _draw_sentence(self, rng: np.random.Generator) -> list[str]:
-        state, words = self._start, list[str]()
-        while True:
-            sums = np.cumsum(self._distribution(state))
-            word = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-            if word == MARKS.index(END):
-                return words
-            words.append(self.words_[word])
-            state = int(after(self._automaton, state, np.array([word], np.int32)))
+        drawn: list[list[str]] = []
+        for _ in range(n):
+            state, words = self._start, list[str]()
+            while True:
+                sums = np.cumsum(self._distribution(state))
+                word = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+                if word == MARKS.index(END):
+                    break
+                words.append(self.words_[word])
+                state = int(after(self._automaton, state, np.array([word], np.int32)))
+            drawn.append(words)
+        return drawn
 
     def _distribution(self, state: int) -> Array:
         """p(w | state) for every word, in the order of ``words_``."""
@@ -536,8 +493,8 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`."""
         self._require_fit()
-        it = self._content()
-        store.write(path, it.kind, it.arrays, it.meta, it.signature)
+        held = self._content()
+        store.write(path, held.kind, held.arrays, held.meta, held.signature)
 
     def _content(self) -> store.Stored:
         """What a file holds of a fitted model."""
@@ -561,8 +518,12 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
             strings(words, len(words), "words")
             if tuple(words[: len(MARKS)]) != MARKS or len(set(words)) != len(words):
                 raise StoreError("the words are not those of a language model", AGAIN)
-            ngrams = NGrams(*(_read_integers(stored, name) for name in NGrams._fields))
-            if not _is_trie(ngrams, len(words), model.order) or not _is_counted(ngrams):
+            for name in NGrams._fields:
+                array = stored.arrays[name]
+                if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
+                    raise StoreError(f"{name!r} is no list of whole numbers", AGAIN)
+            ngrams = NGrams(*(np.asarray(stored.arrays[name]) for name in NGrams._fields))
+            if not _is_trie(ngrams, len(words), model.order):
                 raise StoreError("the n-grams do not fit together", AGAIN)
             discounts = numbers(stored, "discounts", (model.order, 3))
             if not are_usable(discounts):

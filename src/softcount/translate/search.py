@@ -1,7 +1,8 @@
-"""The search for the best translation: a beam search that extends what there is and keeps the best.
+"""The search for the best translation: a beam search (Koehn 2004).
 
 A hypothesis has read some words of X and written the beginning of Y. Words are read in any order,
-but never more than ``reorder`` places beyond the first that is unread.
+but never more than ``reorder`` positions beyond the first that is unread. There is one stack of
+hypotheses for each number of words read; the paths through them make a lattice.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from softcount.translate.parameters import TranslatorParameters
 NULL, SHARED = -1, -2
 """Instead of a word of Y: x came from no word, or from the one that was written last."""
 NOWHERE = -1
-"""Instead of a place in X: a word of Y came to be without any x."""
+"""Instead of a position in X: a word of Y came to be without any x."""
 
 
 class DecodingTask(NamedTuple):
@@ -64,8 +65,8 @@ class StepCosts(NamedTuple):
 class HypothesisStack(NamedTuple):
     """Hypotheses, the best first.
 
-    ``unread``  the first place not read;  ``mask``  bit b: place unread + 1 + b is read
-    ``at``      the place read last;  ``state``  of the language model;  ``last``  word written
+    ``unread``  the first position not read;  ``mask``  bit b: position unread + 1 + b is read
+    ``at``      the position read last;  ``state``  of the language model;  ``last``  word written
     ``open``    1 after an insertion, before the next x has been translated
     ``score``   so far;  ``rest``  estimate of what is unread
     """
@@ -79,9 +80,13 @@ class HypothesisStack(NamedTuple):
     score: FloatArray
     rest: FloatArray
 
+    def first(self, n: int) -> HypothesisStack:
+        """The first n of them."""
+        return HypothesisStack._make(field[:n] for field in self)
+
 
 class SearchSteps(NamedTuple):
-    """Extensions of a stack: from which hypothesis, by which place and word, and what comes out."""
+    """Extensions of a stack: from which hypothesis, by which position and word, and the result."""
 
     source: IntArray  # each (steps,)
     place: IntArray
@@ -90,32 +95,14 @@ class SearchSteps(NamedTuple):
     score: FloatArray
     rest: FloatArray
 
+    @classmethod
+    def empty(cls, n: int) -> SearchSteps:
+        """Room for n of them."""
+        return cls._make([*(np.empty(n, np.int64) for _ in range(4)), np.empty(n), np.empty(n)])
 
-@njit
-def begin_search(state: Any, rest: Any) -> HypothesisStack:
-    """Nothing read, nothing written."""
-    return HypothesisStack(
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-        np.full(1, -1, np.int64),
-        np.full(1, state, np.int64),
-        np.full(1, -1, np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(1),
-        np.full(1, rest, np.float64),
-    )
-
-
-@inline
-def _steps(room: Any) -> Any:
-    return SearchSteps(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.float64),
-        np.empty(room, np.float64),
-    )
+    def first(self, n: int) -> SearchSteps:
+        """The first n of them."""
+        return SearchSteps._make(field[:n] for field in self)
 
 
 @inline
@@ -125,23 +112,14 @@ def _put(steps: Any, n: Any, h: Any, j: Any, u: Any, state: Any, score: Any, res
 
 
 @njit
-def _first(steps: SearchSteps, n: Any) -> SearchSteps:
-    return SearchSteps(
-        steps.source[:n],
-        steps.place[:n],
-        steps.word[:n],
-        steps.state[:n],
-        steps.score[:n],
-        steps.rest[:n],
-    )
-
-
-@njit
 def extend_by_insertion(
-    stack: HypothesisStack, task: DecodingTask, weights: StepCosts, model: Automaton
-) -> SearchSteps:
-    """Write one word more, reading none."""
-    steps = _steps(len(stack.score) * len(task.insertable))
+    stack: HypothesisStack,
+    task: DecodingTask,
+    weights: StepCosts,
+    model: Automaton,
+    steps: SearchSteps,
+) -> None:
+    """Write one word more, reading none: ``steps`` has one for each hypothesis and word."""
     n = 0
     for h in range(len(stack.score)):
         for u in task.insertable:
@@ -149,20 +127,22 @@ def extend_by_insertion(
             score = stack.score[h] + weights.insertion + weights.language * log_p
             _put(steps, n, h, NOWHERE, u, state, score, stack.rest[h])
             n += 1
-    return _first(steps, n)
 
 
 @njit
 def extend_by_reading(
-    stack: HypothesisStack, task: DecodingTask, weights: StepCosts, model: Automaton, margin: float
-) -> SearchSteps:
+    stack: HypothesisStack,
+    task: DecodingTask,
+    weights: StepCosts,
+    model: Automaton,
+    margin: float,
+    steps: SearchSteps,
+) -> int:
     """Read one word more: translate it, leave it to NULL, or let it share the last word's origin.
 
-    Steps that fall more than ``margin`` below the best are left out.
+    Steps that fall more than ``margin`` below the best are left out. Returns how many there are.
     """
     n_places = len(task.estimate)
-    most = np.max(np.diff(task.first)) + 2
-    steps = _steps(len(stack.score) * (weights.reorder + 1) * most)
     n, worst = 0, -np.inf
     for h in range(len(stack.score)):
         begin = stack.unread[h]
@@ -186,60 +166,79 @@ def extend_by_reading(
                     worst = max(worst, score + rest - margin)
             if stack.open[h]:
                 continue
-            for u in (NULL, SHARED):
-                score = base + _without_word(stack.last[h], j, u, task, weights)
+            for u in (NULL, SHARED):  # x_j is read, and nothing written
+                if u == NULL:
+                    score = base + task.null[j]
+                elif stack.last[h] >= 0:
+                    score = base + (weights.sharing + task.channel[stack.last[h], j])
+                else:
+                    score = -np.inf
                 if score > -np.inf and score + rest >= worst:
                     _put(steps, n, h, j, u, stack.state[h], score, rest)
                     n += 1
                     worst = max(worst, score + rest - margin)
-    return _first(steps, n)
+    return n
 
 
-@njit
-def _without_word(last: Any, j: Any, u: Any, task: DecodingTask, weights: StepCosts) -> float:
-    """What it costs to read x_j and to write nothing."""
-    if u == NULL:
-        return float(task.null[j])
-    if last < 0:
-        return -np.inf
-    return float(weights.sharing + task.channel[last, j])
-
-
-@njit
 def select_best(
     stack: HypothesisStack, steps: SearchSteps, beam: int, margin: float
 ) -> tuple[HypothesisStack, Array, Array]:
     """The best hypotheses that steps lead to, at most ``beam``; steps that arrive, and at which.
 
     Steps arrive together (recombine) that the future cannot tell apart: they have read the same,
-    ended at the same place and at the same word, and the language model is in the same state.
+    ended at the same position and at the same word, and the language model is in the same state.
     """
+    room = min(beam, len(steps.score))
+    new = HypothesisStack._make(np.empty(room, field.dtype) for field in stack)
+    found, arrived, where = _fill_stack(stack, steps, beam, margin, new)
+    return new.first(found), arrived, where
+
+
+@njit
+def _fill_stack(
+    stack: HypothesisStack, steps: SearchSteps, beam: int, margin: float, new: HypothesisStack
+) -> tuple[int, Array, Array]:
     priority = steps.score + steps.rest
     worst = (np.max(priority) if len(priority) else 0.0) - margin
     good = np.flatnonzero(priority >= worst)
     order = good[np.argsort(-priority[good])]
     found, room = 0, min(beam, len(order))
-    new = _empty_stack(room)
     bits = 2
     while (1 << bits) < 2 * room:
         bits += 1
-    slots = np.full(1 << bits, -1, np.int64)
+    slots = np.full(1 << bits, -1, np.int64)  # a hash table of what the future can tell apart
     arrived, where = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     n = 0
     for e in order:
+        state = steps.state[e]
         unread, mask, at, last, is_open = _read(stack, steps, e)
-        slot = _slot(new, slots, unread, mask, at, steps.state[e], last, is_open)
+        key = mix(np.uint64(state) + np.uint64(0x9E3779B97F4A7C15))
+        key = mix(key ^ np.uint64(((unread << 31) ^ mask) * 2 + is_open))
+        key = mix(key ^ np.uint64(((at + 1) << 32) ^ (last + 1)))
+        slot = np.int64(key & np.uint64(len(slots) - 1))
+        while slots[slot] >= 0:
+            i = slots[slot]
+            if (
+                new.state[i] == state
+                and new.unread[i] == unread
+                and new.mask[i] == mask
+                and new.at[i] == at
+                and new.last[i] == last
+                and new.open[i] == is_open
+            ):
+                break
+            slot = (slot + 1) & (len(slots) - 1)
         if slots[slot] < 0:
             if found == room:
                 continue
             slots[slot] = found
             new.unread[found], new.mask[found], new.at[found] = unread, mask, at
-            new.state[found], new.last[found], new.open[found] = steps.state[e], last, is_open
+            new.state[found], new.last[found], new.open[found] = state, last, is_open
             new.score[found], new.rest[found] = steps.score[e], steps.rest[e]
             found += 1
         arrived[n], where[n] = e, slots[slot]
         n += 1
-    return _head(new, found), arrived[:n], where[:n]
+    return found, arrived[:n], where[:n]
 
 
 @njit
@@ -249,34 +248,6 @@ def score_endings(stack: HypothesisStack, model: Automaton, end: Any) -> Array:
     for h in range(len(logs)):
         logs[h] = advance(model, stack.state[h], end)[0]
     return logs
-
-
-@inline
-def _empty_stack(n: Any) -> Any:
-    return HypothesisStack(
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.float64),
-        np.empty(n, np.float64),
-    )
-
-
-@njit
-def _head(stack: HypothesisStack, n: Any) -> HypothesisStack:
-    return HypothesisStack(
-        stack.unread[:n],
-        stack.mask[:n],
-        stack.at[:n],
-        stack.state[:n],
-        stack.last[:n],
-        stack.open[:n],
-        stack.score[:n],
-        stack.rest[:n],
-    )
 
 
 @njit
@@ -294,40 +265,6 @@ def _read(stack: HypothesisStack, steps: SearchSteps, e: Any) -> tuple[Any, Any,
     else:
         mask |= 1 << (place - unread - 1)
     return unread, mask, place, stack.last[h] if word < 0 else word, 0
-
-
-@njit
-def _slot(
-    new: HypothesisStack,
-    slots: Array,
-    unread: Any,
-    mask: Any,
-    at: Any,
-    state: Any,
-    last: Any,
-    is_open: Any,
-) -> Any:
-    """Where in a hash table these are, or would be."""
-    key = mix(np.uint64(state) + np.uint64(0x9E3779B97F4A7C15))
-    key = mix(key ^ np.uint64(((unread << 31) ^ mask) * 2 + is_open))
-    key = mix(key ^ np.uint64(((at + 1) << 32) ^ (last + 1)))
-    slot = np.int64(key & np.uint64(len(slots) - 1))
-    while slots[slot] >= 0:
-        i = slots[slot]
-        if (
-            new.state[i] == state
-            and new.unread[i] == unread
-            and new.mask[i] == mask
-            and new.at[i] == at
-            and new.last[i] == last
-            and new.open[i] == is_open
-        ):
-            break
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-# SearchSettings, as the kernels are told them.
 
 
 MARGIN = 8.0
@@ -351,27 +288,12 @@ class SearchSettings(TranslatorParameters):
         """How many hypotheses a stack may hold."""
         return int(np.iinfo(np.int64).max) if self.beam is None else int(self.beam)
 
-    def step_costs(self) -> StepCosts:
-        """What steps cost, as the kernels are told."""
-        with np.errstate(divide="ignore"):
-            insert, share = np.log(self.insert), np.log(self.share)
-        return StepCosts(
-            float(self.language),
-            float(self.distortion),
-            weigh_logs(self.channel, insert),
-            weigh_logs(self.channel, share),
-            int(self.reorder),
-        )
-
 
 def weigh_logs(weight: float, log: Any) -> Any:
     """``weight`` · ``log``; what is impossible stays so with a weight of 0."""
     with np.errstate(invalid="ignore"):
         times = np.where(np.isneginf(log), -np.inf, weight * np.asarray(log))
     return float(times) if times.ndim == 0 else times
-
-
-# What a translator answers.
 
 
 @dataclass(frozen=True)
@@ -432,9 +354,6 @@ class TranslationExplanation:
 
 def _format_parts(one: Translation) -> str:
     return f"{one.channel:11.2f} {one.language:10.2f} {one.distortion:9.2f}"
-
-
-# P(X | Y) word by word: what an aligner has learned, as a decoder asks for it.
 
 
 class FittedAligner(Protocol):
@@ -505,9 +424,6 @@ def make_channel(aligner: FittedAligner, prior: Any) -> TranslationChannel:
     return TranslationChannel(sources, targets, table, np.array([prior(word) for word in sources]))
 
 
-# One sentence made ready for the decoder.
-
-
 class PreparedSentence(NamedTuple):
     """A sentence X: the decoder's task, the words Y may have, and the unweighted logarithms."""
 
@@ -526,7 +442,9 @@ def prepare(
     how: SearchSettings,
 ) -> PreparedSentence:
     """Candidates for every word; words that come from no word y may stand for themselves."""
-    chosen = [_candidates(word, channel, how.candidates) for word in x]
+    columns = [channel.targets.get(word) for word in x]
+    none = np.zeros(0, np.int64)
+    chosen = [none if c is None else channel.candidates(c, how.candidates) for c in columns]
     known = np.unique(np.concatenate([insertable, *chosen]))
     words = [channel.sources[y] for y in known] + [
         word for word, ys in zip(x, chosen, strict=True) if not len(ys)
@@ -535,11 +453,15 @@ def prepare(
     places[known] = np.arange(len(known))
     log_t = np.full((len(words), len(x)), -np.inf)
     log_null = np.full(len(x), -np.inf)
-    options: list[Array] = []
+    options: list[IntArray] = []
     itself = len(known)
-    for j, (word, ys) in enumerate(zip(x, chosen, strict=True)):
-        if word in channel.targets:
-            _fill_logs(log_t[:, j], log_null[j : j + 1], channel, channel.targets[word], places)
+    for j, (column, ys) in enumerate(zip(columns, chosen, strict=True)):
+        if column is not None:
+            rows, t, null_t = channel.column(column)
+            here = places[rows] >= 0
+            log_t[places[rows[here]], j] = np.log(np.minimum(t[here], 1.0))
+            if null_t:
+                log_null[j] = np.log(min(null_t, 1.0))
         if len(ys):
             options.append(places[ys])
         else:
@@ -547,56 +469,25 @@ def prepare(
             options.append(np.array([itself]))
             itself += 1
     log_null += np.log(how.null) if how.null else -np.inf
-    task = _task(options, places[insertable], words, log_t, log_null, language, how)
-    return PreparedSentence(x, task, words, log_t, log_null)
-
-
-def _candidates(word: str, channel: TranslationChannel, n: int) -> Array:
-    known = word in channel.targets
-    return channel.candidates(channel.targets[word], n) if known else np.zeros(0, np.int64)
-
-
-def _fill_logs(
-    log_t: Array, log_null: Array, channel: TranslationChannel, x: int, places: Array
-) -> None:
-    """log t(x | y) for the words y that have a place, and log t(x | NULL)."""
-    rows, t, null = channel.column(x)
-    here = places[rows] >= 0
-    log_t[places[rows[here]]] = np.log(np.minimum(t[here], 1.0))
-    if null:
-        log_null[0] = np.log(min(null, 1.0))
-
-
-def _task(
-    options: list[Array],
-    insertable: Array,
-    words: list[str],
-    log_t: Array,
-    log_null: Array,
-    language: LanguageModel,
-    how: SearchSettings,
-) -> DecodingTask:
     numbers = np.array([language._numbers.get(word, 0) for word in words], np.int64)
     alone = how.language * language._automaton.log_prob[1 + numbers]
-    channel, null = weigh_logs(how.channel, log_t), weigh_logs(how.channel, log_null)
+    weighted, null = weigh_logs(how.channel, log_t), weigh_logs(how.channel, log_null)
     # Pharaoh's estimate (Koehn 2004): the best word on its own, as if nothing stood before it
-    best = [np.max(channel[us, j] + alone[us]) for j, us in enumerate(options)]
-    return DecodingTask(
+    best = [np.max(weighted[us, j] + alone[us]) for j, us in enumerate(options)]
+    task = DecodingTask(
         np.cumsum([0, *map(len, options)]),
-        np.concatenate([np.zeros(0, np.int64), *options]),
-        insertable,
+        np.concatenate([none, *options]),
+        places[insertable],
         numbers,
-        channel,
+        weighted,
         null,
         np.maximum(best, null),
     )
-
-
-# Beam search over one sentence: stacks by the number of words read, and the paths through them.
+    return PreparedSentence(x, task, words, log_t, log_null)
 
 
 Path = tuple[tuple[int, int], ...]
-"""Steps in their order: which place of X was read, and which word was written."""
+"""Steps in their order: which position of X was read, and which word was written."""
 
 
 class LatticeLayer(NamedTuple):
@@ -624,21 +515,28 @@ class Lattice(NamedTuple):
 
 def search(task: DecodingTask, how: SearchSettings, model: Automaton, start: int) -> Lattice:
     """Read X word by word, with an insertion before any word that is translated."""
-    weights = how.step_costs()
-    stack = begin_search(start, task.estimate.sum())
+    with np.errstate(divide="ignore"):
+        insertion, sharing = (weigh_logs(how.channel, np.log(p)) for p in (how.insert, how.share))
+    costs = float(how.language), float(how.distortion), insertion, sharing
+    weights = StepCosts(*costs, int(how.reorder))
+    beginning = (np.full(1, number, np.int64) for number in (0, 0, -1, start, -1, 0))
+    stack = HypothesisStack._make([*beginning, np.zeros(1), np.full(1, task.estimate.sum())])
     none = np.zeros(0, np.int64)
     layers = [LatticeLayer(0, stack.score, none, none, none, none, np.zeros(0))]
     ids, size = np.zeros(1, np.int64), 1
     for _ in range(len(task.estimate)):
         if len(task.insertable) and weights.insertion > -np.inf:
-            steps = extend_by_insertion(stack, task, weights, model)
+            steps = SearchSteps.empty(len(stack.score) * len(task.insertable))
+            extend_by_insertion(stack, task, weights, model, steps)
             opened, layer = _keep_best(stack, ids, steps, how, size)
             layers.append(layer)
             ids = np.concatenate([ids, np.arange(size, size + len(opened.score))])
             size += len(opened.score)
-            both: Any = map(np.concatenate, zip(stack, opened, strict=True))
-            stack = HypothesisStack(*both)
-        steps = extend_by_reading(stack, task, weights, model, how.margin)
+            stack = HypothesisStack._make(map(np.concatenate, zip(stack, opened, strict=True)))
+        most = np.max(np.diff(task.first)) + 2
+        steps = SearchSteps.empty(len(stack.score) * (weights.reorder + 1) * most)
+        n = extend_by_reading(stack, task, weights, model, how.margin, steps)
+        steps = steps.first(n)
         stack, layer = _keep_best(stack, ids, steps, how, size)
         layers.append(layer)
         ids = np.arange(size, size + len(stack.score))
@@ -687,18 +585,14 @@ def find_best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
     while queue:
         total, _, node, after, path = heapq.heappop(queue)
         if node == 0:
-            yield float(-total), _unroll(path)
+            steps = []
+            while path is not None:
+                steps.append((path[0], path[1]))
+                path = path[2]
+            yield float(-total), tuple(steps)
             continue
         for e in order[first[node] : first[node + 1]]:
             gained = after + gain[e]
             there = int(source[e])
             step = (int(place[e]), int(word[e]), path)
             heapq.heappush(queue, (-(gained + scores[there]), next(tie), there, gained, step))
-
-
-def _unroll(path: object) -> Path:
-    steps = []
-    while isinstance(path, tuple):
-        steps.append((path[0], path[1]))
-        path = path[2]
-    return tuple(steps)
