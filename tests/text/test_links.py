@@ -143,12 +143,12 @@ def test_what_is_no_link_is_named_with_its_pair(bad):
 
 def test_arrays_inside_their_pairs():
     flat = FlatLinks.of([[(0, 0)], [(1, 2)]])
-    flat.demand_inside(np.array([1, 2]), np.array([1, 3]))
+    flat.check_inside(np.array([1, 2]), np.array([1, 3]))
     with pytest.raises(DataError, match="pair 1: the link 1-2 leaves its pair of 2 source and 2"):
-        flat.demand_inside(np.array([1, 2]), np.array([1, 2]))
+        flat.check_inside(np.array([1, 2]), np.array([1, 2]))
     with pytest.raises(DataError, match="the second: the link 1-2"):
-        flat.demand_inside(
+        flat.check_inside(
             np.array([1, 1]), np.array([1, 3]), ["the first", "the second"].__getitem__
         )
     with pytest.raises(DataError, match="links of 2 pairs for 1 pairs"):
-        flat.demand_inside(np.array([1]), np.array([1]))
+        flat.check_inside(np.array([1]), np.array([1]))

@@ -403,7 +403,7 @@ class Align(LearnerOptions, LearningCommand):
                     "give one line a pair; if only the first pairs are known, fewer lines",
                 )
             head = pairs.select(slice(len(gold)))
-            FlatLinks.of([sorted(links.possible) for links in gold]).demand_inside(
+            FlatLinks.of([sorted(links.possible) for links in gold]).check_inside(
                 head.source.lengths, head.target.lengths, lambda n: f"{self.gold}:{n + 1}"
             )
         return PairsRead(pairs, links, gold)

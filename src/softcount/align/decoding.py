@@ -114,7 +114,7 @@ def symmetrise(
     sides = FlatLinks.of([forward]), FlatLinks.of([backward])
     if shape is not None:
         for side in sides:
-            side.demand_inside(*np.array(shape)[:, None])
+            side.check_inside(*np.array(shape)[:, None])
     return symmetrise_all(*sides, method).lists()[0]
 
 

@@ -263,7 +263,7 @@ def extract_phrases(
     if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < 1:
         raise DataError(f"max_length is {brief(max_length)}", "give a whole number from 1 on")
     corpus, links = as_bitext(pairs), FlatLinks.of(alignments)
-    links.demand_inside(corpus.source.lengths, corpus.target.lengths, corpus.name)
+    links.check_inside(corpus.source.lengths, corpus.target.lengths, corpus.name)
     links = symmetrise_all(links, links, "union")  # sorted, and none twice
     # words and links counted through the corpus, not from the start of the sentence
     source = corpus.source.indptr[links.pair] + links.source

@@ -333,7 +333,7 @@ def alignment_view(
     )
     shape = len(rows), len(columns)
     chosen = FlatLinks.of([list(links)])
-    chosen.demand_inside(np.array([shape[0]]), np.array([shape[1]]), lambda _: "the pair")
+    chosen.check_inside(np.array([shape[0]]), np.array([shape[1]]), lambda _: "the pair")
     p = np.asarray(posterior, dtype=float)
     if p.shape != shape and not p.size == 0 == shape[0] * shape[1]:
         raise DataError(
@@ -525,7 +525,7 @@ def alignment_report(
             )
         given = [*gold, *[None] * (len(text) - len(gold))]
         flat = FlatLinks.of([list(getattr(one, "possible", one or ())) for one in given])
-        flat.demand_inside(text.source.lengths, text.target.lengths, text.name)
+        flat.check_inside(text.source.lengths, text.target.lengths, text.name)
         right = {
             number: one if isinstance(one, Links) else Links(links)
             for number, (one, links) in enumerate(zip(given, flat.lists(), strict=True))

@@ -122,24 +122,30 @@ def as_bitext(
     >>> new.source.tokens.tolist(), new.source.words
     ([0, 2, 1], ['the', 'house', 'old'])
     """
-    if isinstance(data, Bitext) and targets is None:
-        return data if like is None and not lowercase else _encoded(data, _Sides(lowercase, like))
     sides = _Sides(lowercase, like)
-    items = _listed(data)
+    if isinstance(data, Bitext) and targets is None:
+        if like is None and not lowercase:
+            return data
+        for old, new in ((data.source, sides.source), (data.target, sides.target)):
+            new.add(NumberedLines(old.tokens, old.indptr[1:], old.words))
+        return replace(sides.bitext(data.origin), numbers=data.numbers)
+    items = _list_items(data)
     if targets is not None:
-        others = _listed(targets)
+        others = _list_items(targets)
     elif all(isinstance(item, str) for item in items):
         sides.read_joint(encode_texts(items), "")
         return sides.bitext("")
     else:
-        _demand_pairs(items)
+        for n, item in enumerate(items):
+            if not isinstance(item, list | tuple) or len(item) != 2:
+                raise DataError(f"pair {n} is {brief(item)}", FORMS)
         items, others = [item[0] for item in items], [item[1] for item in items]
     for sentences, side in ((items, sides.source), (others, sides.target)):
         add_sentences(sentences, side, _names("", 0))
     return sides.bitext("")
 
 
-def _listed(data: Any) -> list[Any]:
+def _list_items(data: Any) -> list[Any]:
     if isinstance(data, str | bytes):
         raise DataError(
             f"the data are one text: {brief(data)}",
@@ -150,28 +156,15 @@ def _listed(data: Any) -> list[Any]:
     return list(data)
 
 
-def _demand_pairs(items: list[Any]) -> None:
-    for n, item in enumerate(items):
-        if not isinstance(item, list | tuple) or len(item) != 2:
-            raise DataError(f"pair {n} is {brief(item)}", FORMS)
-
-
-def _encoded(pairs: Bitext, sides: _Sides) -> Bitext:
-    """A bitext with other numbers for its words."""
-    for old, new in ((pairs.source, sides.source), (pairs.target, sides.target)):
-        new.add(NumberedLines(old.tokens, old.indptr[1:], old.words))
-    return replace(sides.bitext(pairs.origin), numbers=pairs.numbers)
-
-
 class _Sides:
-    """Both sides of a bitext as they come."""
+    """Both sides of a bitext while it is read."""
 
     def __init__(self, lowercase: bool, like: Like | None) -> None:
         known = [Vocabulary.of(words) for words in like or ((), ())]
         self.source, self.target = (SideBuilder(words, lowercase) for words in known)
 
     def read_joint(self, some: Iterable[bytes], origin: str, before: int = 0) -> None:
-        """Lines "source ||| target"; so many came before them."""
+        """Add lines "source ||| target"; ``before``: how many were read already."""
         cutter = LineTokeniser()
         bars = cutter.cut(BARS.encode(), str).tokens[0]
         for piece in some:
@@ -210,8 +203,8 @@ def read_bitext(
 ) -> Bitext:
     """Pairs of sentences from a file of lines "source ||| target", or from two files.
 
-    UTF-8, packed by gzip or not. ``lowercase`` and ``like`` are those of `bitext`. Files are read a
-    piece at a time: what stays in memory is four bytes per word and the vocabularies.
+    UTF-8, packed by gzip or not. ``lowercase`` and ``like`` are those of `as_bitext`. Files are
+    read a piece at a time: what stays in memory is four bytes per word and the vocabularies.
     """
     sides = _Sides(lowercase, like)
     origin = os.fspath(path)
@@ -242,8 +235,8 @@ def stream_pairs(
     """Bitexts of n pairs each, and a last one of what is left, from lines "source ||| target".
 
     Each one is there as soon as its lines are. Lines of bytes are UTF-8. ``like`` is that of
-    `bitext`: each bitext has new words of its own after these. ``origin`` is where the lines come
-    from, as messages are to call it, and ``before`` how many came from there already.
+    `as_bitext`: each bitext has new words of its own after these. ``origin`` is where the lines
+    come from, as messages are to call it, and ``before`` how many came from there already.
 
     >>> [len(some) for some in stream_pairs(["a ||| b", "c ||| d", "e ||| f"], 2)]
     [2, 1]

@@ -37,7 +37,7 @@ _ONE = re.compile(r"(\d{1,9})([-?])(\d{1,9})(?::(\S*))?", re.ASCII)
 
 @dataclass(frozen=True)
 class Links:
-    """The links of one sentence pair. Going through it yields the sure ones, in order.
+    """The links of one sentence pair. Iterating over it yields the sure ones, in order.
 
     ``sure``           links that every annotator would make
     ``possible``       all links that are not wrong: the sure ones and more
@@ -85,10 +85,17 @@ def parse_links(line: str, shape: Shape | None = None, where: str = "the line") 
             raise DataError(f"{where}: {brief(token)} is no link", FORM)
         link = int(form[1]), int(form[3])
         if shape is not None:
-            _demand_inside(link, shape, where)
+            _check_link(link, shape, where)
         (sure if form[2] == "-" else possible).add(link)
         if form[4] is not None:
-            p = _probability(form[4], token, where)
+            try:
+                p = float(form[4])
+            except ValueError:
+                p = -1.0
+            if not 0.0 <= p <= 1.0:
+                raise DataError(
+                    f"{where}: the probability in {brief(token)} is not between 0 and 1", FORM
+                )
             if probabilities.setdefault(link, p) != p:
                 fault = f"{where}: the link {link[0]}-{link[1]} has two probabilities"
                 raise DataError(fault, "give every link once")
@@ -207,13 +214,13 @@ class FlatLinks:
         _write_pharaoh(*given, out)
         return out.tobytes()
 
-    def demand_inside(
+    def check_inside(
         self,
         source_lengths: Array,
         target_lengths: Array,
         name: Callable[[int], str] = "pair {}".format,
     ) -> None:
-        """Complain of links beyond the sentences, and of another number of pairs.
+        """Raise an error for links beyond the sentences, and for another number of pairs.
 
         ``name``  what messages call a pair
         """
@@ -225,7 +232,7 @@ class FlatLinks:
         for k in np.flatnonzero(beyond)[:1]:
             n = int(pair[k])
             shape = int(source_lengths[n]), int(target_lengths[n])
-            _demand_inside((int(self.source[k]), int(self.target[k])), shape, name(n))
+            _check_link((int(self.source[k]), int(self.target[k])), shape, name(n))
 
 
 def _numbers(lists: Sequence[Sequence[Link]], count: int) -> Array:
@@ -249,17 +256,7 @@ def _is_link(link: object) -> bool:
     return all(isinstance(x, int | np.integer) and 0 <= x <= FURTHEST for x in link)
 
 
-def _probability(text: str, token: str, where: str) -> float:
-    try:
-        p = float(text)
-    except ValueError:
-        p = -1.0
-    if not 0.0 <= p <= 1.0:
-        raise DataError(f"{where}: the probability in {brief(token)} is not between 0 and 1", FORM)
-    return p
-
-
-def _demand_inside(link: Link, shape: Shape, where: str) -> None:
+def _check_link(link: Link, shape: Shape, where: str) -> None:
     if not (link[0] < shape[0] and link[1] < shape[1]):
         fault = f"{where}: the link {link[0]}-{link[1]} leaves its pair of "
         raise DataError(
@@ -278,8 +275,6 @@ def _lines(path: Path) -> Iterator[str]:
     except (OSError, EOFError) as error:
         raise DataError(f"cannot read {path}: {error}", "give a text file of links") from error
 
-
-# Links written out as text, for many pairs at once.
 
 _ZERO, _DASH, _SPACE, _NEWLINE = (ord(letter) for letter in "0- \n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from softcount.cli.frame import LearningCommand, at, refuse_two_of_stdin, try_al
 from softcount.cli.options import Argument, Input, LearnerOptions, Model, Output
 from softcount.cli.reading import PairFiles, read_lines
 from softcount.core.errors import DataError
+from softcount.translate.parameters import SearchSettings
 
 if TYPE_CHECKING:
     from softcount.translate import Translator
@@ -39,6 +41,8 @@ class Translate(LearnerOptions, LearningCommand):
     """
 
     without = ("learner", "tol", "n_init", "html")
+    declared = SearchSettings
+    takes = MappingProxyType({"beam": (), "reorder": ()})
 
     file: Annotated[
         str | None,
@@ -70,10 +74,6 @@ class Translate(LearnerOptions, LearningCommand):
     ] = "hmm"
     order: Annotated[
         int, Model("The language model looks at so many words at a time.", least=1)
-    ] = 3
-    beam: Annotated[int, Model("So many partial translations are gone on with.", least=1)] = 100
-    reorder: Annotated[
-        int, Model("A word may be read so many places before its turn.", least=0)
     ] = 3
     max_iter: MaxIter = None
     verbose: Verbose = False
@@ -137,7 +137,7 @@ class Translate(LearnerOptions, LearningCommand):
             typer.echo(f"# {aligner.signature_}", err=True)
         full = [n for n, length in enumerate(side.lengths.tolist()) if length]
         language = LanguageModel(self.order).fit([side.sentence(n) for n in full])
-        return Translator(aligner.forward_, language, beam=self.beam, reorder=self.reorder)
+        return Translator(aligner.forward_, language, **self.settings())
 
     def _print(self, translator: Translator, sentence: str, number: int) -> None:
         if self.explain:

@@ -16,6 +16,7 @@ from softcount.core.errors import LearnerError, StoreError
 from softcount.core.parameters import check_whole
 from softcount.core.store import AGAIN, guarded, numbers, strings
 from softcount.translate.language_model import LanguageModel, split_words
+from softcount.translate.parameters import SearchSettings
 from softcount.translate.search import (
     NOWHERE,
     NULL,
@@ -23,7 +24,6 @@ from softcount.translate.search import (
     FittedAligner,
     Path,
     PreparedSentence,
-    SearchSettings,
     Translation,
     TranslationExplanation,
     find_best_paths,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from softcount.core.parameters import (
@@ -10,6 +11,7 @@ from softcount.core.parameters import (
     Integer,
     Number,
     Probability,
+    check_parameters,
     dataclass,
 )
 
@@ -34,7 +36,7 @@ class LanguageModelParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslatorParameters:
+class SearchSettings:
     """Those of `softcount.Translator`: how wide the search is, and what steps are worth."""
 
     beam: Annotated[
@@ -59,3 +61,16 @@ class TranslatorParameters:
     null: Annotated[float, _STEP, Doc("The probability that a word x comes from no word.")] = 0.03
     share: Annotated[float, _STEP, Doc("The probability that two words x share one y.")] = 0.01
     insert: Annotated[float, _STEP, Doc("The probability that a word y has no x.")] = 0.2
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    @property
+    def margin(self) -> float:
+        """Hypotheses that are so much (in nats) below the best of their stack are given up."""
+        return float("inf") if self.beam is None else 8.0
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses a stack may hold."""
+        return sys.maxsize if self.beam is None else int(self.beam)

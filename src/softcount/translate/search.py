@@ -17,12 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core.errors import DataError, LearnerError
-from softcount.core.parameters import check_parameters
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
 from softcount.translate.language_model import END, MARKS, Automaton, LanguageModel, advance
-from softcount.translate.parameters import TranslatorParameters
+from softcount.translate.parameters import SearchSettings
 
 NULL, SHARED = -1, -2
 """Instead of a word of Y: x came from no word, or from the one that was written last."""
@@ -265,28 +264,6 @@ def _read(stack: HypothesisStack, steps: SearchSteps, e: Any) -> tuple[Any, Any,
     else:
         mask |= 1 << (place - unread - 1)
     return unread, mask, place, stack.last[h] if word < 0 else word, 0
-
-
-MARGIN = 8.0
-"""Hypotheses that are so much (in nats) below the best of their stack are given up."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchSettings(TranslatorParameters):
-    """How a translator searches, checked when it is made."""
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
-
-    @property
-    def margin(self) -> float:
-        """How far below the best a hypothesis may be."""
-        return float("inf") if self.beam is None else MARGIN
-
-    @property
-    def width(self) -> int:
-        """How many hypotheses a stack may hold."""
-        return int(np.iinfo(np.int64).max) if self.beam is None else int(self.beam)
 
 
 def weigh_logs(weight: float, log: Any) -> Any:
