@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcount.align.decoding import symmetrise, symmetrise_all, symmetrise_posteriors
+from softcount.align.decoding import symmetrise, symmetrise_all
 from softcount.core.errors import DataError
 from softcount.text.links import FlatLinks, format_links
 
@@ -211,33 +211,3 @@ def test_bad_input():
     for forward, backward in (([(1, 2)], []), ([], [(1, 2)])):
         with pytest.raises(DataError, match="the link 1-2 leaves its pair of 2 source and 2"):
             symmetrise(forward, backward, shape=(2, 2))
-
-
-probabilities = st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=2, max_size=2)
-
-
-@cases
-@given(probabilities, probabilities, st.floats(0, 1))
-@example([[1, 0, 0.5]] * 2, [[1, 0, 0.5]] * 2, 0.5)
-def test_posteriors_above_the_threshold(p, q, threshold):
-    cells = list(product(range(2), range(3)))
-    assert symmetrise_posteriors(p, q, "product", threshold) == [
-        (i, j) for i, j in cells if p[i][j] * q[i][j] > threshold**2
-    ]
-    assert symmetrise_posteriors(p, q, "soft-union", threshold) == [
-        (i, j) for i, j in cells if p[i][j] + q[i][j] > 2 * threshold
-    ]
-
-
-def test_posteriors_of_nothing():
-    assert symmetrise_posteriors(np.zeros((0, 3)), np.zeros((0, 3))) == []
-    assert symmetrise_posteriors(np.zeros((2, 0)), np.zeros((2, 0)), "soft-union") == []
-
-
-def test_bad_posteriors():
-    with pytest.raises(DataError, match=r"shapes \(2, 3\) and \(3, 2\)"):
-        symmetrise_posteriors(np.zeros((2, 3)), np.zeros((3, 2)))
-    with pytest.raises(DataError, match="no method 'union'"):
-        symmetrise_posteriors([[0.1]], [[0.1]], "union")
-    with pytest.raises(DataError, match="threshold is 2"):
-        symmetrise_posteriors([[0.1]], [[0.1]], threshold=2)

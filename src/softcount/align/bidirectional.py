@@ -55,7 +55,8 @@ FORWARD, BACKWARD = "forward.", "backward."
 """Tables of the target given the source, and of the source given the target, have such names."""
 
 MEANS = ("product", "soft-union")
-"""Ways to join the posteriors of both directions; all others symmetrise best alignments."""
+"""Ways to join posteriors p and q of both directions: √(p q) or (p + q) / 2 above the threshold
+(after Liang, Taskar & Klein 2006; DeNero & Klein 2007). All others symmetrise best alignments."""
 METHODS = (*MEANS, "forward", "backward", *get_args(LinkMethod))
 
 MODELS: dict[str, type[DirectionalAligner]] = {

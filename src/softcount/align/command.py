@@ -626,7 +626,7 @@ def make_aligner_learner(options: LearnerOptions) -> Any:
 
 
 class AlignmentProgress(Progress):
-    """Says how steps go: one line that is written again if someone is watching, or one a step."""
+    """Progress of learning: a line that is rewritten in a terminal, or one line for each step."""
 
     def __init__(self, verbose: bool) -> None:
         super().__init__(0)
@@ -639,15 +639,11 @@ class AlignmentProgress(Progress):
         super().begin(needed)
 
     def __call__(self, state: State) -> None:
+        figures = f"perplexity {state.perplexity:,.3f}   entropy {state.entropy:.3f} bits"
+        line = f"step {state.step:>3}   {figures}   {state.seconds:.2f} s"
         if self.verbose:
-            typer.echo(step_line(state), err=True)
-        self.show(step_line(state))
-
-
-def step_line(state: State) -> str:
-    """What is said of a step."""
-    figures = f"perplexity {state.perplexity:,.3f}   entropy {state.entropy:.3f} bits"
-    return f"step {state.step:>3}   {figures}   {state.seconds:.2f} s"
+            typer.echo(line, err=True)
+        self.show(line)
 
 
 FORM = "write: source word, tab, target word, and perhaps a tab and a weight above 0"

@@ -82,9 +82,12 @@ class PairLexicon:
 
     def find(self, sources: IntArray, targets: IntArray) -> IntArray:
         """The entries of these pairs of words; −1 where there is none."""
-        found = np.full(len(sources), -1, np.int64)
-        kernels.find_entries(self.indptr, self.targets, sources, targets, found)
-        return found
+        keys, wanted = (
+            self.rows() * self.n_targets + self.targets,
+            sources * self.n_targets + targets,
+        )
+        at = np.searchsorted(keys, wanted)
+        return np.where(np.append(keys, -1)[at] == wanted, at, -1)
 
     def match(self, rows: IntArray, other: PairLexicon, columns: IntArray) -> IntArray:
         """Where the entries of a smaller lexicon are in this one; −1 where there is none.

@@ -7,9 +7,7 @@ from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from softcount.align import kernels
 from softcount.align.data import LinkBlock, cumulate
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, FloatArray, IntArray
@@ -43,13 +41,18 @@ class ChosenLinks(NamedTuple):
 
 def select_links(block: LinkBlock, links: FloatArray, level: float) -> ChosenLinks:
     """The links of a block whose value is above a level, in the order of (i, j)."""
-    parts = (block.sizes[0], block.offsets, links, level)
-    indptr = cumulate(kernels.count_above(*parts))
-    n = int(indptr[-1])
-    sources, targets = np.empty(n, np.int32), np.empty(n, np.int32)
-    values = np.empty(n, links.dtype)
-    kernels.take_above(*parts, sources, targets, values)
-    return ChosenLinks(block.numbers, FlatLinks(indptr, sources, targets), values)
+    above = np.flatnonzero(links > level)
+    pair = np.searchsorted(block.offsets, above, side="right") - 1
+    l, m = block.sizes
+    sources, targets = np.divmod(above - block.offsets[pair], m[pair])
+    words = sources < l[pair]  # without the empty word
+    above, pair, sources, targets = above[words], pair[words], sources[words], targets[words]
+    flat = FlatLinks(
+        cumulate(np.bincount(pair, minlength=len(l))),
+        sources.astype(np.int32),
+        targets.astype(np.int32),
+    )
+    return ChosenLinks(block.numbers, flat, links[above])
 
 
 def check_threshold(threshold: float) -> float:
@@ -83,15 +86,11 @@ def check_threshold(threshold: float) -> float:
 #
 # NLTK's ``grow_diag_final_and`` (3.10) is another method: it never finds a word linked, and so
 # takes the union.
-#
-# Posteriors p and q of both directions: ``product`` keeps links with √(p q) > δ, ``soft-union``
-# those with (p + q) / 2 > δ (after Liang, Taskar & Klein 2006; DeNero & Klein 2007).
 
 
 LinkMethod = Literal[
     "intersection", "union", "grow", "grow-diag", "grow-diag-final", "grow-diag-final-and"
 ]
-PosteriorMethod = Literal["product", "soft-union"]
 
 
 def symmetrise(
@@ -128,7 +127,8 @@ def symmetrise_all(
     >>> symmetrise_all([[(0, 0)], []], [[(0, 0)], [(1, 0)]], "union").lists()
     [[(0, 0)], [(1, 0)]]
     """
-    _check_method(method, get_args(LinkMethod))
+    if method not in (known := get_args(LinkMethod)):
+        raise DataError(f"there is no method {brief(method)}", f"choose from {', '.join(known)}")
     there, back = FlatLinks.of(forward), FlatLinks.of(backward)
     if len(there) != len(back):
         raise DataError(
@@ -170,39 +170,6 @@ def symmetrise_all(
     indptr = np.searchsorted(pair, np.arange(len(there) + 1))
     rest, target = np.divmod(np.sort((pair * width + source) * height + target), height)
     return FlatLinks(indptr, (rest % width).astype(np.int32), target.astype(np.int32))
-
-
-def symmetrise_posteriors(
-    p: ArrayLike, q: ArrayLike, method: PosteriorMethod = "product", threshold: float = 0.5
-) -> list[Link]:
-    """The links of one pair that both directions together find likely, in the order of (i, j).
-
-    ``p, q``       (source words, target words): probabilities of the links in either direction
-    ``threshold``  δ: above which geometric ("product") or arithmetic ("soft-union") mean of the two
-
-    >>> p, q = [[0.9, 0.1], [0.1, 0.8]], [[0.8, 0.0], [0.0, 0.1]]
-    >>> symmetrise_posteriors(p, q), symmetrise_posteriors(p, q, "soft-union", 0.4)
-    ([(0, 0)], [(0, 0), (1, 1)])
-    """
-    _check_method(method, get_args(PosteriorMethod))
-    ours, theirs = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
-    if ours.ndim != 2 or ours.shape != theirs.shape:
-        raise DataError(
-            f"posteriors of shapes {ours.shape} and {theirs.shape}",
-            "both are (source words, target words): transpose those of the reverse direction",
-        )
-    if not 0.0 <= threshold <= 1.0:
-        raise DataError(f"the threshold is {brief(threshold)}", "give a number from 0 to 1")
-    likely = (
-        ours * theirs > threshold**2 if method == "product" else ours + theirs > 2.0 * threshold
-    )
-    i, j = np.nonzero(likely)
-    return list(zip(i.tolist(), j.tolist(), strict=True))
-
-
-def _check_method(method: str, known: tuple[str, ...]) -> None:
-    if method not in known:
-        raise DataError(f"there is no method {brief(method)}", f"choose from {', '.join(known)}")
 
 
 FORWARD, BACKWARD, BOTH = 1, 2, 3

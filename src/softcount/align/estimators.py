@@ -389,21 +389,23 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         sources, targets = (side.numbers for side in self._vocabularies)
         for word, row in given[TABLE].items():
             number = lexicon.n_sources if word is None else sources.get(word)
-            columns = [targets.get(target) for target in row]
-            if number is None or None in columns:
+            if number is None or any(target not in targets for target in row):
                 raise StartError(
                     f"the start of {TABLE!r} has a word that was never seen, for {brief(word)}",
                     "give words of the pairs, as params_ does",
                 )
-            entries = lexicon.find(np.full(len(columns), number), np.array(columns, np.int64))
-            values = np.array(list(row.values()), float)
-            if (values[entries < 0] != 0.0).any():
-                raise StartError(
-                    f"the start of {TABLE!r} has a translation of {brief(word)} that no pair has",
-                    "leave it out",
-                )
-            table[lexicon.indptr[number] : lexicon.indptr[number + 1]] = 0.0
-            table[entries[entries >= 0]] = values[entries >= 0]
+            begin, end = lexicon.indptr[number : number + 2].tolist()
+            entries = dict(zip(lexicon.targets[begin:end].tolist(), range(begin, end), strict=True))
+            table[begin:end] = 0.0
+            for target, p in row.items():
+                if targets[target] in entries:
+                    table[entries[targets[target]]] = p
+                elif p != 0.0:
+                    raise StartError(
+                        f"the start of {TABLE!r} has a translation of {brief(word)} that no pair "
+                        "has",
+                        "leave it out",
+                    )
         return {**given, TABLE: table}
 
     # learning from more pairs

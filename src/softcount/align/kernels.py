@@ -173,24 +173,6 @@ def _unpack(seen: Array, out: Array, at: int) -> None:
 
 
 @njit
-def find_entries(
-    indptr: Array, targets: Array, sources: Array, wanted: Array, found: Array
-) -> None:
-    """The entry of each pair of words by halving; what is not there is left as it is."""
-    for n in range(len(sources)):
-        low, high = indptr[sources[n]], indptr[sources[n] + 1]
-        end = high
-        while low < high:
-            middle = (low + high) // 2
-            if targets[middle] < wanted[n]:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end and targets[low] == wanted[n]:
-            found[n] = low
-
-
-@njit
 def match_entries(
     indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
 ) -> None:
@@ -332,39 +314,6 @@ def apply_constraints(
             for i in range(l + 1):
                 if not np.any(known_sources[begin:k] == i):
                     links[at + i * m + j] = 0.0
-
-
-@njit
-def count_above(source_lengths: Array, offsets: Array, links: Array, level: float) -> Array:
-    """How many links of each pair are above a level, the empty word left out."""
-    found = np.zeros(len(source_lengths), np.int64)
-    for p in range(len(source_lengths)):
-        m = (offsets[p + 1] - offsets[p]) // (source_lengths[p] + 1)
-        for k in range(offsets[p], offsets[p + 1] - m):
-            found[p] += links[k] > level
-    return found
-
-
-@njit
-def take_above(
-    source_lengths: Array,
-    offsets: Array,
-    links: Array,
-    level: float,
-    sources: Array,
-    targets: Array,
-    values: Array,
-) -> None:
-    """The links above a level, pair after pair, by source and target position."""
-    at = 0
-    for p in range(len(source_lengths)):
-        m = (offsets[p + 1] - offsets[p]) // (source_lengths[p] + 1)
-        for k in range(offsets[p], offsets[p + 1] - m):
-            if links[k] > level:
-                sources[at] = (k - offsets[p]) // m
-                targets[at] = (k - offsets[p]) % m
-                values[at] = links[k]
-                at += 1
 
 
 # Alignments in which every target word chooses its source word for itself: a pair's links hold

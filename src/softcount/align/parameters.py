@@ -32,6 +32,16 @@ MODELS = ("ibm1", "ibm2", "diagonal", "hmm")
 WIDEST_JUMP = 10_000
 """No sentence has jumps as wide as this."""
 
+TableSmoothing = Annotated[
+    float,
+    Smoothing(hint="0: none; 0.01 is a little"),
+    Doc("Added to the count of every pair of words that occur together."),
+]
+Stem = Annotated[
+    int | None,
+    Integer(hint="None: no stems; 4 letters are usual"),
+    Doc("Words that begin with the same so many letters lend each other counts."),
+]
 WarmUp = Annotated[
     int,
     Integer(0, MAX_RUNS, "0: none; 5 steps of Model 1 are usual"),
@@ -67,16 +77,8 @@ class DictionaryParameters:
 class TableParameters(LearningParameters, DictionaryParameters):
     """What all aligners but the sampler have: how the table of translations is learned."""
 
-    smoothing: Annotated[
-        float,
-        Smoothing(hint="0: none; 0.01 is a little"),
-        Doc("Added to the count of every pair of words that occur together."),
-    ] = 0.0
-    stem: Annotated[
-        int | None,
-        Integer(hint="None: no stems; 4 letters are usual"),
-        Doc("Words that begin with the same so many letters lend each other counts."),
-    ] = None
+    smoothing: TableSmoothing = 0.0
+    stem: Stem = None
     stem_strength: Annotated[float, Number(), Doc("How many counts each source word is lent.")] = (
         5.0
     )
@@ -138,16 +140,8 @@ class BidirectionalParameters(TableParameters):
     agree: Annotated[bool, Boolean(), Doc("Let the directions learn from each other.")] = True
     warm_up: WarmUp = 5
     threshold: Threshold = 0.5
-    smoothing: Annotated[
-        float,
-        Smoothing(hint="0: none; 0.01 is a little"),
-        Doc("Added to the count of every pair of words that occur together."),
-    ] = 0.0003
-    stem: Annotated[
-        int | None,
-        Integer(hint="None: no stems; 4 letters are usual"),
-        Doc("Words that begin with the same so many letters lend each other counts."),
-    ] = 4
+    smoothing: TableSmoothing = 0.0003
+    stem: Stem = 4
     settings: Annotated[
         Any, Doc("More settings of the directions' models, such as {'p_null': 0.1}.")
     ] = None
