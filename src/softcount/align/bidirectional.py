@@ -35,7 +35,7 @@ from softcount.align.estimators import (
     LinkMatrices,
 )
 from softcount.align.kernels import PairSizes
-from softcount.align.parameters import BidirectionalParameters, TableParameters
+from softcount.align.parameters import MEANS, BidirectionalParameters, TableParameters
 from softcount.core import store
 from softcount.core.errors import LearnerError, brief
 from softcount.core.estimate import Estimate
@@ -54,10 +54,8 @@ from softcount.text.links import FlatLinks, Link
 FORWARD, BACKWARD = "forward.", "backward."
 """Tables of the target given the source, and of the source given the target, have such names."""
 
-MEANS = ("product", "soft-union")
-"""Ways to join posteriors p and q of both directions: √(p q) or (p + q) / 2 above the threshold
-(after Liang, Taskar & Klein 2006; DeNero & Klein 2007). All others symmetrise best alignments."""
 METHODS = (*MEANS, "forward", "backward", *get_args(LinkMethod))
+"""Ways to choose links; but for `MEANS`, they symmetrise best alignments."""
 
 MODELS: dict[str, type[DirectionalAligner]] = {
     "ibm1": IBM1,
@@ -261,7 +259,7 @@ class BidirectionalAligner(BaseAligner):
         )
 
     def _warm_up_model(self, corpus: BidirectionalCorpus, agree: bool, steps: int) -> AgreementCore:
-        """Model 1 in both directions, for so many steps."""
+        """Model 1 in both directions, for this number of steps."""
         forward = self.forward_._model1(corpus.forward, steps)
         backward = self.backward_._model1(corpus.backward, steps)
         return AgreementCore("warm-up", forward, backward, agree, steps)
@@ -454,7 +452,7 @@ class Aligner(BidirectionalParameters, BidirectionalAligner):
 
     ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
     ``agree``      False: each direction learns for itself
-    ``warm_up``    so many steps of Model 1 come first, in agreement as well: they are in
+    ``warm_up``    the number of steps of Model 1 to begin with, in agreement as well: they are in
                    ``trace_.warm_up``
     ``threshold``  links that are more probable than this, by the geometric mean of both directions
     ``settings``   more parameters of the directions' models, such as {"p_null": 0.1}

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 import typer
 
 from softcount.align import parameters
+from softcount.align.parameters import MEANS
 from softcount.cli.frame import Deed, LearningCommand, Progress, at, refuse_two_of_stdin, try_all
 from softcount.cli.options import (
     Argument,
@@ -49,16 +51,18 @@ MODELS = {
     "gibbs": ("GibbsAligner", parameters.GibbsAlignerParameters),
 }
 """What ``--model`` may say: the estimator, and the parameters that it has."""
-BY_POSTERIORS = ("product", "soft-union")
-"""Methods of symmetrising that a threshold makes sense for."""
 METHODS = (
-    *BY_POSTERIORS,
+    *MEANS,
     *("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"),
     *("forward", "backward"),
 )
 WITH_PRIOR = ("variational-bayes", "stochastic-vb", "gibbs")
 USUAL_PRIOR = 0.01
 """The prior of learners that need one, if no other is given; fast_align has the same."""
+
+FastAlign = partial(Option, panel="As fast_align", learns=True)
+KnownFile = partial(Input, metavar="FILE", learns=True)
+OutputFile = partial(Output, metavar="FILE", file=WRITTEN)
 
 SourceFile = Annotated[
     str | None, Input("Source sentences alone, one a line.", "-s", "--source", metavar="FILE")
@@ -69,7 +73,7 @@ TargetFile = Annotated[
 MaxIter = Annotated[
     int | None,
     Learning(
-        "At most so many steps (else 5; --learner gibbs 1000; -m gibbs: sweeps, else 8).",
+        "At most this many steps (else 5; --learner gibbs 1000; -m gibbs: sweeps, else 8).",
         "-I",
         "--max-iter",
         least=1,
@@ -78,7 +82,7 @@ MaxIter = Annotated[
 Verbose = Annotated[bool, Learning("Say on stderr how every step of learning went.")]
 
 
-class PairsRead(NamedTuple):
+class AlignmentInput(NamedTuple):
     """Sentence pairs, the links that are known of them, and gold links to compare with."""
 
     pairs: Bitext
@@ -86,7 +90,7 @@ class PairsRead(NamedTuple):
     gold: Sequence[Links] | None = None
 
 
-class LinksFound(NamedTuple):
+class AlignmentResult(NamedTuple):
     """An aligner and the links that it chose, as (source, target).
 
     ``pairs``   None: those that were learned from
@@ -136,11 +140,9 @@ class Align(LearnerOptions, LearningCommand):
     ] = False
     dictionary: Annotated[
         str | None,
-        Input(
+        KnownFile(
             "Translations that are known: source word, tab, target word, and perhaps a tab and a "
-            "weight. All that a word may become, unless --dictionary-strength is given.",
-            metavar="FILE",
-            learns=True,
+            "weight. All that a word may become, unless --dictionary-strength is given."
         ),
     ] = None
     dictionary_strength: Annotated[
@@ -153,11 +155,7 @@ class Align(LearnerOptions, LearningCommand):
     ] = None
     links: Annotated[
         str | None,
-        Input(
-            "Links that are known, such as 0-0 2-1: one line a pair, blank where none is.",
-            metavar="FILE",
-            learns=True,
-        ),
+        KnownFile("Links that are known, such as 0-0 2-1: one line a pair, blank where none is."),
     ] = None
 
     # the model
@@ -238,7 +236,7 @@ class Align(LearnerOptions, LearningCommand):
     max_iter: MaxIter = None
     warm_up: Annotated[
         int | None,
-        Learning("Begin with so many steps of Model 1 (else 5; for -m diagonal 0).", least=0),
+        Learning("Begin with this many steps of Model 1 (else 5; for -m diagonal 0).", least=0),
     ] = None
     verbose: Verbose = False
 
@@ -267,23 +265,19 @@ class Align(LearnerOptions, LearningCommand):
     proba: Annotated[bool, Output("Print the links' probabilities: i-j:p.")] = False
     output: Annotated[
         Path | None,
-        Output(
-            "Write the lines to this file, not to stdout; it is there when all of them are.",
-            metavar="FILE",
-            file=WRITTEN,
+        OutputFile(
+            "Write the lines to this file, not to stdout; it is there when all of them are."
         ),
     ] = None
     dictionary_out: Annotated[
         Path | None,
-        Output(
+        OutputFile(
             "Write what was learned of words: source word, target word, probability of the target "
             "word given the source word (with -r, the other way round), tab-separated, best "
             "first.",
             "-p",
             "-c",
             "--dictionary-out",
-            metavar="FILE",
-            file=WRITTEN,
         ),
     ] = None
     min_prob: Annotated[
@@ -292,11 +286,7 @@ class Align(LearnerOptions, LearningCommand):
     ] = 0.01
     phrases: Annotated[
         Path | None,
-        Output(
-            "Write a phrase table, as Moses reads it, from the links that are printed.",
-            metavar="FILE",
-            file=WRITTEN,
-        ),
+        OutputFile("Write a phrase table, as Moses reads it, from the links that are printed."),
     ] = None
     max_phrase: Annotated[int, Output("No phrase has more words than this.", least=1)] = 7
     gold: Annotated[
@@ -307,36 +297,20 @@ class Align(LearnerOptions, LearningCommand):
             metavar="FILE",
         ),
     ] = None
-    html: Annotated[
-        Path | None, Output("Write a page of alignments.", metavar="FILE", file=WRITTEN)
-    ] = None
+    html: Annotated[Path | None, OutputFile("Write a page of alignments.")] = None
     show: Annotated[
         int | None, Output("Show pair N (line N) on stderr, as a grid.", metavar="N", least=1)
     ] = None
 
     # fast_align has these as well
-    diagonal: Annotated[bool, Option("-m diagonal.", "-d", panel="As fast_align", learns=True)] = (
-        False
-    )
-    optimise: Annotated[
-        bool,
-        Option("Nothing: the tension is always learned.", "-o", panel="As fast_align", learns=True),
-    ] = False
-    variational: Annotated[
-        bool, Option("--learner vb.", "-v", panel="As fast_align", learns=True)
-    ] = False
+    diagonal: Annotated[bool, FastAlign("-m diagonal.", "-d")] = False
+    optimise: Annotated[bool, FastAlign("Nothing: the tension is always learned.", "-o")] = False
+    variational: Annotated[bool, FastAlign("--learner vb.", "-v")] = False
     tension: Annotated[
-        float | None,
-        Option(
-            "diagonal: the tension to begin with (else 4).",
-            "-T",
-            panel="As fast_align",
-            least=0.0,
-            learns=True,
-        ),
+        float | None, FastAlign("diagonal: the tension to begin with (else 4).", "-T", least=0.0)
     ] = None
     force_align: Annotated[
-        str | None, Option("See --load.", "-f", panel="As fast_align", hidden=True, file=PLAIN)
+        str | None, FastAlign("See --load.", "-f", learns=None, hidden=True, file=PLAIN)
     ] = None
 
     def check(self) -> None:
@@ -353,8 +327,8 @@ class Align(LearnerOptions, LearningCommand):
             raise typer.BadParameter(
                 f"--threshold {self.threshold:g}: no link is that probable; below 1"
             )
-        if self.threshold is not None and self.symmetrize not in (None, *BY_POSTERIORS):
-            names = " and ".join(BY_POSTERIORS)
+        if self.threshold is not None and self.symmetrize not in (None, *MEANS):
+            names = " and ".join(MEANS)
             raise typer.BadParameter(
                 f"--threshold is for {names}, not for --symmetrize {self.symmetrize}"
             )
@@ -380,7 +354,7 @@ class Align(LearnerOptions, LearningCommand):
         return 2 if named or self.model in (None, "gibbs") else 1
 
     # reading
-    def read(self, model: AnyAligner | None) -> PairsRead:
+    def read(self, model: AnyAligner | None) -> AlignmentInput:
         from softcount.text.links import FlatLinks, read_links
 
         if model is None:
@@ -406,10 +380,10 @@ class Align(LearnerOptions, LearningCommand):
             FlatLinks.of([sorted(links.possible) for links in gold]).check_inside(
                 head.source.lengths, head.target.lengths, lambda n: f"{self.gold}:{n + 1}"
             )
-        return PairsRead(pairs, links, gold)
+        return AlignmentInput(pairs, links, gold)
 
     # learning
-    def make(self, data: PairsRead) -> AnyAligner:
+    def make(self, data: AlignmentInput) -> AnyAligner:
         return self.prepared
 
     def _make_aligner(self) -> AnyAligner:
@@ -477,10 +451,10 @@ class Align(LearnerOptions, LearningCommand):
                 )
         return given
 
-    def make_progress(self, data: PairsRead) -> AlignmentProgress:
+    def make_progress(self, data: AlignmentInput) -> AlignmentProgress:
         return AlignmentProgress(self.verbose)
 
-    def fit(self, model: AnyAligner, data: PairsRead, progress: Progress) -> None:
+    def fit(self, model: AnyAligner, data: AlignmentInput, progress: Progress) -> None:
         pairs = data.pairs.flipped() if self.reverse else data.pairs
         model.fit(pairs, links=data.links, on_step=progress)
         if self.verbose:
@@ -523,9 +497,9 @@ class Align(LearnerOptions, LearningCommand):
         try_all(write_links, at(self.dictionary_out, lambda path: self._write_table(path, model)))
         return True
 
-    def answer(self, model: AnyAligner, data: PairsRead) -> LinksFound:
+    def answer(self, model: AnyAligner, data: AlignmentInput) -> AlignmentResult:
         pairs = None if self.load is None else data.pairs
-        return LinksFound(model, pairs, *self._find_links(model, pairs), data.gold)
+        return AlignmentResult(model, pairs, *self._find_links(model, pairs), data.gold)
 
     def _find_links(self, aligner: AnyAligner, pairs: Bitext | None) -> tuple[FlatLinks, Array]:
         """(source, target) links of pairs (None: those learned from); probabilities if asked."""
@@ -535,12 +509,12 @@ class Align(LearnerOptions, LearningCommand):
         links, values = aligner.links(_as_learned(aligner, pairs), **asked)
         return links.flipped(values) if aligner.reversed_ else (links, values)
 
-    def tell(self, found: LinksFound) -> None:
+    def tell(self, found: AlignmentResult) -> None:
         with open_output(self.output) as out:
             out.write(found.links.text(found.values if self.proba else None))
             out.flush()
 
-    def page(self, found: LinksFound) -> str:
+    def page(self, found: AlignmentResult) -> str:
         """Pairs as the aligner reads them."""
         from softcount.align.report import alignment_report
         from softcount.text.links import Links
@@ -553,7 +527,7 @@ class Align(LearnerOptions, LearningCommand):
             ]
         return alignment_report(found.aligner, _pairs_read(found), gold=gold)
 
-    def files(self, found: Callable[[], LinksFound]) -> Iterator[Deed]:
+    def files(self, found: Callable[[], AlignmentResult]) -> Iterator[Deed]:
         def write_phrases(path: Path) -> None:
             from softcount.align.phrases import phrase_table
 
@@ -607,7 +581,7 @@ def _as_learned(aligner: AnyAligner, pairs: Any) -> Any:
     return pairs.flipped() if aligner.reversed_ and pairs is not None else pairs
 
 
-def _pairs_read(found: LinksFound) -> Bitext:
+def _pairs_read(found: AlignmentResult) -> Bitext:
     """Pairs as the aligner reads them: in lower case, if it was learned so."""
     pairs: Bitext = found.aligner._shards(_as_learned(found.aligner, found.pairs))[0]
     return pairs

@@ -460,11 +460,11 @@ class DiagonalCore(PositionCore):
 # Positions form a chain: p(a | l, m) = Π_j p(a_j | a_{j−1}, l)
 
 LANES, FEW_LANES = 32, 8
-"""So many pairs go through a kernel in lockstep, one in each lane."""
+"""The number of pairs that go through a kernel in lockstep, one in each lane."""
 WASTE = 1.5
 """A group of pairs is broken up if going in lockstep would cost so much more than going alone."""
 PIECES = 8
-"""Groups are shared out among so many pieces, whatever the threads: sums have one order."""
+"""The number of pieces that groups are cut into, whatever the threads: sums have one order."""
 
 
 def group_pairs(l: IntArray, m: IntArray) -> tuple[IntArray, IntArray]:

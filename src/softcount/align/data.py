@@ -28,16 +28,16 @@ Vocabularies = tuple[Vocabulary, Vocabulary]
 """Source words and target words, with their numbers."""
 
 PIECE = 1 << 22
-"""The lexicon is collected from so many links at a time."""
+"""The number of links from which the lexicon is collected at a time."""
 
 NARROW = 1 << 16
 """With no more target words than this, their numbers take two bytes."""
 
 BLOCK = 1 << 23
-"""So many links are written down at a time, and at least those of one pair."""
+"""The number of links that are written down at a time, and at least those of one pair."""
 
 CHUNK = 1 << 12
-"""So many new pairs are aligned together."""
+"""The number of new pairs that are aligned together."""
 
 UNSEEN = 1e-9
 """The least p(target word | source word) in new pairs, also of words never seen together."""
@@ -337,7 +337,7 @@ class Dictionary:
     ) -> DictionaryConstraints:
         """What it says of a table whose lexicon has all its entries.
 
-        ``strength``  None: nothing else is possible; a number: so many pseudo-counts for each entry
+        ``strength``  the pseudo-counts of each entry; None: nothing else is possible
         """
         if not self.entries:
             return DictionaryConstraints()
@@ -379,7 +379,7 @@ class LinkWorkspace:
         self._memory: FloatArray = np.empty(0, dtype)
 
     def zeros(self, size: int) -> FloatArray:
-        """So many zeros; what was there before is gone."""
+        """An array of zeros; what was there before is gone."""
         if len(self._memory) < size:
             self._memory = np.empty(size, self._memory.dtype)
         links = self._memory[:size]

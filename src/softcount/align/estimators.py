@@ -340,7 +340,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return StemTable(*given, **size, stems=stems)
 
     def _model1(self, corpus: BitextCorpus, max_iter: int) -> IBM1Core:
-        """IBM Model 1 for the same pairs and so many steps: what other models begin with."""
+        """IBM Model 1 for the same pairs, with this number of steps: other models begin with it."""
         table = self._table_family(1.0 + self.smoothing)
         return IBM1Core("warm-up", table, self.null, corpus.everything.sizes, max_iter)
 
@@ -682,13 +682,13 @@ class IBM1(DirectionalAligner):
     ``null``                 target words may also come from the empty word
     ``smoothing``            added to the count of every pair of words that occur together (for
                              learners that need a prior, the Dirichlet prior itself)
-    ``stem``                 words that begin with the same so many letters lend each other counts:
-                             rare words are known by their relatives
+    ``stem``                 the number of letters of a stem: words of one stem lend each other
+                             counts, so that rare words are known by their relatives
     ``stem_strength``        how many counts each source word is lent
     ``dictionary``           {"house": "maison"}: all that "house" may become. One translation has
                              probability 1; with several, learning weighs them, unless their weights
                              are given: {"house": {"maison": 0.8, "chambre": 0.2}}
-    ``dictionary_strength``  so many pseudo-counts for each entry of the dictionary instead: other
+    ``dictionary_strength``  pseudo-counts for each entry of the dictionary instead: other
                              translations stay possible
     ``lowercase``            all words in lower case
     ``dtype``                numbers of 64 bits, or of 32: half the memory
@@ -713,7 +713,7 @@ class IBM2(IBM2Parameters, DirectionalAligner):
 
     p(f | e) = Π_j Σ_i d(i | j, l, m) t(f_j | e_i)
 
-    ``warm_up``  so many steps of Model 1 come first: they are in ``trace_.warm_up``
+    ``warm_up``  the number of steps of Model 1 to begin with: they are in ``trace_.warm_up``
 
     For the other parameters see `IBM1`.
 
@@ -735,7 +735,7 @@ class Diagonal(DiagonalParameters, DirectionalAligner):
 
     ``p_null``   the probability that a target word comes from the empty word
     ``tension``  the λ to begin with
-    ``warm_up``  so many steps of Model 1 come first
+    ``warm_up``  the number of steps of Model 1 to begin with
 
     For the other parameters see `IBM1`.
 
@@ -760,7 +760,7 @@ class HMMAligner(HMMAlignerParameters, DirectionalAligner):
 
     ``p_null``    the probability that a target word comes from the empty word
     ``max_jump``  wider jumps are all as likely as one of this width
-    ``warm_up``   so many steps of Model 1 come first: they are in ``trace_.warm_up``
+    ``warm_up``   the number of steps of Model 1 to begin with: they are in ``trace_.warm_up``
 
     For the other parameters see `IBM1`.
 

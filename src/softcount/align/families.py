@@ -31,7 +31,7 @@ from softcount.kernels.jit import njit
 class Stems:
     """Stems of source and target words; p(word | its stem) of the latter, from ``often``.
 
-    ``strength``  so many counts each source word is lent
+    ``strength``  how many counts each source word is lent
     ``least``     added to all counts of stems
     """
 
@@ -147,7 +147,7 @@ def lend_counts(
 LOWEST, HIGHEST = 0.0, 100.0
 """Between these the tension is kept."""
 NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-12
-"""Newton's method ends after so many steps, or when λ moves by no more than this."""
+"""Newton's method ends after this many steps, or when λ moves by no more than this."""
 
 
 def unique_sizes(l: Array, m: Array) -> tuple[Array, Array]:
@@ -291,7 +291,7 @@ class DiagonalTension(Family):
 # Jumps between positions
 
 INNER_STEPS, INNER_TOLERANCE = 50, 1e-10
-"""An M-step ends after so many inner steps, or when no weight moves by more than this part."""
+"""An M-step ends after this many inner steps, or when no weight moves by more than this part."""
 
 RAREST = 1e-200
 """No weight that is not zero sinks below this: Z, a sum of some of them, is divided by."""

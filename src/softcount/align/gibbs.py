@@ -458,7 +458,7 @@ PRIORS = (1e-10, 1e10)
 """The smallest prior and the largest."""
 
 FERTILITY = (1.05, 1.35, 0.36, 0.15, 0.06, 0.015, 0.009, 0.006)
-"""Dirichlet prior of how many target words a source position has; the last: so many or more."""
+"""Dirichlet prior of how many target words a source position has; the last: 7 or more."""
 
 WIDEST = 100
 """Jumps of this width and wider ones are counted together."""
@@ -879,7 +879,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
     ``n_init``     the number of chains in each direction
     ``max_iter``   the number of sweeps of each chain, which draw all links; the last ``kept`` count
     ``threshold``  links that are more probable than this, by the mean of both directions
-    ``warm_up``    so many steps of Model 1 come first: they are in ``trace_.warm_up``
+    ``warm_up``    the number of steps of Model 1 to begin with: they are in ``trace_.warm_up``
 
     For the other parameters see `IBM1`. Of several links known for one word, the first holds. After
     `fit`, ``fit_.traces`` has the chains, sweep by sweep; ``trace_`` is the one that ended best.

@@ -41,7 +41,7 @@ WORD = 64
 """Bits of a number in a set of words."""
 SHIFT, LOW = np.uint64(6), np.uint64(63)
 HALVING = 16
-"""A row that has so many times more entries than are wanted is searched by halving."""
+"""A row that has this many times more entries than are wanted is searched by bisection."""
 SORT_STEP = 4
 """Sorting n numbers costs as much as reading SORT_STEP · n · log₂ n words of bits."""
 
@@ -391,7 +391,7 @@ def draw_columns(
     seed: Any,
     samples: int,
 ) -> None:
-    """Posteriors become shares of so many draws, which depend on the seed and the pair's number."""
+    """Posteriors become relative frequencies in draws, given the seed and the pair's number."""
     stream = np.empty(1, np.uint64)
     for p in range(first, last):
         m = widths[p]
@@ -1089,7 +1089,7 @@ def sample_paths(
     paths: Array,
     path_at: Array,
 ) -> None:
-    """Emissions become relative frequencies in so many sampled paths, which ``paths`` gets."""
+    """Emissions become relative frequencies in sampled paths, which ``paths`` gets."""
     stream = np.empty(1, np.uint64)
     for p in range(first, last):
         l, m = heights[p], widths[p]

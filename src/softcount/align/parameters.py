@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 MODELS = ("ibm1", "ibm2", "diagonal", "hmm")
 """Models of one direction, as `Aligner` calls them."""
 
+MEANS = ("product", "soft-union")
+"""Ways to join posteriors p and q of both directions: √(p q) or (p + q) / 2 above the threshold
+(after Liang, Taskar & Klein 2006; DeNero & Klein 2007)."""
+
 WIDEST_JUMP = 10_000
 """No sentence has jumps as wide as this."""
 
@@ -40,12 +44,12 @@ TableSmoothing = Annotated[
 Stem = Annotated[
     int | None,
     Integer(hint="None: no stems; 4 letters are usual"),
-    Doc("Words that begin with the same so many letters lend each other counts."),
+    Doc("Words with the same first letters, this many, lend each other counts."),
 ]
 WarmUp = Annotated[
     int,
     Integer(0, MAX_RUNS, "0: none; 5 steps of Model 1 are usual"),
-    Doc("So many steps of IBM Model 1 come first."),
+    Doc("The number of steps of IBM Model 1 to begin with."),
 ]
 Null = Annotated[
     float, Probability(), Doc("The probability that a target word comes from the empty word.")
@@ -68,7 +72,7 @@ class DictionaryParameters:
     dictionary_strength: Annotated[
         float | None,
         Number(above=True),
-        Doc("So many pseudo-counts for each entry; by default nothing else is possible."),
+        Doc("Pseudo-counts for each entry; by default nothing else is possible."),
     ] = None
     lowercase: Annotated[bool, Boolean(), Doc("Put all words in lower case.")] = False
 
@@ -160,7 +164,7 @@ class GibbsAlignerParameters(DictionaryParameters):
     n_init: Annotated[int, Integer(1, MAX_RUNS), Doc("The number of chains in each direction.")] = 4
     max_iter: Annotated[int, Integer(1, MAX_RUNS), Doc("The number of sweeps of each chain.")] = 8
     kept: Annotated[
-        int, Integer(1, MAX_RUNS), Doc("So many of the last sweeps of each chain count.")
+        int, Integer(1, MAX_RUNS), Doc("The number of last sweeps of each chain that count.")
     ] = 2
     threshold: Threshold = 0.5
     warm_up: WarmUp = 4

@@ -122,7 +122,7 @@ def fingerprints(
 
 BAR = "|||"
 AT_ONCE = 10_000
-"""So many phrase pairs are turned into Python's own objects at a time."""
+"""The number of phrase pairs that are turned into Python objects at a time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,7 @@ def _called(origin: str, number: int) -> str:
 
 
 def _names(origin: str, before: int) -> Name:
-    """What the lines of a piece are called, so many lines having come before it."""
+    """What the lines of a piece are called; ``before``: how many lines came before it."""
     return lambda line: _called(origin, before + line)
 
 

@@ -72,9 +72,7 @@ class Translate(LearnerOptions, LearningCommand):
             choices=tuple(MODELS),
         ),
     ] = "hmm"
-    order: Annotated[
-        int, Model("The language model looks at so many words at a time.", least=1)
-    ] = 3
+    order: Annotated[int, Model("The length of the language model's n-grams.", least=1)] = 3
     max_iter: MaxIter = None
     verbose: Verbose = False
     n_best: Annotated[

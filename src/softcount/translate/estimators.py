@@ -36,7 +36,7 @@ LANGUAGE, TABLE = "language.", "table."
 
 
 PATHS_LOOKED_AT = 50
-"""For each translation of an n-best list so many paths are looked at: most say the same."""
+"""Paths that are looked at for each translation of an n-best list: most say the same."""
 
 
 class Translator:
@@ -56,10 +56,10 @@ class Translator:
     score and an estimate of what is still unread: the best word for each x, by its channel and
     unigram probabilities (Koehn 2004), without jumps.
 
-    ``beam``         so many hypotheses in each stack; None: all (for a few words only, but exact)
-    ``reorder``      so many places a word may be read before the first that is still unread
-    ``candidates``   words y for each x: so many by t(x | y) p(y), and so many by t(x | y) alone
-    ``insertions``   so many of the commonest words y may come from no x
+    ``beam``         the size of a stack; None: all hypotheses (for a few words only, but exact)
+    ``reorder``      how far beyond the first word that is still unread a word may be read
+    ``candidates``   words y for each x: this many by t(x | y) p(y), and as many by t(x | y) alone
+    ``insertions``   how many of the commonest words y may come from no x
     ``channel``, ``language``, ``distortion``  weights: of log P(X | Y), of log P(Y), of one jump
     ``null``, ``share``, ``insert``  probabilities of these steps; 0: never
 

@@ -341,7 +341,7 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
     white space. A word that was never seen is <unk>, which has its share like any other word: after
     every context the known words, <unk> and </s> add up to one.
 
-    ``order``     n: so many words, the predicted one among them, are looked at
+    ``order``     n: the number of words, the predicted one among them, that are looked at
     ``discount``  what is taken from every count: a number, or three, for counts of 1, 2 and more;
                   None: three for each length of n-grams, estimated from how many n-grams occur 1,
                   2, 3 and 4 times (on tiny corpora, where that fails: see

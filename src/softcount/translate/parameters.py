@@ -28,7 +28,7 @@ class LanguageModelParameters:
     order: Annotated[
         int,
         Integer(1, hint="3 for trigrams"),
-        Doc("The language model looks at so many words at a time."),
+        Doc("The length of the language model's n-grams."),
     ] = 3
     discount: Annotated[
         Any, Doc("What is taken from every count: a number, or three; by default estimated.")
@@ -42,18 +42,20 @@ class SearchSettings:
     beam: Annotated[
         int | None,
         Integer(1, hint="or None: keep everything, for short sentences only"),
-        Doc("So many partial translations are gone on with."),
+        Doc("How many partial translations are kept."),
     ] = 100
     reorder: Annotated[
         int,
         Integer(0, MOST_REORDER, "0: words keep their order"),
-        Doc("A word may be read so many places before its turn."),
+        Doc("How many places before its turn a word may be read."),
     ] = 3
     candidates: Annotated[
-        int, Integer(), Doc("So many words y for each x by t(x | y) p(y), and so many by t(x | y).")
+        int,
+        Integer(),
+        Doc("Words y for each x: this many by t(x | y) p(y), and as many by t(x | y)."),
     ] = 10
     insertions: Annotated[
-        int, Integer(0), Doc("So many of the commonest words y may come from no x.")
+        int, Integer(0), Doc("How many of the commonest words y may come from no x.")
     ] = 8
     channel: Annotated[float, Number(), Doc("The weight of log P(X | Y).")] = 1.0
     language: Annotated[float, Number(), Doc("The weight of log P(Y).")] = 1.0
