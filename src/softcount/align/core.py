@@ -30,14 +30,8 @@ from softcount.align.data import (
     LinkWorkspace,
     cumulate,
 )
-from softcount.align.families import (
-    DiagonalTension,
-    JumpTable,
-    SentenceShapes,
-    StemTable,
-    unique_sizes,
-)
-from softcount.align.kernels import JumpCounts, JumpWeights, PairGroups
+from softcount.align.families import DiagonalTension, JumpTable, StemTable
+from softcount.align.kernels import JumpCounts, JumpWeights, PairGroups, SentenceShapes
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
@@ -98,7 +92,7 @@ class AlignmentCore(Model):
         if max_iter is not None:  # of a warm-up: all its steps, however little they change
             self.default_learner = EM(max_iter=max_iter, tol=0.0)
         self.name, self.table, self.null = name, table, null
-        self.sizes = unique_sizes(*sizes)
+        self.sizes: Sizes = SentenceShapes.of(*sizes)[:2]
         self.monotone = not isinstance(table, StemTable)
         self.families: dict[str, Family] = {TABLE: table}
 
@@ -435,9 +429,7 @@ class DiagonalCore(PositionCore):
         self.families[PLACES] = DiagonalTension(self.shapes)
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
-        found = np.zeros(shapes.n_cells)
-        kernels.fill_diagonal(*shapes, float(params[PLACES][0]), self.p_null, found)
-        return found
+        return kernels.fill_diagonal(shapes, float(params[PLACES][0]), self.p_null)
 
     def family_counts(self, cells: FloatArray) -> FloatArray:
         return cells

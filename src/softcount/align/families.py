@@ -17,8 +17,9 @@ import numpy as np
 from scipy.special import xlogy
 
 from softcount.align import kernels
+from softcount.align.kernels import SentenceShapes
 from softcount.core.errors import LearnerError
-from softcount.core.types import Array, Counts
+from softcount.core.types import Array, Counts, FloatArray
 from softcount.families.base import CountAverage, Family
 from softcount.families.categorical import SMALLEST, log_gammas
 from softcount.families.large import LargeTable
@@ -150,64 +151,19 @@ NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-12
 """Newton's method ends after this many steps, or when λ moves by no more than this."""
 
 
-def unique_sizes(l: Array, m: Array) -> tuple[Array, Array]:
-    """Every pair of lengths once, in order."""
-    longest = int(m.max(initial=0)) + 1
-    heights, widths = np.divmod(np.unique(l.astype(np.int64) * longest + m), longest)
-    return heights, widths
-
-
-class SentenceShapes(NamedTuple):
-    """Different pairs of lengths (l, m), and where the (l + 1) × m cells of each begin."""
-
-    heights: Array
-    widths: Array
-    begins: Array
-
-    @classmethod
-    def of(cls, l: Array, m: Array) -> SentenceShapes:
-        heights, widths = unique_sizes(l, m)
-        cells = np.concatenate([[0], np.cumsum((heights + 1) * widths)])
-        return cls(heights, widths, cells)
-
-    @property
-    def n_cells(self) -> int:
-        return int(self.begins[-1])
-
-    def numbers(self, l: Array, m: Array) -> Array:
-        """Which shape each pair of lengths is; −1: none of these."""
-        longest = max(int(self.widths.max(initial=0)), int(m.max(initial=0))) + 1
-        keys, wanted = self.heights * longest + self.widths, l * longest + m
-        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        return np.where(keys[at] == wanted, at, -1) if len(keys) else np.full(len(l), -1)
-
-
 class DiagonalTension(Family):
     """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|): λ alone is learned.
-
-    See `softcount.align.kernels.positions`.
 
     Parameters are [λ]; counts have one number for every cell of every shape. The best λ is found by
     Newton's method: the objective is concave in it. It is kept between 0 and 100.
     """
 
     def __init__(self, shapes: SentenceShapes) -> None:
-        self.shapes = shapes
-        self._rows = np.concatenate([[0], np.cumsum(shapes.widths)])
-        self.n_free = 1
+        self.shapes, self.n_free = shapes, 1
 
-    def _summarise(self, counts: Counts) -> tuple[float, Array]:
-        """Σ c h, and how often each target place comes from a word at all."""
-        often = np.zeros(int(self._rows[-1]))
-        given = np.asarray(counts, dtype=np.float64)
-        total = kernels.summarise(*self.shapes, self._rows, given, often)
-        return float(total), often
-
-    def _moments(self, often: Array, tension: float) -> tuple[float, float, float]:
-        found: tuple[float, float, float] = kernels.moments(
-            self.shapes.heights, self.shapes.widths, self._rows, often, tension
-        )
-        return found
+    def _summarise(self, counts: Counts) -> tuple[float, FloatArray]:
+        """Σ c h, and how often each target position comes from a word at all."""
+        return kernels.summarise(self.shapes, np.asarray(counts, dtype=np.float64))
 
     # starts
     def zeros(self) -> Array:
@@ -233,10 +189,10 @@ class DiagonalTension(Family):
         """
         wanted, often = self._summarise(counts)
         low, high, tension = LOWEST, HIGHEST, float(old[0])
-        if self._moments(often, LOWEST)[2] == 0.0:
+        if kernels.moments(self.shapes, often, LOWEST)[2] == 0.0:
             return old  # nothing was counted, or there is nowhere else to be
         for _ in range(NEWTON_STEPS):
-            _, mean, variance = self._moments(often, tension)
+            _, mean, variance = kernels.moments(self.shapes, often, tension)
             slope = wanted - mean
             low, high = (tension, high) if slope > 0.0 else (low, tension)
             step = tension + slope / variance if variance > 0.0 else low
@@ -252,7 +208,7 @@ class DiagonalTension(Family):
         wanted, often = self._summarise(counts)
 
         def log_density(tension: float) -> float:
-            return tension * wanted - self._moments(often, tension)[0]
+            return tension * wanted - kernels.moments(self.shapes, often, tension)[0]
 
         current = float(old[0])
         level = log_density(current) - rng.standard_exponential()
@@ -272,7 +228,7 @@ class DiagonalTension(Family):
 
     def expected_log(self, counts: Counts, params: Array) -> float:
         wanted, often = self._summarise(counts)
-        return float(params[0]) * wanted - self._moments(often, float(params[0]))[0]
+        return float(params[0]) * wanted - kernels.moments(self.shapes, often, float(params[0]))[0]
 
     # geometry
     def free(self, params: Array) -> Array:

@@ -517,11 +517,42 @@ def nearness(i: int, j: int, l: int, m: int) -> float:
     return -abs((i + 0.5) / l - (j + 0.5) / m)
 
 
+class SentenceShapes(NamedTuple):
+    """Different pairs of lengths (l, m), and where the (l + 1) × m cells of each begin.
+
+    ``heights``  (shapes,) source lengths
+    ``widths``   (shapes,) target lengths
+    ``begins``   (shapes + 1,) where the cells of each begin
+    """
+
+    heights: IntArray
+    widths: IntArray
+    begins: IntArray
+
+    @classmethod
+    def of(cls, l: IntArray, m: IntArray) -> SentenceShapes:
+        """Every pair of lengths once, in order."""
+        longest = int(m.max(initial=0)) + 1
+        heights, widths = np.divmod(np.unique(l.astype(np.int64) * longest + m), longest)
+        return cls(heights, widths, np.concatenate([[0], np.cumsum((heights + 1) * widths)]))
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.begins[-1])
+
+    def numbers(self, l: IntArray, m: IntArray) -> IntArray:
+        """Which shape each pair of lengths is; −1: none of these."""
+        longest = max(int(self.widths.max(initial=0)), int(m.max(initial=0))) + 1
+        keys, wanted = self.heights * longest + self.widths, l * longest + m
+        at = np.searchsorted(keys, wanted)
+        return np.where(np.append(keys, -1)[at] == wanted, at, -1)
+
+
 @njit
-def fill_diagonal(
-    heights: Array, widths: Array, begins: Array, tension: float, p0: float, out: Array
-) -> None:
+def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> Array:
     """d of all shapes, (l + 1, m) each; the empty word is last. Without words it is certain."""
+    heights, widths, begins = shapes
+    out = np.zeros(begins[-1])
     for s in range(len(heights)):
         l, m, at = heights[s], widths[s], begins[s]
         for j in range(m):
@@ -532,18 +563,38 @@ def fill_diagonal(
             for i in range(l):
                 out[at + i * m + j] *= (1.0 - p0) / total
             out[at + l * m + j] = p0 if l > 0 else 1.0
+    return out
 
 
 @njit
-def moments(
-    heights: Array, widths: Array, rows: Array, often: Array, tension: float
-) -> tuple[float, float, float]:
-    """Σ_r n_r of log Z_λ, of the mean of h and of its variance; n_r of shape s from ``rows[s]``."""
+def summarise(shapes: SentenceShapes, counts: Array) -> tuple[float, Array]:
+    """Σ counts · h, and how often each target position comes from a word, by shape."""
+    heights, widths, begins = shapes
+    total, often, row = 0.0, np.zeros(widths.sum()), 0
+    for s in range(len(heights)):
+        l, m, at = heights[s], widths[s], begins[s]
+        for j in range(m):
+            n = 0.0
+            for i in range(l):
+                c = counts[at + i * m + j]
+                n += c
+                total += c * nearness(i, j, l, m)
+            often[row] = n
+            row += 1
+    return total, often
+
+
+@njit
+def moments(shapes: SentenceShapes, often: Array, tension: float) -> tuple[float, float, float]:
+    """Σ_r n_r of log Z_λ, of the mean of h and of its variance; n_r as `summarise` has them."""
+    heights, widths, _ = shapes
     logs = means = variances = 0.0
+    row = -1
     for s in range(len(heights)):
         l, m = heights[s], widths[s]
         for j in range(m):
-            n = often[rows[s] + j]
+            row += 1
+            n = often[row]
             if n == 0.0:
                 continue
             total = first = second = 0.0
@@ -558,24 +609,6 @@ def moments(
             means += n * mean
             variances += n * max(second / total - mean * mean, 0.0)
     return logs, means, variances
-
-
-@njit
-def summarise(
-    heights: Array, widths: Array, begins: Array, rows: Array, counts: Array, often: Array
-) -> float:
-    """How often target position j comes from a word, by shape; returns Σ counts · h."""
-    total = 0.0
-    for s in range(len(heights)):
-        l, m, at = heights[s], widths[s], begins[s]
-        for j in range(m):
-            n = 0.0
-            for i in range(l):
-                c = counts[at + i * m + j]
-                n += c
-                total += c * nearness(i, j, l, m)
-            often[rows[s] + j] = n
-    return total
 
 
 # Alignments that are chains of jumps (Vogel, Ney & Tillmann 1996).
