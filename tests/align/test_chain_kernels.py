@@ -34,18 +34,16 @@ def test_sums_over_jumps(lengths: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     middle = max(lengths) + int(rng.integers(3))
     ahead, start = rng.random(2 * middle + 1), rng.random(middle + 1)
-    rows = np.concatenate([[0], np.cumsum([l + 1 for l in lengths])])
-    totals = np.empty(rows[-1])
-    kernels.sum_jumps(np.array(lengths), rows, ahead, middle, start, totals)
+    rows = kernels.JumpRows.of(np.array(lengths))
+    totals = kernels.sum_jumps(rows, ahead, middle, start)
     expected = [
         sum(start[k] if h == 0 else ahead[middle + k - h] for k in range(1, l + 1))
-        for l in lengths
+        for l in sorted(lengths)
         for h in range(l + 1)
     ]
     np.testing.assert_allclose(totals, expected, rtol=1e-12)
-    shares = rng.random(rows[-1])
-    by_width, starts = np.zeros(2 * middle + 1), np.zeros(middle + 1)
-    kernels.spread_over_jumps(np.array(lengths), rows, shares, middle, by_width, starts)
+    shares = rng.random(rows.begins[-1])
+    by_width, starts = kernels.spread_over_jumps(rows, shares, middle)
     assert by_width @ ahead + starts @ start == pytest.approx(shares @ totals, rel=1e-12)
 
 

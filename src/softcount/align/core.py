@@ -336,7 +336,7 @@ class PositionCore(AlignmentCore):
         sums = np.zeros(shapes.n_cells)
         pairs = (groups, order, block.offsets, shapes.begins[number], links, sums)
         over_rows(kernels.add_positions, shapes.begins, how.threads, *pairs)
-        step.counts[PLACES] += self.family_counts(self._own_cells(shapes, sums))
+        step.counts[PLACES] += self.family_counts(self.shapes.take(shapes, sums))
         if how.theory:
             against = params if how.against is None else how.against
             step.expected += self._uncounted(params, shapes, sums)
@@ -354,16 +354,6 @@ class PositionCore(AlignmentCore):
     def fixed_log(self, shapes: SentenceShapes, sums: FloatArray) -> float:
         """Σ c log of the factors of d that nothing changes, of shapes that the family has."""
         return 0.0
-
-    def _own_cells(self, shapes: SentenceShapes, cells: FloatArray) -> FloatArray:
-        """Cells of some shapes as cells of this model's; what it does not have is left out."""
-        own = np.zeros(self.shapes.n_cells)
-        where = self.shapes.numbers(shapes.heights, shapes.widths)
-        for number, begin, end in zip(where, shapes.begins, shapes.begins[1:], strict=False):
-            if number >= 0:
-                at = self.shapes.begins[number]
-                own[at : at + end - begin] = cells[begin:end]
-        return own
 
 
 class IBM2Core(PositionCore):
@@ -392,14 +382,8 @@ class IBM2Core(PositionCore):
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
-        own = np.asarray(params[PLACES])[self._order]
-        sizes = np.diff(shapes.begins)
-        found = np.repeat(1.0 / np.maximum(shapes.heights + self.null, 1), sizes)
-        for n, number in enumerate(self.shapes.numbers(shapes.heights, shapes.widths).tolist()):
-            if number >= 0:
-                begin = self.shapes.begins[number]
-                found[shapes.begins[n] : shapes.begins[n + 1]] = own[begin : begin + sizes[n]]
-        return found
+        uniform = np.repeat(1.0 / np.maximum(shapes.heights + self.null, 1), np.diff(shapes.begins))
+        return shapes.take(self.shapes, np.asarray(params[PLACES])[self._order], uniform)
 
     def family_counts(self, cells: FloatArray) -> FloatArray:
         counts = np.empty_like(cells)
@@ -410,7 +394,7 @@ class IBM2Core(PositionCore):
         self, old: Any, params: Params, counts: Mapping[str, Array]
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         def recast(cells: FloatArray) -> FloatArray:
-            return self.family_counts(self._own_cells(old.shapes, cells))
+            return self.family_counts(self.shapes.take(old.shapes, cells))
 
         learned = recast(np.asarray(params[PLACES])[old._order])
         known = recast(np.ones(old.shapes.n_cells)) > 0.0
@@ -445,7 +429,7 @@ class DiagonalCore(PositionCore):
     def carry_over(
         self, old: Any, params: Params, counts: Mapping[str, Array]
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        seen = self._own_cells(old.shapes, counts[PLACES])
+        seen = self.shapes.take(old.shapes, counts[PLACES])
         return {PLACES: np.array(params[PLACES])}, {PLACES: seen}
 
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
 
 from softcount.align import kernels
-from softcount.align.kernels import SentenceShapes
+from softcount.align.kernels import JumpRows, SentenceShapes
 from softcount.core.errors import LearnerError
-from softcount.core.types import Array, Counts, FloatArray
+from softcount.core.types import Array, Counts, FloatArray, IntArray
 from softcount.families.base import CountAverage, Family
 from softcount.families.categorical import SMALLEST, log_gammas
 from softcount.families.large import LargeTable
@@ -30,37 +30,40 @@ from softcount.kernels.jit import njit
 
 @dataclass(frozen=True, eq=False)
 class Stems:
-    """Stems of source and target words; p(word | its stem) of the latter, from ``often``.
+    """Stems of words.
 
-    ``strength``  how many counts each source word is lent
-    ``least``     added to all counts of stems
+    ``sources``    (source words + 1,) the stem of each; the empty word, which is last, has its own
+    ``targets``    (target words,) the stem of each
+    ``shares``     (target words,) p(word | its stem)
+    ``strength``   how many counts each source word is lent
+    ``smoothing``  added to all counts of stems
     """
 
-    sources: Array
-    targets: Array
-    shares: Array
+    sources: IntArray
+    targets: IntArray
+    shares: FloatArray
     strength: float
-    least: float
+    smoothing: float
 
     @classmethod
     def of(
         cls,
         sources: Sequence[str],
         targets: Sequence[str],
-        often: Array,
+        target_counts: IntArray,
         letters: int,
         strength: float,
-        least: float,
+        smoothing: float,
     ) -> Stems:
-        """Words with the same first letters have one stem; the empty word comes last.
+        """Words with the same first letters have one stem; ``target_counts``: how often they occur.
 
-        >>> often = np.array([3, 1, 1])
-        >>> stems = Stems.of(["house"], ["haus", "hausen", "hof"], often, 4, 5.0, 0.1)
+        >>> counts = np.array([3, 1, 1])
+        >>> stems = Stems.of(["house"], ["haus", "hausen", "hof"], counts, 4, 5.0, 0.1)
         >>> stems.targets.tolist(), stems.shares.tolist()
         ([0, 0, 1], [0.75, 0.25, 1.0])
         """
 
-        def number(words: Sequence[str]) -> Array:
+        def number(words: Sequence[str]) -> IntArray:
             numbers: dict[str, int] = {}
             stems = [numbers.setdefault(word[:letters], len(numbers)) for word in words]
             return np.array(stems, np.int64)
@@ -68,8 +71,8 @@ class Stems:
         here = number(sources)
         here = np.append(here, here.max(initial=-1) + 1)
         there = number(targets)
-        shares = often / np.maximum(np.bincount(there, often), 1.0)[there]
-        return cls(here, there, shares, strength, least)
+        shares = target_counts / np.maximum(np.bincount(there, target_counts), 1.0)[there]
+        return cls(here, there, shares, strength, smoothing)
 
 
 class StemTable(LargeTable):
@@ -88,7 +91,7 @@ class StemTable(LargeTable):
 
     def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
         stems, given = self.stems, np.asarray(counts)
-        own = (stems.targets, stems.shares, float(stems.strength), float(stems.least))
+        own = (stems.targets, stems.shares, float(stems.strength), float(stems.smoothing))
         rows = (self._members, self._begins, self.indptr, self.outcomes)
         lent = np.empty(len(given))
         lend_counts(*rows, own, given, lent)
@@ -112,10 +115,10 @@ def lend_counts(
     """``out`` ← counts + strength · T(f's stem | e's stem) · p(f | its stem).
 
     Group g of source words, of one stem, has ``members[begins[g]:begins[g + 1]]``. T comes from the
-    counts of all of them, ``least`` added to each. ``stems`` are the target words' stems,
-    p(f | its stem), strength and ``least``.
+    counts of all of them, smoothed. ``stems`` are the target words' stems, p(f | its stem), the
+    strength and the smoothing.
     """
-    target_stems, shares, strength, least = stems
+    target_stems, shares, strength, smoothing = stems
     n_stems = target_stems.max() + 1 if len(target_stems) else 0
     mass = np.zeros(n_stems)
     seen = np.zeros(n_stems, np.bool_)
@@ -129,8 +132,8 @@ def lend_counts(
                 total += counts[k]
                 if not seen[stem]:
                     seen[stem] = True
-                    mass[stem] += least
-                    total += least
+                    mass[stem] += smoothing
+                    total += smoothing
         scale = strength / total if total > 0.0 else 0.0
         for row in rows:
             for k in range(indptr[row], indptr[row + 1]):
@@ -253,27 +256,6 @@ RAREST = 1e-200
 """No weight that is not zero sinks below this: Z, a sum of some of them, is divided by."""
 
 
-class JumpRows(NamedTuple):
-    """Positions that can be left: sentence lengths, and where each length's l + 1 rows begin."""
-
-    lengths: Array
-    begins: Array
-
-    @classmethod
-    def of(cls, lengths: Array) -> JumpRows:
-        each = np.unique(lengths).astype(np.int64)
-        return cls(each, np.concatenate([[0], np.cumsum(each + 1)]))
-
-    def take(self, other: JumpRows, values: Array) -> Array:
-        """Values laid out as the other rows, laid out as these; 0 for lengths they do not have."""
-        found = np.zeros(self.begins[-1])
-        _, own, others = np.intersect1d(self.lengths, other.lengths, return_indices=True)
-        for here, there in zip(own, others, strict=True):
-            cut = slice(other.begins[there], other.begins[there + 1])
-            found[self.begins[here] : self.begins[here + 1]] = values[cut]
-        return found
-
-
 class JumpTable(Family):
     """p(k | h, l) = w(k − h) / Σ_{k'=1..l} w(k' − h) (Vogel, Ney & Tillmann 1996).
 
@@ -322,15 +304,11 @@ class JumpTable(Family):
     def totals(self, params: Array) -> Array:
         """Z of all rows."""
         widths, starts = self.spread_weights(params)
-        out = np.empty(self.rows.begins[-1])
-        kernels.sum_jumps(*self.rows, widths, self.longest, starts, out)
-        return out
+        return kernels.sum_jumps(self.rows, widths, self.longest, starts)
 
-    def _sum_reaching(self, shares: Array) -> Array:
+    def _sum_exposure(self, shares: Array) -> Array:
         """Σ of the shares of all rows that allow a jump, one a weight."""
-        widths, starts = np.zeros(2 * self.longest + 1), np.zeros(self.longest + 1)
-        kernels.spread_over_jumps(*self.rows, shares, self.longest, widths, starts)
-        return self.collect_weights(widths, starts)
+        return self.collect_weights(*kernels.spread_over_jumps(self.rows, shares, self.longest))
 
     def _split(self, counts: Counts) -> tuple[Array, Array]:
         given = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
@@ -366,16 +344,16 @@ class JumpTable(Family):
 
     def mean(self, counts: Counts, old: Array) -> Array:
         """The mode, for the posterior of the weights is taken to be a point."""
-        often, left = self._split(counts)
+        jumps, left = self._split(counts)
         more = max(self.prior - 1.0, 0.0)
         weights = old
         for _ in range(INNER_STEPS):
             shares = left / np.maximum(self.totals(weights), 1e-300)
-            reached = self._sum_reaching(shares)
+            exposure = self._sum_exposure(shares)
             # the prior is that of weights which sum to one: as if all were allowed so often
-            reached[: self.n_widths] += more * self.n_widths
-            reached[self.n_widths :] += more * self.reach
-            new = np.divide(often + more, reached, where=reached > 0.0, out=weights.copy())
+            exposure[: self.n_widths] += more * self.n_widths
+            exposure[self.n_widths :] += more * self.reach
+            new = np.divide(jumps + more, exposure, where=exposure > 0.0, out=weights.copy())
             new = self._normalise(new)
             # what is rarer and rarer must not vanish together with all that it is compared with
             new = np.where((new > 0.0) & (new < RAREST), RAREST, new)
@@ -400,18 +378,18 @@ class JumpTable(Family):
         The weights' scale says nothing, so that Gamma(α, 1) priors are a Dirichlet prior of the
         weights that sum to one. With a small α some numbers are too small: see `_draw_in_logs`.
         """
-        often, left = self._split(counts)
+        jumps, left = self._split(counts)
         sizes = np.array([self.n_widths, self.reach])
         scales = rng.standard_gamma(self.prior * sizes)
         passed = rng.standard_gamma(left)
-        drawn = rng.standard_gamma(self.prior + often)
+        drawn = rng.standard_gamma(self.prior + jumps)
         if scales.min() >= SMALLEST and drawn.min() >= SMALLEST:
             shares = passed / np.maximum(self.totals(old * np.repeat(scales, sizes)), SMALLEST)
-            weights = drawn / (1.0 + self._sum_reaching(shares))
+            weights = drawn / (1.0 + self._sum_exposure(shares))
             if weights.min() >= SMALLEST:
                 return self._normalise(weights)
         of_scales = np.repeat(log_gammas(scales, self.prior * sizes, rng), sizes)
-        of_drawn = log_gammas(drawn, self.prior + often, rng)
+        of_drawn = log_gammas(drawn, self.prior + jumps, rng)
         return self._draw_in_logs(of_scales, passed, of_drawn, old)
 
     def _draw_in_logs(self, scales: Array, passed: Array, drawn: Array, old: Array) -> Array:
@@ -420,9 +398,9 @@ class JumpTable(Family):
         With s the scale of the old weights and u_r = g_r / (s Z_r(old)) that is w_d / s, and w is
         normalised in any case.
         """
-        reached = self._sum_reaching(passed / np.maximum(self.totals(old), SMALLEST))
+        exposure = self._sum_exposure(passed / np.maximum(self.totals(old), SMALLEST))
         with np.errstate(divide="ignore"):  # the log of 0, where no row allows a jump
-            logs = drawn - np.logaddexp(scales, np.log(reached))
+            logs = drawn - np.logaddexp(scales, np.log(exposure))
         return self._normalise(np.maximum(self.bound(logs, old), SMALLEST))
 
     def average(self, draws: Sequence[Array]) -> Array:
@@ -439,8 +417,8 @@ class JumpTable(Family):
         return -max(self.prior - 1.0, 0.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
 
     def expected_log(self, counts: Counts, params: Array) -> float:
-        often, left = self._split(counts)
-        return float(np.sum(xlogy(often, params)) - np.sum(xlogy(left, self.totals(params))))
+        jumps, left = self._split(counts)
+        return float(np.sum(xlogy(jumps, params)) - np.sum(xlogy(left, self.totals(params))))
 
     # geometry
     def free(self, params: Array) -> Array:

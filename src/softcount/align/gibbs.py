@@ -51,7 +51,7 @@ from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimator import FitOptions, naming
 from softcount.core.fit import WarmStart, fit
-from softcount.core.types import Array, Fit, FloatArray, Params, Stats
+from softcount.core.types import Array, Fit, FloatArray, IntArray, Params, Stats
 from softcount.kernels.collapsed import log_rising
 from softcount.kernels.jit import inline, lean, merged, njit
 from softcount.kernels.random import item_stream, uniform
@@ -75,13 +75,13 @@ class GibbsText(NamedTuple):
     ``fixed`` says of every target word where it comes from, or `FREE`.
     """
 
-    sources: Array
-    source_borders: Array
-    targets: Array
-    target_borders: Array
-    offsets: Array
-    entries: Array
-    fixed: Array
+    sources: IntArray
+    source_borders: IntArray
+    targets: IntArray
+    target_borders: IntArray
+    offsets: IntArray
+    entries: IntArray
+    fixed: IntArray
 
 
 class GibbsPrior(NamedTuple):
@@ -95,27 +95,30 @@ class GibbsPrior(NamedTuple):
     ``odds``        p₀ / (1 − p₀), p₀ the probability of the empty word
     """
 
-    alpha: Array
-    null_alpha: Array
-    masses: Array
+    alpha: FloatArray
+    null_alpha: FloatArray
+    masses: FloatArray
     jump: float
-    fertility: Array
+    fertility: FloatArray
     odds: float
 
 
 class GibbsState(NamedTuple):
     """The links (i, or `NULL`), and what they add up to: whole numbers.
 
-    ``totals`` are n(e), the empty word's last; ``jumps`` have widths from −W to W.
+    ``uses``         (entries,) n(e, f);  ``null_uses``  (target words,) those of the empty word
+    ``totals``       (source words + 1,) n(e), the empty word's last
+    ``jumps``        (2 W + 1,) c_d for widths from −W to W;  ``jumped``  (1,) their sum
+    ``fertilities``  (source words, fertilities) c(e, φ)
     """
 
-    links: Array
-    uses: Array
-    null_uses: Array
-    totals: Array
-    jumps: Array
-    jumped: Array
-    fertilities: Array
+    links: IntArray
+    uses: IntArray
+    null_uses: IntArray
+    totals: FloatArray
+    jumps: FloatArray
+    jumped: FloatArray
+    fertilities: FloatArray
 
 
 @inline

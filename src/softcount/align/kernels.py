@@ -547,6 +547,17 @@ class SentenceShapes(NamedTuple):
         at = np.searchsorted(keys, wanted)
         return np.where(np.append(keys, -1)[at] == wanted, at, -1)
 
+    def take(
+        self, other: SentenceShapes, cells: FloatArray, otherwise: float | FloatArray = 0.0
+    ) -> FloatArray:
+        """Cells of other shapes as cells of these; ``otherwise``: of shapes that they lack."""
+        found = np.zeros(self.n_cells) + otherwise
+        for own, number in enumerate(other.numbers(self.heights, self.widths).tolist()):
+            if number >= 0:
+                cut = slice(other.begins[number], other.begins[number + 1])
+                found[self.begins[own] : self.begins[own + 1]] = cells[cut]
+        return found
+
 
 @njit
 def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> Array:
@@ -628,32 +639,60 @@ def moments(shapes: SentenceShapes, often: Array, tension: float) -> tuple[float
 # the missing ones are impossible; where it has fewer target words, the missing ones come from the
 # empty word with certainty. Neither changes anything. Sampling goes one pair after the other.
 #
-# In sums over jumps, sentences of length ``lengths[n]`` have rows from ``rows[n]`` on: position 0,
-# then the positions 1 to l. ``ahead[middle + d]`` is the weight of a jump of d positions,
-# ``start[k]`` that of the jump from position 0 to position k.
+# In sums over jumps, sentences of one length l have l + 1 rows: position 0, then the positions 1 to
+# l. ``ahead[middle + d]`` is the weight of a jump of d positions, ``start[k]`` that of a jump from
+# position 0 to position k.
+
+
+class JumpRows(NamedTuple):
+    """Positions that can be left: sentence lengths, and where each length's l + 1 rows begin.
+
+    ``lengths``  (lengths,) in order;  ``begins``  (lengths + 1,)
+    """
+
+    lengths: IntArray
+    begins: IntArray
+
+    @classmethod
+    def of(cls, lengths: IntArray) -> JumpRows:
+        each = np.unique(lengths).astype(np.int64)
+        return cls(each, np.concatenate([[0], np.cumsum(each + 1)]))
+
+    def take(self, other: JumpRows, values: FloatArray) -> FloatArray:
+        """Values laid out as the other rows, laid out as these; 0 for lengths they do not have."""
+        found = np.zeros(self.begins[-1])
+        _, own, others = np.intersect1d(self.lengths, other.lengths, return_indices=True)
+        for here, there in zip(own, others, strict=True):
+            cut = slice(other.begins[there], other.begins[there + 1])
+            found[self.begins[here] : self.begins[here + 1]] = values[cut]
+        return found
 
 
 @njit
-def sum_jumps(
-    lengths: Array, rows: Array, ahead: Array, middle: int, start: Array, out: Array
-) -> None:
+def sum_jumps(rows: JumpRows, ahead: Array, middle: int, start: Array) -> Array:
     """Z(h) = Σ_k w(k − h) of every row."""
+    lengths, begins = rows
+    out = np.empty(begins[-1])
     for n in range(len(lengths)):
-        l, at = lengths[n], rows[n]
+        l, at = lengths[n], begins[n]
         for h in range(l + 1):
             total = 0.0
             for k in range(1, l + 1):
                 total += start[k] if h == 0 else ahead[middle + k - h]
             out[at + h] = total
+    return out
 
 
 @njit
-def spread_over_jumps(
-    lengths: Array, rows: Array, shares: Array, middle: int, by_width: Array, starts: Array
-) -> None:
-    """Add each row's share to all jumps that it allows: the transpose of `sum_jumps`."""
+def spread_over_jumps(rows: JumpRows, shares: Array, middle: int) -> tuple[Array, Array]:
+    """The sum of the shares of all rows that allow a jump: the transpose of `sum_jumps`.
+
+    By width, and for jumps from the start by position.
+    """
+    lengths, begins = rows
+    by_width, starts = np.zeros(2 * middle + 1), np.zeros(middle + 1)
     for n in range(len(lengths)):
-        l, at = lengths[n], rows[n]
+        l, at = lengths[n], begins[n]
         for h in range(l + 1):
             share = shares[at + h]
             if share == 0.0:
@@ -663,6 +702,7 @@ def spread_over_jumps(
                     starts[k] += share
                 else:
                     by_width[middle + k - h] += share
+    return by_width, starts
 
 
 class JumpWeights(NamedTuple):
@@ -671,12 +711,12 @@ class JumpWeights(NamedTuple):
     ``z`` has l + 1 numbers for every length l of sentences, from ``rows[l]`` on.
     """
 
-    ahead: Array
-    back: Array
-    start: Array
+    ahead: FloatArray
+    back: FloatArray
+    start: FloatArray
     middle: int
-    z: Array
-    rows: Array
+    z: FloatArray
+    rows: IntArray
     p0: Any
 
 
@@ -713,17 +753,17 @@ class JumpCounts(NamedTuple):
 class ChainWorkspace(NamedTuple):
     """Memory for one group of pairs: matrices with one column a lane."""
 
-    emit: Array
-    pred: Array
-    gamma: Array
-    beta: Array
-    next: Array
-    z: Array
-    left: Array
-    first: Array
-    scales: Array
-    here: Array
-    there: Array
+    emit: FloatArray
+    pred: FloatArray
+    gamma: FloatArray
+    beta: FloatArray
+    next: FloatArray
+    z: FloatArray
+    left: FloatArray
+    first: FloatArray
+    scales: FloatArray
+    here: FloatArray
+    there: FloatArray
 
 
 @njit

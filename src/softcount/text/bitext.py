@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 from softcount.text.lines import MARK, Name, encode_texts, read_pieces
 from softcount.text.sequences import Side
 from softcount.text.vocabulary import (
@@ -54,7 +54,7 @@ class Bitext:
     source: Side
     target: Side
     origin: str = ""
-    numbers: Array | None = None
+    numbers: IntArray | None = None  # (pairs,)
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 
 Link = tuple[int, int]
@@ -162,9 +162,9 @@ class FlatLinks:
     [[(0, 0), (2, 1)], [], [(1, 1)]]
     """
 
-    indptr: Array
-    source: Array
-    target: Array
+    indptr: IntArray  # (pairs + 1,)
+    source: IntArray  # (links,)
+    target: IntArray  # (links,)
 
     @classmethod
     def of(cls, alignments: FlatLinks | Iterable[Iterable[Link]]) -> FlatLinks:
@@ -181,11 +181,11 @@ class FlatLinks:
         return len(self.indptr) - 1
 
     @property
-    def pair(self) -> Array:
+    def pair(self) -> IntArray:
         """The number of each link's pair."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
-    def flipped(self, values: Array) -> tuple[FlatLinks, Array]:
+    def flipped(self, values: FloatArray) -> tuple[FlatLinks, FloatArray]:
         """Source and target exchanged, in the order of (i, j) again; so with a value of each."""
         order = np.lexsort((self.source, self.target, self.pair))
         links = FlatLinks(self.indptr, self.target[order], self.source[order])
@@ -197,7 +197,7 @@ class FlatLinks:
         ends = self.indptr.tolist()
         return [links[a:b] for a, b in pairwise(ends)]
 
-    def text(self, probabilities: Array | None = None) -> bytes:
+    def text(self, probabilities: FloatArray | None = None) -> bytes:
         """All pairs in the Pharaoh format, a line each, the links as they stand.
 
         >>> flat = FlatLinks.of([[(0, 0), (2, 10)], []])
