@@ -394,8 +394,9 @@ class BidirectionalAligner(BaseAligner):
     ) -> Iterator[ChosenLinks]:
         """The best alignments of both directions, symmetrised."""
         posteriors = self._posterior_blocks(shard) if probabilities else None
-        forward = self.forward_._best_blocks(shard.forward)
-        backward = self.backward_._best_blocks(shard.backward, shard.backward_blocks())
+        forward = self.forward_._posterior_blocks(shard.forward, best=True)
+        blocks = shard.backward_blocks()
+        backward = self.backward_._posterior_blocks(shard.backward, blocks, best=True)
         for (block, there), (other, back) in zip(forward, backward, strict=True):
             links = select_links(block, there, HALF).links
             reverse, _ = select_links(other, back, HALF).links.flipped(np.zeros(0))

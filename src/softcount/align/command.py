@@ -358,7 +358,7 @@ class Align(LearnerOptions, LearningCommand):
         from softcount.text.links import FlatLinks, read_links
 
         if model is None:
-            self.prepared = self._make_aligner()  # complains before anything large is read
+            self.prepared = self._make_aligner()  # errors come before anything large is read
         pairs = self.pairs.read()
         if self.show is not None and self.show > len(pairs):
             raise DataError(f"--show {self.show}: there are {len(pairs):,} pairs", "choose one")

@@ -27,7 +27,6 @@ from softcount.align.data import (
     BitextCorpus,
     BitextShard,
     LinkBlock,
-    LinkWorkspace,
     cumulate,
 )
 from softcount.align.families import DiagonalTension, JumpTable, StemTable
@@ -101,7 +100,7 @@ class AlignmentCore(Model):
         """t(f | e) of a block's links becomes posteriors, in place; the rest goes to ``step``."""
 
     @abstractmethod
-    def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
+    def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         """t(f | e) of a block's links becomes 1 for those of the best alignment, 0 for others."""
 
     def estimate(self, corpus: BitextCorpus) -> Estimate:
@@ -167,12 +166,21 @@ class ShardEStep:
             self.table_counts = np.zeros(len(shard.lexicon))
             others = (item for item in core.families.items() if item[0] != TABLE)
             self.counts = {name: family.zeros() for name, family in others}
-        self._workspace = LinkWorkspace(self.table.dtype)
+        self._memory = np.empty(0, self.table.dtype)
 
-    def posteriors(self, block: LinkBlock) -> FloatArray:
-        """What the core makes of a block's links: it stays until the next block is asked for."""
-        links = block.gather(self.table, self._workspace, self.how.threads)
-        self.core.infer(self, block, links)
+    def posteriors(self, block: LinkBlock, best: bool = False) -> FloatArray:
+        """What the core makes of a block's links: it stays until the next block is asked for.
+
+        ``best``  1 for the links of the best alignments, 0 for others
+        """
+        size = int(block.offsets[-1])
+        if len(self._memory) < size:  # fresh memory for each block is slow
+            self._memory = np.empty(size, self.table.dtype)
+        links = self._memory[:size]
+        links[:] = 0.0
+        block.gather(self.table, links, self.how.threads)
+        make = self.core.decode if best else self.core.infer
+        make(self, block, links)
         return links
 
     def count(self, block: LinkBlock, links: FloatArray) -> None:
@@ -247,8 +255,8 @@ def decode_columns(block: LinkBlock, links: FloatArray, threads: int) -> None:
 class IBM1Core(AlignmentCore):
     """Every position is as likely as any other: p(a | l, m) = (l + 1)^−m (Brown et al. 1993)."""
 
-    def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
-        decode_columns(block, links, threads)
+    def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        decode_columns(block, links, step.how.threads)
 
     def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         logs, scores = fill_in_columns(block, links, step.how)
@@ -310,24 +318,24 @@ class PositionCore(AlignmentCore):
     def family_counts(self, cells: FloatArray) -> FloatArray:
         """Counts of the cells of this model's shapes, in the order that its family wants."""
 
-    def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
-        self._multiply(params, block, links, threads)
-        decode_columns(block, links, threads)
+    def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        self._multiply(step, block, links)
+        decode_columns(block, links, step.how.threads)
 
     def _multiply(
-        self, params: Params, block: LinkBlock, links: FloatArray, threads: int
+        self, step: ShardEStep, block: LinkBlock, links: FloatArray
     ) -> tuple[SentenceShapes, IntArray]:
         """t becomes t · d; gives the block's shapes, and which of them each pair has."""
         shapes = SentenceShapes.of(*block.sizes)
         number = shapes.numbers(*block.sizes)
-        cells = self.cells(params, shapes).astype(links.dtype, copy=False)
+        cells = self.cells(step.params, shapes).astype(links.dtype, copy=False)
         positions = (block.offsets, shapes.begins[number], cells, links)
-        over_rows(kernels.multiply_positions, block.offsets, threads, *positions)
+        over_rows(kernels.multiply_positions, block.offsets, step.how.threads, *positions)
         return shapes, number
 
     def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         params, how = step.params, step.how
-        shapes, number = self._multiply(params, block, links, how.threads)
+        shapes, number = self._multiply(step, block, links)
         step.logs[block.span], step.scores[block.span] = fill_in_columns(block, links, how)
         if how.score_only:
             return
@@ -574,10 +582,11 @@ class HMMAlignmentCore(AlignmentCore):
             kernels.count_path_jumps(l, m, weights, paths, begins, samples, jumps)
         return scores
 
-    def decode(self, params: Params, block: LinkBlock, links: FloatArray, threads: int = 1) -> None:
-        begins = cumulate(block.sizes[1])
-        weights = self.jump_weights(params, block.sizes[0], links)
-        _viterbi(block, weights, links, threads, np.zeros(begins[-1], np.int32), begins)
+    def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
+        l, m = block.sizes
+        weights, begins = self.jump_weights(step.params, l, links), cumulate(m)
+        paths = np.zeros(begins[-1], np.int32)
+        _viterbi(block, weights, links, step.how.threads, paths, begins)
 
     def carry_over(
         self, old: Any, params: Params, counts: Mapping[str, Array]

@@ -12,7 +12,6 @@ from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from softcount.align import kernels
 from softcount.align.kernels import Occurrences, ShardArrays
@@ -372,21 +371,6 @@ class Dictionary:
 # Shards, and blocks of their links
 
 
-class LinkWorkspace:
-    """Memory for the links of one block after the other; fresh memory each time is slow."""
-
-    def __init__(self, dtype: DTypeLike) -> None:
-        self._memory: FloatArray = np.empty(0, dtype)
-
-    def zeros(self, size: int) -> FloatArray:
-        """An array of zeros; what was there before is gone."""
-        if len(self._memory) < size:
-            self._memory = np.empty(size, self._memory.dtype)
-        links = self._memory[:size]
-        links[:] = 0.0
-        return links
-
-
 @dataclass(frozen=True, eq=False)
 class BitextShard:
     """Some sentence pairs, and the part of the lexicon that they need.
@@ -484,16 +468,15 @@ class LinkBlock:
         self.sizes = np.diff(self.borders[0]), np.diff(self.borders[1])
         self.offsets: IntArray = shard.arrays.offsets[cut] - shard.arrays.offsets[first]
 
-    def gather(self, table: FloatArray, workspace: LinkWorkspace, threads: int = 1) -> FloatArray:
-        """t(f_j | e_i) of all links; those that the constraints rule out are 0."""
-        shard, links = self.shard, workspace.zeros(int(self.offsets[-1]))
+    def gather(self, table: FloatArray, links: FloatArray, threads: int = 1) -> None:
+        """t(f_j | e_i) of all links, which are 0 before; those that are ruled out stay 0."""
+        shard = self.shard
         given = self.first, self.last, table, shard.arrays, links
         over_rows(kernels.gather, shard.arrays.occurs, threads, *given)
         if shard.constraints is not None:
             kernels.apply_constraints(
                 self.first, self.last, shard.constraints, self.sizes, self.offsets, links
             )
-        return links
 
     def scatter(self, links: FloatArray, counts: FloatArray, threads: int = 1) -> None:
         """Add numbers of all links to the counts of the entries that they belong to."""

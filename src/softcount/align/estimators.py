@@ -35,7 +35,6 @@ from softcount.align.data import (
     DictionaryConstraints,
     LinkBlock,
     LinkConstraints,
-    LinkWorkspace,
     PairLexicon,
     Vocabularies,
     cumulate,
@@ -507,28 +506,18 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
 
     def _best(self, shard: BitextShard, probabilities: bool) -> Iterator[ChosenLinks]:
         posteriors = self._posterior_blocks(shard) if probabilities else None
-        for block, links in self._best_blocks(shard):
+        for block, links in self._posterior_blocks(shard, best=True):
             chosen = select_links(block, links, HALF)
             yield chosen.with_values(block, None if posteriors is None else next(posteriors)[1])
 
-    def _best_blocks(
-        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
-    ) -> LinkMatrices:
-        """1 for the links of best alignments and 0 for others, block by block."""
-        table = shard.take_entries(self.raw_params_[TABLE])
-        workspace = LinkWorkspace(table.dtype)
-        for block in blocks or shard.blocks():
-            links = block.gather(table, workspace, self._threads)
-            self.core_.decode(self.raw_params_, block, links, self._threads)
-            yield block, links
-
     def _posterior_blocks(
-        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
+        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None, best: bool = False
     ) -> LinkMatrices:
+        """Posteriors; ``best``: 1 for the links of best alignments and 0 for others."""
         how = EStep(threads=self._threads, score_only=True)
         step = ShardEStep(self.core_, self.raw_params_, shard, how)
         for block in blocks or shard.blocks():
-            yield block, step.posteriors(block)
+            yield block, step.posteriors(block, best)
 
     def score_samples(self, pairs: Any = None) -> FloatArray:
         """log p(target | source) of each pair; 0 for one with an empty side."""
@@ -629,7 +618,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         if indptr[0] != 0 or indptr[-1] != len(targets) or (np.diff(indptr) < 0).any():
             raise StoreError("the rows of the lexicon do not fit together", AGAIN)
         if len(targets) and (targets.min() < 0 or targets.max() >= n_targets):
-            raise StoreError("the lexicon has words that are none", AGAIN)
+            raise StoreError("the lexicon has numbers of words that do not exist", AGAIN)
         rises = np.diff(targets) > 0
         borders = indptr[1:-1]
         rises[borders[(borders > 0) & (borders < len(targets))] - 1] = True
@@ -638,7 +627,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self._lexicon = PairLexicon(indptr, narrow(targets, n_targets), n_targets)
         self._target_counts = integers("often", (n_targets,))
         if self._target_counts.min(initial=0) < 0:
-            raise StoreError("words are there less than never", AGAIN)
+            raise StoreError("counts of words are negative", AGAIN)
         dictionary = Dictionary.of(self.dictionary, self.lowercase)
         self._table_constraints = dictionary.constrain(
             words, self._lexicon, self.dictionary_strength

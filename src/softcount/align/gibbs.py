@@ -839,12 +839,12 @@ class SampledHMM(HMMAligner):
     _marginals: tuple[IndexedPairs, FloatArray] | None = None
 
     def _posterior_blocks(
-        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
+        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None, best: bool = False
     ) -> LinkMatrices:
-        if not self._is_sampled(shard):
-            yield from super()._posterior_blocks(shard, blocks)
+        own = getattr(self, "_corpus", None)
+        if self._marginals is None or own is None or shard is not own.everything:
+            yield from super()._posterior_blocks(shard, blocks, best)
             return
-        assert self._marginals is not None
         indexed, links = self._marginals
         each = indexed.matrices(links)
         for block in blocks or shard.blocks():
@@ -852,21 +852,9 @@ class SampledHMM(HMMAligner):
             for matrix in block.matrices(flat):
                 matrix[:-1] = next(each)
                 matrix[-1] = np.maximum(1.0 - matrix[:-1].sum(axis=0), 0.0)
+            if best:
+                decode_columns(block, flat, 1)
             yield block, flat
-
-    def _best_blocks(
-        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None
-    ) -> LinkMatrices:
-        if not self._is_sampled(shard):
-            yield from super()._best_blocks(shard, blocks)
-            return
-        for block, links in self._posterior_blocks(shard, blocks):
-            decode_columns(block, links, 1)
-            yield block, links
-
-    def _is_sampled(self, shard: BitextShard) -> bool:
-        own = getattr(self, "_corpus", None)
-        return self._marginals is not None and own is not None and shard is own.everything
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -341,7 +341,7 @@ def alignment_view(
             "give a row for each source word and a column for each target word",
         )
     if not ((p >= -ROUNDING) & (p <= 1.0 + ROUNDING)).all():
-        raise DataError("a posterior is no probability", "give numbers from 0 to 1")
+        raise DataError("a posterior is not a probability", "give numbers from 0 to 1")
     p = np.clip(p, 0.0, 1.0)
     pairs, edge = set(chosen.lists()[0]), max(map(cell_len, rows), default=0)
     labels = [" " * (edge - cell_len(word)) + word for word in rows]

@@ -211,11 +211,11 @@ class Translator:
             data = numbers(stored, TABLE + "data", (None,))
             indices, indptr = (stored.arrays[TABLE + name] for name in ("indices", "indptr"))
             if any(part.dtype.kind != "i" for part in (indices, indptr)):
-                raise StoreError("places in the table are no whole numbers", AGAIN)
+                raise StoreError("positions in the table are not whole numbers", AGAIN)
             table = sparse.csc_matrix((data, indices, indptr), (len(sources) + 1, len(targets)))
             table.check_format(full_check=True)
             if not table.has_canonical_format or np.any(data > 1.0 + 1e-9):
-                raise StoreError("the table is none of probabilities", AGAIN)
+                raise StoreError("the table does not hold probabilities", AGAIN)
             aligner = SimpleNamespace(
                 source_words_=sources, target_words_=targets, table=lambda: table
             )

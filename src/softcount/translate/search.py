@@ -397,7 +397,9 @@ def make_channel(aligner: FittedAligner, prior: Any) -> TranslationChannel:
             "it needs a row for each source word and for NULL, and a column for each target word",
         )
     if not np.isfinite(table.data).all() or table.data.min(initial=0.0) < 0.0:
-        raise DataError("the aligner's table holds what is no probability", "fit it again")
+        raise DataError(
+            "the aligner's table holds numbers that are not probabilities", "fit it again"
+        )
     return TranslationChannel(sources, targets, table, np.array([prior(word) for word in sources]))
 
 
