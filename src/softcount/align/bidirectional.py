@@ -254,9 +254,7 @@ class BidirectionalAligner(BaseAligner):
     def _uniform_start(self, core: AgreementCore) -> dict[str, Array]:
         """All translations of a word as likely as each other, in both directions."""
         each = zip((self.forward_, self.backward_), core.directions, strict=True)
-        return join_directions(
-            [{TABLE: own._uniform_table(), **own._position_start(side)} for own, (_, side) in each]
-        )
+        return join_directions([own._uniform_start(side) for own, (_, side) in each])
 
     def _warm_up_model(self, corpus: BidirectionalCorpus, agree: bool, steps: int) -> AgreementCore:
         """Model 1 in both directions, for this number of steps."""

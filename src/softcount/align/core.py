@@ -576,10 +576,10 @@ class HMMAlignmentCore(AlignmentCore):
             return scores
         if how.fill == "sample":
             draws = (block.numbers, np.uint64(how.stream), samples, paths, begins)
-            pairs = (l, m, block.offsets, links, weights)
+            pairs = (block.sizes, block.offsets, links, weights)
             over_rows(kernels.sample_paths, block.offsets, how.threads, *pairs, *draws)
         if jumps is not None:
-            kernels.count_path_jumps(l, m, weights, paths, begins, samples, jumps)
+            kernels.count_path_jumps(block.sizes, weights, paths, begins, samples, jumps)
         return scores
 
     def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:

@@ -316,32 +316,32 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         pairs = as_bitext(data, lowercase=self.lowercase, like=self._vocabularies)
         return BitextCorpus(pairs, self.null, lexicon=self._lexicon)
 
-    def _make_table(self) -> LargeTable:
-        """The family of translations; with a learner that draws, smoothing is the prior itself."""
-        if not self._maximises and self.smoothing == 0.0:
+    def _make_table(self, warm_up: bool = False) -> LargeTable:
+        """The family of translations; with a learner that draws, smoothing is the prior itself.
+
+        ``warm_up``  that of Model 1, which other models begin with
+        """
+        maximises = warm_up or self._maximises
+        if not maximises and self.smoothing == 0.0:
             raise LearnerError(
                 f"{self._learner} needs a prior above 0", "give smoothing, for example 0.01"
             )
-        return self._table_family(self.smoothing + self._maximises, self.stem)
-
-    def _table_family(self, prior: float, stem: int | None = None) -> LargeTable:
-        known, lexicon = self._table_constraints, self._lexicon
+        known, lexicon, prior = self._table_constraints, self._lexicon, self.smoothing + maximises
         alpha = prior if known.counts is None else prior + known.counts
         frozen = None if known.fixed is None else known.fixed[0]
         given = (lexicon.indptr, lexicon.targets, alpha, known.mask, frozen)
         size: dict[str, Any] = {"dtype": self.dtype, "n_outcomes": lexicon.n_targets}
-        if stem is None:
+        if warm_up or self.stem is None:
             return LargeTable(*given, **size)
         source, target = (side.words for side in self._vocabularies)
-        stems = Stems.of(
-            source, target, self._target_counts, stem, self.stem_strength, self.smoothing
-        )
+        lent = self.stem, self.stem_strength, self.smoothing
+        stems = Stems.of(source, target, self._target_counts, *lent)
         return StemTable(*given, **size, stems=stems)
 
     def _model1(self, corpus: BitextCorpus, max_iter: int) -> IBM1Core:
         """IBM Model 1 for the same pairs, with this number of steps: other models begin with it."""
-        table = self._table_family(1.0 + self.smoothing)
-        return IBM1Core("warm-up", table, self.null, corpus.everything.sizes, max_iter)
+        table, sizes = self._make_table(warm_up=True), corpus.everything.sizes
+        return IBM1Core("warm-up", table, self.null, sizes, max_iter)
 
     # starts
     def _start_values(self, core: AlignmentCore, corpus: BitextCorpus, init: Any) -> Any:
@@ -359,14 +359,18 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
                 return {**params, TABLE: table}
 
             return draw
-        start = {TABLE: self._uniform_table(), **self._position_start(core)}
+        start = self._uniform_start(core)
         if init is None and self.warm_up:
             return WarmStart(start, [self._model1(corpus, self.warm_up)])
         return start
 
-    def _position_start(self, core: AlignmentCore) -> dict[str, Array]:
-        """Where the tables beside that of translations begin."""
-        return {name: family.uniform() for name, family in core.families.items() if name != TABLE}
+    def _uniform_start(self, core: AlignmentCore) -> dict[str, Array]:
+        """Where learning begins if nothing else is given."""
+        others = (item for item in core.families.items() if item[0] != TABLE)
+        return {
+            TABLE: self._uniform_table(),
+            **{name: family.uniform() for name, family in others},
+        }
 
     def _uniform_table(self) -> FloatArray:
         """All translations as likely as all others: one number, which takes no memory."""
@@ -736,8 +740,8 @@ class Diagonal(DiagonalParameters, DirectionalAligner):
     def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
         return DiagonalCore("Diagonal", table, self.null, sizes, self.p_null)
 
-    def _position_start(self, core: AlignmentCore) -> dict[str, Array]:
-        return {PLACES: np.array([float(self.tension)])}
+    def _uniform_start(self, core: AlignmentCore) -> dict[str, Array]:
+        return {**super()._uniform_start(core), PLACES: np.array([float(self.tension)])}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

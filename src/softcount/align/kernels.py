@@ -1107,52 +1107,10 @@ def viterbi(
 
 
 @njit
-def _filter_forward(links: Array, l: int, m: int, jumps: JumpWeights) -> Array:
-    """γ_j(k), scaled to sum to 1 for every j; all zero from where nothing is possible."""
-    gamma = np.zeros((m + 1, l + 1))
-    gamma[0, 0] = 1.0
-    for j in range(m):
-        empty = jumps.p0 * links[l * m + j]
-        for k in range(l + 1):
-            gamma[j + 1, k] = gamma[j, k] * empty
-        for k in range(1, l + 1):
-            reached = 0.0
-            for h in range(l + 1):
-                reached += gamma[j, h] * jump(jumps, l, h, k)
-            gamma[j + 1, k] += reached * links[(k - 1) * m + j]
-        total = gamma[j + 1].sum()
-        gamma[j + 1] /= total if total > 0.0 else 1.0
-    return gamma
-
-
-@njit
-def _sample_path(
-    links: Array, l: int, m: int, jumps: JumpWeights, gamma: Array, stream: Array, path: Array
-) -> None:
-    """A path drawn from its posterior, from the last word back to the first."""
-    weights = np.empty(l + 1)
-    k = draw_weighted(gamma[m], stream)
-    for j in range(m - 1, -1, -1):
-        stayed = gamma[j, k] * jumps.p0 * links[l * m + j]
-        total = stayed
-        for h in range(l + 1):
-            weights[h] = 0.0
-            if k > 0:
-                weights[h] = gamma[j, h] * jump(jumps, l, h, k) * links[(k - 1) * m + j]
-            total += weights[h]
-        if uniform(stream, 0) * total < stayed or total == stayed:
-            path[j] = 0
-        else:
-            path[j] = k
-            k = draw_weighted(weights, stream)
-
-
-@njit
 def sample_paths(
     first: int,
     last: int,
-    heights: Array,
-    widths: Array,
+    sizes: tuple[Array, Array],
     offsets: Array,
     links: Array,
     jumps: JumpWeights,
@@ -1162,17 +1120,48 @@ def sample_paths(
     paths: Array,
     path_at: Array,
 ) -> None:
-    """Emissions become relative frequencies in sampled paths, which ``paths`` gets."""
+    """Emissions become relative frequencies in sampled paths, which ``paths`` gets.
+
+    Forward filtering, backward sampling. Draws depend on the seed and on the pair's number.
+    """
+    heights, widths = sizes
     stream = np.empty(1, np.uint64)
     for p in range(first, last):
         l, m = heights[p], widths[p]
         own = links[offsets[p] : offsets[p + 1]]
         stream[0] = item_stream(seed, numbers[p])
-        gamma = _filter_forward(own, l, m, jumps)
-        often = np.zeros(len(own))
+        # γ_j(k), scaled to sum to 1 for every j; all zero from where nothing is possible
+        gamma = np.zeros((m + 1, l + 1))
+        gamma[0, 0] = 1.0
+        for j in range(m):
+            empty = jumps.p0 * own[l * m + j]
+            for k in range(l + 1):
+                gamma[j + 1, k] = gamma[j, k] * empty
+            for k in range(1, l + 1):
+                reached = 0.0
+                for h in range(l + 1):
+                    reached += gamma[j, h] * jump(jumps, l, h, k)
+                gamma[j + 1, k] += reached * own[(k - 1) * m + j]
+            total = gamma[j + 1].sum()
+            gamma[j + 1] /= total if total > 0.0 else 1.0
+        # paths from the last word back to the first
+        often, weights = np.zeros(len(own)), np.empty(l + 1)
         for s in range(samples):
             path = paths[path_at[p] + s * m : path_at[p] + (s + 1) * m]
-            _sample_path(own, l, m, jumps, gamma, stream, path)
+            k = draw_weighted(gamma[m], stream)
+            for j in range(m - 1, -1, -1):
+                stayed = gamma[j, k] * jumps.p0 * own[l * m + j]
+                total = stayed
+                for h in range(l + 1):
+                    weights[h] = 0.0
+                    if k > 0:
+                        weights[h] = gamma[j, h] * jump(jumps, l, h, k) * own[(k - 1) * m + j]
+                    total += weights[h]
+                if uniform(stream, 0) * total < stayed or total == stayed:
+                    path[j] = 0
+                else:
+                    path[j] = k
+                    k = draw_weighted(weights, stream)
             for j in range(m):
                 often[(path[j] - 1 if path[j] > 0 else l) * m + j] += 1.0 / samples
         own[:] = often
@@ -1180,8 +1169,7 @@ def sample_paths(
 
 @njit
 def count_path_jumps(
-    heights: Array,
-    widths: Array,
+    sizes: tuple[Array, Array],
     jumps: JumpWeights,
     paths: Array,
     path_at: Array,
@@ -1189,6 +1177,7 @@ def count_path_jumps(
     counts: JumpCounts,
 ) -> None:
     """Add the jumps of all paths, each 1 / samples of one."""
+    heights, widths = sizes
     by_width, starts, left = counts
     for p in range(len(heights)):
         l, m = heights[p], widths[p]
