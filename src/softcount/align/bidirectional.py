@@ -82,9 +82,13 @@ class BidirectionalShard(NamedTuple):
             yield LinkBlock(self.backward, block.first, block.last)
 
 
-def select_direction(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The parameters, counts or arrays of one direction, under their own names."""
-    return {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
+def split_directions(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters, counts or arrays of either direction, under their own names."""
+    forward, backward = (
+        {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
+        for prefix in (FORWARD, BACKWARD)
+    )
+    return forward, backward
 
 
 def join_directions(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -141,26 +145,26 @@ class AgreementCore(Model):
         self.name, self.agree = name, agree
         self.monotone = forward.monotone and backward.monotone and not agree
         self.no_bound = NO_BOUND if agree else ""
-        self.directions = ((FORWARD, forward), (BACKWARD, backward))
+        self.forward, self.backward = forward, backward
         self.families: dict[str, Family] = join_directions([forward.families, backward.families])
-        self.entropy_of = tuple(prefix + TABLE for prefix, _ in self.directions)
+        self.entropy_of = (FORWARD + TABLE, BACKWARD + TABLE)
 
     def estimate(self, corpus: BidirectionalCorpus) -> Estimate:
         """What both directions need."""
-        (_, forward), (_, backward) = self.directions
-        found, more = forward.estimate(corpus.forward), backward.estimate(corpus.backward)
+        found, more = self.forward.estimate(corpus.forward), self.backward.estimate(corpus.backward)
         return found.plus(more.work, **more.parts)
 
     def expect(
         self, params: Params, shard: BidirectionalShard, how: EStep, local: Any = None
     ) -> Stats:
         """Counts of both directions, and the sum of their log-likelihoods."""
-        each = [
-            (core, select_direction(params, prefix), side, how)
-            for (prefix, core), side in zip(self.directions, shard, strict=True)
-        ]
-        if self.agree:
-            forward, backward = (ShardEStep(*parts) for parts in each)
+        own, others = split_directions(params)
+        if not self.agree:
+            one = self.forward.expect(own, shard.forward, how)
+            other = self.backward.expect(others, shard.backward, how)
+        else:
+            forward = ShardEStep(self.forward, own, shard.forward, how)
+            backward = ShardEStep(self.backward, others, shard.backward, how)
             for here, there in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
                 links, back = forward.posteriors(here), backward.posteriors(there)
                 if not how.score_only:
@@ -170,8 +174,6 @@ class AgreementCore(Model):
                 forward.count(here, links)
                 backward.count(there, back)
             one, other = forward.stats(), backward.stats()
-        else:
-            one, other = (core.expect(own, side, how) for core, own, side, _ in each)
         return Stats(
             join_directions([one.counts, other.counts]),
             one.log_likelihood + other.log_likelihood,
@@ -183,8 +185,9 @@ class AgreementCore(Model):
 
     def totals(self, shard: BidirectionalShard) -> dict[str, float]:
         """Every word of either side has one source."""
-        each = zip(self.directions, shard, strict=True)
-        return join_directions([core.totals(side) for (_, core), side in each])
+        return join_directions(
+            [self.forward.totals(shard.forward), self.backward.totals(shard.backward)]
+        )
 
 
 class BidirectionalAligner(BaseAligner):
@@ -220,10 +223,8 @@ class BidirectionalAligner(BaseAligner):
         """Learn from more pairs."""
 
     @property
-    def _directions(
-        self,
-    ) -> tuple[tuple[str, DirectionalAligner], tuple[str, DirectionalAligner]]:
-        return (FORWARD, self.forward_), (BACKWARD, self.backward_)
+    def _directions(self) -> tuple[DirectionalAligner, DirectionalAligner]:
+        return self.forward_, self.backward_
 
     # learning
     def _make_directions(self) -> tuple[DirectionalAligner, DirectionalAligner]:
@@ -245,16 +246,14 @@ class BidirectionalAligner(BaseAligner):
         return core, BidirectionalCorpus(there, back)
 
     def _bind_more(self, core: AgreementCore, data: Any) -> BidirectionalCorpus:
-        (_, forward), (_, backward) = core.directions
-        there = self.forward_._bind_more(forward, data)
-        return BidirectionalCorpus(
-            there, self.backward_._bind_more(backward, there.pairs.flipped())
-        )
+        there = self.forward_._bind_more(core.forward, data)
+        back = self.backward_._bind_more(core.backward, there.pairs.flipped())
+        return BidirectionalCorpus(there, back)
 
     def _uniform_start(self, core: AgreementCore) -> dict[str, Array]:
         """All translations of a word as likely as each other, in both directions."""
-        each = zip((self.forward_, self.backward_), core.directions, strict=True)
-        return join_directions([own._uniform_start(side) for own, (_, side) in each])
+        forward = self.forward_._uniform_start(core.forward)
+        return join_directions([forward, self.backward_._uniform_start(core.backward)])
 
     def _warm_up_model(self, corpus: BidirectionalCorpus, agree: bool, steps: int) -> AgreementCore:
         """Model 1 in both directions, for this number of steps."""
@@ -264,12 +263,11 @@ class BidirectionalAligner(BaseAligner):
 
     def _keep_fit(self, core: AgreementCore, corpus: BidirectionalCorpus, found: Fit) -> None:
         super()._keep_fit(core, corpus, found)
-        each = zip(
-            self._directions, (corpus.forward, corpus.backward), core.directions, strict=True
-        )
-        for (prefix, own), pairs, (_, side) in each:
-            own.core_, own.raw_params_ = side, select_direction(found.params, prefix)
-            own.signature_, own._corpus, own._past = found.signature, pairs, None
+        cores, corpora = (core.forward, core.backward), (corpus.forward, corpus.backward)
+        each = zip(self._directions, cores, corpora, split_directions(found.params), strict=True)
+        for own, side, pairs, params in each:
+            own.core_, own.raw_params_, own.signature_ = side, params, found.signature
+            own._corpus, own._past = pairs, None
         self._corpus, self.n_iter_ = corpus, found.trace[-1].step
 
     def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
@@ -278,7 +276,7 @@ class BidirectionalAligner(BaseAligner):
             return self.fit(pairs, links=links)
         with all_or_nothing(self), all_or_nothing(self.forward_), all_or_nothing(self.backward_):
             self._check_settings()
-            for (_, own), as_set in zip(self._directions, self._make_directions(), strict=True):
+            for own, as_set in zip(self._directions, self._make_directions(), strict=True):
                 own.set_params(**as_set.get_params())  # settings may have changed
             forward_past, backward_past = self._expected_counts()
             forward = self.forward_._continue(pairs, links, forward_past)
@@ -312,10 +310,8 @@ class BidirectionalAligner(BaseAligner):
             return self.forward_._expected_counts(), self.backward_._expected_counts()
         (shard,) = self._corpus.shards()
         counts = self.core_.expect(self._possible_params(), shard, EStep()).counts
-        return (
-            self.forward_._add_past(select_direction(counts, FORWARD)),
-            self.backward_._add_past(select_direction(counts, BACKWARD)),
-        )
+        forward, backward = split_directions(counts)
+        return self.forward_._add_past(forward), self.backward_._add_past(backward)
 
     # tables
     @property
@@ -425,23 +421,21 @@ class BidirectionalAligner(BaseAligner):
 
     # files
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
-        arrays: dict[str, Array] = {}
-        for (prefix, own), past in zip(self._directions, self._expected_counts(), strict=True):
-            arrays |= own._pack_arrays(past, prefix)
+        each = zip(self._directions, self._expected_counts(), strict=True)
+        arrays = join_directions([own._pack_arrays(past) for own, past in each])
         return arrays, [list(side.words) for side in self.forward_._vocabularies]
 
     def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
         self._check_settings()
         self.forward_, self.backward_ = self._make_directions()
-        each = zip(self._directions, (words, (words[1], words[0])), strict=True)
-        for (prefix, own), its_words in each:
-            arrays = select_direction(stored.arrays, prefix)
-            own._unpack(replace(stored, arrays=arrays), its_words)
-            own.signature_ = stored.signature
+        forward, backward = split_directions(stored.arrays)
+        self.forward_._unpack(replace(stored, arrays=forward), words)
+        self.backward_._unpack(replace(stored, arrays=backward), (words[1], words[0]))
+        self.forward_.signature_ = self.backward_.signature_ = stored.signature
         self.core_ = AgreementCore(
             self._name, self.forward_.core_, self.backward_.core_, self.agree
         )
-        self.raw_params_ = join_directions(own.raw_params_ for _, own in self._directions)
+        self.raw_params_ = join_directions(own.raw_params_ for own in self._directions)
         self._corpus = None
 
 
@@ -483,10 +477,9 @@ class Aligner(BidirectionalParameters, BidirectionalAligner):
 
     def _start_values(self, core: AgreementCore, corpus: BidirectionalCorpus, init: Any) -> Any:
         if init is not None:
-            (_, forward), (_, backward) = core.directions
             starts = [
-                self.forward_._start_values(forward, corpus.forward, init),
-                self.backward_._start_values(backward, corpus.backward, init),
+                self.forward_._start_values(core.forward, corpus.forward, init),
+                self.backward_._start_values(core.backward, corpus.backward, init),
             ]
             if any(callable(start) for start in starts):
                 raise LearnerError(f"init={init!r} is not known here", "'uniform', or leave it out")

@@ -278,13 +278,9 @@ class IBM1Core(AlignmentCore):
         """
         if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
             return super().expect(params, shard, how, local)
-        step, arrays, borders = (
-            ShardEStep(self, params, shard, how),
-            shard.arrays,
-            shard.target.indptr,
-        )
+        step = ShardEStep(self, params, shard, how)
+        table, arrays, borders = step.table, shard.arrays, shard.target.indptr
         # Σ_e t(f_j | e) of every target token, then 1 / Σ_e t(f_j | e)
-        table = step.table
         sums = np.empty(len(shard.target.tokens), table.dtype)
         over_rows(kernels.denominators, borders, how.threads, table, arrays, sums)
         over_rows(kernels.invert, borders, how.threads, borders, sums, step.logs)

@@ -595,9 +595,9 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         arrays = self._pack_arrays(self._expected_counts())
         return arrays, [list(side.words) for side in self._vocabularies]
 
-    def _pack_arrays(self, past: Mapping[str, Array], prefix: str = "") -> dict[str, Array]:
+    def _pack_arrays(self, past: Mapping[str, Array]) -> dict[str, Array]:
         """All that a file holds of this direction; ``past``: its expected counts."""
-        arrays = {
+        return {
             **{store.TABLE + name: np.asarray(t) for name, t in self.raw_params_.items()},
             **{PAST + name: counts for name, counts in past.items()},
             "lexicon.indptr": self._lexicon.indptr,
@@ -605,7 +605,6 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             "sizes": np.stack(self.core_.sizes),
             "often": self._target_counts,
         }
-        return {prefix + name: array for name, array in arrays.items()}
 
     def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
         def integers(name: str, shape: tuple[int | None, ...]) -> IntArray:

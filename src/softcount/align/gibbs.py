@@ -30,6 +30,7 @@ from softcount.align.bidirectional import (
     BidirectionalCorpus,
     BidirectionalShard,
     join_directions,
+    split_directions,
 )
 from softcount.align.core import JUMPS, TABLE, decode_columns
 from softcount.align.data import (
@@ -762,8 +763,7 @@ class GibbsAlignmentCore(AgreementCore):
         to_params: Callable[[Sequence[Mapping[str, FloatArray]]], Params],
         threads: int,
     ) -> None:
-        (_, forward), (_, backward) = core.directions
-        super().__init__(core.name, forward, backward, agree=False)
+        super().__init__(core.name, core.forward, core.backward, agree=False)
         self.entropy_of = ()  # tables are written down only if somebody looks at them
         self.chains, self.to_params, self.threads = chains, to_params, threads
 
@@ -773,7 +773,7 @@ class GibbsAlignmentCore(AgreementCore):
         """The next chain of each direction; its links begin as a draw given ``params``."""
         (shard,) = shards
         words = len(shard.forward.target.tokens) + len(shard.backward.target.tokens)
-        tables = [params[prefix + TABLE] for prefix, _ in self.directions]
+        tables = [own[TABLE] for own in split_directions(params)]
         return LinkSampler(self, tables, float(len(shard.forward)), float(words))
 
 
@@ -936,14 +936,14 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
     ) -> Fit:
         if options.get("development") is not None:
             raise LearnerError("a GibbsAligner takes no development data: it has one run")
-        priors = [self._translation_prior(own) for _, own in self._directions]
+        priors = [self._translation_prior(own) for own in self._directions]
         return self._sample(core, corpus, start, priors, options)
 
     def _learn_more(
         self, core: AgreementCore, corpus: BidirectionalCorpus, more: Sequence[Continuation]
     ) -> Fit:
         each = zip(self._directions, more, strict=True)
-        priors = [self._translation_prior(own) + part.past[TABLE] for (_, own), part in each]
+        priors = [self._translation_prior(own) + part.past[TABLE] for own, part in each]
         start = join_directions([part.start for part in more])
         return self._sample(core, corpus, start, priors, {})
 
@@ -977,7 +977,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
         with naming(corpus):
             found = fit(model, corpus, self._learner, self.engine, init=start, seed=seed, **options)
         means = []
-        for own, chain in zip((self.forward_, self.backward_), chains, strict=True):
+        for own, chain in zip(self._directions, chains, strict=True):
             assert isinstance(own, SampledHMM)
             links, mean = chain.marginals()
             own._marginals = (chain.pairs, links)
@@ -995,7 +995,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
             return {TABLE: table, JUMPS: jumps}
 
         each = zip(self._directions, means, strict=True)
-        return join_directions([tables(own, mean) for (_, own), mean in each])
+        return join_directions([tables(own, mean) for own, mean in each])
 
     def _possible_params(self) -> Params:
         # a chain may take what the dictionary rules out where nothing else is left
