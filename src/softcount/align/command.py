@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from softcount.align.estimators import DirectionalAligner
     from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
-    from softcount.core.types import Array, State
+    from softcount.core.types import FloatArray, State
     from softcount.text.bitext import Bitext
     from softcount.text.links import FlatLinks, Links
 
@@ -100,7 +100,7 @@ class AlignmentResult(NamedTuple):
     aligner: AnyAligner
     pairs: Bitext | None
     links: FlatLinks
-    values: Array
+    values: FloatArray
     gold: Sequence[Links] | None
 
 
@@ -501,7 +501,9 @@ class Align(LearnerOptions, LearningCommand):
         pairs = None if self.load is None else data.pairs
         return AlignmentResult(model, pairs, *self._find_links(model, pairs), data.gold)
 
-    def _find_links(self, aligner: AnyAligner, pairs: Bitext | None) -> tuple[FlatLinks, Array]:
+    def _find_links(
+        self, aligner: AnyAligner, pairs: Bitext | None
+    ) -> tuple[FlatLinks, FloatArray]:
         """(source, target) links of pairs (None: those learned from); probabilities if asked."""
         asked: dict[str, Any] = {"probabilities": self.proba, "threshold": self.threshold}
         if self.symmetrize is not None:

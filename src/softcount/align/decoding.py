@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.align.data import LinkBlock, cumulate
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.text.links import FlatLinks, Link, Shape
 
@@ -188,7 +188,7 @@ PLACE = np.array([[4, 0, 5], [1, -1, 3], [6, 2, 7]], dtype=np.int64)
 
 
 @inline
-def _look(k: int, end: int, step: int, target: Array, source: Array, near: Array) -> None:
+def _look(k: int, end: int, step: int, target: IntArray, source: IntArray, near: IntArray) -> None:
     """The neighbours of link k that stand behind it (or before it: step −1)."""
     other = k + step
     while other != end and abs(target[other] - target[k]) <= 1:
@@ -200,14 +200,14 @@ def _look(k: int, end: int, step: int, target: Array, source: Array, near: Array
 
 @njit
 def grow_links(
-    indptr: Array,
-    target: Array,
-    source: Array,
-    side: Array,
+    indptr: IntArray,
+    target: IntArray,
+    source: IntArray,
+    side: IntArray,
     steps: tuple[int, bool, bool],
-    near: Array,
-    linked: tuple[Array, ...],
-    keep: Array,
+    near: IntArray,
+    linked: tuple[BoolArray, ...],
+    keep: BoolArray,
 ) -> None:
     """Add links of the union to those that are kept, which are those of both directions.
 

@@ -104,13 +104,13 @@ class StemTable(LargeTable):
 
 @njit
 def lend_counts(
-    members: Array,
-    begins: Array,
-    indptr: Array,
-    targets: Array,
-    stems: tuple[Array, Array, float, float],
-    counts: Array,
-    out: Array,
+    members: IntArray,
+    begins: IntArray,
+    indptr: IntArray,
+    targets: IntArray,
+    stems: tuple[IntArray, FloatArray, float, float],
+    counts: FloatArray,
+    out: FloatArray,
 ) -> None:
     """``out`` ← counts + strength · T(f's stem | e's stem) · p(f | its stem).
 
@@ -271,7 +271,7 @@ class JumpTable(Family):
     (Caron & Doucet 2012).
     """
 
-    def __init__(self, reach: int, lengths: Array, prior: float = 1.0) -> None:
+    def __init__(self, reach: int, lengths: IntArray, prior: float = 1.0) -> None:
         if reach < 1:
             raise LearnerError(f"jumps cannot have a reach of {reach}", "give 1 or more")
         if not 0.0 < prior < np.inf:
@@ -285,36 +285,37 @@ class JumpTable(Family):
 
     # between weights and all widths that occur
     @cached_property
-    def _bins(self) -> tuple[Array, Array]:
+    def _bins(self) -> tuple[IntArray, IntArray]:
         """The weight of every width −longest … longest, and of every first position 0 … longest."""
         widths = np.clip(np.arange(-self.longest, self.longest + 1), -self.reach, self.reach)
         starts = np.clip(np.arange(self.longest + 1), 1, self.reach)
         return widths + self.reach, 2 * self.reach + starts
 
-    def spread_weights(self, params: Array) -> tuple[Array, Array]:
+    def spread_weights(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
         """w of all widths −longest … longest, and of all first positions 0 … longest."""
         widths, starts = self._bins
         return params[widths], params[starts]
 
-    def collect_weights(self, widths: Array, starts: Array) -> Array:
+    def collect_weights(self, widths: FloatArray, starts: FloatArray) -> FloatArray:
         """The sums of what `spread_weights` spreads out."""
         where = np.concatenate([self._bins[0], self._bins[1][1:]])
-        return np.bincount(where, np.concatenate([widths, starts[1:]]), self.n_weights)
+        sums = np.bincount(where, np.concatenate([widths, starts[1:]]), self.n_weights)
+        return sums.astype(np.float64, copy=False)
 
-    def totals(self, params: Array) -> Array:
+    def totals(self, params: FloatArray) -> FloatArray:
         """Z of all rows."""
         widths, starts = self.spread_weights(params)
         return kernels.sum_jumps(self.rows, widths, self.longest, starts)
 
-    def _sum_exposure(self, shares: Array) -> Array:
+    def _sum_exposure(self, shares: FloatArray) -> FloatArray:
         """Σ of the shares of all rows that allow a jump, one a weight."""
         return self.collect_weights(*kernels.spread_over_jumps(self.rows, shares, self.longest))
 
-    def _split(self, counts: Counts) -> tuple[Array, Array]:
+    def _split(self, counts: Counts) -> tuple[FloatArray, FloatArray]:
         given = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
         return given[: self.n_weights], given[self.n_weights :]
 
-    def _normalise(self, weights: Array) -> Array:
+    def _normalise(self, weights: FloatArray) -> FloatArray:
         """Each part scaled to a sum of one."""
         cut = self.n_widths
         return np.concatenate([part / part.sum() for part in (weights[:cut], weights[cut:])])
@@ -392,7 +393,9 @@ class JumpTable(Family):
         of_drawn = log_gammas(drawn, self.prior + jumps, rng)
         return self._draw_in_logs(of_scales, passed, of_drawn, old)
 
-    def _draw_in_logs(self, scales: Array, passed: Array, drawn: Array, old: Array) -> Array:
+    def _draw_in_logs(
+        self, scales: FloatArray, passed: FloatArray, drawn: FloatArray, old: FloatArray
+    ) -> FloatArray:
         """The same step in logarithms: log w_d = log G_d − log(s + Σ_{r ∋ d} g_r / Z_r(old)).
 
         With s the scale of the old weights and u_r = g_r / (s Z_r(old)) that is w_d / s, and w is

@@ -130,11 +130,11 @@ def width(jump: int, most: int) -> int:
 
 @njit
 def index_links(
-    rows: Array,
-    row_targets: Array,
-    occurs: Array,
-    pairs: Array,
-    places: Array,
+    rows: IntArray,
+    row_targets: IntArray,
+    occurs: IntArray,
+    pairs: IntArray,
+    places: IntArray,
     text: GibbsText,
     n_targets: int,
 ) -> None:
@@ -153,7 +153,7 @@ def index_links(
 
 
 @merged
-def draw_position(weights: Array, l: int, null: float, old: int, drawn: float) -> int:
+def draw_position(weights: FloatArray, l: int, null: float, old: int, drawn: float) -> int:
     """A position with probability ∝ weights_i, or `NULL`; ``drawn`` is below their sum.
 
     The old one is looked at first, for it seldom changes.
@@ -177,7 +177,7 @@ def draw_position(weights: Array, l: int, null: float, old: int, drawn: float) -
 
 @njit
 def draw_first_links(
-    text: GibbsText, table: Array, null_table: Array, seed: Any, links: Array
+    text: GibbsText, table: FloatArray, null_table: FloatArray, seed: Any, links: IntArray
 ) -> None:
     """First links, drawn ∝ t(f | e) as Model 1 would, or as they are known."""
     stream = np.empty(1, np.uint64)
@@ -229,7 +229,7 @@ def count_all(text: GibbsText, state: GibbsState) -> None:
 
 
 @njit
-def log_dirichlet(priors: Array, counts: Array) -> float:
+def log_dirichlet(priors: FloatArray, counts: Array) -> float:
     """Σ_k log a_k^(n_k), a^(n) = a (a + 1) … (a + n − 1); one prior may be for all."""
     total = 0.0
     for k in range(len(counts)):
@@ -247,7 +247,12 @@ ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 @merged
 def _factor(
-    e: int, fertility: int, totals: Array, masses: Array, fertilities: Array, beta: Array
+    e: int,
+    fertility: int,
+    totals: FloatArray,
+    masses: FloatArray,
+    fertilities: FloatArray,
+    beta: FloatArray,
 ) -> float:
     """What one more link to a position of word e brings, the target word and jumps apart."""
     mass: float = totals[e] + masses[e]
@@ -263,13 +268,13 @@ def _count_position(
     i: int,
     e: int,
     sign: int,
-    fertility: Array,
-    same: Array,
-    factor: Array,
-    totals: Array,
-    masses: Array,
-    fertilities: Array,
-    beta: Array,
+    fertility: IntArray,
+    same: IntArray,
+    factor: FloatArray,
+    totals: FloatArray,
+    masses: FloatArray,
+    fertilities: FloatArray,
+    beta: FloatArray,
 ) -> None:
     """Position i, of word e, has a link more (sign 1) or less (−1)."""
     top = len(beta) - 1
@@ -286,7 +291,7 @@ def _count_position(
 
 @merged
 def _count_jumps(
-    link: int, before: int, after: int, sign: int, jumps: Array, jumped: Array
+    link: int, before: int, after: int, sign: int, jumps: FloatArray, jumped: FloatArray
 ) -> None:
     """Between two linked positions there is a word with this link (sign 1), or no longer (−1)."""
     if link == NULL:
@@ -300,7 +305,7 @@ def _count_jumps(
 
 @merged
 def _weigh_jumps(
-    jumps: Array, gamma: float, l: int, before: int, after: int, weights: Array
+    jumps: FloatArray, gamma: float, l: int, before: int, after: int, weights: FloatArray
 ) -> None:
     """weights_i ← what the jumps to position i and from it bring, up to a constant.
 
@@ -323,7 +328,13 @@ def _weigh_jumps(
 
 @merged
 def _weigh_words(
-    entries: Array, at: int, l: int, uses: Array, alpha: Array, factor: Array, weights: Array
+    entries: IntArray,
+    at: int,
+    l: int,
+    uses: IntArray,
+    alpha: FloatArray,
+    factor: FloatArray,
+    weights: FloatArray,
 ) -> float:
     """weights_i ← weights_i · factor_i · (n(e_i, f) + α), and their sum.
 
@@ -349,7 +360,7 @@ def _weigh_words(
 
 
 @merged
-def _temper(weights: Array, l: int, null: float, power: float) -> tuple[float, float]:
+def _temper(weights: FloatArray, l: int, null: float, power: float) -> tuple[float, float]:
     """Weights to a power, the largest being 1; the empty word's, and the sum of all others."""
     top = null
     for i in range(l):
@@ -363,7 +374,12 @@ def _temper(weights: Array, l: int, null: float, power: float) -> tuple[float, f
 
 @lean
 def sweep(
-    text: GibbsText, prior: GibbsPrior, state: GibbsState, seed: Any, temper: float, sums: Array
+    text: GibbsText,
+    prior: GibbsPrior,
+    state: GibbsState,
+    seed: Any,
+    temper: float,
+    sums: FloatArray,
 ) -> None:
     """Draw where every target word comes from anew, one after the other.
 
@@ -505,7 +521,7 @@ class IndexedPairs:
         """How many links all pairs could have."""
         return len(self.text.entries)
 
-    def matrices(self, links: Array) -> Iterator[Array]:
+    def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
         """Numbers of all links as one (l, m) array for each pair."""
         borders = self.text.offsets.tolist()
         for begin, end, l, m in zip(borders[:-1], borders[1:], *self._lengths, strict=True):
@@ -543,7 +559,7 @@ class CollapsedAligner:
         jump: float = 0.5,
         fertility: ArrayLike = FERTILITY,
         null: float = 0.2,
-        table: Array | None = None,
+        table: FloatArray | None = None,
         seed: int = 0,
     ) -> None:
         self._pairs, self._text, lexicon = pairs, pairs.text, pairs.lexicon
@@ -575,7 +591,7 @@ class CollapsedAligner:
         draw_first_links(self._text, first, of_null, np.uint64(seed % 2**64), links)
         count_all(self._text, self._state)
 
-    def _of_null(self, values: Array) -> Array:
+    def _of_null(self, values: FloatArray) -> FloatArray:
         """Those of the empty word's entries, one for each target word."""
         lexicon = self._pairs.lexicon
         found = np.zeros(lexicon.n_targets)
@@ -583,11 +599,11 @@ class CollapsedAligner:
         return found
 
     @property
-    def links(self) -> Array:
+    def links(self) -> IntArray:
         """The source position that each target token comes from; −1: the empty word."""
         return self._state.links
 
-    def sweep(self, stream: int, temper: float = 1.0, into: Array | None = None) -> None:
+    def sweep(self, stream: int, temper: float = 1.0, into: FloatArray | None = None) -> None:
         """Draw every link anew, given all others; ``temper`` is a power of p.
 
         Draws depend on ``stream`` and the state alone. ``into``, of `IndexedPairs.n_links` numbers,
@@ -598,7 +614,7 @@ class CollapsedAligner:
         seed = np.uint64(stream % 2**64)
         sweep(self._text, self._prior, self._state, seed, float(temper), sums)
 
-    def counts(self) -> dict[str, Array]:
+    def counts(self) -> dict[str, FloatArray]:
         """Links of each entry; jumps by width, −W to W; positions by word and fertility."""
         links, null = self._state.uses.astype(np.float64), self._null_row
         links[null] = self._state.null_uses[self._pairs.lexicon.targets[null]]
@@ -608,7 +624,7 @@ class CollapsedAligner:
             "fertilities": self._state.fertilities.copy(),
         }
 
-    def means(self) -> dict[str, Array]:
+    def means(self) -> dict[str, FloatArray]:
         """E[θ | f, a]: t(f | e) of each entry, p(width of a jump), p(fertility | e)."""
         counts, prior = self.counts(), self._prior
         translations = counts["translations"]

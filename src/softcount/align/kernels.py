@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import draw_weighted, item_stream, uniform
 from softcount.kernels.vectors import (
@@ -63,7 +63,7 @@ class Occurrences(NamedTuple):
 
 
 @njit
-def find_occurrences(tokens: Array, borders: Array, n_words: int, null: bool) -> Occurrences:
+def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bool) -> Occurrences:
     """Where each word occurs, and with ``null`` the empty word: in every pair."""
     n_pairs = len(borders) - 1
     indptr = np.zeros(n_words + 2, np.int64)
@@ -90,7 +90,9 @@ def find_occurrences(tokens: Array, borders: Array, n_words: int, null: bool) ->
 
 
 @njit
-def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
+def range_within(
+    indptr: IntArray, pairs: IntArray, row: int, lower: int, upper: int
+) -> tuple[int, int]:
     """The occurrences of a row's word in the pairs ``lower`` to ``upper``: from, to."""
     begin = indptr[row]
     own = pairs[begin : indptr[row + 1]]
@@ -98,7 +100,7 @@ def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) 
 
 
 @njit
-def count_links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
+def count_links_before(indptr: IntArray, pairs: IntArray, borders: IntArray) -> IntArray:
     """How many links the words before each row have; one more for all of them."""
     before = np.zeros(len(indptr), np.int64)
     for row in range(len(indptr) - 1):
@@ -112,13 +114,13 @@ def count_links_before(indptr: Array, pairs: Array, borders: Array) -> Array:
 def find_cooccurring(
     first: int,
     last: int,
-    occurs: Array,
-    pairs: Array,
-    tokens: Array,
-    borders: Array,
+    occurs: IntArray,
+    pairs: IntArray,
+    tokens: IntArray,
+    borders: IntArray,
     n_words: int,
-    out: Array,
-    lengths: Array,
+    out: IntArray,
+    lengths: IntArray,
 ) -> int:
     """The target words that occur with rows ``first`` to ``last``, sorted, row after row.
 
@@ -153,7 +155,7 @@ def find_cooccurring(
 
 
 @njit
-def _unpack(seen: Array, out: Array, at: int) -> None:
+def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
     """The bits as numbers, in order; none is left."""
     zero, one = np.uint64(0), np.uint64(1)
     for w in range(len(seen)):
@@ -174,7 +176,12 @@ def _unpack(seen: Array, out: Array, at: int) -> None:
 
 @njit
 def match_entries(
-    indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
+    indptr: IntArray,
+    targets: IntArray,
+    rows: IntArray,
+    own: IntArray,
+    own_targets: IntArray,
+    found: IntArray,
 ) -> None:
     """Where the entries of some rows are in a larger lexicon; what is not there is left as it is.
 
@@ -235,7 +242,7 @@ class ShardArrays(NamedTuple):
 
 @inline
 def matrix_row(
-    o: int, pairs: Array, positions: Array, borders: Array, offsets: Array
+    o: int, pairs: IntArray, positions: IntArray, borders: IntArray, offsets: IntArray
 ) -> tuple[int, int, int]:
     """Occurrence o of a word: the first target word beside it, how many there are, their links."""
     p = pairs[o]
@@ -245,7 +252,13 @@ def matrix_row(
 
 @njit
 def gather(
-    first: int, last: int, lower: int, upper: int, table: Array, shard: ShardArrays, links: Array
+    first: int,
+    last: int,
+    lower: int,
+    upper: int,
+    table: FloatArray,
+    shard: ShardArrays,
+    links: FloatArray,
 ) -> None:
     """t(f_j | e_i) of the words ``first`` to ``last``, wherever they are in pairs of the block.
 
@@ -268,7 +281,13 @@ def gather(
 
 @njit
 def scatter(
-    first: int, last: int, lower: int, upper: int, shard: ShardArrays, links: Array, counts: Array
+    first: int,
+    last: int,
+    lower: int,
+    upper: int,
+    shard: ShardArrays,
+    links: FloatArray,
+    counts: FloatArray,
 ) -> None:
     """Add the links of the words ``first`` to ``last`` to the table of counts."""
     rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
@@ -295,10 +314,10 @@ def scatter(
 def apply_constraints(
     lower: int,
     upper: int,
-    constraints: tuple[Array, Array, Array],
-    sizes: tuple[Array, Array],
-    offsets: Array,
-    links: Array,
+    constraints: tuple[IntArray, IntArray, IntArray],
+    sizes: tuple[IntArray, IntArray],
+    offsets: IntArray,
+    links: FloatArray,
 ) -> None:
     """Set to zero what the known links of pairs ``lower`` to ``upper`` rule out."""
     known, known_sources, known_targets = constraints
@@ -326,7 +345,7 @@ LEAST = np.finfo(np.float64).tiny
 
 @njit
 def multiply_positions(
-    first: int, last: int, offsets: Array, at: Array, positions: Array, links: Array
+    first: int, last: int, offsets: IntArray, at: IntArray, positions: FloatArray, links: FloatArray
 ) -> None:
     """Multiply pairs ``first`` to ``last`` by their d(i | j), from ``positions[at[p]]`` on."""
     for p in range(first, last):
@@ -337,7 +356,7 @@ def multiply_positions(
 
 @njit
 def normalise_columns(
-    first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array
+    first: int, last: int, widths: IntArray, offsets: IntArray, links: FloatArray, logs: FloatArray
 ) -> None:
     """Joint probabilities become posteriors; ``logs`` gets Σ_j log Σ_i (−inf: impossible).
 
@@ -362,7 +381,7 @@ def normalise_columns(
 
 @njit
 def choose_best(
-    first: int, last: int, widths: Array, offsets: Array, links: Array, logs: Array
+    first: int, last: int, widths: IntArray, offsets: IntArray, links: FloatArray, logs: FloatArray
 ) -> None:
     """The best source position of every word gets 1 (the first among equals), the others 0.
 
@@ -384,10 +403,10 @@ def choose_best(
 def draw_columns(
     first: int,
     last: int,
-    widths: Array,
-    offsets: Array,
-    links: Array,
-    numbers: Array,
+    widths: IntArray,
+    offsets: IntArray,
+    links: FloatArray,
+    numbers: IntArray,
     seed: Any,
     samples: int,
 ) -> None:
@@ -416,12 +435,12 @@ def draw_columns(
 def add_positions(
     first: int,
     last: int,
-    groups: Array,
-    members: Array,
-    offsets: Array,
-    at: Array,
-    links: Array,
-    counts: Array,
+    groups: IntArray,
+    members: IntArray,
+    offsets: IntArray,
+    at: IntArray,
+    links: FloatArray,
+    counts: FloatArray,
 ) -> None:
     """Add the links of pairs of one shape; group g of pairs has one owner."""
     for g in range(first, last):
@@ -440,7 +459,7 @@ def add_positions(
 
 
 @inline
-def _ask_for(p: int, borders: Array, tokens: Array, numbers: Array) -> None:
+def _ask_for(p: int, borders: IntArray, tokens: IntArray, numbers: FloatArray) -> None:
     """Prefetch the target words of pair p, and a number of each."""
     first, count = borders[p], borders[p + 1] - borders[p]
     prefetch(tokens, first, count)
@@ -448,7 +467,9 @@ def _ask_for(p: int, borders: Array, tokens: Array, numbers: Array) -> None:
 
 
 @njit
-def denominators(first: int, last: int, table: Array, shard: ShardArrays, sums: Array) -> None:
+def denominators(
+    first: int, last: int, table: FloatArray, shard: ShardArrays, sums: FloatArray
+) -> None:
     """Σ_e t(f_j | e) for every target word of the pairs ``first`` to ``last``."""
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
     open_row = np.empty(n_targets, table.dtype)
@@ -468,7 +489,7 @@ def denominators(first: int, last: int, table: Array, shard: ShardArrays, sums: 
 
 
 @njit
-def invert(first: int, last: int, borders: Array, sums: Array, logs: Array) -> None:
+def invert(first: int, last: int, borders: IntArray, sums: FloatArray, logs: FloatArray) -> None:
     """Denominators become 1 / denominator; ``logs`` gets Σ_j log of each pair (−inf: one is 0).
 
     What is so small that 1 / denominator is no number counts as 0.
@@ -486,7 +507,12 @@ def invert(first: int, last: int, borders: Array, sums: Array, logs: Array) -> N
 
 @njit
 def expected_counts(
-    first: int, last: int, table: Array, shard: ShardArrays, inverse: Array, out: Array
+    first: int,
+    last: int,
+    table: FloatArray,
+    shard: ShardArrays,
+    inverse: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Expected counts of the rows ``first`` to ``last``; ``inverse`` are 1 / denominator."""
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
@@ -560,7 +586,7 @@ class SentenceShapes(NamedTuple):
 
 
 @njit
-def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> Array:
+def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> FloatArray:
     """d of all shapes, (l + 1, m) each; the empty word is last. Without words it is certain."""
     heights, widths, begins = shapes
     out = np.zeros(begins[-1])
@@ -578,7 +604,7 @@ def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> Array:
 
 
 @njit
-def summarise(shapes: SentenceShapes, counts: Array) -> tuple[float, Array]:
+def summarise(shapes: SentenceShapes, counts: FloatArray) -> tuple[float, FloatArray]:
     """Σ counts · h, and how often each target position comes from a word, by shape."""
     heights, widths, begins = shapes
     total, often, row = 0.0, np.zeros(widths.sum()), 0
@@ -596,7 +622,9 @@ def summarise(shapes: SentenceShapes, counts: Array) -> tuple[float, Array]:
 
 
 @njit
-def moments(shapes: SentenceShapes, often: Array, tension: float) -> tuple[float, float, float]:
+def moments(
+    shapes: SentenceShapes, often: FloatArray, tension: float
+) -> tuple[float, float, float]:
     """Σ_r n_r of log Z_λ, of the mean of h and of its variance; n_r as `summarise` has them."""
     heights, widths, _ = shapes
     logs = means = variances = 0.0
@@ -669,7 +697,7 @@ class JumpRows(NamedTuple):
 
 
 @njit
-def sum_jumps(rows: JumpRows, ahead: Array, middle: int, start: Array) -> Array:
+def sum_jumps(rows: JumpRows, ahead: FloatArray, middle: int, start: FloatArray) -> FloatArray:
     """Z(h) = Σ_k w(k − h) of every row."""
     lengths, begins = rows
     out = np.empty(begins[-1])
@@ -684,7 +712,9 @@ def sum_jumps(rows: JumpRows, ahead: Array, middle: int, start: Array) -> Array:
 
 
 @njit
-def spread_over_jumps(rows: JumpRows, shares: Array, middle: int) -> tuple[Array, Array]:
+def spread_over_jumps(
+    rows: JumpRows, shares: FloatArray, middle: int
+) -> tuple[FloatArray, FloatArray]:
     """The sum of the shares of all rows that allow a jump: the transpose of `sum_jumps`.
 
     By width, and for jumps from the start by position.
@@ -767,7 +797,7 @@ class ChainWorkspace(NamedTuple):
 
 
 @njit
-def allocate(first: int, last: int, groups: PairGroups, links: Array) -> Array:
+def allocate(first: int, last: int, groups: PairGroups, links: FloatArray) -> FloatArray:
     """Memory that is enough for each of the groups ``first`` to ``last``, one after the other.
 
     Its numbers are of the same kind as the links.
@@ -786,14 +816,14 @@ def allocate(first: int, last: int, groups: PairGroups, links: Array) -> Array:
 
 
 @njit
-def _part(memory: Array, at: int, rows: int, lanes: int) -> Array:
+def _part(memory: FloatArray, at: int, rows: int, lanes: int) -> FloatArray:
     return memory[at * lanes : (at + rows) * lanes].reshape((rows, lanes))
 
 
 @njit
 def load(
-    memory: Array, own: Array, groups: PairGroups, jumps: JumpWeights, links: Array
-) -> tuple[Array, ChainWorkspace]:
+    memory: FloatArray, own: IntArray, groups: PairGroups, jumps: JumpWeights, links: FloatArray
+) -> tuple[IntArray, ChainWorkspace]:
     """The lengths (l, m) of a group's pairs, a row a lane, and a workspace with their emissions.
 
     The emissions (l + 1, m) of each pair go into its lane, at every word the empty word first.
@@ -848,14 +878,14 @@ def load(
 
 @njit
 def store(
-    own: Array,
-    sizes: Array,
-    offsets: Array,
+    own: IntArray,
+    sizes: IntArray,
+    offsets: IntArray,
     jumps: JumpWeights,
     at: ChainWorkspace,
-    links: Array,
-    logs: Array,
-    left: Array,
+    links: FloatArray,
+    logs: FloatArray,
+    left: FloatArray,
 ) -> None:
     """The posteriors of each pair out of its lane, its log p, and from where it jumped."""
     n, lanes = len(at.z), len(own)
@@ -886,7 +916,13 @@ def store(
 
 @njit
 def slide(
-    into: Array, at: int, weights: Array, middle: int, rows: Array, first: int, n: int
+    into: FloatArray,
+    at: int,
+    weights: FloatArray,
+    middle: int,
+    rows: FloatArray,
+    first: int,
+    n: int,
 ) -> None:
     """``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
     for k in range(0, n - 1, 2):
@@ -961,7 +997,9 @@ def backward(jumps: JumpWeights, at: ChainWorkspace) -> None:
 
 
 @njit
-def count_jumps(jumps: JumpWeights, at: ChainWorkspace, widths: Array, starts: Array) -> None:
+def count_jumps(
+    jumps: JumpWeights, at: ChainWorkspace, widths: FloatArray, starts: FloatArray
+) -> None:
     """Add the expected jumps, by width and from the start by position; after `backward`."""
     n, lanes = at.z.shape
     l, here, there, met = n - 1, at.here, at.there, np.empty(SHIFTS_AT_ONCE, at.here.dtype)
@@ -993,8 +1031,8 @@ def forward_backward(
     last: int,
     groups: PairGroups,
     jumps: JumpWeights,
-    links: Array,
-    logs: Array,
+    links: FloatArray,
+    logs: FloatArray,
     counts: JumpCounts,
     counting: bool,
 ) -> None:
@@ -1051,7 +1089,7 @@ def _viterbi_forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
 
 @njit
 def _trace_back(
-    jumps: JumpWeights, at: ChainWorkspace, lane: int, l: int, m: int, path: Array
+    jumps: JumpWeights, at: ChainWorkspace, lane: int, l: int, m: int, path: IntArray
 ) -> float:
     """The best path of one lane, 0 where a word comes from the empty word; returns its log p."""
     n, total = len(at.z), 0.0
@@ -1084,10 +1122,10 @@ def viterbi(
     last: int,
     groups: PairGroups,
     jumps: JumpWeights,
-    links: Array,
-    paths: Array,
-    path_at: Array,
-    logs: Array,
+    links: FloatArray,
+    paths: IntArray,
+    path_at: IntArray,
+    logs: FloatArray,
 ) -> None:
     """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
     memory, offsets = allocate(first, last, groups, links), groups.offsets
@@ -1110,15 +1148,15 @@ def viterbi(
 def sample_paths(
     first: int,
     last: int,
-    sizes: tuple[Array, Array],
-    offsets: Array,
-    links: Array,
+    sizes: tuple[IntArray, IntArray],
+    offsets: IntArray,
+    links: FloatArray,
     jumps: JumpWeights,
-    numbers: Array,
+    numbers: IntArray,
     seed: Any,
     samples: int,
-    paths: Array,
-    path_at: Array,
+    paths: IntArray,
+    path_at: IntArray,
 ) -> None:
     """Emissions become relative frequencies in sampled paths, which ``paths`` gets.
 
@@ -1169,10 +1207,10 @@ def sample_paths(
 
 @njit
 def count_path_jumps(
-    sizes: tuple[Array, Array],
+    sizes: tuple[IntArray, IntArray],
     jumps: JumpWeights,
-    paths: Array,
-    path_at: Array,
+    paths: IntArray,
+    path_at: IntArray,
     samples: int,
     counts: JumpCounts,
 ) -> None:
@@ -1208,7 +1246,9 @@ class PairSizes(NamedTuple):
 
 
 @njit
-def multiply_directions(first: int, last: int, pairs: PairSizes, links: Array, back: Array) -> None:
+def multiply_directions(
+    first: int, last: int, pairs: PairSizes, links: FloatArray, back: FloatArray
+) -> None:
     """Both become their product; what is left of a word goes to the empty word."""
     source_lengths, target_lengths, offsets, back_offsets = pairs
     for p in range(first, last):
@@ -1232,7 +1272,7 @@ def multiply_directions(first: int, last: int, pairs: PairSizes, links: Array, b
 
 @njit
 def average_directions(
-    first: int, last: int, pairs: PairSizes, links: Array, back: Array, geometric: bool
+    first: int, last: int, pairs: PairSizes, links: FloatArray, back: FloatArray, geometric: bool
 ) -> None:
     """The geometric or the arithmetic mean of both directions, in ``links``."""
     source_lengths, target_lengths, offsets, back_offsets = pairs

@@ -24,7 +24,7 @@ import numpy as np
 
 from softcount.align.decoding import symmetrise_all
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
 from softcount.text.bitext import Bitext, as_bitext
@@ -33,7 +33,7 @@ from softcount.text.sequences import Side
 
 
 @inline
-def _closed(left: int, right: int, low: Array, high: Array, least: int, most: int) -> bool:
+def _closed(left: int, right: int, low: IntArray, high: IntArray, least: int, most: int) -> bool:
     """Whether no word from left to right is linked to one before least or behind most."""
     i = left
     while i <= right and low[i] >= least and high[i] <= most:
@@ -47,9 +47,9 @@ def _widen(
     first: int,
     last: int,
     box: tuple[int, int, int, int, int],
-    high: Array,
+    high: IntArray,
     max_length: int,
-    out: Array,
+    out: IntArray,
 ) -> int:
     """Count the least box and those that reach over words without links beside it."""
     n, left, right, start, end = box
@@ -69,14 +69,14 @@ def _widen(
 
 @njit
 def find_boxes(
-    indptr: Array,
-    other_indptr: Array,
-    low: Array,
-    high: Array,
-    other_low: Array,
-    other_high: Array,
+    indptr: IntArray,
+    other_indptr: IntArray,
+    low: IntArray,
+    high: IntArray,
+    other_low: IntArray,
+    other_high: IntArray,
     max_length: int,
-    out: Array,
+    out: IntArray,
 ) -> int:
     """How many boxes there are; as many as there is room for are written.
 
@@ -105,7 +105,12 @@ def find_boxes(
 
 @njit
 def fingerprints(
-    start: Array, end: Array, other_start: Array, indptr: Array, other: Array, out: Array
+    start: IntArray,
+    end: IntArray,
+    other_start: IntArray,
+    indptr: IntArray,
+    other: IntArray,
+    out: IntArray,
 ) -> None:
     """For each box a number that tells its links, as seen from its corner, from other ones.
 
