@@ -247,12 +247,7 @@ ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 @merged
 def _factor(
-    e: int,
-    fertility: int,
-    totals: FloatArray,
-    masses: FloatArray,
-    fertilities: FloatArray,
-    beta: FloatArray,
+    e: int, fertility: int, totals: Array, masses: Array, fertilities: Array, beta: Array
 ) -> float:
     """What one more link to a position of word e brings, the target word and jumps apart."""
     mass: float = totals[e] + masses[e]
@@ -328,13 +323,7 @@ def _weigh_jumps(
 
 @merged
 def _weigh_words(
-    entries: IntArray,
-    at: int,
-    l: int,
-    uses: IntArray,
-    alpha: FloatArray,
-    factor: FloatArray,
-    weights: FloatArray,
+    entries: Array, at: int, l: int, uses: Array, alpha: Array, factor: Array, weights: Array
 ) -> float:
     """weights_i ← weights_i · factor_i · (n(e_i, f) + α), and their sum.
 
@@ -374,12 +363,7 @@ def _temper(weights: FloatArray, l: int, null: float, power: float) -> tuple[flo
 
 @lean
 def sweep(
-    text: GibbsText,
-    prior: GibbsPrior,
-    state: GibbsState,
-    seed: Any,
-    temper: float,
-    sums: FloatArray,
+    text: GibbsText, prior: GibbsPrior, state: GibbsState, seed: Any, temper: float, sums: Array
 ) -> None:
     """Draw where every target word comes from anew, one after the other.
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.types import FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import draw_weighted, item_stream, uniform
 from softcount.kernels.vectors import (
@@ -90,9 +90,7 @@ def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bo
 
 
 @njit
-def range_within(
-    indptr: IntArray, pairs: IntArray, row: int, lower: int, upper: int
-) -> tuple[int, int]:
+def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
     """The occurrences of a row's word in the pairs ``lower`` to ``upper``: from, to."""
     begin = indptr[row]
     own = pairs[begin : indptr[row + 1]]
@@ -176,12 +174,7 @@ def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
 
 @njit
 def match_entries(
-    indptr: IntArray,
-    targets: IntArray,
-    rows: IntArray,
-    own: IntArray,
-    own_targets: IntArray,
-    found: IntArray,
+    indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
 ) -> None:
     """Where the entries of some rows are in a larger lexicon; what is not there is left as it is.
 
@@ -252,13 +245,7 @@ def matrix_row(
 
 @njit
 def gather(
-    first: int,
-    last: int,
-    lower: int,
-    upper: int,
-    table: FloatArray,
-    shard: ShardArrays,
-    links: FloatArray,
+    first: int, last: int, lower: int, upper: int, table: Array, shard: ShardArrays, links: Array
 ) -> None:
     """t(f_j | e_i) of the words ``first`` to ``last``, wherever they are in pairs of the block.
 
@@ -281,13 +268,7 @@ def gather(
 
 @njit
 def scatter(
-    first: int,
-    last: int,
-    lower: int,
-    upper: int,
-    shard: ShardArrays,
-    links: FloatArray,
-    counts: FloatArray,
+    first: int, last: int, lower: int, upper: int, shard: ShardArrays, links: Array, counts: Array
 ) -> None:
     """Add the links of the words ``first`` to ``last`` to the table of counts."""
     rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
@@ -467,9 +448,7 @@ def _ask_for(p: int, borders: IntArray, tokens: IntArray, numbers: FloatArray) -
 
 
 @njit
-def denominators(
-    first: int, last: int, table: FloatArray, shard: ShardArrays, sums: FloatArray
-) -> None:
+def denominators(first: int, last: int, table: Array, shard: ShardArrays, sums: Array) -> None:
     """Σ_e t(f_j | e) for every target word of the pairs ``first`` to ``last``."""
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
     open_row = np.empty(n_targets, table.dtype)
@@ -507,12 +486,7 @@ def invert(first: int, last: int, borders: IntArray, sums: FloatArray, logs: Flo
 
 @njit
 def expected_counts(
-    first: int,
-    last: int,
-    table: FloatArray,
-    shard: ShardArrays,
-    inverse: FloatArray,
-    out: FloatArray,
+    first: int, last: int, table: Array, shard: ShardArrays, inverse: Array, out: Array
 ) -> None:
     """Expected counts of the rows ``first`` to ``last``; ``inverse`` are 1 / denominator."""
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
@@ -622,9 +596,7 @@ def summarise(shapes: SentenceShapes, counts: FloatArray) -> tuple[float, FloatA
 
 
 @njit
-def moments(
-    shapes: SentenceShapes, often: FloatArray, tension: float
-) -> tuple[float, float, float]:
+def moments(shapes: SentenceShapes, often: Array, tension: float) -> tuple[float, float, float]:
     """Σ_r n_r of log Z_λ, of the mean of h and of its variance; n_r as `summarise` has them."""
     heights, widths, _ = shapes
     logs = means = variances = 0.0
@@ -712,9 +684,7 @@ def sum_jumps(rows: JumpRows, ahead: FloatArray, middle: int, start: FloatArray)
 
 
 @njit
-def spread_over_jumps(
-    rows: JumpRows, shares: FloatArray, middle: int
-) -> tuple[FloatArray, FloatArray]:
+def spread_over_jumps(rows: JumpRows, shares: Array, middle: int) -> tuple[Array, Array]:
     """The sum of the shares of all rows that allow a jump: the transpose of `sum_jumps`.
 
     By width, and for jumps from the start by position.
@@ -916,13 +886,7 @@ def store(
 
 @njit
 def slide(
-    into: FloatArray,
-    at: int,
-    weights: FloatArray,
-    middle: int,
-    rows: FloatArray,
-    first: int,
-    n: int,
+    into: Array, at: int, weights: Array, middle: int, rows: Array, first: int, n: int
 ) -> None:
     """``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
     for k in range(0, n - 1, 2):
@@ -997,9 +961,7 @@ def backward(jumps: JumpWeights, at: ChainWorkspace) -> None:
 
 
 @njit
-def count_jumps(
-    jumps: JumpWeights, at: ChainWorkspace, widths: FloatArray, starts: FloatArray
-) -> None:
+def count_jumps(jumps: JumpWeights, at: ChainWorkspace, widths: Array, starts: Array) -> None:
     """Add the expected jumps, by width and from the start by position; after `backward`."""
     n, lanes = at.z.shape
     l, here, there, met = n - 1, at.here, at.there, np.empty(SHIFTS_AT_ONCE, at.here.dtype)
@@ -1246,9 +1208,7 @@ class PairSizes(NamedTuple):
 
 
 @njit
-def multiply_directions(
-    first: int, last: int, pairs: PairSizes, links: FloatArray, back: FloatArray
-) -> None:
+def multiply_directions(first: int, last: int, pairs: PairSizes, links: Array, back: Array) -> None:
     """Both become their product; what is left of a word goes to the empty word."""
     source_lengths, target_lengths, offsets, back_offsets = pairs
     for p in range(first, last):

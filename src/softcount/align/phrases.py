@@ -24,7 +24,7 @@ import numpy as np
 
 from softcount.align.decoding import symmetrise_all
 from softcount.core.errors import DataError, brief
-from softcount.core.types import FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
 from softcount.text.bitext import Bitext, as_bitext
@@ -105,12 +105,7 @@ def find_boxes(
 
 @njit
 def fingerprints(
-    start: IntArray,
-    end: IntArray,
-    other_start: IntArray,
-    indptr: IntArray,
-    other: IntArray,
-    out: IntArray,
+    start: Array, end: Array, other_start: Array, indptr: Array, other: Array, out: Array
 ) -> None:
     """For each box a number that tells its links, as seen from its corner, from other ones.
 
