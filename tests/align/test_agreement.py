@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from softcount.align.bidirectional import AgreementCore, BidirectionalCorpus
+from softcount.align.core import AgreementCore
+from softcount.align.data import BidirectionalCorpus
 from softcount.core.errors import LearnerError
 from softcount.core.types import EStep
 from tests.align.cases import (

@@ -94,5 +94,5 @@ try: softcount.cli.main()
 except SystemExit: pass
 """
     loaded = modules_after(code)
-    assert "softcount.align.bidirectional" in loaded
+    assert "softcount.align.estimators" in loaded
     assert "sklearn" not in loaded

@@ -1,10 +1,12 @@
-from softcount.align.bidirectional import Aligner as Aligner
 from softcount.align.decoding import symmetrise as symmetrise
 from softcount.align.estimators import (
     IBM1 as IBM1,
 )
 from softcount.align.estimators import (
     IBM2 as IBM2,
+)
+from softcount.align.estimators import (
+    Aligner as Aligner,
 )
 from softcount.align.estimators import (
     Diagonal as Diagonal,

@@ -33,8 +33,7 @@ from softcount.core.errors import DataError, SoftcountError, brief
 from softcount.core.parameters import describe
 
 if TYPE_CHECKING:
-    from softcount.align.bidirectional import BidirectionalAligner
-    from softcount.align.estimators import DirectionalAligner
+    from softcount.align.estimators import BidirectionalAligner, DirectionalAligner
     from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
     from softcount.core.types import FloatArray, State
@@ -463,7 +462,7 @@ class Align(LearnerOptions, LearningCommand):
 
     def restore(self, kind: Any, stored: Stored) -> AnyAligner:
         """The aligner in a file; it is an error if it cannot do what is asked."""
-        from softcount.align.bidirectional import BidirectionalAligner
+        from softcount.align.estimators import BidirectionalAligner
         from softcount.engines import Local
 
         aligner: AnyAligner = kind.restore(stored, engine=Local(self.threads))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -24,13 +24,21 @@ from softcount.align import kernels
 from softcount.align.data import (
     BLOCK,
     UNSEEN,
+    BidirectionalCorpus,
+    BidirectionalShard,
     BitextCorpus,
     BitextShard,
     LinkBlock,
     cumulate,
 )
 from softcount.align.families import DiagonalTension, JumpTable, StemTable
-from softcount.align.kernels import JumpCounts, JumpWeights, PairGroups, SentenceShapes
+from softcount.align.kernels import (
+    JumpCounts,
+    JumpWeights,
+    PairGroups,
+    PairSizes,
+    SentenceShapes,
+)
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
@@ -641,3 +649,105 @@ def _forward_backward(
             for total, more in zip(jumps, part, strict=True):
                 total += more
     return logs
+
+
+# Both directions at once: the model of the target given the source and that of the source given the
+# target learn together, each from links that both believe in (Liang, Taskar & Klein 2006)
+
+FORWARD, BACKWARD = "forward.", "backward."
+"""Tables of the target given the source, and of the source given the target, have such names."""
+
+NO_BOUND = (
+    "for two directions that agree count links by the product of two posteriors, which is the "
+    "posterior of neither"
+)
+
+
+def split_directions(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters, counts or arrays of either direction, under their own names."""
+    forward, backward = (
+        {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
+        for prefix in (FORWARD, BACKWARD)
+    )
+    return forward, backward
+
+
+def join_directions(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Those of both directions, under the names that both together have."""
+    return {
+        prefix + name: value
+        for prefix, own in zip((FORWARD, BACKWARD), values, strict=True)
+        for name, value in own.items()
+    }
+
+
+class AgreementCore(Model):
+    """Each direction counts links by the product of both directions' posteriors.
+
+    Links that one direction alone believes in are not learned from (Liang, Taskar & Klein 2006).
+    That is a heuristic E-step: the objective, log p(f | e) + log p(e | f), need not rise.
+
+    ``agree``     False: both learn side by side, each for itself
+    ``max_iter``  the steps of a warm-up; None: as many as are usual
+    """
+
+    threads_inside = True
+    few_steps = True
+    default_learner = EM(max_iter=5)
+
+    def __init__(
+        self,
+        name: str,
+        forward: AlignmentCore,
+        backward: AlignmentCore,
+        agree: bool = True,
+        max_iter: int | None = None,
+    ) -> None:
+        if max_iter is not None:  # of a warm-up: all its steps, however little they change
+            self.default_learner = EM(max_iter=max_iter, tol=0.0)
+        self.name, self.agree = name, agree
+        self.monotone = forward.monotone and backward.monotone and not agree
+        self.no_bound = NO_BOUND if agree else ""
+        self.forward, self.backward = forward, backward
+        self.families: dict[str, Family] = join_directions([forward.families, backward.families])
+        self.entropy_of = (FORWARD + TABLE, BACKWARD + TABLE)
+
+    def estimate(self, corpus: BidirectionalCorpus) -> Estimate:
+        """What both directions need."""
+        found, more = self.forward.estimate(corpus.forward), self.backward.estimate(corpus.backward)
+        return found.plus(more.work, **more.parts)
+
+    def expect(
+        self, params: Params, shard: BidirectionalShard, how: EStep, local: Any = None
+    ) -> Stats:
+        """Counts of both directions, and the sum of their log-likelihoods."""
+        own, others = split_directions(params)
+        if not self.agree:
+            one = self.forward.expect(own, shard.forward, how)
+            other = self.backward.expect(others, shard.backward, how)
+        else:
+            forward = ShardEStep(self.forward, own, shard.forward, how)
+            backward = ShardEStep(self.backward, others, shard.backward, how)
+            for here, there in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
+                links, back = forward.posteriors(here), backward.posteriors(there)
+                if not how.score_only:
+                    sizes = PairSizes(*here.sizes, here.offsets, there.offsets)
+                    given = (sizes, links, back)
+                    over_rows(kernels.multiply_directions, here.offsets, how.threads, *given)
+                forward.count(here, links)
+                backward.count(there, back)
+            one, other = forward.stats(), backward.stats()
+        return Stats(
+            join_directions([one.counts, other.counts]),
+            one.log_likelihood + other.log_likelihood,
+            one.score + other.score,
+            one.items,
+            one.tokens + other.tokens,
+            uncounted=one.uncounted + other.uncounted,
+        )
+
+    def totals(self, shard: BidirectionalShard) -> dict[str, float]:
+        """Every word of either side has one source."""
+        return join_directions(
+            [self.forward.totals(shard.forward), self.backward.totals(shard.backward)]
+        )

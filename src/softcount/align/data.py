@@ -575,3 +575,36 @@ class BitextCorpus:
     def name(self, number: int) -> str:
         """A pair as messages call it."""
         return self.pairs.name(number)
+
+
+# Both directions
+
+
+class BidirectionalShard(NamedTuple):
+    """The same pairs, seen from either side."""
+
+    forward: BitextShard
+    backward: BitextShard
+
+    def backward_blocks(self) -> Iterator[LinkBlock]:
+        """Blocks of the same pairs as the forward direction's."""
+        for block in self.forward.blocks():
+            yield LinkBlock(self.backward, block.first, block.last)
+
+
+@dataclass(frozen=True, eq=False)
+class BidirectionalCorpus:
+    """The corpus of both directions."""
+
+    forward: BitextCorpus
+    backward: BitextCorpus
+
+    def __len__(self) -> int:
+        return len(self.forward)
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BidirectionalShard]:
+        both = (side.shards(batch_size, seed) for side in (self.forward, self.backward))
+        return [BidirectionalShard(*each) for each in zip(*both, strict=True)]
+
+    def name(self, number: int) -> str:
+        return self.forward.name(number)

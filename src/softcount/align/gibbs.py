@@ -24,23 +24,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.align.bidirectional import (
+from softcount.align.core import (
+    JUMPS,
+    TABLE,
     AgreementCore,
-    BidirectionalAligner,
-    BidirectionalCorpus,
-    BidirectionalShard,
+    decode_columns,
     join_directions,
     split_directions,
 )
-from softcount.align.core import JUMPS, TABLE, decode_columns
 from softcount.align.data import (
     UNSEEN,
+    BidirectionalCorpus,
+    BidirectionalShard,
     BitextShard,
     LinkBlock,
     PairLexicon,
     cumulate,
 )
 from softcount.align.estimators import (
+    BidirectionalAligner,
     Continuation,
     DirectionalAligner,
     HMMAligner,
