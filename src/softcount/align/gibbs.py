@@ -48,7 +48,7 @@ from softcount.align.estimators import (
     HMMAligner,
     LinkMatrices,
 )
-from softcount.align.kernels import find_occurrences
+from softcount.align.kernels import Occurrences, find_occurrences
 from softcount.align.parameters import GibbsAlignerParameters
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
@@ -132,15 +132,10 @@ def width(jump: int, most: int) -> int:
 
 @njit
 def index_links(
-    rows: IntArray,
-    row_targets: IntArray,
-    occurs: IntArray,
-    pairs: IntArray,
-    places: IntArray,
-    text: GibbsText,
-    n_targets: int,
+    rows: IntArray, row_targets: IntArray, occurrences: Occurrences, text: GibbsText, n_targets: int
 ) -> None:
     """Write down the entry of every link, laying open one row of the lexicon after the other."""
+    occurs, pairs, positions = occurrences
     open_row = np.zeros(n_targets, text.entries.dtype)
     for e in range(len(rows) - 2):
         for k in range(rows[e], rows[e + 1]):
@@ -148,7 +143,7 @@ def index_links(
         for o in range(occurs[e], occurs[e + 1]):
             p = pairs[o]
             l = text.source_borders[p + 1] - text.source_borders[p]
-            at = text.offsets[p] + places[o]
+            at = text.offsets[p] + positions[o]
             for j in range(text.target_borders[p], text.target_borders[p + 1]):
                 text.entries[at] = open_row[text.targets[j]]
                 at += l
@@ -500,7 +495,7 @@ class IndexedPairs:
         self.text = GibbsText(*sides, offsets, np.empty(offsets[-1], np.uint32), known)
         occurrences = find_occurrences(source.tokens, source.indptr, lexicon.n_sources, False)
         rows = lexicon.indptr, lexicon.targets
-        index_links(*rows, *occurrences, self.text, lexicon.n_targets)
+        index_links(*rows, occurrences, self.text, lexicon.n_targets)
 
     @property
     def n_links(self) -> int:
