@@ -272,10 +272,6 @@ class JumpTable(Family):
     """
 
     def __init__(self, reach: int, lengths: IntArray, prior: float = 1.0) -> None:
-        if reach < 1:
-            raise LearnerError(f"jumps cannot have a reach of {reach}", "give 1 or more")
-        if not 0.0 < prior < np.inf:
-            raise LearnerError(f"the prior of jumps is {prior}", "give a number above 0")
         self.reach, self.prior = reach, float(prior)
         self.rows = JumpRows.of(lengths)
         self.n_widths = 2 * reach + 1
