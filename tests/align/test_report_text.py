@@ -106,5 +106,5 @@ def test_what_does_not_fit_the_words_is_refused() -> None:
     with pytest.raises(DataError, match="the pair: the link 0-2 leaves"):
         alignment_view("a", "b c", [[0.1, 0.2]], [(0, 2)])
     for bad in (math.nan, 1.5, -0.5):
-        with pytest.raises(DataError, match="no probability"):
+        with pytest.raises(DataError, match="not a probability"):
             alignment_view("a", "b", [[bad]], [])

@@ -282,7 +282,7 @@ def test_parts_that_are_none() -> None:
         Translator(object(), LANGUAGE)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="shape"):
         Translator(Table(["a"], ["b"], [[1.0]]), LANGUAGE)
-    with pytest.raises(DataError, match="no probability"):
+    with pytest.raises(DataError, match="not probabilities"):
         Translator(Table(["a"], ["b"], [[-1.0], [1.0]]), LANGUAGE)
     with pytest.raises(DataError, match="3 is no word"):
         translator().translate(["la", 3])
