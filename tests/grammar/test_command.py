@@ -12,7 +12,7 @@ import pytest
 import softcount as sc
 from softcount import PCFG
 from softcount.core.errors import DataError
-from softcount.grammar.command import Lessons, TreeFiles, choose_preterminals
+from softcount.grammar.command import GrammarData, score_baselines
 from softcount.grammar.metrics import bracket_scores
 from softcount.text.sequences import sequences
 from softcount.text.treebank import read_trees, remove_functions, remove_traces, trees
@@ -86,10 +86,10 @@ def test_a_dense_grammar(text: Path, tmp_path: Path) -> None:
     assert done("grammar", *args, stdin=TEXT).stdout.count("\n") == len(SENTENCES)
 
 
-def test_how_many_symbols_words_have() -> None:
-    assert choose_preterminals(20, None, TreeFiles()) == 30
-    assert choose_preterminals(20, 7, TreeFiles()) == 7
-    assert choose_preterminals(20, None, TreeFiles(trees="some.mrg")) is None
+def test_how_many_symbols_words_have(text: Path, tmp_path: Path) -> None:
+    for more, n in (((), 6), (("--n-preterminals", "7"), 7)):
+        done("grammar", text, "-k", "4", *more, "--max-iter", "1", "--save", tmp_path / "kept")
+        assert len(sc.load(tmp_path / "kept").labels_) == 4 + n
 
 
 def test_words_are_printed_as_they_are(tmp_path: Path, rules: Path) -> None:
@@ -179,16 +179,16 @@ def test_long_sentences_are_left_out_and_parsed(text: Path, rules: Path, tmp_pat
 def test_long_sentences_and_what_is_known_of_them() -> None:
     text = sequences(["a b c", "d", "e f"])
     known = trees(["(X a b c)", None, "(X e f)"])
-    some, remark = Lessons(text, known, [[], [(None, 0, 1)], []]).up_to(2)
+    some, notes = GrammarData(text, known, [[], [(None, 0, 1)], []]).select_short(2)
     assert some.text is not None
     assert some.text.words == ["d", "e", "f"]
     assert some.text.name(1) == "sentence 2"
     assert list(some.trees or ()) == [None, known[2]]
     assert some.brackets == [[(None, 0, 1)], []]
-    assert remark.startswith("1 of 3")
-    same_ones, remark = Lessons(None, known).up_to(3)
+    assert notes[0].startswith("1 of 3")
+    same_ones, notes = GrammarData(None, known).select_short(3)
     assert len(same_ones) == 3
-    assert remark == ""
+    assert notes == []
 
 
 # what is printed
@@ -226,11 +226,8 @@ def test_gold_trees_beside_branching(text: Path, rules: Path, bank: Path) -> Non
 
 
 def test_baselines_know_nothing_of_punctuation() -> None:
-    from softcount.grammar.command import beside_branching
-
     gold = trees(["(S (A a) (, ,) (X (B b) (C c)) (. .))"])
-    told = beside_branching([None], gold)
-    assert any("right-branching trees: F1 100.0" in line for line in told)
+    assert score_baselines(gold)[0].startswith("right-branching trees: F1 100.0")
 
 
 def test_trees_are_drawn(text: Path, rules: Path) -> None:
@@ -365,4 +362,4 @@ def test_sentences_are_needed(bank: Path) -> None:
 
 def test_sentences_that_are_all_too_long_are_no_lessons() -> None:
     with pytest.raises(DataError, match="all sentences are longer"):
-        Lessons(sequences(["a b", ""])).up_to(1)
+        GrammarData(sequences(["a b", ""])).select_short(1)

@@ -27,12 +27,15 @@ class PCFGParameters(LearningParameters):
     n_components: Annotated[
         int | None,
         Integer(most=MAX_CLASSES),
-        Doc("How many nonterminals; by default as many as labels are given."),
+        Doc("How many nonterminals, the symbols of constituents. [else as many as labels have]"),
     ] = None
     n_preterminals: Annotated[
         int | None,
         Integer(most=MAX_CLASSES),
-        Doc("How many preterminals, the symbols of words; by default as many as trees have."),
+        Doc(
+            "How many preterminals, the symbols of words. [else as many as trees have; commands "
+            "without trees: half as many again as nonterminals]"
+        ),
     ] = None
     _: KW_ONLY
     rules: Annotated[
@@ -41,7 +44,10 @@ class PCFGParameters(LearningParameters):
     smoothing: Annotated[
         float | Mapping[str, float],
         Smoothing("rules", "words"),
-        Doc('Added to every count; a mapping tells "rules" from "words".'),
+        Doc(
+            "Added to every count; for learners with a prior, their prior. One number, or one for "
+            '"rules" and one for "words". [else 0; commands: 0.1 with such learners]'
+        ),
     ] = 0.0
     frozen: Annotated[
         Any, Doc("Names of tables, or of symbols, whose probabilities stay as they begin.")
@@ -54,12 +60,18 @@ class PCFGParameters(LearningParameters):
     horizontal: Annotated[
         int | None,
         Integer(0, hint="None: rules as they are"),
-        Doc("Of treebanks: how many neighbours to the left a part of a long right side knows."),
+        Doc(
+            "Of treebanks: long right sides are taken apart, and a part knows so many neighbours "
+            "to its left. [else rules as they are]"
+        ),
     ] = None
     vertical: Annotated[
         int,
         Integer(1, hint="1: labels know nothing of those above"),
-        Doc("Of treebanks: how many labels, from its own up, a symbol consists of."),
+        Doc(
+            "Of treebanks: how many labels, from its own up, a symbol consists of: with 2, NP "
+            "below S is not NP below VP. Trees have plain labels all the same."
+        ),
     ] = 1
     prune: Annotated[
         float,
