@@ -60,7 +60,7 @@ def test_a_chart_has_the_trees_of_what_stays_and_no_others(seed):
         if all(span in open_spans for span in one.spans()):
             assert all(span in stays for span in one.spans())
     wanted = sum(p for one, p in trees.items() if all(span in stays for span in one.spans()))
-    found = sentence_probability(n, grammar.root, False, chart) * 2.0 ** chart.exponents[n - 1]
+    found = sentence_probability(n, grammar, chart) * 2.0 ** chart.exponents[n - 1]
     assert found == pytest.approx(wanted, rel=1e-11)
     assert not work.below.any()
     assert not work.closed.any()

@@ -59,33 +59,24 @@ class UnaryRules(NamedTuple):
 
 
 @lean
-def _sum_chains(table: Array) -> bool:
-    """U + U² + … in place of U; False if it has no finite sum."""
+def _eliminate(table: Array, viterbi: bool) -> bool:
+    """U + U² + … (or the best chains) in place of U; False if it has no finite sum."""
     m = len(table)
     for k in range(m):
-        if not table[k, k] < 1.0:
-            return False
-        geometric = 1.0 / (1.0 - table[k, k])
+        geometric = 1.0
+        if not viterbi:
+            if not table[k, k] < 1.0:
+                return False
+            geometric = 1.0 / (1.0 - table[k, k])
         for i in range(m):
             if i != k and table[i, k] > 0.0:
                 weight = table[i, k] * geometric
                 for j in range(m):
-                    table[i, j] += weight * table[k, j]
+                    more = weight * table[k, j]
+                    table[i, j] = max(table[i, j], more) if viterbi else table[i, j] + more
         for j in range(m):
             table[k, j] *= geometric
     return True
-
-
-@lean
-def _best_chains(table: Array) -> None:
-    """The best chain in place of U."""
-    m = len(table)
-    for k in range(m):
-        for i in range(m):
-            if table[i, k] > 0.0:
-                weight = table[i, k]
-                for j in range(m):
-                    table[i, j] = max(table[i, j], weight * table[k, j])
 
 
 def unary_closure(table: Array, viterbi: bool = False) -> Array | None:
@@ -98,15 +89,12 @@ def unary_closure(table: Array, viterbi: bool = False) -> Array | None:
     array([[1.  , 0.25],
            [0.  , 1.  ]])
     """
-    found = np.array(table, np.float64)
-    if viterbi:
-        _best_chains(found)
-        np.fill_diagonal(found, 1.0)
-        return found
-    if not _sum_chains(found):
+    closure = np.array(table, np.float64)
+    if not _eliminate(closure, viterbi):
         return None
-    found[np.diag_indices(len(found))] += 1.0
-    return found
+    diagonal = np.diag_indices(len(closure))
+    closure[diagonal] = 1.0 if viterbi else closure[diagonal] + 1.0
+    return closure
 
 
 def make_unary_rules(
@@ -276,12 +264,6 @@ def make_cell_workspace(first: int, last: int, indptr: Array, grammar: RuleTable
     )
 
 
-@lean
-def allowed_set(s: int, c: int, begins: Array, sets: Array) -> int:
-    """The set of symbols allowed in a cell."""
-    return 0 if begins[s] < 0 else sets[begins[s] + c]
-
-
 class Pruner(NamedTuple):
     """Which symbols of a sentence's cells are pruned: those that a coarse grammar finds improbable.
 
@@ -300,16 +282,6 @@ class Pruner(NamedTuple):
 
 
 @lean
-def may_keep_any(c: int, pruner: Pruner) -> bool:
-    """Whether any class is probable enough in a cell."""
-    n_classes = len(pruner.sums)
-    for a in range(n_classes):
-        if pruner.posteriors[c * n_classes + a] >= pruner.threshold:
-            return True
-    return n_classes == 0
-
-
-@lean
 def prune_cell(
     count: int, c: int, grammar: RuleTables, work: CellWorkspace, pruner: Pruner
 ) -> None:
@@ -317,12 +289,8 @@ def prune_cell(
 
     What a symbol that stays may derive by unary rules stays too, as β has these chains in it.
     """
-    closed, closed_symbols, stays, waiting = (
-        work.closed,
-        work.closed_symbols,
-        work.below,
-        work.below_symbols,
-    )
+    closed, closed_symbols = work.closed, work.closed_symbols
+    stays, waiting = work.below, work.below_symbols
     classes, priors, sums, unary = pruner.classes, pruner.priors, pruner.sums, grammar.unary
     at, n_nonterminals, n_waiting = c * len(sums), len(grammar.root), 0
     for e in range(count):
@@ -357,78 +325,69 @@ def prune_cell(
 
 
 @lean
-def _add_binary(
-    low: int,
-    high: int,
-    factor: float,
-    offset: int,
-    one_word: bool,
-    viterbi: bool,
-    count: int,
-    symbols: Array,
-    values: Array,
-    indptr: Array,
-    wide: Array,
-    left: Array,
-    parent: Array,
-    probability: Array,
-    row: Array,
-    below: Array,
-    below_symbols: Array,
-) -> int:
-    """Add to β₀ what entries of the right cell make with the left cell.
-
-    ``offset``    where the row of the left cell begins
-    ``one_word``  whether the left cell has one word
-    """
-    for e in range(low, high):
-        symbol, value = symbols[e], values[e] * factor
-        end = indptr[symbol + 1] if one_word else wide[symbol]
-        for r in range(indptr[symbol], end):
-            left_value = row[offset + left[r]]
-            if left_value > 0.0:
-                product = probability[r] * left_value * value
-                if product > 0.0:
-                    top = parent[r]
-                    if below[top] == 0.0:
-                        below_symbols[count] = top
-                        count += 1
-                    below[top] = max(below[top], product) if viterbi else below[top] + product
-    return count
-
-
-@lean
-def _max_exponent(i: int, j: int, n: int, begins: Array, ends: Array, exponents: Array) -> int:
-    """The largest exponent of two cells side by side."""
-    most, found = 0, False
+def _fill_below(
+    i: int,
+    j: int,
+    n: int,
+    row: int,
+    grammar: RuleTables,
+    lexical: LexicalRules,
+    chart: RuleChart,
+    work: CellWorkspace,
+) -> tuple[int, int]:
+    """β₀ of a cell; returns how many symbols have some, and its exponent."""
+    below, below_symbols, count = work.below, work.below_symbols, 0
+    if j == i + 1:
+        for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
+            if lexical.probabilities[e] > 0.0:
+                below[lexical.symbols[e]] = lexical.probabilities[e]
+                below_symbols[count] = lexical.symbols[e]
+                count += 1
+        return count, 0
+    begins, ends, exponents = chart.begins, chart.ends, chart.exponents
+    largest, found = 0, False  # the largest exponent of two cells side by side
     for k in range(i + 1, j):
         a, b = cell_index(i, k, n), cell_index(k, j, n)
         if ends[a] > begins[a] and ends[b] > begins[b]:
             exponent = exponents[a] + exponents[b]
-            most = exponent if not found else max(most, exponent)
+            largest = max(largest, exponent) if found else exponent
             found = True
-    return most
+    symbols, values, left_inside = chart.symbols, chart.values, work.left_inside
+    indptr, wide, viterbi = grammar.binary.indptr, grammar.binary.wide, grammar.viterbi
+    left, parent = grammar.binary.left, grammar.binary.parent
+    probability = grammar.binary.probability
+    for k in range(i + 1, j):
+        a, b = cell_index(i, k, n), cell_index(k, j, n)
+        less = exponents[a] + exponents[b] - largest
+        if ends[a] == begins[a] or ends[b] == begins[b] or less <= NEGLIGIBLE:
+            continue
+        one_word, offset, factor = k == i + 1, k * grammar.n_left, math.ldexp(1.0, less)
+        for e in range(begins[b], ends[b] if one_word else chart.middles[b]):
+            symbol, value = symbols[e], values[e] * factor
+            for r in range(indptr[symbol], indptr[symbol + 1] if one_word else wide[symbol]):
+                left_value = left_inside[offset + left[r]]
+                if left_value > 0.0:
+                    product = probability[r] * left_value * value
+                    if product > 0.0:
+                        top = parent[r]
+                        if below[top] == 0.0:
+                            below_symbols[count] = top
+                            count += 1
+                        below[top] = max(below[top], product) if viterbi else below[top] + product
+    return count, largest
 
 
 @lean
 def _close_unary(count: int, at: int, grammar: RuleTables, work: CellWorkspace) -> int:
     """β of a cell from its β₀, which is cleared; returns how many symbols have some."""
-    below, below_symbols, closed, closed_symbols = (
-        work.below,
-        work.below_symbols,
-        work.closed,
-        work.closed_symbols,
-    )
-    begins, tops, weights = (
-        grammar.unary.closure_indptr,
-        grammar.unary.closure_parents,
-        grammar.unary.closure_weights,
-    )
-    n_nonterminals, viterbi, found = len(grammar.root), grammar.viterbi, 0
+    below, below_symbols = work.below, work.below_symbols
+    closed, closed_symbols = work.closed, work.closed_symbols
+    begins, tops = grammar.unary.closure_indptr, grammar.unary.closure_parents
+    weights, viterbi, found = grammar.unary.closure_weights, grammar.viterbi, 0
     for e in range(count):
         symbol = below_symbols[e]
         value, below[symbol] = below[symbol], 0.0
-        if symbol >= n_nonterminals:
+        if symbol >= len(grammar.root):
             closed[symbol] = value
             closed_symbols[found] = symbol
             found += 1
@@ -471,8 +430,7 @@ def _store_cell(
 @lean
 def _grow(old: Array, used: int, size: int) -> Array:
     new = np.empty(max(2 * len(old), size), old.dtype)
-    for e in range(used):
-        new[e] = old[e]
+    new[:used] = old[:used]
     return new
 
 
@@ -495,39 +453,9 @@ def clear_cell(low: int, high: int, offset: int, n_left: int, symbols: Array, ro
 
 
 @lean
-def _fill_below(
-    i: int,
-    j: int,
-    n: int,
-    row: int,
-    grammar: RuleTables,
-    lexical: LexicalRules,
-    chart: RuleChart,
-    work: CellWorkspace,
-) -> tuple[int, int]:
-    """β₀ of a cell; returns how many symbols have some, and its exponent."""
-    begins, ends, exponents, binary = chart.begins, chart.ends, chart.exponents, grammar.binary
-    count = 0
-    if j == i + 1:
-        for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
-            if lexical.probabilities[e] > 0.0:
-                work.below[lexical.symbols[e]] = lexical.probabilities[e]
-                work.below_symbols[count] = lexical.symbols[e]
-                count += 1
-        return count, 0
-    largest = _max_exponent(i, j, n, begins, ends, exponents)
-    for k in range(i + 1, j):
-        a, b = cell_index(i, k, n), cell_index(k, j, n)
-        less = exponents[a] + exponents[b] - largest
-        if ends[a] > begins[a] and ends[b] > begins[b] and less > NEGLIGIBLE:
-            one_word = k == i + 1
-            count = _add_binary(
-                begins[b], ends[b] if one_word else chart.middles[b], math.ldexp(1.0, less),
-                k * grammar.n_left, one_word, grammar.viterbi, count, chart.symbols, chart.values,
-                binary.indptr, binary.wide, binary.left, binary.parent, binary.probability,
-                work.left_inside, work.below, work.below_symbols,
-            )  # fmt: skip
-    return count, largest
+def closure_row(s: int, c: int, text: RuleText, n_nonterminals: int) -> int:
+    """Where the closure of a cell's set of allowed symbols begins: see `UnaryRules`."""
+    return 0 if text.begins[s] < 0 else text.sets[text.begins[s] + c] * n_nonterminals
 
 
 @lean
@@ -541,7 +469,7 @@ def pruned_inside(
 ) -> tuple[RuleChart, int]:
     """β of a sentence, and how many symbols its cells had before pruning."""
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
-    n_nonterminals, n_left, n_cells = len(grammar.root), grammar.n_left, n * (n + 1) // 2
+    n_left, n_cells, n_classes = grammar.n_left, n * (n + 1) // 2, len(pruner.sums)
     begins, ends = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
     middles, exponents = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
     symbols, values = np.empty(FIRST_ENTRIES, np.int32), np.empty(FIRST_ENTRIES)
@@ -551,11 +479,14 @@ def pruned_inside(
             chart = RuleChart(begins, middles, ends, exponents, symbols, values)
             c = cell_index(i, j, n)
             begins[c] = ends[c] = used
-            if not may_keep_any(c, pruner):
+            possible = n_classes == 0  # whether any class is probable enough here
+            for a in range(n_classes):
+                possible |= pruner.posteriors[c * n_classes + a] >= pruner.threshold
+            if not possible:
                 continue
             row = lexical.rows[first + i]
             count, exponent = _fill_below(i, j, n, row, grammar, lexical, chart, work)
-            at = allowed_set(s, c, text.begins, text.sets) * n_nonterminals
+            at = closure_row(s, c, text, len(grammar.root))
             count = _close_unary(count, at, grammar, work)
             n_before += count
             if pruner.threshold > 0.0:
@@ -584,13 +515,13 @@ def inside(
 
 
 @lean
-def sentence_probability(n: int, root: Array, viterbi: bool, chart: RuleChart) -> float:
+def sentence_probability(n: int, grammar: RuleTables, chart: RuleChart) -> float:
     """p(sentence), or that of its best derivation, but for the exponent of the last cell."""
     total, c = 0.0, cell_index(0, n, n)
     for e in range(chart.begins[c], chart.ends[c]):
-        if chart.symbols[e] < len(root):
-            more = root[chart.symbols[e]] * chart.values[e]
-            total = max(total, more) if viterbi else total + more
+        if chart.symbols[e] < len(grammar.root):
+            more = grammar.root[chart.symbols[e]] * chart.values[e]
+            total = max(total, more) if grammar.viterbi else total + more
     return total
 
 
@@ -606,50 +537,12 @@ def log_probability(total: float, n: int, exponents: Array) -> float:
 
 
 @lean
-def _outside_binary(
-    low: int,
-    high: int,
-    factor: float,
-    offset: int,
-    one_word: bool,
-    symbols: Array,
-    values: Array,
-    indptr: Array,
-    wide: Array,
-    left: Array,
-    parent: Array,
-    probability: Array,
-    alpha: Array,
-    row: Array,
-    outer: Array,
-    out: Array,
-    counts: Array,
-) -> None:
-    """α of a cell goes on to two cells that it may consist of; and rules are counted."""
-    for e in range(low, high):
-        symbol, value, total = symbols[e], values[e], 0.0
-        end = indptr[symbol + 1] if one_word else wide[symbol]
-        for r in range(indptr[symbol], end):
-            parent_outside = alpha[parent[r]]
-            if parent_outside > 0.0:
-                left_value = row[offset + left[r]]
-                if left_value > 0.0:
-                    share = probability[r] * factor * parent_outside
-                    total += share * left_value
-                    outer[offset + left[r]] += share * value
-                    counts[r] += share * left_value * value
-        out[e] += total
-
-
-@lean
 def _outside_unary(
     low: int,
     high: int,
     offset: int,
     at: int,
-    n_nonterminals: int,
-    n_left: int,
-    unary: UnaryRules,
+    grammar: RuleTables,
     symbols: Array,
     work: CellWorkspace,
     out: Array,
@@ -657,18 +550,18 @@ def _outside_unary(
 ) -> bool:
     """α of a cell (in ``below``) from its α₀, counting unary rules; returns whether it has any."""
     above, alpha, row, outer = work.closed, work.below, work.left_inside, work.left_outside
-    some = False
+    unary, some = grammar.unary, False
     for e in range(low, high):
         symbol = symbols[e]
         above[symbol] = out[e]
-        if symbol < n_left:
+        if symbol < grammar.n_left:
             above[symbol] += outer[offset + symbol]
         some = some or above[symbol] > 0.0
     if not some:
         return False
     for e in range(low, high):
         symbol = symbols[e]
-        if symbol >= n_nonterminals:
+        if symbol >= len(grammar.root):
             alpha[symbol] = above[symbol]
             continue
         total = 0.0
@@ -693,36 +586,36 @@ def _outside_children(
     out: Array,
     counts: RuleCounts,
 ) -> None:
-    """α of a cell goes on to all below it."""
-    begins, ends, exponents, binary = chart.begins, chart.ends, chart.exponents, grammar.binary
-    c = cell_index(i, j, n)
+    """α of a cell goes on to all below it, and their rules are counted."""
+    begins, ends, exponents = chart.begins, chart.ends, chart.exponents
+    alpha, c = work.below, cell_index(i, j, n)
     if j == i + 1:
         factor = math.ldexp(1.0, -exponents[c])
         for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
-            counts.lexical[e] += work.below[lexical.symbols[e]] * lexical.probabilities[e] * factor
+            counts.lexical[e] += alpha[lexical.symbols[e]] * lexical.probabilities[e] * factor
         return
+    symbols, values, binary_counts = chart.symbols, chart.values, counts.binary
+    indptr, wide, left = grammar.binary.indptr, grammar.binary.wide, grammar.binary.left
+    parent, probability = grammar.binary.parent, grammar.binary.probability
+    left_inside, left_outside = work.left_inside, work.left_outside
     for k in range(i + 1, j):
         a, b = cell_index(i, k, n), cell_index(k, j, n)
-        if ends[a] > begins[a] and ends[b] > begins[b]:
-            factor = math.ldexp(1.0, exponents[a] + exponents[b] - exponents[c])
-            one_word = k == i + 1
-            _outside_binary(
-                begins[b], ends[b] if one_word else chart.middles[b], factor, k * grammar.n_left,
-                one_word, chart.symbols, chart.values, binary.indptr, binary.wide, binary.left,
-                binary.parent, binary.probability, work.below, work.left_inside, work.left_outside,
-                out, counts.binary,
-            )  # fmt: skip
-
-
-@lean
-def _cell_posteriors(
-    low: int, high: int, chart: RuleChart, work: CellWorkspace, out: Array
-) -> None:
-    """Posteriors of a cell's symbols, α β, in place of their α₀; the workspace is cleared."""
-    for e in range(low, high):
-        symbol = chart.symbols[e]
-        out[e] = work.below[symbol] * chart.values[e]
-        work.below[symbol] = work.closed[symbol] = 0.0
+        if ends[a] == begins[a] or ends[b] == begins[b]:
+            continue
+        factor = math.ldexp(1.0, exponents[a] + exponents[b] - exponents[c])
+        one_word, offset = k == i + 1, k * grammar.n_left
+        for e in range(begins[b], ends[b] if one_word else chart.middles[b]):
+            symbol, value, total = symbols[e], values[e], 0.0
+            for r in range(indptr[symbol], indptr[symbol + 1] if one_word else wide[symbol]):
+                parent_outside = alpha[parent[r]]
+                if parent_outside > 0.0:
+                    left_value = left_inside[offset + left[r]]
+                    if left_value > 0.0:
+                        share = probability[r] * factor * parent_outside
+                        total += share * left_value
+                        left_outside[offset + left[r]] += share * value
+                        binary_counts[r] += share * left_value * value
+            out[e] += total
 
 
 @lean
@@ -742,31 +635,31 @@ def outside(
     """
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
     n_nonterminals, n_left = len(grammar.root), grammar.n_left
-    begins, ends = chart.begins, chart.ends
+    begins, ends, symbols = chart.begins, chart.ends, chart.symbols
     out, c = np.zeros(len(chart.values)), cell_index(0, n, n)
     for e in range(begins[c], ends[c]):
-        if chart.symbols[e] < n_nonterminals:
-            out[e] = grammar.root[chart.symbols[e]] * weight
-            counts.root[chart.symbols[e]] += out[e] * chart.values[e]
+        if symbols[e] < n_nonterminals:
+            out[e] = grammar.root[symbols[e]] * weight
+            counts.root[symbols[e]] += out[e] * chart.values[e]
     for i in range(n):
+        row = lexical.rows[first + i]
         for j in range(i + 1, n + 1):
             c = cell_index(i, j, n)
             scatter_cell(begins[c], ends[c], j * n_left, n_left, chart, work.left_inside)
         for j in range(n, i, -1):
             c = cell_index(i, j, n)
-            at = allowed_set(s, c, text.begins, text.sets) * n_nonterminals
+            at = closure_row(s, c, text, n_nonterminals)
             if _outside_unary(
-                begins[c], ends[c], j * n_left, at, n_nonterminals, n_left, grammar.unary,
-                chart.symbols, work, out, counts.unary,
-            ):  # fmt: skip
-                _outside_children(
-                    i, j, n, lexical.rows[first + i], grammar, lexical, chart, work, out, counts
-                )
-            _cell_posteriors(begins[c], ends[c], chart, work, out)
+                begins[c], ends[c], j * n_left, at, grammar, symbols, work, out, counts.unary
+            ):
+                _outside_children(i, j, n, row, grammar, lexical, chart, work, out, counts)
+            for e in range(begins[c], ends[c]):  # posteriors, α β, in place of α₀
+                out[e] = work.below[symbols[e]] * chart.values[e]
+                work.below[symbols[e]] = work.closed[symbols[e]] = 0.0
         for j in range(i + 1, n + 1):
             c = cell_index(i, j, n)
-            clear_cell(begins[c], ends[c], j * n_left, n_left, chart.symbols, work.left_inside)
-            clear_cell(begins[c], ends[c], j * n_left, n_left, chart.symbols, work.left_outside)
+            clear_cell(begins[c], ends[c], j * n_left, n_left, symbols, work.left_inside)
+            clear_cell(begins[c], ends[c], j * n_left, n_left, symbols, work.left_outside)
     return out
 
 
@@ -785,7 +678,7 @@ def span_posteriors(
         return cells, symbols, posteriors
     work = make_cell_workspace(s, s + 1, text.indptr, grammar)
     chart = inside(s, text, grammar, lexical, work)
-    total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
+    total = sentence_probability(n, grammar, chart)
     if not total >= TINY:
         return cells, symbols, posteriors
     out = outside(s, 1.0 / total, text, grammar, lexical, chart, work, counts)
@@ -825,25 +718,19 @@ class CoarseGrammar(NamedTuple):
 @lean
 def _make_pruner(s: int, text: RuleText, coarse: CoarseGrammar, work: CellWorkspace) -> Pruner:
     """Posteriors of the coarse grammar for a sentence."""
-    n, grammar = text.indptr[s + 1] - text.indptr[s], coarse.grammar
-    n_classes = len(grammar.binary.wide)
+    n, (_, classes, priors, grammar, lexical) = text.indptr[s + 1] - text.indptr[s], coarse
+    n_classes, none = len(grammar.binary.wide), np.zeros(0)
     posteriors = np.zeros(n * (n + 1) // 2 * n_classes)
-    chart = inside(s, text, grammar, coarse.lexical, work)
-    total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
+    chart = inside(s, text, grammar, lexical, work)
+    total = sentence_probability(n, grammar, chart)
     if total >= TINY:
-        unused = RuleCounts(
-            np.zeros(0),
-            np.zeros(len(grammar.root)),
-            np.zeros(len(grammar.binary.parent)),
-            np.zeros(0),
-            np.zeros(len(coarse.lexical.symbols)),
-            np.zeros(0),
-        )
-        out = outside(s, 1.0 / total, text, grammar, coarse.lexical, chart, work, unused)
+        root, binary = np.zeros(len(grammar.root)), np.zeros(len(grammar.binary.parent))
+        unused = RuleCounts(none, root, binary, none, np.zeros(len(lexical.symbols)), none)
+        out = outside(s, 1.0 / total, text, grammar, lexical, chart, work, unused)
         for c in range(len(chart.begins)):
             for e in range(chart.begins[c], chart.ends[c]):
                 posteriors[c * n_classes + chart.symbols[e]] = out[e]
-    return Pruner(coarse.threshold, coarse.classes, coarse.priors, posteriors, np.zeros(n_classes))
+    return Pruner(coarse.threshold, classes, priors, posteriors, np.zeros(n_classes))
 
 
 @lean
@@ -851,9 +738,8 @@ def make_coarse_workspace(
     first: int, last: int, text: RuleText, coarse: CoarseGrammar
 ) -> CellWorkspace:
     """A workspace for the charts of classes."""
-    return make_cell_workspace(
-        first, last if coarse.threshold > 0.0 else first, text.indptr, coarse.grammar
-    )
+    last = last if coarse.threshold > 0.0 else first
+    return make_cell_workspace(first, last, text.indptr, coarse.grammar)
 
 
 @lean
@@ -872,15 +758,13 @@ def inside_coarse_to_fine(
         return inside(s, text, grammar, lexical, work)
     pruner = _make_pruner(s, text, coarse, coarse_work)
     chart, n_before = pruned_inside(s, text, grammar, lexical, work, pruner)
-    n, stayed = text.indptr[s + 1] - text.indptr[s], 0
-    if not sentence_probability(n, grammar.root, grammar.viterbi, chart) >= TINY:
+    n = text.indptr[s + 1] - text.indptr[s]
+    if not sentence_probability(n, grammar, chart) >= TINY:
         chart = inside(s, text, grammar, lexical, work)
-        pruned[2] += int(sentence_probability(n, grammar.root, grammar.viterbi, chart) >= TINY)
+        pruned[2] += int(sentence_probability(n, grammar, chart) >= TINY)
         return chart
-    for c in range(len(chart.begins)):
-        stayed += chart.ends[c] - chart.begins[c]
     pruned[0] += n_before
-    pruned[1] += n_before - stayed
+    pruned[1] += n_before - (chart.ends - chart.begins).sum()
     return chart
 
 
@@ -909,7 +793,7 @@ def inside_outside(
         chart = inside_coarse_to_fine(
             s, text, grammar, lexical, work, coarse, coarse_work, counts.pruned
         )
-        total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
+        total = sentence_probability(n, grammar, chart)
         counts.log_p[s] = log_probability(total, n, chart.exponents)
         if with_counts and total >= TINY and weights[s] > 0.0:
             outside(s, weights[s] / total, text, grammar, lexical, chart, work, counts)
@@ -922,25 +806,12 @@ def inside_outside(
 # rules.
 #
 # It is traced top-down: a symbol is expanded by the largest of the products that its β is the
-# maximum or the sum of, or by one of them drawn in proportion.
+# maximum or the sum of, or by one of them drawn in proportion. Viterbi keeps the largest product so
+# far as its ``level``; a sampler draws a level and takes the products off it, until it is negative.
 
 
 NOTHING = -1
 """In place of a code, or a symbol, that was not found."""
-
-
-class Expansion(NamedTuple):
-    """What was chosen so far.
-
-    ``code``   of the rule
-    ``split``  where its right child begins
-    ``level``  Viterbi: the largest product so far; sampling: the rest of a random level, below zero
-               once the rule is found
-    """
-
-    code: int
-    split: int
-    level: float
 
 
 @lean
@@ -953,19 +824,18 @@ def _choose_binary(
     grammar: RuleTables,
     chart: RuleChart,
     row: Array,
-) -> Expansion:
-    """Try binary rules."""
+) -> tuple[int, int, float]:
+    """Try binary rules: returns the code, where the right child begins, and the new level."""
     begins, ends, exponents = chart.begins, chart.ends, chart.exponents
     symbols, values, viterbi = chart.symbols, chart.values, grammar.viterbi
     indptr, left, parent = grammar.binary.indptr, grammar.binary.left, grammar.binary.parent
-    probability, code, split = grammar.binary.probability, NOTHING, i
+    probability, code, split, done = grammar.binary.probability, NOTHING, i, False
     for k in range(i + 1, j):
         a, b = cell_index(i, k, n), cell_index(k, j, n)
         if ends[a] == begins[a] or ends[b] == begins[b]:
             continue
         scatter_cell(begins[a], ends[a], 0, grammar.n_left, chart, row)
         factor = math.ldexp(1.0, exponents[a] + exponents[b] - exponents[cell_index(i, j, n)])
-        done = False
         for e in range(begins[b], ends[b]):
             value = values[e] * factor
             for r in range(indptr[symbols[e]], indptr[symbols[e] + 1]):
@@ -983,30 +853,7 @@ def _choose_binary(
         clear_cell(begins[a], ends[a], 0, grammar.n_left, symbols, row)
         if done:
             break
-    return Expansion(code, split, level)
-
-
-@lean
-def _choose_unary(
-    c: int, symbol: int, expansion: Expansion, grammar: RuleTables, chart: RuleChart, row: Array
-) -> Expansion:
-    """Try unary rules."""
-    unary, n_binary = grammar.unary, len(grammar.binary.parent)
-    if symbol >= len(grammar.root) or unary.indptr[symbol] == unary.indptr[symbol + 1]:
-        return expansion
-    low, high, viterbi = chart.begins[c], chart.ends[c], grammar.viterbi
-    scatter_cell(low, high, 0, grammar.n_left, chart, row)
-    code, split, level = expansion.code, expansion.split, expansion.level
-    for u in range(unary.indptr[symbol], unary.indptr[symbol + 1]):
-        product = unary.probability[u] * row[unary.child[u]]
-        if viterbi and product > level:
-            code, level = n_binary + u, product
-        elif not viterbi and product > 0.0:
-            code, level = n_binary + u, level - product
-            if level < 0.0:
-                break
-    clear_cell(low, high, 0, grammar.n_left, chart.symbols, row)
-    return Expansion(code, split, level)
+    return code, split, level
 
 
 @lean
@@ -1015,47 +862,52 @@ def _choose_expansion(
     j: int,
     n: int,
     symbol: int,
-    token_row: int,
     level: float,
+    token_row: int,
     grammar: RuleTables,
     lexical: LexicalRules,
     chart: RuleChart,
     row: Array,
-) -> Expansion:
-    """The rule that expands a symbol over a span; ``level`` is 0 for Viterbi."""
-    expansion, c = Expansion(NOTHING, i, level), cell_index(i, j, n)
+) -> tuple[int, int]:
+    """The code of the rule that expands a symbol over a span, and where its right child begins."""
+    code, split, c, viterbi = NOTHING, i, cell_index(i, j, n), grammar.viterbi
+    unary, n_binary = grammar.unary, len(grammar.binary.parent)
     if j == i + 1:
-        ahead = len(grammar.binary.parent) + len(grammar.unary.child)
         for e in range(lexical.indptr[token_row], lexical.indptr[token_row + 1]):
             if lexical.symbols[e] == symbol and lexical.probabilities[e] > 0.0:
                 product = lexical.probabilities[e] * math.ldexp(1.0, -chart.exponents[c])
-                expansion = Expansion(ahead + e, i, product if grammar.viterbi else level - product)
+                code = n_binary + len(unary.child) + e
+                level = product if viterbi else level - product
     else:
-        expansion = _choose_binary(i, j, n, symbol, level, grammar, chart, row)
-    if grammar.viterbi or expansion.level >= 0.0:
-        expansion = _choose_unary(c, symbol, expansion, grammar, chart, row)
-    return expansion
+        code, split, level = _choose_binary(i, j, n, symbol, level, grammar, chart, row)
+    if symbol >= len(grammar.root) or not (viterbi or level >= 0.0):
+        return code, split
+    first, last = unary.indptr[symbol], unary.indptr[symbol + 1]
+    if first < last:
+        scatter_cell(chart.begins[c], chart.ends[c], 0, grammar.n_left, chart, row)
+        for u in range(first, last):
+            product = unary.probability[u] * row[unary.child[u]]
+            if viterbi and product > level:
+                code, level = n_binary + u, product
+            elif not viterbi and product > 0.0:
+                code, level = n_binary + u, level - product
+                if level < 0.0:
+                    break
+        clear_cell(chart.begins[c], chart.ends[c], 0, grammar.n_left, chart.symbols, row)
+    return code, split
 
 
 @lean
-def _value_of(symbol: int, c: int, chart: RuleChart) -> float:
-    for e in range(chart.begins[c], chart.ends[c]):
-        if chart.symbols[e] == symbol:
-            return float(chart.values[e])
-    return 0.0
-
-
-@lean
-def _choose_root(n: int, level: float, root: Array, viterbi: bool, chart: RuleChart) -> int:
+def _choose_root(n: int, level: float, grammar: RuleTables, chart: RuleChart) -> int:
     """The symbol over all words."""
     found, c = NOTHING, cell_index(0, n, n)
     for e in range(chart.begins[c], chart.ends[c]):
-        if chart.symbols[e] >= len(root):
+        if chart.symbols[e] >= len(grammar.root):
             continue
-        product = root[chart.symbols[e]] * chart.values[e]
-        if viterbi and product > level:
+        product = grammar.root[chart.symbols[e]] * chart.values[e]
+        if grammar.viterbi and product > level:
             found, level = chart.symbols[e], product
-        elif not viterbi and product > 0.0:
+        elif not grammar.viterbi and product > 0.0:
             found, level = chart.symbols[e], level - product
             if level < 0.0:
                 break
@@ -1066,7 +918,7 @@ def _choose_root(n: int, level: float, root: Array, viterbi: bool, chart: RuleCh
 def _derive(
     first: int,
     n: int,
-    top: int,
+    total: float,
     grammar: RuleTables,
     lexical: LexicalRules,
     chart: RuleChart,
@@ -1074,55 +926,43 @@ def _derive(
     rights: Array,
     stream: Array,
 ) -> Array:
-    """The codes of one derivation."""
+    """The codes of one derivation.
+
+    ``first``   the sentence's first token
+    ``total``   its `sentence_probability`
+    ``rights``  int (binary rules,): their right children
+    """
     n_binary, n_unary = len(grammar.binary.parent), len(grammar.unary.child)
     codes, used = np.empty(4 * n, np.int64), 0
-    waiting, left = np.empty((n + 1, 3), np.int64), 1
-    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, top
+    waiting, left = np.empty((n + 1, 3), np.int64), 1  # starts, ends, symbols
+    level = 0.0 if grammar.viterbi else uniform(stream, 0) * total
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, _choose_root(n, level, grammar, chart)
     while left > 0:
         left -= 1
         i, j, symbol = waiting[left, 0], waiting[left, 1], waiting[left, 2]
-        level = 0.0
+        c, level = cell_index(i, j, n), 0.0
         if not grammar.viterbi:
-            level = uniform(stream, 0) * _value_of(symbol, cell_index(i, j, n), chart)
-        token_row = lexical.rows[first + i]
-        expansion = _choose_expansion(
-            i, j, n, symbol, token_row, level, grammar, lexical, chart, work.left_inside
+            for e in range(chart.begins[c], chart.ends[c]):
+                if chart.symbols[e] == symbol:
+                    level = float(chart.values[e])
+            level *= uniform(stream, 0)
+        row = lexical.rows[first + i]
+        code, k = _choose_expansion(
+            i, j, n, symbol, level, row, grammar, lexical, chart, work.left_inside
         )
         if used == len(codes):
             codes = np.concatenate((codes, codes))
-        codes[used] = expansion.code
+        codes[used] = code
         used += 1
-        if expansion.code < n_binary:
-            k = expansion.split
-            waiting[left, 0], waiting[left, 1], waiting[left, 2] = k, j, rights[expansion.code]
+        if code < n_binary:
+            waiting[left, 0], waiting[left, 1], waiting[left, 2] = k, j, rights[code]
             left += 1
-            waiting[left, 0], waiting[left, 1] = i, k
-            waiting[left, 2] = grammar.binary.left[expansion.code]
+            waiting[left, 0], waiting[left, 1], waiting[left, 2] = i, k, grammar.binary.left[code]
             left += 1
-        elif expansion.code < n_binary + n_unary:
-            waiting[left, 2] = grammar.unary.child[expansion.code - n_binary]
+        elif code < n_binary + n_unary:
+            waiting[left, 2] = grammar.unary.child[code - n_binary]
             left += 1
     return codes[:used]
-
-
-@lean
-def _right_children(indptr: Array, n: int) -> Array:
-    """The right child of each binary rule."""
-    found = np.empty(n, np.int32)
-    for symbol in range(len(indptr) - 1):
-        for r in range(indptr[symbol], indptr[symbol + 1]):
-            found[r] = symbol
-    return found
-
-
-@lean
-def _append(codes: Array, used: int, own: Array) -> Array:
-    """More codes after those that are used, in an array that may be a larger one."""
-    if used + len(own) > len(codes):
-        codes = np.concatenate((codes, np.empty(len(codes) + len(own), np.int64)))
-    codes[used : used + len(own)] = own
-    return codes
 
 
 @lean
@@ -1150,7 +990,8 @@ def trace_derivations(
     """
     work = make_cell_workspace(first, last, text.indptr, grammar)
     coarse_work = make_coarse_workspace(first, last, text, coarse)
-    rights = _right_children(grammar.binary.indptr, len(grammar.binary.parent))
+    indptr = grammar.binary.indptr
+    rights = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     codes, used = np.empty(1024, np.int64), 0
     borders = np.zeros((last - first) * samples + 1, np.int64)
     stream = np.empty(1, np.uint64)
@@ -1161,15 +1002,15 @@ def trace_derivations(
             chart = inside_coarse_to_fine(
                 s, text, grammar, lexical, work, coarse, coarse_work, pruned
             )
-            total = sentence_probability(n, grammar.root, grammar.viterbi, chart)
+            total = sentence_probability(n, grammar, chart)
             log_p[s] = log_probability(total, n, chart.exponents)
         for m in range(samples):
             if total >= TINY:
-                level = 0.0 if grammar.viterbi else uniform(stream, 0) * total
-                top = _choose_root(n, level, grammar.root, grammar.viterbi, chart)
                 begin = text.indptr[s]
-                own = _derive(begin, n, top, grammar, lexical, chart, work, rights, stream)
-                codes = _append(codes, used, own)
+                own = _derive(begin, n, total, grammar, lexical, chart, work, rights, stream)
+                if used + len(own) > len(codes):
+                    codes = _grow(codes, used, len(codes) + len(own))
+                codes[used : used + len(own)] = own
                 used += len(own)
             borders[(s - first) * samples + m + 1] = used
     return codes[:used], borders
