@@ -60,8 +60,7 @@ from softcount.grammar.kernels.dense import (
     DenseCounts,
     DenseTables,
     DenseText,
-    LeafRules,
-    PairRules,
+    RulePanels,
     ShardSpans,
     TreeNodes,
     padded_rows,
@@ -289,22 +288,22 @@ def _unfold(flat: Array, wide: int) -> Array:
     return flat[:, :n].reshape(len(flat), -1, wide)
 
 
-def _pair_rules(rules: FloatArray, dtype: Any) -> PairRules:
+def _pair_rules(rules: FloatArray, dtype: Any) -> RulePanels:
     """Rules (K, left, right)."""
     k, left, right = rules.shape
     full = np.zeros((padded_width(k), padded_rows(left), padded_width(right)), dtype)
     full[:k, :left, :right] = rules
     bottom_up = full[:, :left].reshape(len(full), -1).T
-    return PairRules(panels(bottom_up), panels(full[:k].reshape(k, -1)))
+    return RulePanels(panels(bottom_up), panels(full[:k].reshape(k, -1)))
 
 
-def _leaf_rules(rules: FloatArray, dtype: Any) -> LeafRules:
+def _leaf_rules(rules: FloatArray, dtype: Any) -> RulePanels:
     """Rules (leaf, span, K)."""
     t, k, _ = rules.shape
     full = np.zeros((padded_width(t), padded_rows(k), padded_width(k)), dtype)
     full[:t, :k, :k] = rules
     flat = full.reshape(len(full), -1)
-    return LeafRules(panels(flat[:t]), panels(flat.T))
+    return RulePanels(panels(flat[:t]), panels(flat.T))
 
 
 class DenseInference(NamedTuple):
@@ -630,11 +629,14 @@ class DenseGrammar(Grammar):
     def _count_trees(
         self, shard: TreeShard, nodes: TreeNodes, possible: BoolArray, n_rows: int
     ) -> dict[str, Counts]:
-        text, k, n = shard.text, self.shape.k, self.shape.n_symbols
-        root, rules, words = np.zeros(n), np.zeros((k, n, n)), np.zeros((n_rows, self.shape.t))
-        given = (text.indptr, text.weights, possible, text.rows)
-        kernels.count_trees(nodes.symbols, nodes.ends, *given, root, rules, words)
-        by_preterminal = self.emission.counts(text, words)
+        """Counts of trees; samples of one sentence share its weight."""
+        text, (k, t, n) = shard.text, (self.shape.k, self.shape.t, self.shape.n_symbols)
+        cells, borders = kernels.list_cells(nodes, text.indptr, text.rows, possible, k, n, n_rows)
+        samples = len(nodes.symbols)
+        shares = np.repeat(np.repeat(text.weights / samples, samples), np.diff(borders))
+        sums: Array = np.bincount(cells, shares, minlength=n + k * n * n + t * n_rows)
+        root, rules, words = np.split(sums, [n, n + k * n * n])
+        by_preterminal = self.emission.counts(text, words.reshape(t, n_rows).T)
         return {ROOT: root[None], RULES: rules.reshape(k, -1), WORDS: by_preterminal}
 
     def sample_derivations(
@@ -648,9 +650,10 @@ class DenseGrammar(Grammar):
         self, shard: TreeShard, nodes: TreeNodes, log_p: FloatArray, n_words: int
     ) -> DerivationCells:
         """The cells of the first tree of each sentence; words from ``n_words`` on have none."""
+        first = TreeNodes(nodes.symbols[:1], nodes.ends[:1])
         given = (shard.text.indptr, shard.text.rows, np.isfinite(log_p))
         sizes = (self.shape.k, self.shape.n_symbols, n_words)
-        found = kernels.list_cells(nodes.symbols[0], nodes.ends[0], *given, *sizes)
+        found = kernels.list_cells(first, *given, *sizes)
         return DerivationCells(*found, log_p)
 
     # what is known

@@ -105,6 +105,14 @@ def exponent_of(w: int, i: int, s: int, c: DenseCharts) -> int:
 
 
 @part
+def chart_row(w: int, i: int, s: int, c: DenseCharts) -> Any:
+    """The row of a leaf, or of a longer span: of w words from i on."""
+    if w == 1:
+        return c.leaves[c.first_leaf[s] + i]
+    return c.spans[c.first_span[s] + span_index(c.lengths[s], w, i)]
+
+
+@part
 def rescaling(whole: int, parts: int) -> float:
     """The factor from the exponent of a product to that of its span; 0 if one is impossible."""
     return math.ldexp(1.0, whole - parts) if max(whole, parts) < EMPTY else 0.0
@@ -164,26 +172,14 @@ def scatter_pairs(
 # Tables of rules, sentences, counts, and workspaces
 
 
-class PairRules(NamedTuple):
-    """Rules with two leaves, or two spans, on their right side.
+class RulePanels(NamedTuple):
+    """Rules of one kind of pairs on their right side, in panels: see `softcount.kernels.vectors`.
 
-    In panels: see `softcount.kernels.vectors`.
-
-    ``bottom_up``  (pairs, nonterminals), for inside
-    ``top_down``   (nonterminals, pairs), for outside; left symbols padded to a multiple of
+    ``bottom_up``  for inside: (pairs, nonterminals) of two leaves, or two spans; of a leaf and a
+                   span (leaf, (span, nonterminal)), the span's symbols padded to a multiple of
                    `COLUMNS_AT_ONCE`
-    """
-
-    bottom_up: FloatArray
-    top_down: FloatArray
-
-
-class LeafRules(NamedTuple):
-    """Rules with a leaf and a span on their right side, in panels.
-
-    ``bottom_up``  (leaf, (span, nonterminal)), the span's symbols padded to a multiple of
-                   `COLUMNS_AT_ONCE`
-    ``top_down``   ((span, nonterminal), leaf)
+    ``top_down``   for outside: (nonterminals, pairs), left symbols padded in the same way; or
+                   ((span, nonterminal), leaf)
     """
 
     bottom_up: FloatArray
@@ -204,10 +200,10 @@ class DenseTables(NamedTuple):
 
     root: FloatArray
     root_preterminals: FloatArray
-    leaves: PairRules
-    leaf_first: LeafRules
-    leaf_last: LeafRules
-    spans: PairRules
+    leaves: RulePanels
+    leaf_first: RulePanels
+    leaf_last: RulePanels
+    spans: RulePanels
     rules: FloatArray
 
 
@@ -292,7 +288,7 @@ class DenseWorkspace(NamedTuple):
     leaf_first: FloatArray
     leaf_last: FloatArray
     block: Array
-    words: FloatArray
+    words: Array
     row: FloatArray
     rescalings: FloatArray
     sentences: IntArray
@@ -310,15 +306,9 @@ def padded_zeros(n: int, wide: int, dtype: Any) -> Array:
 
 
 def _make_pair_workspace(rows: int, wide: int, most: int, dtype: Any) -> PairWorkspace:
-    return PairWorkspace(
-        padded_zeros(most, wide, dtype),
-        padded_zeros(most, wide, dtype),
-        padded_zeros(most, wide, dtype),
-        padded_zeros(most, wide, dtype),
-        np.zeros((1, wide * wide), dtype),
-        np.zeros((CHUNK, table_pitch(rows, wide)), dtype),
-        np.zeros((CHUNK, table_pitch(rows, wide)), dtype),
-    )
+    parts = [padded_zeros(most, wide, dtype) for _ in range(4)]
+    products = [np.zeros((CHUNK, table_pitch(rows, wide)), dtype) for _ in range(2)]
+    return PairWorkspace._make([*parts, np.zeros((1, wide * wide), dtype), *products])
 
 
 def make_workspace(c: DenseCharts, grammar: DenseTables) -> DenseWorkspace:
@@ -363,7 +353,7 @@ def inside_pairs(
     first: int,
     n: int,
     c: DenseCharts,
-    pairs: PairRules,
+    pairs: RulePanels,
     viterbi: bool,
     at: PairWorkspace,
     work: DenseWorkspace,
@@ -440,7 +430,7 @@ def outside_pairs(
     n: int,
     c: DenseCharts,
     out: DenseCharts,
-    pairs: PairRules,
+    pairs: RulePanels,
     at: PairWorkspace,
     work: DenseWorkspace,
     counts: Array,
@@ -448,27 +438,20 @@ def outside_pairs(
     """ω of n spans goes on to their pairs of two leaves, or two spans; and rules are counted."""
     depth = len(pairs.top_down) // (at.outside_products.shape[1] // pairs.top_down.shape[1] - 1)
     apply_rules(n, work.block, pairs.top_down, depth, False, at.outside_products)
-    rows = n_table_rows(at.products, at.right.shape[1])
+    wide = at.right.shape[1]
+    rows = n_table_rows(at.products, wide)
     for q in range(n):
         i, s = work.starts[first + q], work.sentences[first + q]
         m = gather_pairs(w, i, s, q, c, at.left, at.right, work.rescalings)
         multiply_columns(at.products, q, at.left, at.right, m, rows)
-        _outside_children(q, m, at)
+        for b in range(rows):
+            for k in range(wide):
+                at.transposed[0, k * wide + b] = at.outside_products[q, b * wide + k]
+        for p in range(0, m, ROWS_AT_ONCE):  # β W and W β of the pairs
+            multiply_table(at.out_right, p, at.left, p, at.outside_products, q, rows)
+            multiply_table(at.out_left, p, at.right, p, at.transposed, 0, wide)
         scatter_pairs(w, i, s, q, out, at.out_left, at.out_right, work.rescalings)
     add_columns_product(counts, work.block, at.products, 0, n)
-
-
-@part
-def _outside_children(q: int, m: int, at: PairWorkspace) -> None:
-    """β W and W β of m pairs, W being that of span q."""
-    wide = at.right.shape[1]
-    rows = n_table_rows(at.outside_products, wide)
-    for b in range(rows):
-        for k in range(wide):
-            at.transposed[0, k * wide + b] = at.outside_products[q, b * wide + k]
-    for p in range(0, m, ROWS_AT_ONCE):
-        multiply_table(at.out_right, p, at.left, p, at.outside_products, q, rows)
-        multiply_table(at.out_left, p, at.right, p, at.transposed, 0, wide)
 
 
 @part
@@ -493,58 +476,13 @@ def sum_beside_words(
             multiply_columns(tables, c.first_leaf[s] + word, at.left, at.right, m, rows)
 
 
-@part
-def outside_words(
-    tables: Array, top_down: Array, c: DenseCharts, out: DenseCharts, words: Array, counts: Array
-) -> None:
-    """ω goes on to words, by the tables of `sum_beside_words`; and rules are counted."""
-    depth = len(top_down) * top_down.shape[1] // words.shape[1]
-    apply_rules(len(words), tables, top_down, depth, False, words)
-    for r in range(len(words)):
-        add_scaled_row(out.leaves, r, words.dtype.type(1.0), words, r)
-    for first in range(0, len(tables), CHUNK):
-        add_columns_product(counts, c.leaves, tables, first, min(CHUNK, len(tables) - first))
-
-
 # Inside
-
-
-def _make_charts(first: int, last: int, text: DenseText, grammar: DenseTables) -> DenseCharts:
-    """Charts of sentences ``order[first]`` to ``order[last − 1]``, all zeros."""
-    own = text.order[first:last]
-    lengths = text.indptr[own + 1] - text.indptr[own]
-    n_spans = lengths * (lengths - 1) // 2
-    kind = grammar.root.dtype
-    return DenseCharts(
-        lengths,
-        np.cumsum(lengths) - lengths,
-        np.cumsum(n_spans) - n_spans,
-        padded_zeros(lengths.sum(), len(grammar.root_preterminals), kind),
-        np.zeros((n_spans.sum(), len(grammar.root)), kind),
-        np.full(n_spans.sum(), EMPTY, np.int64),
-    )
 
 
 @part
 def _underflows(number: float, like: Array) -> bool:
     """Whether a number is too small for float32 to have all its digits, if numbers are such."""
     return like.itemsize < 8 and number < math.ldexp(1.0, MIN_EXPONENT_SINGLE)
-
-
-@part
-def _load_words(first: int, text: DenseText, c: DenseCharts, log_p: Array) -> None:
-    """p(word | preterminal) over the largest of each word, whose logarithm goes to ``log_p``."""
-    for s in range(len(c.lengths)):
-        sentence = text.order[first + s]
-        for i in range(c.lengths[s]):
-            row, largest = text.rows[text.indptr[sentence] + i], 0.0
-            for k in range(text.emissions.shape[1]):
-                largest = max(largest, text.emissions[row, k])
-            possible = largest > 0.0 and not _underflows(largest, text.emissions)
-            log_p[sentence] += math.log(largest) if possible else -np.inf
-            if possible:
-                for k in range(text.emissions.shape[1]):
-                    c.leaves[c.first_leaf[s] + i, k] = text.emissions[row, k] / largest
 
 
 @part
@@ -572,15 +510,6 @@ def _list_spans_of_width(
     return n
 
 
-@part
-def _initial_exponent(w: int, i: int, s: int, c: DenseCharts) -> int:
-    """The exponent at which no product of two parts of a span is above one."""
-    least = exponent_of(w - 1, i + 1, s, c)
-    for m in range(2, w):
-        least = min(least, exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c))
-    return int(least)
-
-
 @njit
 def _fill_inside(
     first: int,
@@ -591,8 +520,21 @@ def _fill_inside(
     work: DenseWorkspace,
     log_p: Array,
 ) -> None:
-    """β of all spans; or, if ``viterbi``, the probability of the best tree of each symbol."""
-    _load_words(first, text, c, log_p)
+    """β of all spans; or, if ``viterbi``, the probability of the best tree of each symbol.
+
+    p(word | preterminal) is divided by the largest of each word, whose logarithm goes to ``log_p``.
+    """
+    for s in range(len(c.lengths)):
+        sentence = text.order[first + s]
+        for i in range(c.lengths[s]):
+            row, largest = text.rows[text.indptr[sentence] + i], 0.0
+            for k in range(text.emissions.shape[1]):
+                largest = max(largest, text.emissions[row, k])
+            possible = largest > 0.0 and not _underflows(largest, text.emissions)
+            log_p[sentence] += math.log(largest) if possible else -np.inf
+            if possible:
+                for k in range(text.emissions.shape[1]):
+                    c.leaves[c.first_leaf[s] + i, k] = text.emissions[row, k] / largest
     for last in range(2):
         rules = grammar.leaf_last.bottom_up if last else grammar.leaf_first.bottom_up
         tables = work.leaf_last if last else work.leaf_first
@@ -605,8 +547,11 @@ def _fill_inside(
             n = min(CHUNK, n_spans - q)
             for r in range(q, q + n):
                 s, i = work.sentences[r], work.starts[r]
-                place = c.first_span[s] + span_index(c.lengths[s], w, i)
-                c.exponents[place] = _initial_exponent(w, i, s, c)
+                # the exponent at which no product of two parts is above one
+                least = exponent_of(w - 1, i + 1, s, c)
+                for m in range(2, w):
+                    least = min(least, exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c))
+                c.exponents[c.first_span[s] + span_index(c.lengths[s], w, i)] = least
             fill_rescalings(w, q, n, c, work)
             if w == 3:
                 work.block[:] = 0.0
@@ -624,7 +569,17 @@ def inside(
 
     ``log_p`` gets what was divided out of the words' probabilities.
     """
-    c = _make_charts(first, last, text, grammar)
+    own, dtype = text.order[first:last], grammar.root.dtype
+    lengths = text.indptr[own + 1] - text.indptr[own]
+    n_spans = lengths * (lengths - 1) // 2
+    c = DenseCharts(
+        lengths,
+        np.cumsum(lengths) - lengths,
+        np.cumsum(n_spans) - n_spans,
+        padded_zeros(lengths.sum(), len(grammar.root_preterminals), dtype),
+        np.zeros((n_spans.sum(), len(grammar.root)), dtype),
+        np.full(n_spans.sum(), EMPTY, np.int64),
+    )
     work = make_workspace(c, grammar)
     _fill_inside(first, text, c, grammar, viterbi, work, log_p)
     return c, work
@@ -654,45 +609,6 @@ def _store_spans(
 # Outside
 
 
-def _start_outside(
-    sentences: Array,
-    text: DenseText,
-    c: DenseCharts,
-    out: DenseCharts,
-    grammar: DenseTables,
-    counts: DenseCounts,
-) -> None:
-    """log p of sentences; ω of their roots, and the roots' expected counts."""
-    tops = c.first_span + c.lengths * (c.lengths - 1) // 2 - 1
-    no_exponents = np.zeros(len(c.leaves), np.int64)
-    several = (tops, grammar.root, c.spans, out.spans, c.exponents, counts.root)
-    tables = (grammar.root_preterminals, c.leaves, out.leaves, no_exponents)
-    single = (c.first_leaf, *tables, counts.root_preterminals)
-    for which, kind in ((c.lengths > 1, several), (c.lengths == 1, single)):
-        places, probabilities, beta, omega, exponents, root_counts = kind
-        own, at = sentences[which], places[which]
-        joint = probabilities * beta[at]
-        totals = joint.sum(axis=1, dtype=np.float64)
-        if joint.itemsize < 8:  # as `_underflows` says
-            totals[totals < 2.0**MIN_EXPONENT_SINGLE] = 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            counts.log_p[own] += np.log(totals) - exponents[at] * math.log(2.0)
-            weights = np.where(totals > 0.0, text.weights[own] / totals, 0.0)[:, None]
-        omega[at] = probabilities * weights
-        root_counts += (joint * weights).sum(axis=0)
-
-
-@part
-def _apply_constraints(w: int, first: int, text: DenseText, out: DenseCharts) -> None:
-    """Symbols that spans of w words may not have get ω = 0."""
-    for s in range(len(out.lengths)):
-        for i in range(out.lengths[s] - w + 1):
-            number = _allowed_set(s, w, i, first, text, out.lengths[s])
-            place = out.first_span[s] + span_index(out.lengths[s], w, i)
-            for k in range(out.spans.shape[1]):
-                out.spans[place, k] *= text.allowed[number, k]
-
-
 @njit
 def _fill_outside(
     first: int,
@@ -702,13 +618,20 @@ def _fill_outside(
     grammar: DenseTables,
     work: DenseWorkspace,
     counts: tuple[Array, Array, Array, Array],
+    words: Array,
+    word_rows: Array,
 ) -> None:
-    """ω of all spans and leaves, and expected counts of rules."""
+    """ω of all spans and leaves, and expected counts of rules and words."""
     transpose_tables(work.leaf_first, c.spans.shape[1])
     transpose_tables(work.leaf_last, c.spans.shape[1])
     for w in range(work.rescalings.shape[1] - 1, 1, -1):
         n_spans = _list_spans_of_width(w, first, text, c, True, work)
-        _apply_constraints(w, first, text, out)
+        for s in range(len(out.lengths)):  # symbols that a span may not have get ω = 0
+            for i in range(out.lengths[s] - w + 1):
+                number = _allowed_set(s, w, i, first, text, out.lengths[s])
+                place = out.first_span[s] + span_index(out.lengths[s], w, i)
+                for k in range(out.spans.shape[1]):
+                    out.spans[place, k] *= text.allowed[number, k]
         pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
@@ -725,14 +648,17 @@ def _fill_outside(
         top_down = grammar.leaf_last.top_down if last else grammar.leaf_first.top_down
         tables = work.leaf_last if last else work.leaf_first
         sum_beside_words(last, c, out, work.spans, tables)
-        outside_words(tables, top_down, c, out, work.words, counts[1 + last])
-
-
-@njit
-def _add_rows(rows: Array, numbers: Array, into: Array) -> None:
-    for r in range(len(rows)):
-        for k in range(rows.shape[1]):
-            into[numbers[r], k] += rows[r, k]
+        # by these tables ω goes on to words; and rules are counted
+        depth = len(top_down) * top_down.shape[1] // work.words.shape[1]
+        apply_rules(len(work.words), tables, top_down, depth, False, work.words)
+        for r in range(len(work.words)):
+            add_scaled_row(out.leaves, r, work.words.dtype.type(1.0), work.words, r)
+        for begin in range(0, len(tables), CHUNK):
+            size = min(CHUNK, len(tables) - begin)
+            add_columns_product(counts[1 + last], c.leaves, tables, begin, size)
+    for r in range(len(c.leaves)):
+        for k in range(c.leaves.shape[1]):
+            words[word_rows[r], k] += out.leaves[r, k] * c.leaves[r, k]
 
 
 def inside_outside(
@@ -750,16 +676,32 @@ def inside_outside(
     c, work = inside(first, last, text, grammar, False, counts.log_p)
     out = c._replace(leaves=np.zeros_like(c.leaves), spans=np.zeros_like(c.spans))
     sentences = text.order[first:last]
-    _start_outside(sentences, text, c, out, grammar, counts)
+    # log p, ω of the roots, and their expected counts: of sentences of several words, and of one
+    tops = c.first_span + c.lengths * (c.lengths - 1) // 2 - 1
+    no_exponents = np.zeros(len(c.leaves), np.int64)
+    several = (tops, grammar.root, c.spans, out.spans, c.exponents, counts.root)
+    tables = (grammar.root_preterminals, c.leaves, out.leaves, no_exponents)
+    single = (c.first_leaf, *tables, counts.root_preterminals)
+    for which, kind in ((c.lengths > 1, several), (c.lengths == 1, single)):
+        places, probabilities, beta, omega, exponents, root_counts = kind
+        own, at = sentences[which], places[which]
+        joint = probabilities * beta[at]
+        totals = joint.sum(axis=1, dtype=np.float64)
+        if joint.itemsize < 8:  # as `_underflows` says
+            totals[totals < 2.0**MIN_EXPONENT_SINGLE] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            counts.log_p[own] += np.log(totals) - exponents[at] * math.log(2.0)
+            weights = np.where(totals > 0.0, text.weights[own] / totals, 0.0)[:, None]
+        omega[at] = probabilities * weights
+        root_counts += (joint * weights).sum(axis=0)
     if with_counts:
         totals = (counts.leaves, counts.leaf_first, counts.leaf_last, counts.spans)
         rules: Any = tuple(np.zeros(total.shape, grammar.root.dtype) for total in totals)
-        _fill_outside(first, text, c, out, grammar, work, rules)
+        begins = np.repeat(text.indptr[sentences] - c.first_leaf, c.lengths)
+        word_rows = counts.word_rows[begins + np.arange(len(c.leaves))]
+        _fill_outside(first, text, c, out, grammar, work, rules, counts.words, word_rows)
         for total, more in zip(totals, rules, strict=True):
             total += more
-        begins = np.repeat(text.indptr[sentences] - c.first_leaf, c.lengths)
-        tokens = begins + np.arange(len(c.leaves))
-        _add_rows(out.leaves * c.leaves, counts.word_rows[tokens], counts.words)
     return c, out
 
 
@@ -781,27 +723,6 @@ class ShardSpans(NamedTuple):
     ends: IntArray
     symbols: IntArray
     posteriors: FloatArray
-
-
-@njit
-def _list_symbols(
-    i: int,
-    end: int,
-    shift: int,
-    threshold: float,
-    beta: Array,
-    omega: Array,
-    used: int,
-    into: ShardSpans,
-) -> int:
-    """List the symbols of one span; returns how many entries there are then."""
-    for k in range(len(beta)):
-        posterior = beta[k] * omega[k]
-        if posterior > threshold:
-            into.starts[used], into.ends[used] = i, end
-            into.symbols[used], into.posteriors[used] = shift + k, posterior
-            used += 1
-    return used
 
 
 def span_posteriors(
@@ -837,15 +758,16 @@ def _list_posteriors(
     """List all spans of all sentences."""
     used = 0
     for s in range(len(c.lengths)):
-        n = c.lengths[s]
-        for i in range(n):
-            at = c.first_leaf[s] + i
-            given = (c.leaves[at], out.leaves[at], used, found)
-            used = _list_symbols(i, i + 1, n_nonterminals, threshold, *given)
-            for w in range(2, n - i + 1):
-                at = c.first_span[s] + span_index(n, w, i)
-                given = (c.spans[at], out.spans[at], used, found)
-                used = _list_symbols(i, i + w, 0, threshold, *given)
+        for i in range(c.lengths[s]):
+            for w in range(1, c.lengths[s] - i + 1):
+                beta, omega = chart_row(w, i, s, c), chart_row(w, i, s, out)
+                for k in range(len(beta)):
+                    posterior = beta[k] * omega[k]
+                    if posterior > threshold:
+                        found.starts[used], found.ends[used] = i, i + w
+                        found.symbols[used] = k + (n_nonterminals if w == 1 else 0)
+                        found.posteriors[used] = posterior
+                        used += 1
         found.indptr[s + 1] = used
 
 
@@ -919,35 +841,41 @@ def _trace_all(
     work: TraceWorkspace,
 ) -> None:
     """Trees of a chart's sentences, whose nodes begin at ``begins``."""
-    stream = np.empty(1, np.uint64)
+    stream, stack = np.empty(1, np.uint64), work.stack
     for s in range(len(c.lengths)):
-        log_p[own[s]] += _root_log_p(s, c, grammar, viterbi)
+        n, total = c.lengths[s], 0.0
+        root = grammar.root_preterminals if n == 1 else grammar.root
+        beta = chart_row(n, 0, s, c)
+        for k in range(len(root)):
+            probability = root[k] * beta[k]
+            total = max(total, probability) if viterbi else total + probability
+        log_total = math.log(total) if total > 0.0 else -np.inf
+        log_p[own[s]] += log_total - exponent_of(n, 0, s, c) * math.log(2.0)
         if log_p[own[s]] == -np.inf:
             continue
-        for n in range(len(nodes.symbols)):
-            stream[0] = item_stream(item_stream(seed, numbers[s]), n)
-            _trace(s, c, grammar, viterbi, stream, work, n, begins[s], nodes)
-
-
-@part
-def _root_log_p(s: int, c: DenseCharts, grammar: DenseTables, viterbi: bool) -> float:
-    """log p(sentence), or that of its best tree, but for what was divided out of the words."""
-    weights, beta = _root_weights(s, c, grammar)
-    total = 0.0
-    for k in range(len(weights)):
-        probability = weights[k] * beta[k]
-        total = max(total, probability) if viterbi else total + probability
-    exponent = exponent_of(c.lengths[s], 0, s, c)
-    return math.log(total) - exponent * math.log(2.0) if total > 0.0 else -np.inf
-
-
-@part
-def _root_weights(s: int, c: DenseCharts, grammar: DenseTables) -> tuple[Array, Array]:
-    """p(symbol is the root), and β of the whole sentence."""
-    n = c.lengths[s]
-    if n == 1:
-        return grammar.root_preterminals, c.leaves[c.first_leaf[s]]
-    return grammar.root, c.spans[c.first_span[s] + span_index(n, n, 0)]
+        for sample in range(len(nodes.symbols)):
+            stream[0] = item_stream(item_stream(seed, numbers[s]), sample)
+            for k in range(len(root)):
+                work.pairs[k] = root[k] * beta[k]
+            top = _choose(work.pairs[: len(root)], viterbi, stream)
+            stack[0, 0], stack[0, 1], stack[0, 2] = (
+                top + (len(grammar.rules) if n == 1 else 0),
+                0,
+                n,
+            )
+            depth, number = 1, begins[s]
+            while depth:
+                depth -= 1
+                symbol, i, w = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+                nodes.symbols[sample, number], nodes.ends[sample, number] = symbol, i + w
+                number += 1
+                if w > 1:
+                    m, left, right = _choose_children(
+                        symbol, w, i, s, c, grammar.rules, viterbi, stream, work
+                    )
+                    stack[depth, 0], stack[depth, 1], stack[depth, 2] = right, i + m, w - m
+                    stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = left, i, m
+                    depth += 2
 
 
 @part
@@ -960,40 +888,6 @@ def _choose(weights: Array, viterbi: bool, stream: Array) -> int:
         if weights[k] > weights[largest]:
             largest = k
     return largest
-
-
-@part
-def _trace(
-    s: int,
-    c: DenseCharts,
-    grammar: DenseTables,
-    viterbi: bool,
-    stream: Array,
-    work: TraceWorkspace,
-    sample: int,
-    begin: int,
-    nodes: TreeNodes,
-) -> None:
-    """Trace one tree of a sentence."""
-    n, stack = c.lengths[s], work.stack
-    weights, beta = _root_weights(s, c, grammar)
-    for k in range(len(weights)):
-        work.pairs[k] = weights[k] * beta[k]
-    root = _choose(work.pairs[: len(weights)], viterbi, stream)
-    stack[0, 0], stack[0, 1], stack[0, 2] = root + (len(grammar.rules) if n == 1 else 0), 0, n
-    depth, number = 1, begin
-    while depth:
-        depth -= 1
-        symbol, i, w = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        nodes.symbols[sample, number], nodes.ends[sample, number] = symbol, i + w
-        number += 1
-        if w > 1:
-            m, left, right = _choose_children(
-                symbol, w, i, s, c, grammar.rules, viterbi, stream, work
-            )
-            stack[depth, 0], stack[depth, 1], stack[depth, 2] = right, i + m, w - m
-            stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = left, i, m
-            depth += 2
 
 
 @part
@@ -1035,7 +929,7 @@ def _weigh_pairs(
     """Weights of pairs of symbols, the left child being m words wide; returns how many."""
     parts = exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c)
     scale = rescaling(exponent_of(w, i, s, c), parts)
-    left, right = _child_row(m, i, s, c), _child_row(w - m, i + m, s, c)
+    left, right = chart_row(m, i, s, c), chart_row(w - m, i + m, s, c)
     first, last = _symbol_range(m, rules), _symbol_range(w - m, rules)
     n = 0
     for b in range(first[0], first[1]):
@@ -1046,54 +940,9 @@ def _weigh_pairs(
     return n
 
 
-@part
-def _child_row(w: int, i: int, s: int, c: DenseCharts) -> Any:
-    """β of a leaf, or of a longer span."""
-    if w == 1:
-        return c.leaves[c.first_leaf[s] + i]
-    return c.spans[c.first_span[s] + span_index(c.lengths[s], w, i)]
-
-
-@njit
-def count_trees(
-    symbols: Array,
-    ends: Array,
-    indptr: Array,
-    weights: Array,
-    possible: Array,
-    rows: Array,
-    root: Array,
-    rules: Array,
-    words: Array,
-) -> None:
-    """Add roots (K + T,), rules (K, K + T, K + T) and words (rows, T) of trees (samples, nodes).
-
-    Samples of one sentence share its weight; impossible sentences count nothing.
-    """
-    n_nonterminals = len(rules)
-    for s in range(len(indptr) - 1):
-        if indptr[s] == indptr[s + 1] or not possible[s]:
-            continue
-        share = weights[s] / len(symbols)
-        first, last = 2 * indptr[s], 2 * indptr[s + 1] - 1
-        for n in range(len(symbols)):
-            root[symbols[n, first]] += share
-            begin = 0
-            for node in range(first, last):
-                symbol, end = symbols[n, node], ends[n, node]
-                if end == begin + 1:
-                    words[rows[indptr[s] + begin], symbol - n_nonterminals] += share
-                    begin = end
-                    continue
-                # after the left child and all nodes below it
-                right = node + 2 * (ends[n, node + 1] - begin)
-                rules[symbol, symbols[n, node + 1], symbols[n, right]] += share
-
-
 @njit
 def list_cells(
-    symbols: Array,
-    ends: Array,
+    nodes: TreeNodes,
     indptr: Array,
     rows: Array,
     possible: Array,
@@ -1101,17 +950,21 @@ def list_cells(
     n_symbols: int,
     n_words: int,
 ) -> tuple[Array, Array]:
-    """The table entries ("cells") that one tree of each sentence uses, and where each one's begin.
+    """The table entries ("cells") that trees use, and where those of each tree begin.
 
-    The root's is first, then the others in preorder. Entries are numbered through all tables: K + T
-    roots, then K rows of (K + T)² rules, then T rows of words. Words from number ``n_words`` on are
-    in no table, and have no cell; nor have sentences that are empty, or not possible.
+    Trees of one sentence follow each other. A root's cell is first, then the others in preorder.
+    Entries are numbered through all tables: K + T roots, then K rows of (K + T)² rules, then T rows
+    of words. Words from number ``n_words`` on are in no table, and have no cell; nor have sentences
+    that are empty, or not possible.
     """
     first_rule = n_symbols
     first_word = first_rule + n_nonterminals * n_symbols * n_symbols
-    cells, borders = np.empty(2 * indptr[-1], np.int64), np.zeros(len(indptr), np.int64)
-    used = 0
-    for s in range(len(indptr) - 1):
+    n_samples = len(nodes.symbols)
+    cells = np.empty(2 * indptr[-1] * n_samples, np.int64)
+    borders, used = np.zeros((len(indptr) - 1) * n_samples + 1, np.int64), 0
+    for tree in range(len(borders) - 1):
+        s, sample = divmod(tree, n_samples)
+        symbols, ends = nodes.symbols[sample], nodes.ends[sample]
         if possible[s] and indptr[s] < indptr[s + 1]:
             first, begin = 2 * indptr[s], 0
             cells[used] = symbols[first]
@@ -1130,5 +983,5 @@ def list_cells(
                     cells[used] = first_word + (symbol - n_nonterminals) * n_words + word
                     used += 1
                 begin = end
-        borders[s + 1] = used
+        borders[tree + 1] = used
     return cells[:used], borders
