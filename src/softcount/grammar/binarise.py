@@ -56,82 +56,69 @@ class BinarisedRules:
     """
 
     def __init__(self, rules: GrammarRules) -> None:
-        self.rules = rules
-        self.labels = rules.symbols
+        self.rules, self.labels, index = rules, rules.symbols, rules.index
         self.n_nonterminals = len(rules.symbols)
         self.root = np.zeros(self.n_nonterminals)
         for symbol, p in rules.root.items():
-            self.root[rules.index[symbol]] = p
-        self._word_symbol: dict[str, int] = {}  # words among several items, as symbols
+            self.root[index[symbol]] = p
+
+        # unary rules, sorted by left side, as the rules are
+        own = [(n, rule) for n, rule in enumerate(rules.rules) if rule.is_unary]
+        self._unary_rule = np.array([n for n, _ in own], np.int32)
+        self._unary_child = np.array([index[rule.rhs[0]] for _, rule in own], np.int32)
+        self._unary_parent = np.array([index[rule.lhs] for _, rule in own], np.int32)
+        self._unary_indptr = make_indptr(self._unary_parent, self.n_nonterminals)
+
+        # binary rules: of longer ones, first the last two items, then that and the one before
+        word_symbols: dict[str, int] = {}  # words among several items, as symbols
         for rule in rules.rules:
             if len(rule.rhs) > 1:
                 for item, is_word in zip(rule.rhs, rule.is_word, strict=True):
                     if is_word:
-                        new = self.n_nonterminals + len(self._word_symbol)
-                        self._word_symbol.setdefault(item, new)
-        self.n_left = self.n_nonterminals + len(self._word_symbol)
-        self._make_unary()
-        self._make_binary()
-        self._make_lexical()
-
-    def _make_binary(self) -> None:
-        """Binary rules, sorted by right child."""
-        symbols = self.rules.index
+                        word_symbols.setdefault(item, self.n_nonterminals + len(word_symbols))
+        self.n_left = self.n_nonterminals + len(word_symbols)
         rests: dict[tuple[int, int], int] = {}
-        found: list[tuple[int, int, int, int]] = []  # right, left, parent, rule
-        for number, rule in enumerate(self.rules.rules):
+        binary: list[tuple[int, int, int, int]] = []  # right, left, parent, rule
+        for number, rule in enumerate(rules.rules):
             if len(rule.rhs) == 1:
                 continue
             items = [
-                self._word_symbol[item] if is_word else symbols[item]
+                word_symbols[item] if is_word else index[item]
                 for item, is_word in zip(rule.rhs, rule.is_word, strict=True)
             ]
             rest = items[-1]
-            for item in reversed(items[1:-1]):
-                pair = item, rest
+            for left in reversed(items[1:-1]):
+                pair = left, rest
                 if pair not in rests:
                     rests[pair] = self.n_left + len(rests)
-                    found.append((rest, item, rests[pair], CERTAIN))
+                    binary.append((rest, left, rests[pair], CERTAIN))
                 rest = rests[pair]
-            found.append((rest, items[0], symbols[rule.lhs], number))
+            binary.append((rest, items[0], index[rule.lhs], number))
         self.n_symbols = self.n_left + len(rests)
-        table = np.array(found, np.int32).reshape(-1, 4)
-        is_wide = self._find_wide(table[:, 2])
+        table = np.array(binary, np.int32).reshape(-1, 4)
+        # symbols that may span several words: by binary rules, or by unary ones above them
+        is_wide = np.zeros(self.n_symbols, np.bool_)
+        is_wide[table[:, 2]] = True
+        while not is_wide[self._unary_parent[is_wide[self._unary_child]]].all():
+            is_wide[self._unary_parent[is_wide[self._unary_child]]] = True
+        # sorted by right child; those whose left child may be wide come first
         table = table[np.lexsort((~is_wide[table[:, 1]], table[:, 0]))]
         n_wide = np.bincount(table[is_wide[table[:, 1]], 0], minlength=self.n_symbols)
         _, self._left, self._parent, self._binary_rule = np.ascontiguousarray(table.T)
         self._binary_indptr = make_indptr(table[:, 0], self.n_symbols)
         self._wide = self._binary_indptr[:-1] + n_wide
 
-    def _find_wide(self, parents: IntArray) -> BoolArray:
-        """Whether symbols may span several words: by binary rules, or by unary ones above them."""
-        found = np.zeros(self.n_symbols, np.bool_)
-        found[parents] = True
-        while not found[self._unary_parent[found[self._unary_child]]].all():
-            found[self._unary_parent[found[self._unary_child]]] = True
-        return found
-
-    def _make_unary(self) -> None:
-        """Unary rules, sorted by left side, as the rules are."""
-        own = [(n, rule) for n, rule in enumerate(self.rules.rules) if rule.is_unary]
-        symbols = self.rules.index
-        self._unary_rule = np.array([n for n, _ in own], np.int32)
-        self._unary_child = np.array([symbols[rule.rhs[0]] for _, rule in own], np.int32)
-        self._unary_parent = np.array([symbols[rule.lhs] for _, rule in own], np.int32)
-        self._unary_indptr = make_indptr(self._unary_parent, self.n_nonterminals)
-
-    def _make_lexical(self) -> None:
-        """Lexical rules, and words that are symbols, sorted by word."""
+        # lexical rules, and words that are symbols, sorted by word
         self.word_rows: dict[str, int] = {}
-        found: list[tuple[int, int, int]] = []  # word, symbol, rule
-        for number, rule in enumerate(self.rules.rules):
+        lexical: list[tuple[int, int, int]] = []  # word, symbol, rule
+        for number, rule in enumerate(rules.rules):
             if rule.is_lexical:
                 row = self.word_rows.setdefault(rule.rhs[0], len(self.word_rows))
-                found.append((row, self.rules.index[rule.lhs], number))
-        for word, symbol in self._word_symbol.items():
+                lexical.append((row, index[rule.lhs], number))
+        for word, word_symbol in word_symbols.items():
             row = self.word_rows.setdefault(word, len(self.word_rows))
-            found.append((row, symbol, CERTAIN))
-        table = np.array(found, np.int32).reshape(-1, 3)
+            lexical.append((row, word_symbol, CERTAIN))
+        table = np.array(lexical, np.int32).reshape(-1, 3)
         table = table[np.argsort(table[:, 0], kind="stable")]
         self._lexical_indptr = make_indptr(table[:, 0], len(self.word_rows) + 1)
         _, self._lexical_symbols, self._lexical_rule = np.ascontiguousarray(table.T)
@@ -158,16 +145,10 @@ class BinarisedRules:
                 "chains of unary rules have no finite sum",
                 "rules of a left side have at most probability one, and some lead to words",
             )
-        binary = BinaryRules(
-            self._binary_indptr,
-            self._wide,
-            self._left,
-            self._parent,
-            _fill_certain(probabilities, self._binary_rule),
-        )
-        return RuleTables(
-            np.ascontiguousarray(root, np.float64), self.n_left, binary, found, viterbi
-        )
+        binary_probabilities = _fill_certain(probabilities, self._binary_rule)
+        children = (self._binary_indptr, self._wide, self._left, self._parent)
+        binary = BinaryRules(*children, binary_probabilities)
+        return RuleTables(np.ascontiguousarray(root, float), self.n_left, binary, found, viterbi)
 
     def find_rows(self, words: Iterable[str]) -> IntArray:
         """The rows of words; those that are in no rule have the last one, which is empty."""
@@ -199,14 +180,8 @@ class BinarisedRules:
 
     def make_counts(self, log_p: FloatArray, lexical: LexicalRules) -> RuleCounts:
         """Counts that are all zero."""
-        sizes = (
-            self.n_nonterminals,
-            len(self._left),
-            len(self._unary_child),
-            len(lexical.symbols),
-            3,
-        )
-        return RuleCounts(log_p, *(np.zeros(size) for size in sizes))
+        rules = (self.n_nonterminals, len(self._left), len(self._unary_child))
+        return RuleCounts(log_p, *(np.zeros(n) for n in (*rules, len(lexical.symbols), 3)))
 
     def usage(self, counts: RuleCounts, lexical: LexicalRules) -> RuleUsage:
         """Counts of binarised rules as counts of the grammar's own rules."""
@@ -233,15 +208,6 @@ class BinarisedRules:
         """The rule of each code of a derivation; `CERTAIN` where there is none."""
         none = np.full(len(lexical.symbols) - len(self._lexical_rule), CERTAIN, np.int32)
         return np.concatenate([self._binary_rule, self._unary_rule, self._lexical_rule, none])
-
-    def add_codes(
-        self, codes: IntArray, weights: FloatArray, lexical: LexicalRules, counts: RuleCounts
-    ) -> None:
-        """Add the codes of derivations to counts, but for roots."""
-        cuts = np.cumsum([len(self._left), len(self._unary_child)])
-        sums = np.bincount(codes, weights, minlength=cuts[1] + len(lexical.symbols))
-        for into, some in zip(counts[2:5], np.split(sums, cuts), strict=True):
-            into += some
 
     def make_tree(
         self, codes: IntArray, sentence: Sequence[str], lexical: LexicalRules

@@ -8,8 +8,8 @@ answer the same questions about sentences: `Grammar` says which.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -29,14 +29,29 @@ from softcount.core.types import (
     Stats,
     Uncounted,
 )
-from softcount.grammar.data import SpanConstraints, SupervisedSentences, TreeCorpus, TreeShard
+from softcount.grammar.data import (
+    Bracket,
+    SpanConstraints,
+    SupervisedSentences,
+    TreeCorpus,
+    TreeShard,
+    span_sets,
+)
 from softcount.grammar.gibbs import CollapsedTrees, DerivationCells, demand_collapsible
+from softcount.grammar.parsing import (
+    SpanPosteriors,
+    UnaryRelations,
+    make_tree,
+    minimum_risk_brackets,
+)
 from softcount.grammar.rules import GrammarRule, GrammarRules
-from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSets
+from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSetBuilder, StateSets
+from softcount.kernels.threads import even_pieces, in_turn
 from softcount.text.sequences import Sequences
 from softcount.text.trees import Tree
 from softcount.text.vocabulary import Vocabulary
 
+Part = TypeVar("Part")
 ROOT, RULES, WORDS = "root", "rules", "words"
 """Names of families."""
 MAX_NODES, MAX_TRIES = 10_000, 1000
@@ -51,6 +66,24 @@ def iterate_batches(first: int, last: int, size: int = BATCH) -> Iterator[tuple[
     for n in range(first, last, size):
         interrupt.check()
         yield n, min(n + size, last)
+
+
+def map_pieces(
+    run: Callable[[int, int], Part], lengths: IntArray, n_pieces: int, threads: int
+) -> list[Part]:
+    """What ``run(first, last)`` gives for each piece of the sentences, in their order.
+
+    Pieces are of about the same work, a chart taking the cube of the words, and do not depend on
+    the number of threads: sums of counts are the same for any of them.
+    """
+    bounds = even_pieces(lengths.astype(np.float64) ** 3, n_pieces).tolist()
+    found: dict[int, Part] = {}
+
+    def run_piece(piece: int) -> None:
+        found[piece] = run(bounds[piece], bounds[piece + 1])
+
+    in_turn(run_piece, len(bounds) - 1, threads)
+    return [found[piece] for piece in range(len(bounds) - 1)]
 
 
 class GrammarOptions(NamedTuple):
@@ -83,22 +116,6 @@ class GrammarOptions(NamedTuple):
                 )
 
 
-class SpanPosteriors(NamedTuple):
-    """How often each symbol is expected over each span of one sentence.
-
-    ``starts``      int (entries,): the first word
-    ``ends``        int (entries,): the first word after the span
-    ``symbols``     int (entries,)
-    ``posteriors``  float (entries,): p(symbol spans start to end | sentence); where unary rules go
-                    round, an expected number that may be above one
-    """
-
-    starts: IntArray
-    ends: IntArray
-    symbols: IntArray
-    posteriors: FloatArray
-
-
 class Query(NamedTuple):
     """Sentences, and the parameters that an answer about them is wanted for."""
 
@@ -119,6 +136,11 @@ class Grammar(Model):
     threads_inside = True
     remedy: ClassVar[str] = "look at its words and brackets"
     """What to do about a sentence that is impossible."""
+    n_nonterminals: int
+    relations: UnaryRelations | None = None
+    """What unary rules allow; None: there are none."""
+    bracket_cost: ClassVar[float] = 0.0
+    """What brackets of minimum risk trees must be expected at least."""
 
     @property
     @abstractmethod
@@ -152,9 +174,37 @@ class Grammar(Model):
         """How often known trees use each entry of the tables; None: they are constraints alone."""
         return None
 
-    @abstractmethod
     def _constrain_spans(self, given: SupervisedSentences) -> SpanConstraints:
         """Which symbols spans may have, by what is known of the trees."""
+        brackets = self._list_brackets(given)
+        sets = StateSetBuilder(self.n_nonterminals)
+        if not any(brackets):
+            return SpanConstraints.unconstrained(self.n_nonterminals)
+        found = []
+        for n, some in zip(given.text.lengths.tolist(), brackets, strict=True):
+            labels: dict[tuple[int, int], list[str]] = {}
+            for label, start, end in some:
+                if label is not None:
+                    labels.setdefault((start, end), []).append(label)
+            symbols = {
+                (start, end): self._find_symbols(own, one_word=end == start + 1)
+                for (start, end), own in labels.items()
+            }
+            found.append(span_sets(*self._list_spans(n, bool(some)), some, symbols, sets))
+        sizes = np.array([len(own) for own in found])
+        return SpanConstraints(np.concatenate(found), sets.build().allowed, sizes)
+
+    def _list_brackets(self, given: SupervisedSentences) -> Sequence[Sequence[Bracket]]:
+        """The brackets of each sentence that constrain its spans."""
+        return given.brackets
+
+    @abstractmethod
+    def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
+        """Starts and ends of the spans of a sentence of n words that have a set of symbols."""
+
+    @abstractmethod
+    def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
+        """The symbols that a span with these labels may have."""
 
     @abstractmethod
     def sample_derivations(
@@ -171,12 +221,11 @@ class Grammar(Model):
         """log p of each sentence."""
 
     @abstractmethod
-    def viterbi_parses(self, query: Query) -> list[Tree | None]:
-        """The most probable tree of each sentence; None if there is none."""
+    def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
+        """Trees of each sentence, none if there is none: samples from their posterior.
 
-    @abstractmethod
-    def sample_parses(self, query: Query, stream: int, samples: int) -> list[list[Tree]]:
-        """Trees drawn from the posterior of each sentence."""
+        ``samples``  how many; 0: the most probable tree instead
+        """
 
     @abstractmethod
     def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
@@ -186,11 +235,15 @@ class Grammar(Model):
     def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
         """Those of each sentence."""
 
-    @abstractmethod
-    def minimum_risk_parse(
-        self, spans: SpanPosteriors, sentence: Sequence[str], labelled: bool
-    ) -> Tree | None:
-        """The minimum Bayes risk tree: that of the most expected brackets (Goodman 1996)."""
+    def minimum_risk_parses(self, query: Query, labelled: bool) -> list[Tree | None]:
+        """The minimum Bayes risk trees: those of the most expected brackets (Goodman 1996)."""
+        trees = []
+        for n, spans in enumerate(self.span_posteriors(query)):
+            words = query.text.sentence(n)
+            how = (self.relations, labelled, self.bracket_cost)
+            brackets = minimum_risk_brackets(len(words), spans, *how)
+            trees.append(make_tree(brackets, self.labels, words))
+        return trees
 
     @abstractmethod
     def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
@@ -229,11 +282,9 @@ class Grammar(Model):
 
     def blocks(self, shard: TreeShard, size: int) -> list[TreeShard]:
         """The sentences in their order, ``size`` at a time."""
-        whole, n = (
-            TreeCorpus(SentenceCorpus(shard.text), shard.constraints, shard.trees),
-            len(shard),
-        )
-        return [whole.select(np.arange(i, min(i + size, n))) for i in range(0, n, size)]
+        whole = TreeCorpus(SentenceCorpus(shard.text), shard.constraints, shard.trees)
+        numbers = np.arange(len(shard))
+        return [whole.select(numbers[i : i + size]) for i in range(0, len(shard), size)]
 
     def collapse(self, shards: Sequence[TreeShard], params: Params, stream: int) -> CollapsedTrees:
         """The sampler with all tables integrated out, beginning with trees drawn at ``params``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -154,14 +154,28 @@ class SupervisedSentences:
         if sentences is None and known_trees is None:
             raise DataError("there are no sentences and no trees", "give sentences, or trees")
         whole = None if known_trees is None else trees(known_trees)
-        if _are_trees(sentences):  # to be parsed: the right answers are not looked at
+        are_trees = isinstance(sentences, Trees)
+        if isinstance(sentences, list | tuple) and any(isinstance(s, Tree) for s in sentences):
+            are_trees = all(s is None or isinstance(s, Tree) for s in sentences)
+        if are_trees:  # to be parsed: the right answers are not looked at
             sentences = trees(sentences).words()
         if sentences is None and whole is not None:
             sentences = whole.words()
         text = sequences(sentences, like=like, lowercase=lower)
-        n = len(text)
-        found = [None] * n if whole is None else _match_trees(text, whole, lower)
-        given = [[] for _ in range(n)] if brackets is None else _read_brackets(brackets, text)
+        found: list[Tree | None] = [None] * len(text)
+        if whole is not None:
+            _check_as_many(len(whole), len(text), "trees")
+            found = list(whole.changed(lowercase) if lower else whole)
+        for n, tree in enumerate(found):  # which must have the sentences' words
+            if tree is None or (words := tree.words()) == (own := text.sentence(n)):
+                continue
+            if whole is not None and (difference := find_other_word(words, own)):
+                raise DataError(
+                    f"{whole.name(n)} has other words than {text.name(n)}: {difference}",
+                    "trees have the sentences' words, one tree (or None) for each sentence",
+                )
+            found[n] = from_spans(own, tree.spans())
+        given = [[] for _ in found] if brackets is None else _read_brackets(brackets, text)
         return cls(text, given, found)
 
     def demand_words(self) -> None:
@@ -182,22 +196,6 @@ class SupervisedSentences:
             )
 
 
-def _match_trees(text: Sequences, whole: Trees, lower: bool) -> list[Tree | None]:
-    """The trees, which must have the sentences' words."""
-    _demand_as_many(len(whole), len(text), "trees")
-    found = list(whole.changed(lowercase) if lower else whole)
-    for n, tree in enumerate(found):
-        if tree is None or (words := tree.words()) == (own := text.sentence(n)):
-            continue
-        if difference := find_other_word(words, own):
-            raise DataError(
-                f"{whole.name(n)} has other words than {text.name(n)}: {difference}",
-                "trees have the sentences' words, one tree (or None) for each sentence",
-            )
-        found[n] = from_spans(own, tree.spans())
-    return found
-
-
 def find_other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
     """Where the words of a tree are not those of its sentence; empty if they are.
 
@@ -216,14 +214,7 @@ def find_other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
     return ""
 
 
-def _are_trees(sentences: Any) -> bool:
-    if isinstance(sentences, Trees):
-        return True
-    some = isinstance(sentences, list | tuple) and any(isinstance(s, Tree) for s in sentences)
-    return some and all(s is None or isinstance(s, Tree) for s in sentences)
-
-
-def _demand_as_many(n: int, n_sentences: int, what: str) -> None:
+def _check_as_many(n: int, n_sentences: int, what: str) -> None:
     if n != n_sentences:
         raise DataError(
             f"there are {n:,} {what} for {n_sentences:,} sentences",
@@ -232,31 +223,30 @@ def _demand_as_many(n: int, n_sentences: int, what: str) -> None:
 
 
 def _read_brackets(given: Any, text: Sequences) -> list[list[Bracket]]:
+    """Read the brackets of each sentence, which must not cross each other."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise DataError(f"brackets={brief(given)}", FORMS)
     each = list(given)
-    _demand_as_many(len(each), len(text), "lists of brackets")
-    lengths = text.lengths.tolist()
+    _check_as_many(len(each), len(text), "lists of brackets")
     found = []
-    for n, (some, length) in enumerate(zip(each, lengths, strict=True)):
-        own = _read_sentence_brackets(some, length, text.name(n))
-        _demand_nested(own, text.name(n))
+    for n, (some, length) in enumerate(zip(each, text.lengths.tolist(), strict=True)):
+        where, own = text.name(n), list[Bracket]()
+        if isinstance(some, Tree):
+            own = [(None, start, end) for _, start, end in some.spans()]
+            if own[0][2] != length:
+                raise DataError(f"{where} has {length} words, its tree {own[0][2]}", FORMS)
+        elif isinstance(some, str) or not isinstance(some, Iterable | None):
+            raise DataError(f"{where} has the brackets {brief(some)}", FORMS)
+        elif some is not None:
+            own = [_read_bracket(one, length, where) for one in some]
+        for m, (_, start, end) in enumerate(own):
+            for _, first, last in find_crossing(own[:m], start, end):
+                raise DataError(
+                    f"{where} has the brackets {(first, last)} and {(start, end)}, which cross",
+                    "leave one of them out",
+                )
         found.append(own)
     return found
-
-
-def _read_sentence_brackets(some: Any, length: int, where: str) -> list[Bracket]:
-    """The brackets of a sentence."""
-    if some is None:
-        return []
-    if isinstance(some, Tree):
-        spans = [(None, start, end) for _, start, end in some.spans()]
-        if spans[0][2] != length:
-            raise DataError(f"{where} has {length} words, its tree {spans[0][2]}", FORMS)
-        return list(spans)
-    if isinstance(some, str) or not isinstance(some, Iterable):
-        raise DataError(f"{where} has the brackets {brief(some)}", FORMS)
-    return [_read_bracket(one, length, where) for one in some]
 
 
 def _read_bracket(one: Any, length: int, where: str) -> Bracket:
@@ -272,27 +262,6 @@ def _read_bracket(one: Any, length: int, where: str) -> Bracket:
             "start is the first word, from 0, end the first one after it",
         )
     return label, start, end
-
-
-def _demand_nested(some: Sequence[Bracket], where: str) -> None:
-    """Brackets must not cross each other."""
-    for n, (_, start, end) in enumerate(some):
-        for _, first, last in find_crossing(some[:n], start, end):
-            raise DataError(
-                f"{where} has the brackets {(first, last)} and {(start, end)}, which cross",
-                "leave one of them out",
-            )
-
-
-def label_sets(
-    some: Iterable[Bracket], symbols: Callable[[str], Iterable[int]]
-) -> dict[tuple[int, int], set[int]]:
-    """The symbols that each labelled bracket may have; ``symbols`` gives those of a label."""
-    found: dict[tuple[int, int], set[int]] = {}
-    for label, start, end in some:
-        if label is not None:
-            found.setdefault((start, end), set()).update(symbols(label))
-    return found
 
 
 def span_sets(

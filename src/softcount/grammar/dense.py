@@ -40,20 +40,12 @@ from softcount.grammar.core import (
     WORDS,
     Grammar,
     GrammarOptions,
+    Part,
     Query,
-    SpanPosteriors,
     iterate_batches,
+    map_pieces,
 )
-from softcount.grammar.data import (
-    Bracket,
-    SpanConstraints,
-    SupervisedSentences,
-    TreeCorpus,
-    TreeShard,
-    count_spans,
-    label_sets,
-    span_sets,
-)
+from softcount.grammar.data import Bracket, SupervisedSentences, TreeCorpus, TreeShard
 from softcount.grammar.gibbs import DerivationCells
 from softcount.grammar.kernels import dense as kernels
 from softcount.grammar.kernels.dense import (
@@ -61,7 +53,6 @@ from softcount.grammar.kernels.dense import (
     DenseTables,
     DenseText,
     RulePanels,
-    ShardSpans,
     TreeNodes,
     padded_rows,
     span_index,
@@ -70,21 +61,19 @@ from softcount.grammar.parsing import (
     NONE,
     Hyperedges,
     ScoredDerivation,
+    SpanPosteriors,
     SymbolSpan,
     k_best_derivations,
     k_largest,
-    make_tree,
-    minimum_risk_brackets,
     rank_edges,
 )
 from softcount.grammar.rules import GrammarRule, GrammarRules, normalise_rules
 from softcount.hmm.data import StateSetBuilder, StateSets
 from softcount.hmm.emissions import StateEmission, WordEmission, estimate_unseen, expect_uncounted
 from softcount.hmm.kernels.packs import pad
-from softcount.kernels.threads import even_pieces, in_turn, usable_cpus
+from softcount.kernels.threads import usable_cpus
 from softcount.kernels.vectors import padded_width, panels, table_pitch
-from softcount.text.sequences import Sequences
-from softcount.text.trees import Span, Tree
+from softcount.text.trees import Tree
 from softcount.text.vocabulary import Vocabulary
 
 MAX_RULES = 1 << 28
@@ -118,22 +107,15 @@ class DenseSymbols:
         cls, given: SupervisedSentences, n_components: int | None, n_preterminals: int | None
     ) -> DenseSymbols:
         """The labels of known brackets and trees, then others, as many as are wanted."""
-        _demand_memory(n_components or 1, n_preterminals or 1)
-        labels = {
-            label
-            for some in given.brackets
-            for label, start, end in some
-            if label is not None and end > start + 1  # one word has a preterminal
-        }
-        tags: set[str] = set()
-        for tree in given.trees:
-            if tree is not None:
-                labels.update(label for label, *_ in _phrases(tree))
-                tags.update(node.label for node in tree.nodes() if node.is_preterminal)
+        _check_memory(n_components or 1, n_preterminals or 1)
+        phrases = (phrase for some in _list_phrases(given) for phrase in some)
+        labels = {label for label, *_ in phrases if label is not None}
+        known = (tree for tree in given.trees if tree is not None)
+        tags = {node.label for tree in known for node in tree.nodes() if node.is_preterminal}
         words, taken = given.text.words, labels | tags
         nonterminals = _name_symbols(labels, taken, n_components, "N", "n_components")
         preterminals = _name_symbols(tags, taken, n_preterminals, "P", "n_preterminals")
-        _demand_memory(len(nonterminals), len(preterminals))
+        _check_memory(len(nonterminals), len(preterminals))
         word_counts = np.bincount(given.text.tokens, minlength=len(words))
         return cls(nonterminals, preterminals, Vocabulary(words), word_counts)
 
@@ -155,22 +137,21 @@ class DenseSymbols:
             found.append(apart)
         return tuple(found)
 
-    # files
-    def facts(self) -> dict[str, Any]:
-        """Names and words as JSON has them."""
-        lists = (self.nonterminals, self.preterminals, self.vocabulary.words)
-        return {name: list(some) for name, some in zip(_STORED_LISTS, lists, strict=True)}
-
-    @staticmethod
-    def are_in(stored: store.Stored) -> bool:
-        """Whether a file has a dense grammar: rule-based ones have no list of words."""
-        return _STORED_LISTS[-1] in stored.meta
-
     @classmethod
-    def from_stored(cls, stored: store.Stored) -> DenseSymbols:
-        """Symbols and words from a file, whose tables must fit them."""
-        nonterminals, preterminals, words = (_read_names(stored, name) for name in _STORED_LISTS)
-        k, t, v = map(len, (nonterminals, preterminals, words))
+    def from_stored(cls, stored: store.Stored) -> DenseSymbols | None:
+        """Symbols and words from a file, whose tables must fit them; None if it has others.
+
+        Files of rule-based grammars have no list of words.
+        """
+        if _STORED_LISTS[-1] not in stored.meta:
+            return None
+        for name in _STORED_LISTS:
+            given: list[str] = stored.meta[name]
+            strings(given, len(given), name)
+            if not given or "" in given or len(set(given)) != len(given):
+                raise StoreError(f"the {name} make no sense", AGAIN)
+        nonterminals, preterminals, words = (stored.meta[name] for name in _STORED_LISTS)
+        k, t, v = len(nonterminals), len(preterminals), len(words)
         for table, shape in ((RULES, (k, (k + t) ** 2)), (WORDS, (t, v))):
             numbers(stored, TABLE + table, shape)
         word_counts = numbers(stored, _STORED_COUNTS, (v,))
@@ -184,15 +165,7 @@ _STORED_LISTS = ("nonterminals", "preterminals", "words")
 _STORED_COUNTS = "often"
 
 
-def _read_names(stored: store.Stored, name: str) -> list[str]:
-    given: list[str] = stored.meta[name]
-    strings(given, len(given), name)
-    if not given or "" in given or len(set(given)) != len(given):
-        raise StoreError(f"the {name} make no sense", AGAIN)
-    return given
-
-
-def _demand_memory(k: int, t: int) -> None:
+def _check_memory(k: int, t: int) -> None:
     if k * (k + t) ** 2 > MAX_RULES:
         raise LearnerError(
             f"{k:,} nonterminals and {t:,} preterminals have too many rules",
@@ -212,14 +185,16 @@ def _name_symbols(
             f"there are {len(names)} labels, but {setting}={n}",
             "leave it out, or give at least as many",
         )
-    others = (f"{letter}{number}" for number in count())
-    free = (name for name in others if name not in taken)
+    free = (name for name in (f"{letter}{m}" for m in count()) if name not in taken)
     return (*names, *islice(free, (n or len(names)) - len(names)))
 
 
-def _phrases(tree: Tree) -> list[Span]:
-    """Constituents of two words or more."""
-    return [span for span in tree.spans() if span[2] > span[1] + 1]
+def _list_phrases(given: SupervisedSentences) -> list[list[Bracket]]:
+    """For each sentence all constituents of two words or more that are known."""
+    return [
+        [span for span in (*some, *(tree.spans() if tree else ())) if span[2] > span[1] + 1]
+        for some, tree in zip(given.brackets, given.trees, strict=True)
+    ]
 
 
 # Inference: inside–outside, Viterbi, samples, posteriors of spans, k best
@@ -256,10 +231,10 @@ class DenseShape:
     def make_counts(self, log_p: FloatArray, n_rows: int, word_rows: IntArray) -> DenseCounts:
         """Counts that are all zero."""
         (k, high), (t, low) = ((padded_rows(n), padded_width(n)) for n in (self.k, self.t))
-        ends = (np.zeros(high), np.zeros(low), np.zeros((n_rows, low)))
         beside = (t, table_pitch(k, high))
-        sizes = ((k, table_pitch(t, low)), beside, beside, (k, table_pitch(k, high)))
-        return DenseCounts(log_p, *ends, word_rows, *(np.zeros(size) for size in sizes))
+        rules = ((k, table_pitch(t, low)), beside, beside, (k, table_pitch(k, high)))
+        sizes: tuple[Any, ...] = (high, low, (n_rows, low), *rules)
+        return DenseCounts(log_p, word_rows, *(np.zeros(size) for size in sizes))
 
     def fold_counts(
         self, counts: DenseCounts, rules: FloatArray
@@ -323,22 +298,19 @@ class DenseInference(NamedTuple):
 
     def inside_outside(self, with_counts: bool = True) -> DenseCounts:
         """log p of each sentence and, if wanted, expected counts."""
-        shard, text, tables = self.shard, self._text(), self._tables()
-        log_p = np.zeros(len(shard))
-        own: dict[int, DenseCounts] = {}
+        text, tables = self._prepare()
+        log_p, n_rows = np.zeros(len(self.shard)), len(self.emissions) if with_counts else 0
 
-        def run(piece: int, batches: Iterable[tuple[int, int]]) -> None:
-            n_rows = len(self.emissions) if with_counts else 0
-            own[piece] = self.shape.make_counts(log_p, n_rows, shard.text.rows)
-            for first, last in batches:
-                kernels.inside_outside(first, last, text, tables, own[piece], with_counts)
+        def run(begin: int, end: int) -> DenseCounts:
+            counts = self.shape.make_counts(log_p, n_rows, self.shard.text.rows)
+            for first, last in iterate_batches(begin, end):
+                kernels.inside_outside(first, last, text, tables, counts, with_counts)
+            return counts
 
-        n_pieces = self._in_pieces(run)
-        total = own.pop(0)
-        for piece in range(1, n_pieces):  # in one order, whoever was done first
-            for into, more in zip(total, own.pop(piece), strict=True):
-                if into is not log_p and into is not total.word_rows:
-                    np.add(into, more, out=into)
+        total, *others = self._map_pieces(run)
+        for counts in others:
+            for into, more in zip(total[2:], counts[2:], strict=True):
+                into += more
         sound = all(np.isfinite(some).all() for some in total)
         if np.dtype(self.dtype).itemsize < 8 and not sound:  # too small, or large, for so few bits
             return self._replace(dtype=np.float64).inside_outside(with_counts)
@@ -348,76 +320,70 @@ class DenseInference(NamedTuple):
         self, viterbi: bool, stream: int = 0, samples: int = 1
     ) -> tuple[TreeNodes, FloatArray]:
         """The Viterbi trees and log p(tree, sentence); or samples, and log p(sentence)."""
-        exact, shard = self._replace(dtype=np.float64), self.shard
-        text, tables = exact._text(), exact._tables()
-        log_p, size = np.zeros(len(shard)), (samples, 2 * shard.text.n_tokens)
+        text, tables = self._replace(dtype=np.float64)._prepare()
+        words = self.shard.text
+        log_p, size = np.zeros(len(self.shard)), (samples, 2 * words.n_tokens)
         nodes = TreeNodes(np.zeros(size, np.int32), np.zeros(size, np.int32))
-        how = (viterbi, shard.text.numbers, np.uint64(stream), log_p, nodes)
 
-        def run(_: int, batches: Iterable[tuple[int, int]]) -> None:
-            for first, last in batches:
+        def run(begin: int, end: int) -> None:
+            how = (viterbi, words.numbers, np.uint64(stream), log_p, nodes)
+            for first, last in iterate_batches(begin, end):
                 kernels.trace_trees(first, last, text, tables, *how)
 
-        self._in_pieces(run)
+        self._map_pieces(run)
         return nodes, log_p
 
     def span_posteriors(self) -> list[SpanPosteriors]:
         """p(symbol spans i to j | sentence) of each sentence; none if it is impossible or empty."""
-        exact, shard = self._replace(dtype=np.float64), self.shard
-        text = exact._text()._replace(weights=np.ones(len(shard)))
-        tables, found = exact._tables(), dict[int, ShardSpans]()
-
-        def run(_: int, batches: Iterable[tuple[int, int]]) -> None:
-            log_p, n_rows = np.zeros(len(shard)), len(self.emissions)
-            counts = self.shape.make_counts(log_p, n_rows, shard.text.rows)
-            for first, last in batches:
-                how = (self.shape.k, MIN_POSTERIOR, counts)
-                found[first] = kernels.span_posteriors(first, last, text, tables, *how)
-
-        self._in_pieces(run)
+        shard = self.shard
+        text, tables = self._replace(dtype=np.float64)._prepare()
+        text = text._replace(weights=np.ones(len(shard)))
         nothing = np.zeros(0, np.int64)
-        each = [SpanPosteriors(nothing, nothing, nothing, np.zeros(0))] * len(shard)
-        for first, batch in found.items():
-            for n in range(len(batch.indptr) - 1):
-                own = slice(batch.indptr[n], batch.indptr[n + 1])
-                each[shard.order[first + n]] = SpanPosteriors(
-                    batch.starts[own], batch.ends[own], batch.symbols[own], batch.posteriors[own]
-                )
-        return each
+        found = [SpanPosteriors(nothing, nothing, nothing, np.zeros(0))] * len(shard)
+
+        def run(begin: int, end: int) -> None:
+            n_rows = len(self.emissions)
+            counts = self.shape.make_counts(np.zeros(len(shard)), n_rows, shard.text.rows)
+            for first, last in iterate_batches(begin, end):
+                how = (self.shape.k, MIN_POSTERIOR, counts)
+                indptr, *entries = kernels.span_posteriors(first, last, text, tables, *how)
+                for n, s in enumerate(shard.order[first:last].tolist()):
+                    own = slice(indptr[n], indptr[n + 1])
+                    found[s] = SpanPosteriors._make(some[own] for some in entries)
+
+        self._map_pieces(run)
+        return found
 
     def k_best(self, k: int) -> list[list[ScoredDerivation]]:
         """The k best trees of each sentence, or all if there are fewer; codes are symbols."""
-        exact = self._replace(dtype=np.float64)
-        text, tables = exact._text(), exact._tables()
+        text, tables = self._replace(dtype=np.float64)._prepare()
+        n_high, n_symbols = self.shape.k, self.shape.n_symbols
         with np.errstate(divide="ignore"):
             root, rules = (self.temper * np.log(np.asarray(self.params[t])) for t in (ROOT, RULES))
-        rules = rules.reshape(self.shape.k, self.shape.n_symbols, self.shape.n_symbols)
+        rules = rules.reshape(n_high, n_symbols, n_symbols)
         found: list[list[ScoredDerivation]] = [[] for _ in range(len(self.shard))]
         for number, s in enumerate(text.order.tolist()):
-            best = self._best_chart(number, text, tables)
-            forest = DenseForest(self.shape, root[0], rules, best, k)
-            found[s] = k_best_derivations(forest, k)
+            log_p = np.zeros(len(self.shard))  # of what words were divided by
+            c, _ = kernels.inside(number, number + 1, text, tables, True, log_p)
+            n = int(c.lengths[0])
+            best = np.full((n, n + 1, n_symbols), -np.inf)  # the Viterbi chart, as logarithms
+            with np.errstate(divide="ignore"):
+                leaves, spans = np.log(c.leaves[:, : self.shape.t]), np.log(c.spans[:, :n_high])
+            starts = np.arange(n)
+            best[starts, starts + 1, n_high:] = leaves + log_p[s] / n
+            for w in range(2, n + 1):
+                begin, starts = span_index(n, w, 0), np.arange(n - w + 1)
+                these = slice(begin, begin + len(starts))
+                own = spans[these] - c.exponents[these, None] * math.log(2.0)
+                best[starts, starts + w, :n_high] = own + log_p[s] * w / n
+            found[s] = k_best_derivations(DenseForest(self.shape, root[0], rules, best, k), k)
         return found
 
-    def _best_chart(self, number: int, text: DenseText, tables: DenseTables) -> FloatArray:
-        """The Viterbi chart of a sentence, as logarithms: see `DenseForest`."""
-        log_p = np.zeros(len(text.indptr) - 1)  # of what words were divided by
-        c, _ = kernels.inside(number, number + 1, text, tables, True, log_p)
-        n, k = int(c.lengths[0]), self.shape.k
-        found = np.full((n, n + 1, self.shape.n_symbols), -np.inf)
-        with np.errstate(divide="ignore"):
-            leaves, spans = np.log(c.leaves[:, : self.shape.t]), np.log(c.spans[:, :k])
-        starts = np.arange(n)
-        found[starts, starts + 1, k:] = leaves + log_p[text.order[number]] / n
-        for w in range(2, n + 1):
-            begin, starts = span_index(n, w, 0), np.arange(n - w + 1)
-            these = slice(begin, begin + len(starts))
-            own = spans[these] - c.exponents[these, None] * math.log(2.0)
-            found[starts, starts + w, :k] = own + log_p[text.order[number]] * w / n
-        return found
+    def _prepare(self) -> tuple[DenseText, DenseTables]:
+        """Sentences and parameters as kernels want them.
 
-    def _text(self) -> DenseText:
-        """Sentences as kernels want them; words may be limited to some preterminals."""
+        Words may be limited to some preterminals.
+        """
         shard, emissions = self.shard, self.emissions
         words, constraints, rows = shard.text, shard.constraints, shard.text.rows
         if self.temper != 1.0:
@@ -426,7 +392,7 @@ class DenseInference(NamedTuple):
             kinds = words.kinds
             emissions, rows = emissions[kinds.rows], kinds.of_tokens
             emissions[:, : self.shape.t] *= words.states.allowed[kinds.sets]
-        return DenseText(
+        text = DenseText(
             shard.order,
             words.indptr,
             rows,
@@ -436,23 +402,12 @@ class DenseInference(NamedTuple):
             np.zeros(0, np.int64) if constraints.sets is None else constraints.sets,
             pad(constraints.allowed.astype(self.dtype), self.dtype),
         )
+        return text, self.shape.make_tables(self.params, self.dtype, self.temper)
 
-    def _tables(self) -> DenseTables:
-        return self.shape.make_tables(self.params, self.dtype, self.temper)
-
-    def _in_pieces(self, run: Callable[[int, Iterable[tuple[int, int]]], None]) -> int:
-        """Call ``run`` with the batches of each piece, by all threads; returns how many pieces.
-
-        A chart takes the cube of the words.
-        """
-        lengths = np.diff(self.shard.text.indptr)[self.shard.order].astype(float)
-        bounds = even_pieces(lengths**3, PIECES)
-        in_turn(
-            lambda piece: run(piece, iterate_batches(bounds[piece], bounds[piece + 1])),
-            len(bounds) - 1,
-            self.threads,
-        )
-        return len(bounds) - 1
+    def _map_pieces(self, run: Callable[[int, int], Part]) -> list[Part]:
+        """What ``run`` gives for each piece of `TreeShard.order`."""
+        lengths = np.diff(self.shard.text.indptr)[self.shard.order]
+        return map_pieces(run, lengths, PIECES, self.threads)
 
 
 class DenseForest:
@@ -482,31 +437,25 @@ class DenseForest:
         if j == i + 1:
             nothing = np.full(1, NONE)
             return Hyperedges(np.zeros(1), np.full(1, symbol), nothing, nothing, nothing)
-        parts = [self._pairs(vertex, *group) for group in self._groups(i, j)]
-        scores, lefts, rights, middles = (np.concatenate(some) for some in zip(*parts, strict=True))
-        return rank_edges(scores, np.full(len(scores), symbol), lefts, rights, middles, self.k)
-
-    def _groups(self, i: int, j: int) -> list[tuple[int, int, slice, slice]]:
-        """Splits (from, up to) whose pairs are of one kind, and the symbols of these."""
         leaves, leaf_first, leaf_last, spans = self.shape.kinds
+        splits = [(i + 1, i + 2, leaf_first), (i + 2, j - 1, spans), (j - 1, j, leaf_last)]
         if j == i + 2:
-            return [(i + 1, j, *leaves)]
-        groups = [(i + 1, i + 2, *leaf_first), (i + 2, j - 1, *spans), (j - 1, j, *leaf_last)]
-        return [group for group in groups if group[0] < group[1]]
-
-    def _pairs(
-        self, vertex: SymbolSpan, first: int, last: int, left: slice, right: slice
-    ) -> tuple[Array, Array, Array, Array]:
-        """The best pairs of one kind: scores, left and right symbols, splits."""
-        symbol, i, j = vertex
-        scores = (
-            self.rules[symbol, left, right]
-            + self.best[i, first:last, left, None]
-            + self.best[first:last, j, None, right]
-        )
-        kept = k_largest(scores.ravel(), self.k)
-        middles, lefts, rights = np.unravel_index(kept, scores.shape)
-        return scores.ravel()[kept], left.start + lefts, right.start + rights, first + middles
+            splits = [(i + 1, j, leaves)]
+        parts = []
+        for first, last, (left, right) in splits:  # those whose pairs are of one kind
+            if first < last:
+                scores = (
+                    self.rules[symbol, left, right]
+                    + self.best[i, first:last, left, None]
+                    + self.best[first:last, j, None, right]
+                )
+                kept = k_largest(scores.ravel(), self.k)
+                middles, lefts, rights = np.unravel_index(kept, scores.shape)
+                children = (left.start + lefts, right.start + rights, first + middles)
+                parts.append((scores.ravel()[kept], *children))
+        scores, lefts, rights, middles = map(np.concatenate, zip(*parts, strict=True))
+        codes = np.full(len(scores), symbol)
+        return rank_edges(Hyperedges(scores, codes, lefts, rights, middles), self.k)
 
 
 # The grammar
@@ -530,6 +479,7 @@ class DenseGrammar(Grammar):
     ) -> None:
         self.symbols, self.emission, self.dtype = symbols, emission, np.dtype(dtype)
         self.shape = DenseShape(len(symbols.nonterminals), len(symbols.preterminals))
+        self.n_nonterminals = self.shape.k
         self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
 
     @classmethod
@@ -658,28 +608,28 @@ class DenseGrammar(Grammar):
 
     # what is known
     def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
-        sets, index = StateSetBuilder(self.shape.t), _index_names(self.symbols.preterminals)
+        sets = StateSetBuilder(self.shape.t)
         found = np.zeros(len(given.text.tokens), np.int32)
         for begin, tree in zip(given.text.indptr.tolist(), given.trees, strict=False):
             if tree is None:
                 continue
             for node, (label, start, _) in zip(tree.nodes(), tree.spans(), strict=True):
                 if node.is_preterminal:
-                    found[begin + start] = sets.number([_look_up(index, label, "preterminal")])
+                    number = _look_up(self.symbols.preterminals, label, "preterminal")
+                    found[begin + start] = sets.number([number])
         return found, sets.build()
 
-    def _constrain_spans(self, given: SupervisedSentences) -> SpanConstraints:
-        each = zip(given.brackets, given.trees, strict=True)
-        brackets = [[*some, *(_phrases(tree) if tree is not None else ())] for some, tree in each]
-        if not any(brackets):
-            return SpanConstraints.unconstrained(self.shape.k)
-        sets, index = StateSetBuilder(self.shape.k), _index_names(self.symbols.nonterminals)
-        lengths = given.text.lengths
-        found = [
-            _sets_by_width(n, some, sets, index)
-            for n, some in zip(lengths.tolist(), brackets, strict=True)
-        ]
-        return SpanConstraints(np.concatenate(found), sets.build().allowed, count_spans(lengths))
+    def _list_brackets(self, given: SupervisedSentences) -> Sequence[Sequence[Bracket]]:
+        return _list_phrases(given)
+
+    def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
+        """Those of two words or more, the short ones first."""
+        firsts, lasts = np.triu_indices(n, 1)
+        order = np.argsort(lasts - firsts, kind="stable")
+        return firsts[order], lasts[order] + 1
+
+    def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
+        return {_look_up(self.symbols.nonterminals, label, "nonterminal") for label in labels}
 
     # what it says of sentences
     def _infer(self, query: Query) -> DenseInference:
@@ -688,25 +638,14 @@ class DenseGrammar(Grammar):
     def log_probabilities(self, query: Query) -> FloatArray:
         return self._infer(query).inside_outside(with_counts=False).log_p
 
-    def viterbi_parses(self, query: Query) -> list[Tree | None]:
-        nodes, log_p = self._infer(query).trace(viterbi=True)
-        return list(self._make_trees(query.text, nodes.symbols[0], np.isfinite(log_p)))
-
-    def sample_parses(self, query: Query, stream: int, samples: int) -> list[list[Tree]]:
-        nodes, log_p = self._infer(query).trace(False, stream, samples)
-        possible = np.isfinite(log_p)
-        found = [self._make_trees(query.text, symbols, possible) for symbols in nodes.symbols]
-        return [[tree for tree in some if tree is not None] for some in zip(*found, strict=True)]
-
-    def _make_trees(
-        self, text: Sequences, symbols: IntArray, possible: BoolArray
-    ) -> Iterator[Tree | None]:
-        """A tree for each sentence, None if there is none."""
-        borders = 2 * text.indptr
-        for n, is_possible in enumerate(possible.tolist()):
-            size = borders[n + 1] - borders[n] - 1
-            own = symbols[borders[n] : borders[n] + size]
-            yield self.make_tree(own, text.sentence(n)) if is_possible and size > 0 else None
+    def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
+        nodes, log_p = self._infer(query).trace(samples == 0, stream, max(samples, 1))
+        trees: list[list[Tree]] = []
+        for n, begin in enumerate(2 * query.text.indptr[:-1]):
+            words = query.text.sentence(n) if np.isfinite(log_p[n]) else []
+            own = nodes.symbols[:, begin : begin + 2 * len(words) - 1] if words else ()
+            trees.append([self.make_tree(symbols, words) for symbols in own])
+        return trees
 
     def make_tree(self, symbols: IntArray, words: Sequence[str]) -> Tree:
         """The tree of symbols in preorder."""
@@ -730,12 +669,6 @@ class DenseGrammar(Grammar):
         # block by block, as those of all sentences would fill the memory
         for block in self.blocks(query.shard, PIECES * BATCH):
             yield from self.infer(query.params, block, query.threads).span_posteriors()
-
-    def minimum_risk_parse(
-        self, spans: SpanPosteriors, sentence: Sequence[str], labelled: bool
-    ) -> Tree | None:
-        found = minimum_risk_brackets(len(sentence), spans, labelled=labelled)
-        return make_tree(found, self.labels, sentence)
 
     def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
         counts = self._infer(query).inside_outside()
@@ -767,46 +700,34 @@ class DenseGrammar(Grammar):
         return found
 
     def generate_once(self, params: Params, rng: np.random.Generator) -> Tree | None:
-        rules, words = np.asarray(params[RULES]), np.asarray(params[WORDS])
+        root, rules, words = (np.asarray(params[name]) for name in (ROOT, RULES, WORDS))
+
+        def draw(weights: FloatArray) -> int:
+            return int(rng.choice(len(weights), p=weights / weights.sum()))
+
         symbols: list[int] = []
         texts: list[str] = []
-        ahead = [_draw(np.asarray(params[ROOT])[0], rng)]
+        ahead = [draw(root[0])]
         while ahead:
             symbol = ahead.pop()
             symbols.append(symbol)
             if len(symbols) > MAX_NODES:
                 return None
             if symbol < self.shape.k:
-                left, right = divmod(_draw(rules[symbol], rng), self.shape.n_symbols)
+                left, right = divmod(draw(rules[symbol]), self.shape.n_symbols)
                 ahead += (right, left)
             else:
-                texts.append(self.vocabulary.words[_draw(words[symbol - self.shape.k], rng)])
+                texts.append(self.vocabulary.words[draw(words[symbol - self.shape.k])])
         return self.make_tree(np.array(symbols), texts)
 
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        return {_STORED_COUNTS: self.symbols.word_counts}, self.symbols.facts()
+        own = self.symbols
+        lists = (own.nonterminals, own.preterminals, own.vocabulary.words)
+        facts = {name: list(some) for name, some in zip(_STORED_LISTS, lists, strict=True)}
+        return {_STORED_COUNTS: own.word_counts}, facts
 
 
-def _draw(weights: FloatArray, rng: np.random.Generator) -> int:
-    return int(rng.choice(len(weights), p=weights / weights.sum()))
-
-
-def _index_names(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
-def _look_up(index: dict[str, int], label: str, what: str) -> int:
-    if label not in index:
+def _look_up(names: tuple[str, ...], label: str, what: str) -> int:
+    if label not in names:
         raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
-    return index[label]
-
-
-def _sets_by_width(
-    n: int, some: Sequence[Bracket], sets: StateSetBuilder, index: dict[str, int]
-) -> IntArray:
-    """The sets of nonterminals of all spans of two words or more, the short ones first."""
-    firsts, lasts = np.triu_indices(n, 1)
-    order = np.argsort(lasts - firsts, kind="stable")
-    longer = [one for one in some if one[2] > one[1] + 1]
-    own = label_sets(longer, lambda label: [_look_up(index, label, "nonterminal")])
-    return span_sets(firsts[order], lasts[order] + 1, some, own, sets)
+    return names.index(label)

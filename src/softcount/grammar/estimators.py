@@ -318,13 +318,9 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
             raise LearnerError(f"method={brief(method)} is unknown", f"choose {METHODS}")
         query = self._query(sentences, brackets)
         if method == "viterbi":
-            trees = self.core_.viterbi_parses(query)
+            trees = [some[0] if some else None for some in self.core_.trace_parses(query)]
         else:
-            labelled = method == "labelled"
-            trees = [
-                self.core_.minimum_risk_parse(spans, query.text.sentence(n), labelled)
-                for n, spans in enumerate(self.core_.span_posteriors(query))
-            ]
+            trees = self.core_.minimum_risk_parses(query, labelled=method == "labelled")
         _warn_of_missing(query, [tree is None for tree in trees])
         return trees
 
@@ -350,7 +346,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         check_whole("n", n)
         stream = int(generator(random_state).integers(2**63))
         query = self._query(sentences, brackets)
-        found = self.core_.sample_parses(query, stream, n)
+        found = self.core_.trace_parses(query, n, stream)
         _warn_of_missing(query, [not some for some in found])
         return found
 
@@ -443,16 +439,14 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         return model
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> Grammar:
-        if not DenseSymbols.are_in(stored):
-            return self._restore_rules(read_stored_rules(stored))
-        self._check_settings()
-        if self.rules is not None:
-            raise StoreError("there are tables of a dense grammar, and rules", AGAIN)
-        return DenseGrammar.create(DenseSymbols.from_stored(stored), self._options())
-
-    def _restore_rules(self, learned: GrammarRules) -> RuleGrammar:
-        """A grammar of the rules in a file; a text of rules stays what learning begins with."""
-        if not isinstance(self.rules, str):
+        symbols = DenseSymbols.from_stored(stored)
+        if symbols is not None:
+            self._check_settings()
+            if self.rules is not None:
+                raise StoreError("there are tables of a dense grammar, and rules", AGAIN)
+            return DenseGrammar.create(symbols, self._options())
+        learned = read_stored_rules(stored)
+        if not isinstance(self.rules, str):  # a text of rules stays what learning begins with
             self.rules = learned
         self._check_settings()
         grammar = self._make_rule_grammar(learned if self.rules == TREEBANK else self.rules)

@@ -15,7 +15,7 @@ integrated out have the same factor in P and in Q.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -217,12 +217,24 @@ class CollapsedTrees:
         threads: int = 1,
     ) -> None:
         self._grammar, self._params, self._threads = grammar, params, threads
-        self._size = size or _choose_block_size(len(first.indptr) - 1)
+        n = len(first.indptr) - 1
+        self._size = size or max(1, min(n // N_BLOCKS, MAX_BLOCK))
         self._blocks = grammar.blocks(shard, self._size)
-        self._priors = _make_priors(grammar.families)
-        _check_possible(self._priors, first)
-        self._trees = list(_cut_blocks(first, self._size))
-        self._counts = _count_all(self._priors, first.cells)
+        self._priors = priors = _make_priors(grammar.families)
+        wrong = np.flatnonzero(priors.alpha[first.cells] == 0.0)
+        if len(wrong):
+            sentence = int(np.searchsorted(first.indptr, wrong[0], side="right")) - 1
+            raise LearnerError(
+                f"sentence {sentence} begins with a tree that the model holds impossible",
+                "begin with tables that are 0 wherever the model says so",
+            )
+        self._trees = []  # the cells of each block, and where those of its sentences begin
+        for begin in range(0, n, self._size):
+            indptr = first.indptr[begin : begin + self._size + 1]
+            own = first.cells[indptr[0] : indptr[-1]].copy()
+            self._trees.append((own, indptr - indptr[0]))
+        counts = np.bincount(first.cells, minlength=len(priors.alpha)).astype(np.float64)
+        self._counts = CellCounts(counts, _row_sums(priors.row_of, counts, len(priors.totals)))
 
     @property
     def cells(self) -> list[Array]:
@@ -237,7 +249,12 @@ class CollapsedTrees:
         n_accepted = n_tried = 0
         for number, block in enumerate(self._blocks):
             old = self._trees[number]
-            means = self._posterior_means(old[0])
+            own = np.bincount(old[0], minlength=len(self._priors.alpha))
+            counts = self._tables(self._counts.cells - own)  # of all other blocks
+            means = {
+                name: family.mean(counts[name], np.asarray(self._params[name]))
+                for name, family in self._grammar.families.items()
+            }
             tempered = means if temper == 1.0 else {n: table**temper for n, table in means.items()}
             new = self._grammar.sample_derivations(tempered, block, stream, self._threads)
             accepted = np.empty(len(new.log_p), np.bool_)
@@ -250,28 +267,14 @@ class CollapsedTrees:
             n_tried += int(filled.sum())
         self.acceptance = n_accepted / n_tried if n_tried else math.nan
 
-    def _posterior_means(self, without: Array) -> dict[str, Array]:
-        """E[θ | all derivations but those of these cells]."""
-        counts = self._tables(self._counts.cells - np.bincount(without, minlength=self._n_cells))
-        return {
-            name: family.mean(counts[name], np.asarray(self._params[name]))
-            for name, family in self._grammar.families.items()
-        }
-
-    @property
-    def _n_cells(self) -> int:
-        return len(self._priors.alpha)
-
     def log_joint(self) -> float:
         """log p(words, trees), the parameters integrated out."""
-        return float(log_joint(self._priors, self._counts, _flatten(self._ordered_params())))
+        params = {name: self._params[name] for name in self._grammar.families}
+        return float(log_joint(self._priors, self._counts, _flatten(params)))
 
     def counts(self) -> dict[str, Array]:
         """How often the derivations use each entry, one table for each family."""
         return self._tables(self._counts.cells.copy())
-
-    def _ordered_params(self) -> dict[str, Array]:
-        return {name: np.asarray(self._params[name]) for name in self._grammar.families}
 
     def _tables(self, flat: Array) -> dict[str, Array]:
         found, begin = {}, 0
@@ -330,32 +333,6 @@ def _make_priors(families: Mapping[str, Family]) -> CellPriors:
 def _row_sums(row_of: Array, values: Array, n_rows: int) -> Array:
     free = row_of != FIXED
     return np.bincount(row_of[free], values[free], minlength=n_rows)
-
-
-def _count_all(priors: CellPriors, cells: Array) -> CellCounts:
-    counts = np.bincount(cells, minlength=len(priors.alpha)).astype(np.float64)
-    return CellCounts(counts, _row_sums(priors.row_of, counts, len(priors.totals)))
-
-
-def _check_possible(priors: CellPriors, first: DerivationCells) -> None:
-    wrong = np.flatnonzero(priors.alpha[first.cells] == 0.0)
-    if len(wrong):
-        sentence = int(np.searchsorted(first.indptr, wrong[0], side="right")) - 1
-        raise LearnerError(
-            f"sentence {sentence} begins with a tree that the model holds impossible",
-            "begin with tables that are 0 wherever the model says so",
-        )
-
-
-def _choose_block_size(n: int) -> int:
-    return max(1, min(n // N_BLOCKS, MAX_BLOCK))
-
-
-def _cut_blocks(found: DerivationCells, size: int) -> Iterator[tuple[Array, Array]]:
-    """The cells and borders of each block."""
-    for begin in range(0, len(found.indptr) - 1, size):
-        indptr = found.indptr[begin : begin + size + 1]
-        yield found.cells[indptr[0] : indptr[-1]].copy(), indptr - indptr[0]
 
 
 def _flatten(tables: Mapping[str, Array]) -> Array:

@@ -32,7 +32,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
-from softcount.grammar.core import SpanPosteriors
 from softcount.grammar.rules import GrammarRules
 from softcount.kernels.jit import lean
 from softcount.text.trees import Tree
@@ -166,15 +165,11 @@ def _list_codes(taken: _TakenEdges | None) -> Array:
     return np.array(found[-2::-1], np.int64)
 
 
-def rank_edges(
-    scores: Array, codes: Array, lefts: Array, rights: Array, middles: Array, k: int
-) -> Hyperedges:
-    """The k best of some edges, in order, scored against the best of them."""
-    kept = k_largest(scores, k)
-    own = scores[kept]
-    return Hyperedges(
-        own - own[0] if len(own) else own, codes[kept], lefts[kept], rights[kept], middles[kept]
-    )
+def rank_edges(edges: Hyperedges, k: int) -> Hyperedges:
+    """The k best of some edges with any scores, in order, scored against the best of them."""
+    kept = k_largest(edges.scores, k)
+    best = Hyperedges._make(some[kept] for some in edges)
+    return best._replace(scores=best.scores - best.scores[:1])
 
 
 def k_largest(scores: Array, k: int) -> Array:
@@ -253,6 +248,22 @@ def _close_relations(pairs: Sequence[tuple[int, int]], n: int) -> tuple[Array, A
         if further.nnz == found.nnz:
             return found.nonzero()  # type: ignore[no-any-return]
         found = further
+
+
+class SpanPosteriors(NamedTuple):
+    """How often each symbol is expected over each span of one sentence.
+
+    ``starts``      int (entries,): the first word
+    ``ends``        int (entries,): the first word after the span
+    ``symbols``     int (entries,)
+    ``posteriors``  float (entries,): p(symbol spans start to end | sentence); where unary rules go
+                    round, an expected number that may be above one
+    """
+
+    starts: IntArray
+    ends: IntArray
+    symbols: IntArray
+    posteriors: FloatArray
 
 
 class _SpanTable(NamedTuple):

@@ -64,16 +64,49 @@ def project(
     ``classes``  (symbols,): those of nonterminals come first, and those of rests, such as ⟨Y Z⟩,
                  last
     """
+    binary, unary = grammar.binary, grammar.unary
+    n, n_rows = int(classes.max()) + 1, len(lexical.indptr) - 1
     uses = _expected_uses(grammar)
     priors = uses / np.bincount(classes, uses)[classes]
-    coarse = RuleTables(
-        np.bincount(classes[: len(grammar.root)], grammar.root).astype(np.float64, copy=False),
-        int(classes[: grammar.n_left].max()) + 1,
-        _project_binary(grammar.binary, classes, priors),
-        _project_unary(grammar.unary, classes[: len(grammar.root)], priors),
-        False,
+
+    rights = _row_numbers(binary.indptr)
+    may_be_wide = np.zeros(n, np.bool_)
+    may_be_wide[classes[binary.left[np.arange(len(rights)) < binary.wide[rights]]]] = True
+    one_word = ~may_be_wide[classes[binary.left]]
+    (right, one_word, left, parent), probability = _sum_by_key(
+        (classes[rights], one_word, classes[binary.left], classes[binary.parent]),
+        (n, 2, n, n),
+        priors[binary.parent] * binary.probability,
     )
-    words = _project_lexical(lexical, classes, priors)
+    indptr = make_indptr(right, n)
+    wide = indptr[:-1] + np.bincount(right[one_word == 0], minlength=n)
+    children = (left.astype(np.int32), parent.astype(np.int32))
+    coarse_binary = BinaryRules(indptr, wide, *children, probability)
+
+    # the closure of chains alone, as nobody asks for counts of single unary rules
+    nonterminals = classes[: len(grammar.root)]
+    n_high, bottoms = int(nonterminals.max()) + 1, _row_numbers(unary.closure_indptr)
+    sets, bottoms = np.divmod(bottoms, len(nonterminals))
+    n_sets, tops = (len(unary.closure_indptr) - 1) // len(nonterminals), unary.closure_parents
+    (sets, bottoms, tops), weights = _sum_by_key(
+        (sets, nonterminals[bottoms], nonterminals[tops]),
+        (n_sets, n_high, n_high),
+        priors[tops] * unary.closure_weights,
+    )
+    none = (np.zeros(n_high + 1, unary.indptr.dtype), np.zeros(0, unary.child.dtype), np.zeros(0))
+    begins = make_indptr(sets * n_high + bottoms, n_sets * n_high)
+    coarse_unary = UnaryRules(*none, begins, tops.astype(unary.closure_parents.dtype), weights)
+
+    (rows, symbols), sums = _sum_by_key(
+        (_row_numbers(lexical.indptr), classes[lexical.symbols]),
+        (n_rows, n),
+        priors[lexical.symbols] * lexical.probabilities,
+    )
+    words = LexicalRules(lexical.rows, make_indptr(rows, n_rows), symbols.astype(np.int32), sums)
+
+    root = np.bincount(nonterminals, grammar.root).astype(np.float64, copy=False)
+    n_left = int(classes[: grammar.n_left].max()) + 1
+    coarse = RuleTables(root, n_left, coarse_binary, coarse_unary, False)
     return CoarseGrammar(threshold, classes, priors, coarse, words)
 
 
@@ -101,41 +134,6 @@ def _expected_uses(grammar: RuleTables) -> FloatArray:
         found = first + np.bincount(unary.child, below, n)
         found += np.bincount(binary.left, pairs, n) + np.bincount(rights, pairs, n)
     return found + RARE
-
-
-def _project_binary(binary: BinaryRules, classes: IntArray, priors: FloatArray) -> BinaryRules:
-    n, rights = int(classes.max()) + 1, _row_numbers(binary.indptr)
-    may_be_wide = np.zeros(n, np.bool_)
-    may_be_wide[classes[binary.left[np.arange(len(rights)) < binary.wide[rights]]]] = True
-    one_word = ~may_be_wide[classes[binary.left]]
-    parts = (classes[rights], one_word, classes[binary.left], classes[binary.parent])
-    weights = priors[binary.parent] * binary.probability
-    keys, probability = _sum_by_key(parts, (n, 2, n, n), weights)
-    right, one_word, left, parent = keys
-    indptr = make_indptr(right, n)
-    wide = indptr[:-1] + np.bincount(right[one_word == 0], minlength=n)
-    return BinaryRules(indptr, wide, left.astype(np.int32), parent.astype(np.int32), probability)
-
-
-def _project_unary(unary: UnaryRules, classes: IntArray, priors: FloatArray) -> UnaryRules:
-    """The closure of chains; single rules are not needed, as nobody asks for their counts."""
-    n_nonterminals, n = len(classes), int(classes.max()) + 1
-    bottoms = _row_numbers(unary.closure_indptr)
-    n_sets = (len(unary.closure_indptr) - 1) // n_nonterminals
-    parents = unary.closure_parents
-    parts = (bottoms // n_nonterminals, classes[bottoms % n_nonterminals], classes[parents])
-    keys, weights = _sum_by_key(parts, (n_sets, n, n), priors[parents] * unary.closure_weights)
-    begins = make_indptr(keys[0] * n + keys[1], n_sets * n)
-    indptr, child = np.zeros(n + 1, unary.indptr.dtype), np.zeros(0, unary.child.dtype)
-    return UnaryRules(indptr, child, np.zeros(0), begins, keys[2].astype(parents.dtype), weights)
-
-
-def _project_lexical(lexical: LexicalRules, classes: IntArray, priors: FloatArray) -> LexicalRules:
-    n_rows = len(lexical.indptr) - 1
-    parts = (_row_numbers(lexical.indptr), classes[lexical.symbols])
-    values = priors[lexical.symbols] * lexical.probabilities
-    (rows, symbols), sums = _sum_by_key(parts, (n_rows, int(classes.max()) + 1), values)
-    return LexicalRules(lexical.rows, make_indptr(rows, n_rows), symbols.astype(np.int32), sums)
 
 
 def _sum_by_key(

@@ -9,8 +9,9 @@ taken apart, their parts knowing some of their neighbours (Johnson 1998; Klein &
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,6 @@ from softcount.core.store import AGAIN, TABLE, numbers
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
-    BoolArray,
     Counts,
     EStep,
     FloatArray,
@@ -43,18 +43,10 @@ from softcount.grammar.core import (
     Grammar,
     GrammarOptions,
     Query,
-    SpanPosteriors,
     iterate_batches,
+    map_pieces,
 )
-from softcount.grammar.data import (
-    Bracket,
-    SpanConstraints,
-    SupervisedSentences,
-    TreeCorpus,
-    TreeShard,
-    label_sets,
-    span_sets,
-)
+from softcount.grammar.data import SupervisedSentences, TreeCorpus, TreeShard
 from softcount.grammar.gibbs import DerivationCells
 from softcount.grammar.kernels import rules as kernels
 from softcount.grammar.kernels.rules import (
@@ -70,12 +62,11 @@ from softcount.grammar.parsing import (
     NONE,
     Hyperedges,
     ScoredDerivation,
+    SpanPosteriors,
     SymbolSpan,
     UnaryRelations,
     k_best_derivations,
     k_largest,
-    make_tree,
-    minimum_risk_brackets,
     rank_edges,
 )
 from softcount.grammar.pruning import PruningLoss, make_coarse_grammar, measure_pruning_loss
@@ -89,8 +80,7 @@ from softcount.grammar.rules import (
     rule_at,
 )
 from softcount.grammar.unknown_words import KNOWN, UnknownWords
-from softcount.hmm.data import StateSetBuilder
-from softcount.kernels.threads import even_pieces, in_turn, usable_cpus
+from softcount.kernels.threads import usable_cpus
 from softcount.text.trees import Tree, binarise_right, plain_label, undo_binarising
 from softcount.text.vocabulary import Vocabulary
 
@@ -99,10 +89,6 @@ PIECES = 16
 added up in one order."""
 MAX_CHAIN = 1e5
 """Chains of unary rules that are sampled may go round so often, on average: each time is a node."""
-BRACKET_COST = 0.5
-"""What brackets of minimum risk trees must be expected at least: trees of any shape need not have
-one that is more likely to be wrong than right."""
-
 
 # Annotated symbols
 
@@ -117,18 +103,28 @@ def annotate(tree: Tree, horizontal: int | None, vertical: int) -> Tree:
 class Annotation:
     """The plain labels of annotated symbols.
 
-    ``labels``  plain ones, by their numbers
-    ``of``      the plain label of each symbol; −1 of those that users do not know
+    ``labels``    plain ones, by their numbers
+    ``of``        the plain label of each symbol; −1 of those that users do not know
+    ``is_plain``  whether symbols are plain labels themselves
 
     >>> known = Annotation(("S", "NP^S", "@NP^S/DT", "NP^VP", "DT^NP"), {4}, vertical=2)
     >>> known.labels, known.of.tolist()
     (('S', 'NP', 'DT'), [0, 1, -1, 1, 2])
     """
 
-    def __init__(self, symbols: tuple[str, ...], preterminals: set[int], vertical: int) -> None:
-        self._above = vertical > 1
+    def __init__(
+        self,
+        symbols: tuple[str, ...],
+        preterminals: set[int],
+        vertical: int,
+        is_plain: bool = False,
+    ) -> None:
+        self._tags, self._is_plain = vertical > 1, is_plain
+        if is_plain:
+            self.labels, self.of = symbols, np.arange(len(symbols))
+            return
         plain = [
-            plain_label(symbol, is_tag=a in preterminals, tags=self._above)
+            plain_label(symbol, is_tag=a in preterminals, tags=self._tags)
             for a, symbol in enumerate(symbols)
         ]
         self.labels = tuple(dict.fromkeys(label for label in plain if label is not None))
@@ -143,10 +139,12 @@ class Annotation:
 
     def strip_tree(self, tree: Tree) -> Tree:
         """A tree with plain labels."""
-        return undo_binarising(tree, tags=self._above)
+        return tree if self._is_plain else undo_binarising(tree, tags=self._tags)
 
     def strip_spans(self, spans: SpanPosteriors) -> SpanPosteriors:
         """Expected spans by plain labels."""
+        if self._is_plain:
+            return spans
         plain = self.of[spans.symbols]
         kept = plain >= 0
         keys = np.stack([spans.starts[kept], spans.ends[kept], plain[kept]])
@@ -154,19 +152,6 @@ class Annotation:
         sums: Array = np.bincount(at.reshape(-1), spans.posteriors[kept], minlength=places.shape[1])
         starts, ends, symbols = places
         return SpanPosteriors(starts, ends, symbols, sums)
-
-
-class NoAnnotation(Annotation):
-    """Symbols that are plain labels themselves."""
-
-    def __init__(self, symbols: tuple[str, ...]) -> None:
-        self.labels, self.of = symbols, np.arange(len(symbols))
-
-    def strip_tree(self, tree: Tree) -> Tree:
-        return tree
-
-    def strip_spans(self, spans: SpanPosteriors) -> SpanPosteriors:
-        return spans
 
 
 # Inference: inside–outside, Viterbi, samples, posteriors of spans, k best
@@ -224,21 +209,20 @@ class RuleInference(NamedTuple):
 
     def inside_outside(self, with_counts: bool = True) -> RuleCounts:
         """log p of each sentence and, if wanted, the expected counts of all."""
-        log_p, bounds = np.zeros(self._n_sentences), self._bounds()
-        weights = np.ones(self._n_sentences) if self.weights is None else self.weights
+        lengths = np.diff(self.text.indptr)
+        log_p, weights = np.zeros(len(lengths)), self._weights()
         coarse = make_coarse_grammar(self.tables, self.lexical, self.prune)
-        found: dict[int, RuleCounts] = {}
 
-        def run(piece: int) -> None:
-            found[piece] = self.binarised.make_counts(log_p, self.lexical)
-            how = (weights, found[piece], with_counts, coarse)
-            for first, last in iterate_batches(bounds[piece], bounds[piece + 1]):
+        def run(begin: int, end: int) -> RuleCounts:
+            counts = self.binarised.make_counts(log_p, self.lexical)
+            how = (weights, counts, with_counts, coarse)
+            for first, last in iterate_batches(begin, end):
                 kernels.inside_outside(first, last, self.text, self.tables, self.lexical, *how)
+            return counts
 
-        in_turn(run, len(bounds) - 1, self.threads)
-        total = found[0]
-        for piece in range(1, len(bounds) - 1):  # in one order, whoever was done first
-            for into, more in zip(total[1:], found.pop(piece)[1:], strict=True):
+        total, *others = map_pieces(run, lengths, PIECES, self.threads)
+        for counts in others:
+            for into, more in zip(total[1:], counts[1:], strict=True):
                 into += more
         return total
 
@@ -247,56 +231,46 @@ class RuleInference(NamedTuple):
 
         Samples depend on the sentences' numbers and on the stream alone.
         """
-        if not self.tables.viterbi:
-            self._demand_short_chains()
-        log_p, bounds = np.zeros(self._n_sentences), self._bounds()
-        numbers = np.arange(self._n_sentences) if self.numbers is None else self.numbers
-        coarse = make_coarse_grammar(self.tables, self.lexical, self.prune)
-        pruned = np.zeros((len(bounds) - 1, 3))
-        found: dict[int, tuple[IntArray, IntArray]] = {}
-
-        def run(piece: int) -> None:
-            found[piece] = kernels.trace_derivations(
-                bounds[piece],
-                bounds[piece + 1],
-                samples,
-                self.text,
-                self.tables,
-                self.lexical,
-                numbers,
-                np.uint64(stream),
-                log_p,
-                coarse,
-                pruned[piece],
-            )
-
-        in_turn(run, len(bounds) - 1, self.threads)
-        codes, borders = zip(*(found[piece] for piece in range(len(bounds) - 1)), strict=True)
-        ends = np.cumsum(np.concatenate([np.diff(some) for some in borders]))
-        indptr = np.concatenate([[0], ends])
-        return Derivations(np.concatenate(codes), indptr, log_p, pruned.sum(axis=0))
-
-    def _demand_short_chains(self) -> None:
-        """Complain of chains too long to be sampled, though sums over them are fine."""
-        length = self.tables.unary.closure_weights.max(initial=1.0)
-        if length > MAX_CHAIN:
+        chain = self.tables.unary.closure_weights.max(initial=1.0)
+        if not self.tables.viterbi and chain > MAX_CHAIN:  # though sums over them are fine
             raise LearnerError(
-                f"unary rules go round some {length:.3g} times: no tree can be drawn",
+                f"unary rules go round some {chain:.3g} times: no tree can be drawn",
                 "give less probability to unary rules that lead back, or take best trees",
             )
+        lengths = np.diff(self.text.indptr)
+        log_p, given = np.zeros(len(lengths)), (self.text, self.tables, self.lexical)
+        numbers = np.arange(len(lengths)) if self.numbers is None else self.numbers
+        coarse = make_coarse_grammar(self.tables, self.lexical, self.prune)
+
+        def run(first: int, last: int) -> tuple[IntArray, IntArray, FloatArray]:
+            pruned = np.zeros(3)
+            codes, borders = kernels.trace_derivations(
+                first, last, samples, *given, numbers, np.uint64(stream), log_p, coarse, pruned
+            )
+            return codes, borders, pruned
+
+        pieces = map_pieces(run, lengths, PIECES, self.threads)
+        codes, borders, pruned = zip(*pieces, strict=True)
+        sizes = np.concatenate([np.diff(some) for some in borders])
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        return Derivations(np.concatenate(codes), indptr, log_p, np.sum(pruned, axis=0))
+
+    def _weights(self) -> FloatArray:
+        return np.ones(len(self.text.indptr) - 1) if self.weights is None else self.weights
 
     def count_derivations(self, found: Derivations) -> RuleCounts:
         """How often derivations use rules; those of one sentence share its weight."""
-        weights = np.ones(self._n_sentences) if self.weights is None else self.weights
-        counts = self.binarised.make_counts(found.log_p, self.lexical)
+        counts, weights = self.binarised.make_counts(found.log_p, self.lexical), self._weights()
         sizes = np.diff(found.indptr)
         samples = len(sizes) // max(len(weights), 1)
         shares = np.repeat(weights / max(samples, 1), samples)
-        self.binarised.add_codes(found.codes, np.repeat(shares, sizes), self.lexical, counts)
+        cuts = np.cumsum([len(counts.binary), len(counts.unary), len(counts.lexical)])
+        sums = np.bincount(found.codes, np.repeat(shares, sizes), minlength=cuts[-1])
+        binary, unary, lexical = np.split(sums.astype(float), cuts[:-1])
         first = found.codes[found.indptr[:-1][sizes > 0]]
         roots = self.binarised.code_symbols(self.lexical)[first]
         np.add.at(counts.root, roots, shares[sizes > 0])
-        return counts
+        return counts._replace(binary=binary, unary=unary, lexical=lexical)
 
     def list_cells(self, found: Derivations) -> DerivationCells:
         """The cells of one derivation of each sentence: its root, then its rules.
@@ -338,25 +312,15 @@ class RuleInference(NamedTuple):
         """
         rules = RulesByParent.sort(self.tables, self.lexical)
         found: list[list[ScoredDerivation]] = []
-        for s in range(self._n_sentences):
-            begin, end = int(self.text.indptr[s]), int(self.text.indptr[s + 1])
-            if begin == end:
-                found.append([])
-                continue
-            work = make_cell_workspace(s, s + 1, self.text.indptr, self.tables)
-            chart = kernels.inside(s, self.text, self.tables, self.lexical, work)
-            cells, rows = ChartCells(chart, end - begin), self.lexical.rows[begin:end]
-            forest = RuleForest(self.tables, rules, self.lexical, rows, cells, k)
-            found.append(k_best_derivations(forest, k))
+        for s, (begin, end) in enumerate(pairwise(self.text.indptr.tolist())):
+            found.append([])
+            if begin < end:
+                work = make_cell_workspace(s, s + 1, self.text.indptr, self.tables)
+                chart = kernels.inside(s, self.text, self.tables, self.lexical, work)
+                cells, rows = ChartCells(chart, end - begin), self.lexical.rows[begin:end]
+                forest = RuleForest(self.tables, rules, self.lexical, rows, cells, k)
+                found[-1] = k_best_derivations(forest, k)
         return found
-
-    @property
-    def _n_sentences(self) -> int:
-        return len(self.text.indptr) - 1
-
-    def _bounds(self) -> IntArray:
-        """Where pieces begin, and the end: a chart takes the cube of the words."""
-        return even_pieces(np.diff(self.text.indptr).astype(np.float64) ** 3, PIECES)
 
 
 # The k best derivations
@@ -435,10 +399,6 @@ class _SortedEntries:
         return self.places[begin:end], self.symbols[begin:end], self.log_p[begin:end]
 
 
-EdgeParts = tuple[Array, Array, Array, Array, Array]
-"""The fields of `Hyperedges`, in any order."""
-
-
 class RuleForest:
     """All derivations of one sentence, whose tokens have ``rows`` of lexical rules."""
 
@@ -470,44 +430,32 @@ class RuleForest:
     def edges(self, vertex: SymbolSpan) -> Hyperedges:
         """Lexical or binary rules, and unary ones; of equals, these come last, so that derivations
         that always take the first of them come to an end."""
-        _, i, j = vertex
-        first = self._lexical_edges(vertex) if j == i + 1 else self._binary_edges(vertex)
-        parts = zip(first, self._unary_edges(vertex), strict=True)
-        scores, codes, lefts, rights, middles = (np.concatenate(some) for some in parts)
-        return rank_edges(scores, codes, lefts, rights, middles, self.k)
-
-    def _lexical_edges(self, vertex: SymbolSpan) -> EdgeParts:
-        symbol, i, _ = vertex
-        begin, end = self.lexical.indptr[self.rows[i] :][:2]
-        own = begin + np.flatnonzero(self.lexical.symbols[begin:end] == symbol)
-        first_code = len(self.rules.codes) + len(self.rules.unary)
-        nothing = np.full(len(own), NONE)
-        return self.rules.lexical[own], first_code + own, nothing, nothing, nothing
-
-    def _binary_edges(self, vertex: SymbolSpan) -> EdgeParts:
         symbol, i, j = vertex
-        own = slice(*self.rules.indptr[symbol : symbol + 2])
-        left, right = self.rules.lefts[own], self.rules.rights[own]
-        scores = (
-            _look_up(self._left, left, i + 1, j, *self.cells.lefts(i, j))
-            + _look_up(self._right, right, i + 1, j, *self.cells.rights(i, j))
-            + self.rules.binary[own]
-        )
-        kept = k_largest(scores.ravel(), self.k)
-        middles, rules = np.unravel_index(kept, scores.shape)
-        codes = self.rules.codes[own][rules]
-        return scores.ravel()[kept], codes, left[rules], right[rules], i + 1 + middles
-
-    def _unary_edges(self, vertex: SymbolSpan) -> EdgeParts:
-        symbol, i, j = vertex
-        unary = self.tables.unary
-        known = symbol < len(self.rules.root)
-        begin, end = unary.indptr[symbol : symbol + 2] if known else (0, 0)
-        children, (symbols, log_p) = unary.child[begin:end], self.cells.at(i, j)
-        below = _look_up(self._left, children, 0, 1, np.zeros(len(log_p), int), symbols, log_p)[0]
-        nothing = np.full(len(children), NONE)
-        codes = len(self.rules.codes) + np.arange(begin, end)
-        return self.rules.unary[begin:end] + below, codes, children, nothing, nothing
+        unary, first_unary = self.tables.unary, len(self.rules.codes)
+        if j == i + 1:
+            begin, end = self.lexical.indptr[self.rows[i] :][:2]
+            entries = begin + np.flatnonzero(self.lexical.symbols[begin:end] == symbol)
+            codes, nothing = first_unary + len(unary.child) + entries, np.full(len(entries), NONE)
+            first = (self.rules.lexical[entries], codes, nothing, nothing, nothing)
+        else:
+            own = slice(*self.rules.indptr[symbol : symbol + 2])
+            left, right = self.rules.lefts[own], self.rules.rights[own]
+            scores = (
+                _look_up(self._left, left, i + 1, j, *self.cells.lefts(i, j))
+                + _look_up(self._right, right, i + 1, j, *self.cells.rights(i, j))
+                + self.rules.binary[own]
+            )
+            kept = k_largest(scores.ravel(), self.k)
+            middles, rules = np.unravel_index(kept, scores.shape)
+            children = (left[rules], right[rules], i + 1 + middles)
+            first = (scores.ravel()[kept], self.rules.codes[own][rules], *children)
+        begin, end = unary.indptr[symbol : symbol + 2] if symbol < len(self.rules.root) else (0, 0)
+        below, (symbols, log_p) = unary.child[begin:end], self.cells.at(i, j)
+        best = _look_up(self._left, below, 0, 1, np.zeros(len(log_p), int), symbols, log_p)[0]
+        codes, nothing = first_unary + np.arange(begin, end), np.full(len(below), NONE)
+        last = (self.rules.unary[begin:end] + best, codes, below, nothing, nothing)
+        both = map(np.concatenate, zip(first, last, strict=True))
+        return rank_edges(Hyperedges._make(both), self.k)
 
 
 def _look_up(
@@ -544,6 +492,8 @@ class RuleGrammar(Grammar):
     """
 
     remedy = "look at its words and brackets, or give the grammar more rules"
+    bracket_cost = 0.5
+    """Trees of any shape need not have a bracket that is more likely to be wrong than right."""
 
     def __init__(
         self,
@@ -555,6 +505,7 @@ class RuleGrammar(Grammar):
     ) -> None:
         options.demand_known((ROOT, RULES), rules.symbols)
         self.rules, self.binarised, self.prune = rules, BinarisedRules(rules), options.prune
+        self.n_nonterminals = self.binarised.n_nonterminals
         self.unknown = UnknownWords(rules) if unknown and rules.counts is not None else None
         self.horizontal, self.vertical = horizontal, vertical
         possible = (self.binarised.root > 0.0)[None]
@@ -576,13 +527,8 @@ class RuleGrammar(Grammar):
 
     @cached_property
     def _annotation(self) -> Annotation:
-        if self.horizontal is None and self.vertical == 1:
-            return NoAnnotation(self.rules.symbols)
-        return Annotation(self.rules.symbols, self._preterminals, self.vertical)
-
-    @cached_property
-    def _rule_numbers(self) -> dict[GrammarRule, int]:
-        return {rule: number for number, rule in enumerate(self.rules.rules)}
+        is_plain = self.horizontal is None and self.vertical == 1
+        return Annotation(self.rules.symbols, self._preterminals, self.vertical, is_plain)
 
     @cached_property
     def _preterminals(self) -> set[int]:
@@ -590,7 +536,7 @@ class RuleGrammar(Grammar):
         return {self.rules.index[rule.lhs] for rule in self.rules.rules if rule.is_lexical}
 
     @cached_property
-    def _relations(self) -> UnaryRelations:
+    def relations(self) -> UnaryRelations:  # type: ignore[override]
         return UnaryRelations.from_rules(self.rules, self._annotation.of)
 
     def start(self) -> dict[str, Array]:
@@ -638,29 +584,26 @@ class RuleGrammar(Grammar):
             sizes = np.diff(shard.first_sets)
             begins = np.where(sizes > 0, shard.first_sets[:-1], -1)[free]
         tokens = shard.text.observed[np.repeat(free, lengths)]
+        own, plain = self.binarised, np.asarray(params[RULES])
+        if self.unknown is None:  # the row after those of known words has nothing
+            known_rows = np.minimum(tokens, len(own.word_rows)).astype(np.int64)
+            lexical = own.make_lexical(rules, known_rows)
+        else:
+            kinds, at = np.unique(tokens, return_inverse=True)
+            texts = [*own.word_rows, *shard.text.new_words]
+            words = [texts[kind] for kind in kinds.tolist()]
+            rows, unknown = self.unknown.place_tokens(own, plain, words, known)
+            lexical = own.make_lexical(rules, rows[at], unknown**temper)
         return np.flatnonzero(free), RuleInference(
             self.binarised,
             tables,
-            self._make_lexical(params, tokens, shard.text.new_words, temper, known),
+            lexical,
             make_rule_text(lengths[free], begins, sets),
             shard.text.weights[free],
             shard.text.numbers[free],
             threads,
             self.prune,
         )
-
-    def _make_lexical(
-        self, params: Params, tokens: IntArray, new: Sequence[str], temper: float, known: float
-    ) -> LexicalRules:
-        own, rules = self.binarised, np.asarray(params[RULES])
-        if self.unknown is None:  # the row after those of known words has nothing
-            known_rows = np.minimum(tokens, len(own.word_rows)).astype(np.int64)
-            return own.make_lexical(rules**temper, known_rows)
-        kinds, at = np.unique(tokens, return_inverse=True)
-        texts = [*own.word_rows, *new]
-        words = [texts[kind] for kind in kinds.tolist()]
-        rows, unknown = self.unknown.place_tokens(own, rules, words, known)
-        return own.make_lexical(rules**temper, rows[at], unknown**temper)
 
     def expect(self, params: Params, shard: TreeShard, how: EStep, local: Any = None) -> Stats:
         """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
@@ -686,7 +629,13 @@ class RuleGrammar(Grammar):
                 unknown = float(logs.sum() / how.temper)
                 unknown_words = Uncounted(unknown, unknown)
         if shard.trees is not None:
-            known_counts, known_log_p = self._count_known_trees(params, shard)
+            every = np.concatenate([np.asarray(params[ROOT])[0], np.asarray(params[RULES])])
+            with np.errstate(divide="ignore"):
+                logs = np.where(every > 0.0, np.log(every), -1e300)  # 0 · log 0 is none of these
+            known_log_p = shard.trees @ logs
+            known_log_p = np.where(known_log_p > -1e290, known_log_p, -np.inf)
+            root, rules = np.split(shard.trees.T @ shard.text.weights, [self.n_nonterminals])
+            known_counts = {ROOT: root[None], RULES: rules}
             log_p, attained = log_p + known_log_p, attained + known_log_p * how.temper
             counts = {name: np.asarray(counts[name]) + known_counts[name] for name in counts}
         return self._make_stats(shard, counts, log_p, attained, how, unknown_words)
@@ -698,44 +647,43 @@ class RuleGrammar(Grammar):
         log_p[free] = inference.inside_outside(with_counts=False).log_p
         return log_p
 
-    def _count_known_trees(
-        self, params: Params, shard: TreeShard
-    ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Counts of known trees, and log p of each."""
-        assert shard.trees is not None
-        n = self.binarised.n_nonterminals
-        sums = shard.trees.T @ shard.text.weights
-        every = np.concatenate([np.asarray(params[ROOT])[0], np.asarray(params[RULES])])
-        with np.errstate(divide="ignore"):
-            logs = np.where(every > 0.0, np.log(every), -1e300)  # 0 · log 0 is none of these
-        found = shard.trees @ logs
-        return {ROOT: sums[None, :n], RULES: sums[n:]}, np.where(found > -1e290, found, -np.inf)
-
     def sample_derivations(
         self, params: Params, shard: TreeShard, stream: int, threads: int = 1
     ) -> DerivationCells:
         free, inference = self.infer(params, shard, threads)
         inference = inference._replace(prune=0.0)
         found = inference.list_cells(inference.trace(stream=stream))
-        return found if shard.trees is None else _add_known_trees(found, free, shard.trees)
+        if shard.trees is None:
+            return found
+        # those that were sampled, and those of known trees, which say how often each has each cell
+        sizes = np.asarray(shard.trees.sum(axis=1)).reshape(-1).astype(np.int64)
+        sizes[free] = np.diff(found.indptr)
+        is_sampled = np.repeat(np.isin(np.arange(len(sizes)), free), sizes)
+        cells, log_p = np.empty(sizes.sum(), np.int64), np.zeros(len(sizes))
+        cells[is_sampled], log_p[free] = found.cells, found.log_p
+        cells[~is_sampled] = np.repeat(shard.trees.indices, shard.trees.data.astype(np.int64))
+        return DerivationCells(cells, np.concatenate([[0], np.cumsum(sizes)]), log_p)
 
     # what is known
     def _count_known_entries(self, given: SupervisedSentences) -> csr_matrix | None:
         """How often known trees use each root and rule."""
         if not any(tree is not None for tree in given.trees):
             return None
+        rule_numbers = {rule: number for number, rule in enumerate(self.rules.rules)}
         entries: list[int] = []
         borders = [0]
         for n, tree in enumerate(given.trees):
             if tree is not None:
-                entries += self._list_entries(tree, given.text.name(n))
+                entries += self._list_entries(tree, rule_numbers, given.text.name(n))
             borders.append(len(entries))
         shape = (len(given.trees), self.binarised.n_nonterminals + len(self.rules))
         found = csr_matrix((np.ones(len(entries)), np.array(entries), np.array(borders)), shape)
         found.sum_duplicates()
         return found
 
-    def _list_entries(self, tree: Tree, where: str) -> list[int]:
+    def _list_entries(
+        self, tree: Tree, rule_numbers: dict[GrammarRule, int], where: str
+    ) -> Iterator[int]:
         """The root and the rules of a tree, by their number among all parameters."""
         tree = annotate(tree, self.horizontal, self.vertical)
         root = self.rules.index.get(tree.label)
@@ -744,45 +692,32 @@ class RuleGrammar(Grammar):
                 f"the tree of {where} is of {tree.label}, which is never a root",
                 f"roots are {', '.join(self.rules.root)}",
             )
-        found = [root]
+        yield root
         for node in tree.nodes():
-            number = self._rule_numbers.get(rule_at(node))
-            if number is None:
+            rule = rule_at(node)
+            if rule not in rule_numbers:
                 raise DataError(
-                    f"the tree of {where} has the rule {rule_at(node)}, "
-                    "which the grammar does not have",
+                    f"the tree of {where} has the rule {rule}, which the grammar does not have",
                     "PCFG.from_treebank makes a grammar of all rules that trees have",
                 )
-            found.append(self.binarised.n_nonterminals + number)
-        return found
+            yield self.n_nonterminals + rule_numbers[rule]
 
-    def _constrain_spans(self, given: SupervisedSentences) -> SpanConstraints:
-        n_nonterminals = self.binarised.n_nonterminals
-        if not any(given.brackets):
-            return SpanConstraints.unconstrained(n_nonterminals)
-        sets = StateSetBuilder(n_nonterminals)
-        found = [
-            self._allowed_sets(n, some, sets)
-            for n, some in zip(given.text.lengths.tolist(), given.brackets, strict=True)
-        ]
-        sizes = np.array([len(some) for some in found])
-        return SpanConstraints(np.concatenate(found), sets.build().allowed, sizes)
+    def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
+        """All spans, by start, then by end; none of a sentence that may have any symbols."""
+        firsts, lasts = np.triu_indices(n if is_constrained else 0)
+        return firsts, lasts + 1
 
-    def _allowed_sets(self, n: int, some: Sequence[Bracket], sets: StateSetBuilder) -> IntArray:
-        """The sets of symbols of all spans of a sentence of n words; empty if all are allowed."""
-        if not some:
-            return np.zeros(0, np.int64)
-        own = label_sets(some, self._find_symbols)
-        for (start, end), symbols in own.items():
-            if end == start + 1 and not symbols & self._preterminals:
-                symbols |= self._preterminals  # what is above the word is known, not its tag
-        firsts, lasts = np.triu_indices(n)
-        return span_sets(firsts, lasts + 1, some, own, sets)
-
-    def _find_symbols(self, label: str) -> set[int]:
-        found = self._annotation.symbols(label)
-        if not found:
-            raise DataError(f"there is no symbol {label!r} in the rules", "look at the brackets")
+    def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
+        found: set[int] = set()
+        for label in labels:
+            symbols = self._annotation.symbols(label)
+            if not symbols:
+                raise DataError(
+                    f"there is no symbol {label!r} in the rules", "look at the brackets"
+                )
+            found |= symbols
+        if one_word and not found & self._preterminals:
+            found |= self._preterminals  # what is above the word is known, not its tag
         return found
 
     # what it says of sentences
@@ -794,20 +729,13 @@ class RuleGrammar(Grammar):
     def log_probabilities(self, query: Query) -> FloatArray:
         return self._log_p(query.params, query.shard, query.threads)
 
-    def viterbi_parses(self, query: Query) -> list[Tree | None]:
-        inference = self._infer(query, viterbi=True)
-        found = inference.trace()
-        return [
-            self._make_tree(found.select(n), query.text.sentence(n), inference.lexical)
-            for n in range(len(query.shard))
-        ]
-
-    def sample_parses(self, query: Query, stream: int, samples: int) -> list[list[Tree]]:
-        inference = self._infer(query)
-        found = inference.trace(samples, stream)
+    def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
+        inference = self._infer(query, viterbi=samples == 0)
+        n_trees = max(samples, 1)
+        found = inference.trace(n_trees, stream)
         trees: list[list[Tree]] = []
         for n in range(len(query.shard)):
-            words, own = query.text.sentence(n), range(n * samples, (n + 1) * samples)
+            words, own = query.text.sentence(n), range(n * n_trees, (n + 1) * n_trees)
             some = (self._make_tree(found.select(m), words, inference.lexical) for m in own)
             trees.append([tree for tree in some if tree is not None])
         return trees
@@ -834,13 +762,6 @@ class RuleGrammar(Grammar):
             )
             trees.append([(log_p, tree) for log_p, tree in made if tree is not None])
         return trees
-
-    def minimum_risk_parse(
-        self, spans: SpanPosteriors, sentence: Sequence[str], labelled: bool
-    ) -> Tree | None:
-        given = (self._relations, labelled, BRACKET_COST)
-        found = minimum_risk_brackets(len(sentence), spans, *given)
-        return make_tree(found, self.labels, sentence)
 
     def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
         _, inference = self.infer(query.params, query.shard, query.threads)
@@ -890,24 +811,6 @@ class RuleGrammar(Grammar):
             "roots": list(rules.root),
         }
         return {} if rules.counts is None else {COUNTS: rules.counts}, facts
-
-
-def _add_known_trees(found: DerivationCells, free: IntArray, trees: csr_matrix) -> DerivationCells:
-    """Derivations of all sentences: those that were sampled, and those of known trees.
-
-    ``free``   the places of sentences whose trees are not known
-    ``trees``  how often each sentence's tree has each cell; rows of free sentences are empty
-    """
-    sizes = np.asarray(trees.sum(axis=1)).reshape(-1).astype(np.int64)
-    sizes[free] = np.diff(found.indptr)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    is_free = np.zeros(len(sizes), np.bool_)
-    is_free[free] = True
-    here: BoolArray = np.repeat(is_free, sizes)
-    cells, log_p = np.empty(indptr[-1], np.int64), np.zeros(len(sizes))
-    cells[here], log_p[free] = found.cells, found.log_p
-    cells[~here] = np.repeat(trees.indices, trees.data.astype(np.int64))
-    return DerivationCells(cells, indptr, log_p)
 
 
 # Rules in model files

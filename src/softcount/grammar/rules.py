@@ -21,10 +21,9 @@ import math
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -53,8 +52,13 @@ class GrammarRule:
 
     def __str__(self) -> str:
         """As a text of rules has it."""
-        items = zip(self.rhs, self.is_word, strict=True)
-        right = (_quote(item) if word else _escape(item) for item, word in items)
+        right = []
+        for item, is_word in zip(self.rhs, self.is_word, strict=True):
+            if is_word:
+                quote = '"' if "'" in item else "'"
+                inside = item.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
+                item = f"{quote}{inside}{quote}"
+            right.append(item if is_word else _escape(item))
         return f"{_escape(self.lhs)} -> {' '.join(right)}"
 
     @property
@@ -71,12 +75,6 @@ class GrammarRule:
     def symbols(self) -> list[str]:
         """The symbols of its right side."""
         return [item for item, word in zip(self.rhs, self.is_word, strict=True) if not word]
-
-
-def _quote(word: str) -> str:
-    quote = '"' if "'" in word else "'"
-    inside = word.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
-    return f"{quote}{inside}{quote}"
 
 
 def _escape(symbol: str) -> str:
@@ -197,7 +195,12 @@ def count_rules(
     counts: dict[GrammarRule, float] = defaultdict(float)
     root: dict[str, float] = defaultdict(float)
     some, most = list(trees), 0.0
-    for n, (tree, weight) in enumerate(zip(some, _weights(weights, len(some)), strict=True)):
+    if weights is not None and len(weights) != len(some):
+        raise DataError(
+            f"there are {len(weights)} weights for {len(some)} trees", "give one for each tree"
+        )
+    for n, tree in enumerate(some):
+        weight = 1.0 if weights is None else float(weights[n])
         if not (math.isfinite(weight) and weight >= 0.0):
             raise DataError(f"tree {n} counts {brief(weight)} times", "weights are 0 or more")
         if tree is None or weight == 0.0:
@@ -211,14 +214,6 @@ def count_rules(
     if most < 1.0:
         counts = {rule: count / most for rule, count in counts.items()}
     return estimate_rules(counts, root)
-
-
-def _weights(weights: Sequence[float] | Array | None, n: int) -> Iterable[float]:
-    if weights is None:
-        return repeat(1.0, n)
-    if len(weights) != n:
-        raise DataError(f"there are {len(weights)} weights for {n} trees", "give one for each tree")
-    return [float(weight) for weight in weights]
 
 
 def rule_at(node: Tree) -> GrammarRule:
@@ -269,37 +264,42 @@ def parse_rules(text: str, start: str | None = None) -> GrammarRules:
     if not isinstance(text, str):
         raise DataError(f"the rules are {brief(text)}", "give a text: 'S -> NP VP [0.9] …'")
     read = [rule for n, line in enumerate(text.split("\n"), 1) for rule in _read_line(line, n)]
-    if not read:
-        raise DataError("there are no rules in the text", FORM)
     by_left: dict[str, list[_RuleLine]] = defaultdict(list)
+    lines: dict[GrammarRule, int] = {}
     for one in read:
+        if one.rule in lines:
+            raise DataError(
+                f"line {one.line} has the rule {one.rule} again, after line {lines[one.rule]}",
+                "leave one out",
+            )
+        lines[one.rule] = one.line
         by_left[one.rule.lhs].append(one)
     roots = by_left.pop(START, [])
-    _demand_once(read)
-    _demand_defined(read, by_left)
+    for rule, _, line in read:
+        for symbol in rule.symbols:
+            if symbol not in by_left:
+                raise DataError(
+                    f"line {line} has the symbol {symbol}, which has no rules",
+                    f"give it some, or write '{symbol}' in quotes if it is a word",
+                )
     if not by_left:
         raise DataError("there are no rules in the text", FORM)
     probabilities = np.concatenate([_fill_probabilities(some) for some in by_left.values()])
-    root = _read_roots(start, roots, by_left)
+    if start is not None and start not in by_left:
+        raise DataError(f"the start symbol {brief(start)} has no rules", "give a left side of one")
+    if start is not None or not roots:
+        root = {next(iter(by_left)) if start is None else start: 1.0}
+    else:
+        for one in roots:
+            if not one.rule.is_unary:
+                raise DataError(f"line {one.line} has a root that is not one symbol", FORM)
+        filled = zip(roots, _fill_probabilities(roots), strict=True)
+        root = {one.rule.rhs[0]: probability for one, probability in filled}
     rules = GrammarRules(
         tuple(one.rule for some in by_left.values() for one in some), probabilities, root
     )
     check_rules(rules)
     return rules
-
-
-def _read_roots(
-    start: str | None, roots: list[_RuleLine], known: Collection[str]
-) -> dict[str, float]:
-    """p(root): ``start``, or what the text says, or the first symbol."""
-    if start is not None and start not in known:
-        raise DataError(f"the start symbol {brief(start)} has no rules", "give a left side of one")
-    if start is not None or not roots:
-        return {next(iter(known)) if start is None else start: 1.0}
-    for one in roots:
-        if not one.rule.is_unary:
-            raise DataError(f"line {one.line} has a root that is not one symbol", FORM)
-    return {one.rule.rhs[0]: p for one, p in zip(roots, _fill_probabilities(roots), strict=True)}
 
 
 def _read_line(line: str, number: int) -> Iterator[_RuleLine]:
@@ -312,14 +312,36 @@ def _read_line(line: str, number: int) -> Iterator[_RuleLine]:
         raise DataError(f"line {number} has no arrow: {brief(line.strip())}", FORM)
     if kinds[:2] != ["symbol", "arrow"]:
         raise DataError(f"line {number} does not begin with one symbol and an arrow", FORM)
-    right: list[tuple[str, str]] = []
+    left, right = tokens[0][1], list[tuple[str, str]]()
     for kind, value in [*tokens[2:], ("bar", "")]:
         if kind == "arrow":
             raise DataError(f"line {number} has two arrows", "write one left side in each line")
         if kind != "bar":
             right.append((kind, value))
             continue
-        yield _read_rule(tokens[0][1], right, number)
+        probability = None
+        if right and right[-1][0] == "probability":
+            written = right.pop()[1]
+            try:
+                probability = float(written)
+            except ValueError:
+                probability = math.nan
+            if not 0.0 < probability <= 1.0:
+                raise DataError(
+                    f"line {number} has the probability [{written}]",
+                    "one is more than 0 and at most 1",
+                )
+        if not right:
+            raise DataError(
+                f"line {number} has an empty right side of {left}", "no symbol is empty"
+            )
+        for what, item in right:
+            if what == "probability":
+                raise DataError(f"line {number} has [{item}] before the end of a right side", FORM)
+            if not item:
+                raise DataError(f"line {number} has a word that is empty", FORM)
+        items, is_word = zip(*((item, what == "word") for what, item in right), strict=True)
+        yield _RuleLine(GrammarRule(left, items, is_word), probability, number)
         right = []
 
 
@@ -332,61 +354,10 @@ def _tokens(line: str, number: int) -> Iterator[tuple[str, str]]:
             raise DataError(f"line {number} cannot be read from {brief(left)} on", FORM)
         end, kind = found.end(), str(found.lastgroup)
         if kind in ("single", "double", "symbol"):
-            yield ("symbol" if kind == "symbol" else "word"), _unescape(found[kind])
+            plain = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], found[kind])
+            yield ("symbol" if kind == "symbol" else "word"), plain
         elif kind != "comment":
             yield kind, found[kind]
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
-
-
-def _read_rule(left: str, right: list[tuple[str, str]], line: int) -> _RuleLine:
-    """A rule from one of its right sides."""
-    probability = None
-    if right and right[-1][0] == "probability":
-        probability = _read_probability(right.pop()[1], line)
-    if not right:
-        raise DataError(f"line {line} has an empty right side of {left}", "no symbol is empty")
-    for kind, value in right:
-        if kind == "probability":
-            raise DataError(f"line {line} has [{value}] before the end of a right side", FORM)
-        if not value:
-            raise DataError(f"line {line} has a word that is empty", FORM)
-    items, words = tuple(value for _, value in right), tuple(kind == "word" for kind, _ in right)
-    return _RuleLine(GrammarRule(left, items, words), probability, line)
-
-
-def _read_probability(text: str, line: int) -> float:
-    try:
-        probability = float(text)
-    except ValueError:
-        probability = math.nan
-    if not 0.0 < probability <= 1.0:
-        raise DataError(
-            f"line {line} has the probability [{text}]", "one is more than 0 and at most 1"
-        )
-    return probability
-
-
-def _demand_once(read: list[_RuleLine]) -> None:
-    lines: dict[GrammarRule, int] = {}
-    for rule, _, line in read:
-        if rule in lines:
-            raise DataError(
-                f"line {line} has the rule {rule} again, after line {lines[rule]}", "leave one out"
-            )
-        lines[rule] = line
-
-
-def _demand_defined(read: list[_RuleLine], known: Container[str]) -> None:
-    for rule, _, line in read:
-        for symbol in rule.symbols:
-            if symbol not in known:
-                raise DataError(
-                    f"line {line} has the symbol {symbol}, which has no rules",
-                    f"give it some, or write '{symbol}' in quotes if it is a word",
-                )
 
 
 def _fill_probabilities(some: list[_RuleLine]) -> list[float]:

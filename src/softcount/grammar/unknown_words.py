@@ -97,19 +97,17 @@ class UnknownWords:
     def symbol_posteriors(self, word: str) -> FloatArray:
         """p(symbol | looks of the word), of all N symbols."""
         found = np.zeros(len(self._symbol_counts))
-        found[self._symbols] = self._preterminal_posteriors(word)
-        return found
-
-    def _preterminal_posteriors(self, word: str) -> FloatArray:
         if (same := escape_brackets(word)) != word and same in self._words:
             counts = self._words[same]
-            return np.asarray(counts / counts.sum())
+            found[self._symbols] = counts / counts.sum()
+            return found
         known = self._posteriors_by_looks
         posteriors = known[next(x for x in reversed(_list_looks(word)) if x in known)]
         alike = self._words.get(word.lower()) if word != word.lower() else None
         if alike is not None:
             posteriors = (posteriors + ALIKE * alike / alike.sum()) / (1.0 + ALIKE)
-        return posteriors
+        found[self._symbols] = posteriors
+        return found
 
     def probabilities(self, words: Sequence[str]) -> FloatArray:
         """p(word | symbol) of words that are in no rule, (words, N)."""

@@ -234,17 +234,17 @@ class DenseCounts(NamedTuple):
     """Expected counts; those of rules are still to be multiplied by the rules' probabilities.
 
     ``log_p``      (sentences,): log p of each
+    ``word_rows``  (tokens,): the row of ``words`` where each token is counted
     ``root``, ``root_preterminals``  roots of sentences of several words, and of one
     ``words``      (rows, preterminals), padded
-    ``word_rows``  (tokens,): the row of ``words`` where each token is counted
     ``leaves``, ``leaf_first``, ``leaf_last``, ``spans``  rules, as in `DenseTables`
     """
 
     log_p: FloatArray
+    word_rows: IntArray
     root: FloatArray
     root_preterminals: FloatArray
     words: FloatArray
-    word_rows: IntArray
     leaves: FloatArray
     leaf_first: FloatArray
     leaf_last: FloatArray
