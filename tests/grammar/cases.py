@@ -356,9 +356,13 @@ class RuleCase:
     def tables(self, **how):
         return self.own.make_tables(self.rules.probabilities, self.own.root, **how)
 
-    def infer(self, viterbi=False, text=None, allowed=None, **how):
-        tables = self.tables(viterbi=viterbi, allowed=allowed)
-        return RuleInference(self.own, tables, self.words, text or self.text, **how)
+    def infer(self, viterbi=False, text=None, allowed=None, weights=None, numbers=None, **how):
+        tables, text = self.tables(viterbi=viterbi, allowed=allowed), text or self.text
+        if weights is not None:
+            text = text._replace(weights=weights)
+        if numbers is not None:
+            text = text._replace(numbers=numbers)
+        return RuleInference(self.own, tables, self.words, text, **how)
 
     def expected(self, weights=None, text=None, allowed=None, **how):
         return self.infer(text=text, allowed=allowed, weights=weights, **how).inside_outside()

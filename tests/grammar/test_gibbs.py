@@ -379,10 +379,10 @@ class Drawn:
         words = own.make_lexical(
             params["rules"], own.find_rows(w for some in sentences for w in some)
         )
-        text = make_rule_text(np.array([len(some) for some in sentences], np.int64))
+        lengths = np.array([len(some) for some in sentences], np.int64)
+        text = make_rule_text(lengths, numbers=np.asarray(shard))
         grammar = own.make_tables(params["rules"], params["root"][0])
-        how = {"numbers": shard, "threads": threads}
-        inference = RuleInference(own, grammar, words, text, **how)
+        inference = RuleInference(own, grammar, words, text, threads=threads)
         return inference.list_cells(inference.trace(stream=stream))
 
 

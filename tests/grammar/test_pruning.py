@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from softcount.core.errors import LearnerError
 from softcount.grammar.kernels.rules import (
+    ChartInput,
     Pruner,
     make_cell_workspace,
     pruned_inside,
@@ -39,7 +40,7 @@ def test_a_chart_has_the_trees_of_what_stays_and_no_others(seed):
         0.5, np.arange(size, dtype=np.int32), np.ones(size), shares.ravel(), np.zeros(size)
     )
     work = make_cell_workspace(0, 1, case.text.indptr, grammar)
-    chart, made = pruned_inside(0, case.text, grammar, case.words, work, pruner)
+    chart, made = pruned_inside(0, ChartInput(case.text, grammar, case.words), work, pruner)
     cells = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
     stays = {
         (own.labels[a], *cells[c])

@@ -320,15 +320,13 @@ class DenseInference(NamedTuple):
         self, viterbi: bool, stream: int = 0, samples: int = 1
     ) -> tuple[TreeNodes, FloatArray]:
         """The Viterbi trees and log p(tree, sentence); or samples, and log p(sentence)."""
-        text, tables = self._replace(dtype=np.float64)._prepare()
-        words = self.shard.text
-        log_p, size = np.zeros(len(self.shard)), (samples, 2 * words.n_tokens)
+        text, tables = self._replace(dtype=np.float64)._prepare(viterbi)
+        log_p, size = np.zeros(len(self.shard)), (samples, 2 * self.shard.text.n_tokens)
         nodes = TreeNodes(np.zeros(size, np.int32), np.zeros(size, np.int32))
 
         def run(begin: int, end: int) -> None:
-            how = (viterbi, words.numbers, np.uint64(stream), log_p, nodes)
             for first, last in iterate_batches(begin, end):
-                kernels.trace_trees(first, last, text, tables, *how)
+                kernels.trace_trees(first, last, text, tables, np.uint64(stream), log_p, nodes)
 
         self._map_pieces(run)
         return nodes, log_p
@@ -356,7 +354,7 @@ class DenseInference(NamedTuple):
 
     def k_best(self, k: int) -> list[list[ScoredDerivation]]:
         """The k best trees of each sentence, or all if there are fewer; codes are symbols."""
-        text, tables = self._replace(dtype=np.float64)._prepare()
+        text, tables = self._replace(dtype=np.float64)._prepare(viterbi=True)
         n_high, n_symbols = self.shape.k, self.shape.n_symbols
         with np.errstate(divide="ignore"):
             root, rules = (self.temper * np.log(np.asarray(self.params[t])) for t in (ROOT, RULES))
@@ -364,7 +362,7 @@ class DenseInference(NamedTuple):
         found: list[list[ScoredDerivation]] = [[] for _ in range(len(self.shard))]
         for number, s in enumerate(text.order.tolist()):
             log_p = np.zeros(len(self.shard))  # of what words were divided by
-            c, _ = kernels.inside(number, number + 1, text, tables, True, log_p)
+            c, _ = kernels.inside(number, number + 1, text, tables, log_p)
             n = int(c.lengths[0])
             best = np.full((n, n + 1, n_symbols), -np.inf)  # the Viterbi chart, as logarithms
             with np.errstate(divide="ignore"):
@@ -379,7 +377,7 @@ class DenseInference(NamedTuple):
             found[s] = k_best_derivations(DenseForest(self.shape, root[0], rules, best, k), k)
         return found
 
-    def _prepare(self) -> tuple[DenseText, DenseTables]:
+    def _prepare(self, viterbi: bool = False) -> tuple[DenseText, DenseTables]:
         """Sentences and parameters as kernels want them.
 
         Words may be limited to some preterminals.
@@ -398,11 +396,13 @@ class DenseInference(NamedTuple):
             rows,
             emissions.astype(self.dtype, copy=False),
             words.weights,
+            words.numbers,
             shard.first_sets,
             np.zeros(0, np.int64) if constraints.sets is None else constraints.sets,
             pad(constraints.allowed.astype(self.dtype), self.dtype),
         )
-        return text, self.shape.make_tables(self.params, self.dtype, self.temper)
+        tables = self.shape.make_tables(self.params, self.dtype, self.temper)
+        return text, tables._replace(viterbi=viterbi)
 
     def _map_pieces(self, run: Callable[[int, int], Part]) -> list[Part]:
         """What ``run`` gives for each piece of `TreeShard.order`."""

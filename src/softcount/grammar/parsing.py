@@ -23,10 +23,10 @@ grammar has is a step on the way, and no bracket: it is left out, which gives no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
-from itertools import count, islice
-from typing import NamedTuple, Protocol
+from itertools import count
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -38,6 +38,7 @@ from softcount.text.trees import Tree
 
 SymbolSpan = tuple[int, int, int]
 """A symbol, its first word, and the first word after it."""
+LinkedList = tuple[Any, Any] | None
 NONE = -1
 """In place of a child that is not there."""
 
@@ -86,83 +87,48 @@ class ScoredDerivation(NamedTuple):
     codes: Array
 
 
-class _TakenEdges(NamedTuple):
-    """The codes of edges taken so far, the last one first: a list whose tail others share."""
+def k_best_derivations(forest: ParseForest, k: int) -> list[ScoredDerivation]:
+    """The k best derivations, the best first, or all if there are fewer; ties in any order.
 
-    head: int
-    rest: _TakenEdges | None
-
-
-class _OpenVertices(NamedTuple):
-    """Vertices that are still to be expanded, the leftmost first."""
-
-    vertex: SymbolSpan
-    rest: _OpenVertices | None
-
-
-class _PartialDerivation(NamedTuple):
-    """A partial derivation.
-
-    ``total``  its score, without the next edge
-    ``taken``  its edges
-    ``open_``  the vertices still to be expanded
-    ``rank``   the rank of the edge by which the first of these is to be expanded
+    In the queue are partial derivations: the score without the next edge; the codes of edges taken
+    so far, the last one first; the vertices still to be expanded, the leftmost first; and the rank
+    of the edge by which the first of these is to be expanded. Codes and vertices are linked lists,
+    (head, tail), whose tails others share.
     """
-
-    total: float
-    taken: _TakenEdges | None
-    open_: _OpenVertices
-    rank: int
-
-
-def iterate_derivations(forest: ParseForest) -> Iterator[ScoredDerivation]:
-    """All derivations, one after the other, the best first; ties in any order."""
     top: SymbolSpan = (NONE, 0, forest.n_words)
-    known = {top: forest.roots()}
-
-    def edges_of(vertex: SymbolSpan) -> Hyperedges:
-        if vertex not in known:
-            known[vertex] = forest.edges(vertex)
-        return known[vertex]
-
-    queue: list[tuple[float, int, _PartialDerivation]] = []
+    edges = {top: forest.roots()}
+    queue: list[tuple[float, int, float, LinkedList, LinkedList, int]] = []
     numbers = count()  # no two entries are compared by more
 
-    def push(partial: _PartialDerivation) -> None:
-        scores = edges_of(partial.open_.vertex).scores
-        if partial.rank < len(scores):
-            total = partial.total + float(scores[partial.rank])
-            heappush(queue, (-total, next(numbers), partial))
+    def push(total: float, taken: LinkedList, waiting: tuple[Any, Any], rank: int) -> None:
+        vertex = waiting[0]
+        if vertex not in edges:
+            edges[vertex] = forest.edges(vertex)
+        scores = edges[vertex].scores
+        if rank < len(scores):
+            score = total + float(scores[rank])
+            heappush(queue, (-score, next(numbers), total, taken, waiting, rank))
 
-    push(_PartialDerivation(0.0, None, _OpenVertices(top, None), 0))
-    while queue:
-        partial = heappop(queue)[2]
-        total, taken, rank = partial.total, partial.taken, partial.rank
-        open_: _OpenVertices | None = partial.open_
-        while open_ is not None:
-            push(_PartialDerivation(total, taken, open_, rank + 1))
-            edges = edges_of(open_.vertex)
-            total += float(edges.scores[rank])
-            taken = _TakenEdges(int(edges.codes[rank]), taken)
-            children, open_ = edges.children(rank, open_.vertex), open_.rest
-            for child in reversed(children):
-                open_ = _OpenVertices(child, open_)
+    push(0.0, None, (top, None), 0)
+    found: list[ScoredDerivation] = []
+    while queue and len(found) < k:
+        *_, total, taken, waiting, rank = heappop(queue)
+        while waiting is not None:  # complete it by best edges
+            push(total, taken, waiting, rank + 1)
+            vertex, waiting = waiting
+            own = edges[vertex]
+            total += float(own.scores[rank])
+            taken = (int(own.codes[rank]), taken)
+            for child in reversed(own.children(rank, vertex)):
+                waiting = (child, waiting)
             rank = 0
-        yield ScoredDerivation(total, _list_codes(taken))
-
-
-def k_best_derivations(forest: ParseForest, k: int) -> list[ScoredDerivation]:
-    """The k best, or all if there are fewer."""
-    return list(islice(iterate_derivations(forest), k))
-
-
-def _list_codes(taken: _TakenEdges | None) -> Array:
-    """Codes from the first to the last, without that of the root."""
-    found = []
-    while taken is not None:
-        found.append(taken.head)
-        taken = taken.rest
-    return np.array(found[-2::-1], np.int64)
+        codes = []
+        while taken is not None:
+            code, taken = taken
+            codes.append(code)
+        # from the first to the last, without that of the root
+        found.append(ScoredDerivation(total, np.array(codes[-2::-1], np.int64)))
+    return found
 
 
 def rank_edges(edges: Hyperedges, k: int) -> Hyperedges:
@@ -221,33 +187,25 @@ class UnaryRelations(NamedTuple):
         array([[0, 1],
                [0, 0]])
         """
-        number = rules.index
-        label = np.arange(len(number)) if plain is None else plain
+        number, n_symbols = rules.index, len(rules.index)
+        label = np.arange(n_symbols) if plain is None else plain
         n = int(label.max()) + 1
-        roots, preterminals, above = np.zeros(n, bool), np.zeros(n, bool), np.zeros((n, n), bool)
+        # all pairs that unary rules lead from and to, in any number of steps
         pairs = [(number[r.lhs], number[r.rhs[0]]) for r in rules.rules if r.is_unary]
-        tops, bottoms = (label[some] for some in _close_relations(pairs, len(number)))
+        rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
+        size, ones = (n_symbols, n_symbols), np.ones(len(pairs), np.int32)
+        closure, n_before = csr_matrix((ones, (rows, columns)), size), -1
+        while closure.nnz > n_before:
+            n_before = closure.nnz
+            closure = ((closure + closure @ closure) > 0).astype(np.int32)
+        tops, bottoms = (label[some] for some in closure.nonzero())
         known = (tops >= 0) & (bottoms >= 0)
+        above = np.zeros((n, n), bool)
         above[tops[known], bottoms[known]] = True
         words = [number[rule.lhs] for rule in rules.rules if rule.is_lexical]
-        for into, some in (
-            (preterminals, words),
-            (roots, [number[a] for a, p in rules.root.items() if p]),
-        ):
-            own = label[np.array(some, np.int64)]
-            into[own[own >= 0]] = True
-        return cls(roots, preterminals, above)
-
-
-def _close_relations(pairs: Sequence[tuple[int, int]], n: int) -> tuple[Array, Array]:
-    """Of n symbols, the pairs that unary rules lead from and to, in any number of steps."""
-    table = np.array(pairs, np.int64).reshape(-1, 2).T
-    found = csr_matrix((np.ones(len(pairs), np.int32), (table[0], table[1])), (n, n))
-    while True:
-        further = ((found + found @ found) > 0).astype(np.int32)
-        if further.nnz == found.nnz:
-            return found.nonzero()  # type: ignore[no-any-return]
-        found = further
+        roots = [number[a] for a, p in rules.root.items() if p]
+        is_root, is_preterminal = (np.isin(np.arange(n), label[some]) for some in (roots, words))
+        return cls(is_root, is_preterminal, above)
 
 
 class SpanPosteriors(NamedTuple):
@@ -334,14 +292,39 @@ def minimum_risk_brackets(
     >>> minimum_risk_brackets(3, SpanPosteriors(starts, ends, symbols, posteriors))
     [(0, 0, 3), (2, 0, 1), (0, 1, 3), (3, 1, 2), (2, 2, 3)]
     """
-    table = _make_table(n_words, spans)
-    if not len(table.symbols):
+    kept = spans.posteriors > MIN_POSTERIOR
+    keys = (spans.starts * (n_words + 1) + spans.ends)[kept]
+    if not len(keys):
         return []
-    splits = best_splits(_span_gains(table, relations, labelled, cost))
+    order = np.lexsort((-spans.posteriors[kept], keys))
+    places = np.arange(n_words)[:, None] * (n_words + 1) + np.arange(n_words + 2)
+    entries = (spans.symbols[kept][order], spans.posteriors[kept][order])
+    table = _SpanTable(np.searchsorted(keys[order], places), *entries)
+
+    # the gain of each span (n, n + 1), at least 0; words and the sentence are in every tree
+    sums = np.concatenate([[0.0], np.cumsum(table.posteriors)])
+    first, last = table.indptr[:, :-1], table.indptr[:, 1:]
+    best = np.append(table.posteriors, 0.0)[first] * (last > first)
+    gains = np.maximum((best if labelled else sums[last] - sums[first]) - cost, 0.0)
+    if relations is not None and labelled:
+        second = np.append(table.posteriors, [0.0, 0.0])[first + 1] * (last > first + 1)
+        for i, j in np.argwhere(second >= LIKELY).tolist():
+            chain = _related_symbols(table, i, j, relations, cost)
+            symbols, posteriors = table.at(i, j)
+            gains[i, j] = (posteriors[np.isin(symbols, chain)] - cost).sum()
+
+    splits = best_splits(gains)
     found, ahead = list[SymbolSpan](), [(0, n_words)]
     while ahead:
         i, j = ahead.pop()
-        found += [(a, i, j) for a in _symbols_over(table, i, j, relations, labelled, cost)]
+        symbols, posteriors = table.at(i, j)
+        if len(symbols):
+            worth = float(posteriors[0] if labelled else posteriors.sum())
+            if j == i + 1 or j - i == n_words or worth > cost:
+                chain = [int(symbols[0])]
+                if relations is not None:
+                    chain = _related_symbols(table, i, j, relations, cost)
+                found += [(a, i, j) for a in chain]
         if j > i + 1:
             middle = int(splits[i, j])
             ahead += [(middle, j), (i, middle)]
@@ -368,49 +351,6 @@ def make_tree(
                 at += 1
         done.append((i, j, Tree(labels[symbol], tuple(parts))))
     return done[0][2] if done else None
-
-
-def _make_table(n: int, spans: SpanPosteriors) -> _SpanTable:
-    kept = spans.posteriors > MIN_POSTERIOR
-    keys = (spans.starts * (n + 1) + spans.ends)[kept]
-    symbols, posteriors = spans.symbols[kept], spans.posteriors[kept]
-    order = np.lexsort((-posteriors, keys))
-    places = np.arange(n)[:, None] * (n + 1) + np.arange(n + 2)
-    return _SpanTable(np.searchsorted(keys[order], places), symbols[order], posteriors[order])
-
-
-def _span_gains(
-    table: _SpanTable, relations: UnaryRelations | None, labelled: bool, cost: float
-) -> Array:
-    """The gain of each span (n, n + 1), at least 0; words and the sentence are in every tree."""
-    sums = np.concatenate([[0.0], np.cumsum(table.posteriors)])
-    first, last = table.indptr[:, :-1], table.indptr[:, 1:]
-    best = np.append(table.posteriors, 0.0)[first] * (last > first)
-    gains: Array = np.maximum((best if labelled else sums[last] - sums[first]) - cost, 0.0)
-    if relations is not None and labelled:
-        second = np.append(table.posteriors, [0.0, 0.0])[first + 1] * (last > first + 1)
-        for i, j in np.argwhere(second >= LIKELY).tolist():
-            chain = _related_symbols(table, i, j, relations, cost)
-            symbols, posteriors = table.at(i, j)
-            gains[i, j] = (posteriors[np.isin(symbols, chain)] - cost).sum()
-    return gains
-
-
-def _symbols_over(
-    table: _SpanTable, i: int, j: int, relations: UnaryRelations | None, labelled: bool, cost: float
-) -> list[int]:
-    """The symbols over a span, from the top down; none if it is no bracket."""
-    symbols, posteriors = table.at(i, j)
-    n = len(table.indptr)
-    is_word, is_whole = j == i + 1, j - i == n
-    if not len(symbols):
-        return []
-    worth = float(posteriors[0] if labelled else posteriors.sum())
-    if not (is_word or is_whole or worth > cost):
-        return []
-    if relations is None:
-        return [int(symbols[0])]
-    return _related_symbols(table, i, j, relations, cost)
 
 
 def _related_symbols(

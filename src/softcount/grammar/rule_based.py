@@ -50,6 +50,7 @@ from softcount.grammar.data import SupervisedSentences, TreeCorpus, TreeShard
 from softcount.grammar.gibbs import DerivationCells
 from softcount.grammar.kernels import rules as kernels
 from softcount.grammar.kernels.rules import (
+    ChartInput,
     LexicalRules,
     RuleChart,
     RuleCounts,
@@ -180,44 +181,51 @@ class Derivations(NamedTuple):
 
 
 def make_rule_text(
-    lengths: IntArray, begins: IntArray | None = None, sets: IntArray | None = None
+    lengths: IntArray,
+    begins: IntArray | None = None,
+    sets: IntArray | None = None,
+    weights: FloatArray | None = None,
+    numbers: IntArray | None = None,
 ) -> RuleText:
-    """Sentences of these lengths; without ``begins``, their spans may have any symbol."""
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    free = np.full(len(lengths), -1, np.int64)
-    none = np.zeros(0, np.int64)
-    return RuleText(indptr, free if begins is None else begins, none if sets is None else sets)
+    """Sentences of these lengths.
+
+    Without ``begins``, their spans may have any symbol; without the others, each counts once, and
+    they are numbered from 0.
+    """
+    n = len(lengths)
+    return RuleText(
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        np.full(n, -1, np.int64) if begins is None else begins,
+        np.zeros(0, np.int64) if sets is None else sets,
+        np.ones(n) if weights is None else weights,
+        np.arange(n) if numbers is None else numbers,
+    )
 
 
 class RuleInference(NamedTuple):
     """Inference over some sentences.
 
-    ``tables``   rules with probabilities, for sums or for Viterbi
-    ``weights``  (sentences,): how often each counts; None: once
-    ``numbers``  (sentences,): their numbers, which samples depend on; None: 0, 1, …
-    ``prune``    what a coarse grammar finds less probable is left out
+    ``tables``  rules with probabilities, for sums or for Viterbi
+    ``prune``   what a coarse grammar finds less probable is left out
     """
 
     binarised: BinarisedRules
     tables: RuleTables
     lexical: LexicalRules
     text: RuleText
-    weights: FloatArray | None = None
-    numbers: IntArray | None = None
     threads: int = 1
     prune: float = 0.0
 
     def inside_outside(self, with_counts: bool = True) -> RuleCounts:
         """log p of each sentence and, if wanted, the expected counts of all."""
-        lengths = np.diff(self.text.indptr)
-        log_p, weights = np.zeros(len(lengths)), self._weights()
+        lengths, given = np.diff(self.text.indptr), self._make_input()
+        log_p = np.zeros(len(lengths))
         coarse = make_coarse_grammar(self.tables, self.lexical, self.prune)
 
         def run(begin: int, end: int) -> RuleCounts:
             counts = self.binarised.make_counts(log_p, self.lexical)
-            how = (weights, counts, with_counts, coarse)
             for first, last in iterate_batches(begin, end):
-                kernels.inside_outside(first, last, self.text, self.tables, self.lexical, *how)
+                kernels.inside_outside(first, last, given, counts, with_counts, coarse)
             return counts
 
         total, *others = map_pieces(run, lengths, PIECES, self.threads)
@@ -237,15 +245,14 @@ class RuleInference(NamedTuple):
                 f"unary rules go round some {chain:.3g} times: no tree can be drawn",
                 "give less probability to unary rules that lead back, or take best trees",
             )
-        lengths = np.diff(self.text.indptr)
-        log_p, given = np.zeros(len(lengths)), (self.text, self.tables, self.lexical)
-        numbers = np.arange(len(lengths)) if self.numbers is None else self.numbers
+        lengths, given = np.diff(self.text.indptr), self._make_input()
+        log_p = np.zeros(len(lengths))
         coarse = make_coarse_grammar(self.tables, self.lexical, self.prune)
 
         def run(first: int, last: int) -> tuple[IntArray, IntArray, FloatArray]:
             pruned = np.zeros(3)
             codes, borders = kernels.trace_derivations(
-                first, last, samples, *given, numbers, np.uint64(stream), log_p, coarse, pruned
+                first, last, samples, given, np.uint64(stream), log_p, coarse, pruned
             )
             return codes, borders, pruned
 
@@ -255,12 +262,12 @@ class RuleInference(NamedTuple):
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         return Derivations(np.concatenate(codes), indptr, log_p, np.sum(pruned, axis=0))
 
-    def _weights(self) -> FloatArray:
-        return np.ones(len(self.text.indptr) - 1) if self.weights is None else self.weights
+    def _make_input(self) -> ChartInput:
+        return ChartInput(self.text, self.tables, self.lexical)
 
     def count_derivations(self, found: Derivations) -> RuleCounts:
         """How often derivations use rules; those of one sentence share its weight."""
-        counts, weights = self.binarised.make_counts(found.log_p, self.lexical), self._weights()
+        counts, weights = self.binarised.make_counts(found.log_p, self.lexical), self.text.weights
         sizes = np.diff(found.indptr)
         samples = len(sizes) // max(len(weights), 1)
         shares = np.repeat(weights / max(samples, 1), samples)
@@ -300,7 +307,7 @@ class RuleInference(NamedTuple):
     def span_posteriors(self, s: int) -> SpanPosteriors:
         """How often each nonterminal is expected over each span of sentence s."""
         counts = self.binarised.make_counts(np.zeros(1), self.lexical)
-        found = kernels.span_posteriors(s, self.text, self.tables, self.lexical, counts)
+        found = kernels.span_posteriors(s, self._make_input(), counts)
         cells, symbols, posteriors = found
         starts, ends = np.triu_indices(self.text.indptr[s + 1] - self.text.indptr[s])
         return SpanPosteriors(starts[cells], ends[cells] + 1, symbols, posteriors)
@@ -316,7 +323,7 @@ class RuleInference(NamedTuple):
             found.append([])
             if begin < end:
                 work = make_cell_workspace(s, s + 1, self.text.indptr, self.tables)
-                chart = kernels.inside(s, self.text, self.tables, self.lexical, work)
+                chart = kernels.inside(s, self._make_input(), work)
                 cells, rows = ChartCells(chart, end - begin), self.lexical.rows[begin:end]
                 forest = RuleForest(self.tables, rules, self.lexical, rows, cells, k)
                 found[-1] = k_best_derivations(forest, k)
@@ -598,9 +605,9 @@ class RuleGrammar(Grammar):
             self.binarised,
             tables,
             lexical,
-            make_rule_text(lengths[free], begins, sets),
-            shard.text.weights[free],
-            shard.text.numbers[free],
+            make_rule_text(
+                lengths[free], begins, sets, shard.text.weights[free], shard.text.numbers[free]
+            ),
             threads,
             self.prune,
         )

@@ -52,13 +52,8 @@ class GrammarRule:
 
     def __str__(self) -> str:
         """As a text of rules has it."""
-        right = []
-        for item, is_word in zip(self.rhs, self.is_word, strict=True):
-            if is_word:
-                quote = '"' if "'" in item else "'"
-                inside = item.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
-                item = f"{quote}{inside}{quote}"
-            right.append(item if is_word else _escape(item))
+        items = zip(self.rhs, self.is_word, strict=True)
+        right = (_quote(item) if is_word else _escape(item) for item, is_word in items)
         return f"{_escape(self.lhs)} -> {' '.join(right)}"
 
     @property
@@ -75,6 +70,13 @@ class GrammarRule:
     def symbols(self) -> list[str]:
         """The symbols of its right side."""
         return [item for item, word in zip(self.rhs, self.is_word, strict=True) if not word]
+
+
+def _quote(word: str) -> str:
+    """A word in quotes."""
+    quote = '"' if "'" in word else "'"
+    inside = word.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
+    return f"{quote}{inside}{quote}"
 
 
 def _escape(symbol: str) -> str:

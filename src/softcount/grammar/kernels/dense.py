@@ -196,6 +196,7 @@ class DenseTables(NamedTuple):
     ``leaf_last``          a span and then a leaf
     ``spans``              two spans
     ``rules``              all of them (nonterminals, symbols, symbols), without padding
+    ``viterbi``            whether charts have the best tree in place of the sum of all
     """
 
     root: FloatArray
@@ -205,6 +206,7 @@ class DenseTables(NamedTuple):
     leaf_last: RulePanels
     spans: RulePanels
     rules: FloatArray
+    viterbi: bool = False
 
 
 class DenseText(NamedTuple):
@@ -215,6 +217,7 @@ class DenseText(NamedTuple):
     ``rows``        int (tokens,): each token's row of ``emissions``
     ``emissions``   float (rows, preterminals), padded: p(word | preterminal)
     ``weights``     float (sentences,)
+    ``numbers``     int (sentences,): what samples depend on
     ``first_sets``  int64: where the ``sets`` of each sentence's spans begin; empty: all are allowed
     ``sets``        int64: for each span the set of nonterminals that it may have
     ``allowed``     float (sets, nonterminals), padded: ones and zeros
@@ -225,6 +228,7 @@ class DenseText(NamedTuple):
     rows: IntArray
     emissions: FloatArray
     weights: FloatArray
+    numbers: IntArray
     first_sets: IntArray
     sets: IntArray
     allowed: FloatArray
@@ -349,26 +353,20 @@ def apply_rules(n: int, left: Array, right: Array, depth: int, viterbi: bool, ou
 
 @part
 def inside_pairs(
-    w: int,
-    first: int,
-    n: int,
-    c: DenseCharts,
-    pairs: RulePanels,
-    viterbi: bool,
-    at: PairWorkspace,
-    work: DenseWorkspace,
+    w: int, first: int, n: int, c: DenseCharts, grammar: DenseTables, work: DenseWorkspace
 ) -> None:
     """β of n spans, as far as it comes from pairs of two leaves, or of two spans."""
+    pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
     rows = n_table_rows(at.products, at.right.shape[1])
     for q in range(n):
         i, s = work.starts[first + q], work.sentences[first + q]
         m = gather_pairs(w, i, s, q, c, at.left, at.right, work.rescalings)
-        if viterbi:
+        if grammar.viterbi:
             max_multiply_columns(at.products, q, at.left, at.right, m, rows)
         else:
             multiply_columns(at.products, q, at.left, at.right, m, rows)
     depth = len(pairs.bottom_up) * pairs.bottom_up.shape[1] // work.block.shape[1]
-    apply_rules(n, at.products, pairs.bottom_up, depth, viterbi, work.block)
+    apply_rules(n, at.products, pairs.bottom_up, depth, grammar.viterbi, work.block)
 
 
 @part
@@ -430,12 +428,12 @@ def outside_pairs(
     n: int,
     c: DenseCharts,
     out: DenseCharts,
-    pairs: RulePanels,
-    at: PairWorkspace,
+    grammar: DenseTables,
     work: DenseWorkspace,
     counts: Array,
 ) -> None:
     """ω of n spans goes on to their pairs of two leaves, or two spans; and rules are counted."""
+    pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
     depth = len(pairs.top_down) // (at.outside_products.shape[1] // pairs.top_down.shape[1] - 1)
     apply_rules(n, work.block, pairs.top_down, depth, False, at.outside_products)
     wide = at.right.shape[1]
@@ -516,11 +514,10 @@ def _fill_inside(
     text: DenseText,
     c: DenseCharts,
     grammar: DenseTables,
-    viterbi: bool,
     work: DenseWorkspace,
     log_p: Array,
 ) -> None:
-    """β of all spans; or, if ``viterbi``, the probability of the best tree of each symbol.
+    """β of all spans; or, for Viterbi, the probability of the best tree of each symbol.
 
     p(word | preterminal) is divided by the largest of each word, whose logarithm goes to ``log_p``.
     """
@@ -539,10 +536,9 @@ def _fill_inside(
         rules = grammar.leaf_last.bottom_up if last else grammar.leaf_first.bottom_up
         tables = work.leaf_last if last else work.leaf_first
         depth = len(rules) // (tables.shape[1] // rules.shape[1] - 1)
-        apply_rules(len(c.leaves), c.leaves, rules, depth, viterbi, tables)
+        apply_rules(len(c.leaves), c.leaves, rules, depth, grammar.viterbi, tables)
     for w in range(2, work.rescalings.shape[1]):
         n_spans = _list_spans_of_width(w, first, text, c, False, work)
-        pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
             for r in range(q, q + n):
@@ -556,14 +552,14 @@ def _fill_inside(
             if w == 3:
                 work.block[:] = 0.0
             else:
-                inside_pairs(w, q, n, c, pairs, viterbi, at, work)
+                inside_pairs(w, q, n, c, grammar, work)
             if w > 2:
-                inside_with_leaf(w, q, n, c, viterbi, work)
+                inside_with_leaf(w, q, n, c, grammar.viterbi, work)
             _store_spans(w, q, n, first, text, work, c)
 
 
 def inside(
-    first: int, last: int, text: DenseText, grammar: DenseTables, viterbi: bool, log_p: Array
+    first: int, last: int, text: DenseText, grammar: DenseTables, log_p: Array
 ) -> tuple[DenseCharts, DenseWorkspace]:
     """Inside charts of sentences ``order[first]`` to ``order[last − 1]``.
 
@@ -581,7 +577,7 @@ def inside(
         np.full(n_spans.sum(), EMPTY, np.int64),
     )
     work = make_workspace(c, grammar)
-    _fill_inside(first, text, c, grammar, viterbi, work, log_p)
+    _fill_inside(first, text, c, grammar, work, log_p)
     return c, work
 
 
@@ -632,7 +628,6 @@ def _fill_outside(
                 place = out.first_span[s] + span_index(out.lengths[s], w, i)
                 for k in range(out.spans.shape[1]):
                     out.spans[place, k] *= text.allowed[number, k]
-        pairs, at = (grammar.leaves, work.leaves) if w == 2 else (grammar.spans, work.spans)
         for q in range(0, n_spans, CHUNK):
             n = min(CHUNK, n_spans - q)
             fill_rescalings(w, q, n, c, work)
@@ -641,7 +636,7 @@ def _fill_outside(
                 place = c.first_span[s] + span_index(c.lengths[s], w, work.starts[q + r])
                 set_scaled_row(work.block, r, out.spans.dtype.type(1.0), out.spans, place)
             if w != 3:
-                outside_pairs(w, q, n, c, out, pairs, at, work, counts[0 if w == 2 else 3])
+                outside_pairs(w, q, n, c, out, grammar, work, counts[0 if w == 2 else 3])
             if w > 2:
                 outside_with_leaf(w, q, n, c, out, work)
     for last in range(2):
@@ -673,7 +668,7 @@ def inside_outside(
 
     ``counts`` gets log p of each and, if ``with_counts``, expected counts; otherwise there is no ω.
     """
-    c, work = inside(first, last, text, grammar, False, counts.log_p)
+    c, work = inside(first, last, text, grammar, counts.log_p)
     out = c._replace(leaves=np.zeros_like(c.leaves), spans=np.zeros_like(c.spans))
     sentences = text.order[first:last]
     # log p, ω of the roots, and their expected counts: of sentences of several words, and of one
@@ -805,56 +800,51 @@ def trace_trees(
     last: int,
     text: DenseText,
     grammar: DenseTables,
-    viterbi: bool,
-    numbers: Array,
     seed: Any,
     log_p: Array,
     nodes: TreeNodes,
 ) -> None:
     """Trees of sentences ``order[first]`` to ``order[last − 1]``, none of them empty.
 
-    If ``viterbi``, the most probable one, and ``log_p`` gets log p(tree, sentence); otherwise
+    For Viterbi, the most probable one, and ``log_p`` gets log p(tree, sentence); otherwise
     samples from p(tree | sentence), and ``log_p`` gets log p(sentence). A draw depends on the seed,
     the sentence's number and the sample's alone.
     """
-    c, _ = inside(first, last, text, grammar, viterbi, log_p)
-    own = text.order[first:last]
+    c, _ = inside(first, last, text, grammar, log_p)
     longest = int(c.lengths.max()) + 1
     n_weights = max(grammar.rules[0].size, len(grammar.root), len(grammar.root_preterminals))
     stack = np.empty((longest + 1, 3), np.int64)
     work = TraceWorkspace(stack, np.empty(longest), np.empty(n_weights))
-    begins = 2 * text.indptr[own]
-    _trace_all(c, grammar, viterbi, own, numbers[own], begins, seed, log_p, nodes, work)
+    _trace_all(first, text, c, grammar, seed, log_p, nodes, work)
 
 
 @njit
 def _trace_all(
+    first: int,
+    text: DenseText,
     c: DenseCharts,
     grammar: DenseTables,
-    viterbi: bool,
-    own: Array,
-    numbers: Array,
-    begins: Array,
     seed: Any,
     log_p: Array,
     nodes: TreeNodes,
     work: TraceWorkspace,
 ) -> None:
-    """Trees of a chart's sentences, whose nodes begin at ``begins``."""
+    """Trees of a chart's sentences."""
+    viterbi = grammar.viterbi
     stream, stack = np.empty(1, np.uint64), work.stack
     for s in range(len(c.lengths)):
-        n, total = c.lengths[s], 0.0
+        n, number, total = c.lengths[s], text.order[first + s], 0.0
         root = grammar.root_preterminals if n == 1 else grammar.root
         beta = chart_row(n, 0, s, c)
         for k in range(len(root)):
             probability = root[k] * beta[k]
             total = max(total, probability) if viterbi else total + probability
         log_total = math.log(total) if total > 0.0 else -np.inf
-        log_p[own[s]] += log_total - exponent_of(n, 0, s, c) * math.log(2.0)
-        if log_p[own[s]] == -np.inf:
+        log_p[number] += log_total - exponent_of(n, 0, s, c) * math.log(2.0)
+        if log_p[number] == -np.inf:
             continue
         for sample in range(len(nodes.symbols)):
-            stream[0] = item_stream(item_stream(seed, numbers[s]), sample)
+            stream[0] = item_stream(item_stream(seed, text.numbers[number]), sample)
             for k in range(len(root)):
                 work.pairs[k] = root[k] * beta[k]
             top = _choose(work.pairs[: len(root)], viterbi, stream)
@@ -863,16 +853,14 @@ def _trace_all(
                 0,
                 n,
             )
-            depth, number = 1, begins[s]
+            depth, node = 1, 2 * text.indptr[number]
             while depth:
                 depth -= 1
                 symbol, i, w = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-                nodes.symbols[sample, number], nodes.ends[sample, number] = symbol, i + w
-                number += 1
+                nodes.symbols[sample, node], nodes.ends[sample, node] = symbol, i + w
+                node += 1
                 if w > 1:
-                    m, left, right = _choose_children(
-                        symbol, w, i, s, c, grammar.rules, viterbi, stream, work
-                    )
+                    m, left, right = _choose_children(symbol, w, i, s, c, grammar, stream, work)
                     stack[depth, 0], stack[depth, 1], stack[depth, 2] = right, i + m, w - m
                     stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = left, i, m
                     depth += 2
@@ -897,12 +885,12 @@ def _choose_children(
     i: int,
     s: int,
     c: DenseCharts,
-    rules: Array,
-    viterbi: bool,
+    grammar: DenseTables,
     stream: Array,
     work: TraceWorkspace,
 ) -> tuple[int, int, int]:
     """Expand a node: the width of its left child, and the symbols of both children."""
+    rules, viterbi = grammar.rules, grammar.viterbi
     for m in range(1, w):
         total = 0.0
         for k in range(_weigh_pairs(m, symbol, w, i, s, c, rules, work.pairs)):

@@ -179,14 +179,26 @@ class LexicalRules(NamedTuple):
 class RuleText(NamedTuple):
     """Sentences, and which symbols their cells may have.
 
-    ``indptr``  int64 (sentences + 1,): the tokens of each sentence
-    ``begins``  int64 (sentences,): where the sets of its cells begin; −1: all are set 0
-    ``sets``    int64: the set of symbols allowed in each cell, in the order of `cell_index`
+    ``indptr``   int64 (sentences + 1,): the tokens of each sentence
+    ``begins``   int64 (sentences,): where the sets of its cells begin; −1: all are set 0
+    ``sets``     int64: the set of symbols allowed in each cell, in the order of `cell_index`
+    ``weights``  float64 (sentences,): how often each counts
+    ``numbers``  int64 (sentences,): what samples depend on
     """
 
     indptr: IntArray
     begins: IntArray
     sets: IntArray
+    weights: FloatArray
+    numbers: IntArray
+
+
+class ChartInput(NamedTuple):
+    """What charts are filled from."""
+
+    text: RuleText
+    grammar: RuleTables
+    lexical: LexicalRules
 
 
 class RuleCounts(NamedTuple):
@@ -326,16 +338,13 @@ def prune_cell(
 
 @lean
 def _fill_below(
-    i: int,
-    j: int,
-    n: int,
-    row: int,
-    grammar: RuleTables,
-    lexical: LexicalRules,
-    chart: RuleChart,
-    work: CellWorkspace,
+    i: int, j: int, n: int, row: int, given: ChartInput, chart: RuleChart, work: CellWorkspace
 ) -> tuple[int, int]:
-    """β₀ of a cell; returns how many symbols have some, and its exponent."""
+    """β₀ of a cell; returns how many symbols have some, and its exponent.
+
+    ``row``  that of the first word among lexical rules
+    """
+    grammar, lexical = given.grammar, given.lexical
     below, below_symbols, count = work.below, work.below_symbols, 0
     if j == i + 1:
         for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
@@ -353,9 +362,7 @@ def _fill_below(
             largest = max(largest, exponent) if found else exponent
             found = True
     symbols, values, left_inside = chart.symbols, chart.values, work.left_inside
-    indptr, wide, viterbi = grammar.binary.indptr, grammar.binary.wide, grammar.viterbi
-    left, parent = grammar.binary.left, grammar.binary.parent
-    probability = grammar.binary.probability
+    (indptr, wide, left, parent, probability), viterbi = grammar.binary, grammar.viterbi
     for k in range(i + 1, j):
         a, b = cell_index(i, k, n), cell_index(k, j, n)
         less = exponents[a] + exponents[b] - largest
@@ -460,14 +467,10 @@ def closure_row(s: int, c: int, text: RuleText, n_nonterminals: int) -> int:
 
 @lean
 def pruned_inside(
-    s: int,
-    text: RuleText,
-    grammar: RuleTables,
-    lexical: LexicalRules,
-    work: CellWorkspace,
-    pruner: Pruner,
+    s: int, given: ChartInput, work: CellWorkspace, pruner: Pruner
 ) -> tuple[RuleChart, int]:
     """β of a sentence, and how many symbols its cells had before pruning."""
+    text, grammar, lexical = given
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
     n_left, n_cells, n_classes = grammar.n_left, n * (n + 1) // 2, len(pruner.sums)
     begins, ends = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
@@ -485,7 +488,7 @@ def pruned_inside(
             if not possible:
                 continue
             row = lexical.rows[first + i]
-            count, exponent = _fill_below(i, j, n, row, grammar, lexical, chart, work)
+            count, exponent = _fill_below(i, j, n, row, given, chart, work)
             at = closure_row(s, c, text, len(grammar.root))
             count = _close_unary(count, at, grammar, work)
             n_before += count
@@ -505,13 +508,11 @@ def pruned_inside(
 
 
 @lean
-def inside(
-    s: int, text: RuleText, grammar: RuleTables, lexical: LexicalRules, work: CellWorkspace
-) -> RuleChart:
+def inside(s: int, given: ChartInput, work: CellWorkspace) -> RuleChart:
     """β of a sentence."""
     none = np.zeros(0)
     pruner = Pruner(0.0, np.zeros(0, np.int32), none, none, none)
-    return pruned_inside(s, text, grammar, lexical, work, pruner)[0]
+    return pruned_inside(s, given, work, pruner)[0]
 
 
 @lean
@@ -537,29 +538,33 @@ def log_probability(total: float, n: int, exponents: Array) -> float:
 
 
 @lean
-def _outside_unary(
-    low: int,
-    high: int,
-    offset: int,
-    at: int,
-    grammar: RuleTables,
-    symbols: Array,
+def _outside_cell(
+    i: int,
+    j: int,
+    s: int,
+    given: ChartInput,
+    chart: RuleChart,
     work: CellWorkspace,
     out: Array,
-    counts: Array,
-) -> bool:
-    """α of a cell (in ``below``) from its α₀, counting unary rules; returns whether it has any."""
-    above, alpha, row, outer = work.closed, work.below, work.left_inside, work.left_outside
-    unary, some = grammar.unary, False
-    for e in range(low, high):
+    counts: RuleCounts,
+) -> None:
+    """α of a cell (in ``below``) from its α₀ goes on to all below it; their rules are counted."""
+    text, grammar, lexical = given
+    begins, ends, exponents = chart.begins, chart.ends, chart.exponents
+    symbols, values, alpha, above = chart.symbols, chart.values, work.below, work.closed
+    left_inside, left_outside, unary = work.left_inside, work.left_outside, grammar.unary
+    n, n_left, some = text.indptr[s + 1] - text.indptr[s], grammar.n_left, False
+    c = cell_index(i, j, n)
+    for e in range(begins[c], ends[c]):
         symbol = symbols[e]
         above[symbol] = out[e]
-        if symbol < grammar.n_left:
-            above[symbol] += outer[offset + symbol]
+        if symbol < n_left:
+            above[symbol] += left_outside[j * n_left + symbol]
         some = some or above[symbol] > 0.0
     if not some:
-        return False
-    for e in range(low, high):
+        return
+    at = closure_row(s, c, text, len(grammar.root))
+    for e in range(begins[c], ends[c]):
         symbol = symbols[e]
         if symbol >= len(grammar.root):
             alpha[symbol] = above[symbol]
@@ -569,41 +574,20 @@ def _outside_unary(
             total += unary.closure_weights[u] * above[unary.closure_parents[u]]
         alpha[symbol] = total
         for u in range(unary.indptr[symbol], unary.indptr[symbol + 1]):
-            counts[u] += total * unary.probability[u] * row[offset + unary.child[u]]
-    return True
-
-
-@lean
-def _outside_children(
-    i: int,
-    j: int,
-    n: int,
-    row: int,
-    grammar: RuleTables,
-    lexical: LexicalRules,
-    chart: RuleChart,
-    work: CellWorkspace,
-    out: Array,
-    counts: RuleCounts,
-) -> None:
-    """α of a cell goes on to all below it, and their rules are counted."""
-    begins, ends, exponents = chart.begins, chart.ends, chart.exponents
-    alpha, c = work.below, cell_index(i, j, n)
+            child = left_inside[j * n_left + unary.child[u]]
+            counts.unary[u] += total * unary.probability[u] * child
     if j == i + 1:
-        factor = math.ldexp(1.0, -exponents[c])
+        factor, row = math.ldexp(1.0, -exponents[c]), lexical.rows[text.indptr[s] + i]
         for e in range(lexical.indptr[row], lexical.indptr[row + 1]):
             counts.lexical[e] += alpha[lexical.symbols[e]] * lexical.probabilities[e] * factor
         return
-    symbols, values, binary_counts = chart.symbols, chart.values, counts.binary
-    indptr, wide, left = grammar.binary.indptr, grammar.binary.wide, grammar.binary.left
-    parent, probability = grammar.binary.parent, grammar.binary.probability
-    left_inside, left_outside = work.left_inside, work.left_outside
+    binary_counts, (indptr, wide, left, parent, probability) = counts.binary, grammar.binary
     for k in range(i + 1, j):
         a, b = cell_index(i, k, n), cell_index(k, j, n)
         if ends[a] == begins[a] or ends[b] == begins[b]:
             continue
         factor = math.ldexp(1.0, exponents[a] + exponents[b] - exponents[c])
-        one_word, offset = k == i + 1, k * grammar.n_left
+        one_word, offset = k == i + 1, k * n_left
         for e in range(begins[b], ends[b] if one_word else chart.middles[b]):
             symbol, value, total = symbols[e], values[e], 0.0
             for r in range(indptr[symbol], indptr[symbol + 1] if one_word else wide[symbol]):
@@ -622,9 +606,7 @@ def _outside_children(
 def outside(
     s: int,
     weight: float,
-    text: RuleText,
-    grammar: RuleTables,
-    lexical: LexicalRules,
+    given: ChartInput,
     chart: RuleChart,
     work: CellWorkspace,
     counts: RuleCounts,
@@ -633,26 +615,21 @@ def outside(
 
     ``weight``  that of the sentence over `sentence_probability`
     """
-    first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
-    n_nonterminals, n_left = len(grammar.root), grammar.n_left
+    text, grammar, _ = given
+    n, n_left = text.indptr[s + 1] - text.indptr[s], grammar.n_left
     begins, ends, symbols = chart.begins, chart.ends, chart.symbols
     out, c = np.zeros(len(chart.values)), cell_index(0, n, n)
     for e in range(begins[c], ends[c]):
-        if symbols[e] < n_nonterminals:
+        if symbols[e] < len(grammar.root):
             out[e] = grammar.root[symbols[e]] * weight
             counts.root[symbols[e]] += out[e] * chart.values[e]
     for i in range(n):
-        row = lexical.rows[first + i]
         for j in range(i + 1, n + 1):
             c = cell_index(i, j, n)
             scatter_cell(begins[c], ends[c], j * n_left, n_left, chart, work.left_inside)
         for j in range(n, i, -1):
             c = cell_index(i, j, n)
-            at = closure_row(s, c, text, n_nonterminals)
-            if _outside_unary(
-                begins[c], ends[c], j * n_left, at, grammar, symbols, work, out, counts.unary
-            ):
-                _outside_children(i, j, n, row, grammar, lexical, chart, work, out, counts)
+            _outside_cell(i, j, s, given, chart, work, out, counts)
             for e in range(begins[c], ends[c]):  # posteriors, α β, in place of α₀
                 out[e] = work.below[symbols[e]] * chart.values[e]
                 work.below[symbols[e]] = work.closed[symbols[e]] = 0.0
@@ -664,24 +641,23 @@ def outside(
 
 
 @lean
-def span_posteriors(
-    s: int, text: RuleText, grammar: RuleTables, lexical: LexicalRules, counts: RuleCounts
-) -> tuple[Array, Array, Array]:
+def span_posteriors(s: int, given: ChartInput, counts: RuleCounts) -> tuple[Array, Array, Array]:
     """How often each nonterminal is expected over each span of a sentence.
 
     Returns cells, symbols, and expected numbers, which may be above one where unary rules go round.
     A sentence that is impossible or empty has none. ``counts`` gets expected counts.
     """
+    text, grammar, _ = given
     n, used = text.indptr[s + 1] - text.indptr[s], 0
     cells, symbols, posteriors = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
     if n == 0:
         return cells, symbols, posteriors
     work = make_cell_workspace(s, s + 1, text.indptr, grammar)
-    chart = inside(s, text, grammar, lexical, work)
+    chart = inside(s, given, work)
     total = sentence_probability(n, grammar, chart)
     if not total >= TINY:
         return cells, symbols, posteriors
-    out = outside(s, 1.0 / total, text, grammar, lexical, chart, work, counts)
+    out = outside(s, 1.0 / total, given, chart, work, counts)
     cells, symbols, posteriors = np.empty(len(out), np.int64), chart.symbols.copy(), out.copy()
     for c in range(len(chart.begins)):
         for e in range(chart.begins[c], chart.ends[c]):
@@ -721,12 +697,13 @@ def _make_pruner(s: int, text: RuleText, coarse: CoarseGrammar, work: CellWorksp
     n, (_, classes, priors, grammar, lexical) = text.indptr[s + 1] - text.indptr[s], coarse
     n_classes, none = len(grammar.binary.wide), np.zeros(0)
     posteriors = np.zeros(n * (n + 1) // 2 * n_classes)
-    chart = inside(s, text, grammar, lexical, work)
+    given = ChartInput(text, grammar, lexical)
+    chart = inside(s, given, work)
     total = sentence_probability(n, grammar, chart)
     if total >= TINY:
         root, binary = np.zeros(len(grammar.root)), np.zeros(len(grammar.binary.parent))
         unused = RuleCounts(none, root, binary, none, np.zeros(len(lexical.symbols)), none)
-        out = outside(s, 1.0 / total, text, grammar, lexical, chart, work, unused)
+        out = outside(s, 1.0 / total, given, chart, work, unused)
         for c in range(len(chart.begins)):
             for e in range(chart.begins[c], chart.ends[c]):
                 posteriors[c * n_classes + chart.symbols[e]] = out[e]
@@ -745,9 +722,7 @@ def make_coarse_workspace(
 @lean
 def inside_coarse_to_fine(
     s: int,
-    text: RuleText,
-    grammar: RuleTables,
-    lexical: LexicalRules,
+    given: ChartInput,
     work: CellWorkspace,
     coarse: CoarseGrammar,
     coarse_work: CellWorkspace,
@@ -755,12 +730,13 @@ def inside_coarse_to_fine(
 ) -> RuleChart:
     """β of a sentence, of what is not pruned; ``pruned`` is that of `RuleCounts`."""
     if not coarse.threshold > 0.0:
-        return inside(s, text, grammar, lexical, work)
+        return inside(s, given, work)
+    text, grammar, _ = given
     pruner = _make_pruner(s, text, coarse, coarse_work)
-    chart, n_before = pruned_inside(s, text, grammar, lexical, work, pruner)
+    chart, n_before = pruned_inside(s, given, work, pruner)
     n = text.indptr[s + 1] - text.indptr[s]
     if not sentence_probability(n, grammar, chart) >= TINY:
-        chart = inside(s, text, grammar, lexical, work)
+        chart = inside(s, given, work)
         pruned[2] += int(sentence_probability(n, grammar, chart) >= TINY)
         return chart
     pruned[0] += n_before
@@ -772,10 +748,7 @@ def inside_coarse_to_fine(
 def inside_outside(
     first: int,
     last: int,
-    text: RuleText,
-    grammar: RuleTables,
-    lexical: LexicalRules,
-    weights: Array,
+    given: ChartInput,
     counts: RuleCounts,
     with_counts: bool,
     coarse: CoarseGrammar,
@@ -784,19 +757,18 @@ def inside_outside(
 
     Empty sentences are skipped; impossible ones count nothing.
     """
+    text, grammar, _ = given
     work = make_cell_workspace(first, last, text.indptr, grammar)
     coarse_work = make_coarse_workspace(first, last, text, coarse)
     for s in range(first, last):
-        n = text.indptr[s + 1] - text.indptr[s]
+        n, weight = text.indptr[s + 1] - text.indptr[s], text.weights[s]
         if n == 0:
             continue
-        chart = inside_coarse_to_fine(
-            s, text, grammar, lexical, work, coarse, coarse_work, counts.pruned
-        )
+        chart = inside_coarse_to_fine(s, given, work, coarse, coarse_work, counts.pruned)
         total = sentence_probability(n, grammar, chart)
         counts.log_p[s] = log_probability(total, n, chart.exponents)
-        if with_counts and total >= TINY and weights[s] > 0.0:
-            outside(s, weights[s] / total, text, grammar, lexical, chart, work, counts)
+        if with_counts and total >= TINY and weight > 0.0:
+            outside(s, weight / total, given, chart, work, counts)
 
 
 # Viterbi derivations, and samples of derivations
@@ -864,12 +836,12 @@ def _choose_expansion(
     symbol: int,
     level: float,
     token_row: int,
-    grammar: RuleTables,
-    lexical: LexicalRules,
+    given: ChartInput,
     chart: RuleChart,
     row: Array,
 ) -> tuple[int, int]:
     """The code of the rule that expands a symbol over a span, and where its right child begins."""
+    grammar, lexical = given.grammar, given.lexical
     code, split, c, viterbi = NOTHING, i, cell_index(i, j, n), grammar.viterbi
     unary, n_binary = grammar.unary, len(grammar.binary.parent)
     if j == i + 1:
@@ -919,8 +891,7 @@ def _derive(
     first: int,
     n: int,
     total: float,
-    grammar: RuleTables,
-    lexical: LexicalRules,
+    given: ChartInput,
     chart: RuleChart,
     work: CellWorkspace,
     rights: Array,
@@ -932,6 +903,7 @@ def _derive(
     ``total``   its `sentence_probability`
     ``rights``  int (binary rules,): their right children
     """
+    grammar = given.grammar
     n_binary, n_unary = len(grammar.binary.parent), len(grammar.unary.child)
     codes, used = np.empty(4 * n, np.int64), 0
     waiting, left = np.empty((n + 1, 3), np.int64), 1  # starts, ends, symbols
@@ -946,10 +918,8 @@ def _derive(
                 if chart.symbols[e] == symbol:
                     level = float(chart.values[e])
             level *= uniform(stream, 0)
-        row = lexical.rows[first + i]
-        code, k = _choose_expansion(
-            i, j, n, symbol, level, row, grammar, lexical, chart, work.left_inside
-        )
+        row = given.lexical.rows[first + i]
+        code, k = _choose_expansion(i, j, n, symbol, level, row, given, chart, work.left_inside)
         if used == len(codes):
             codes = np.concatenate((codes, codes))
         codes[used] = code
@@ -970,10 +940,7 @@ def trace_derivations(
     first: int,
     last: int,
     samples: int,
-    text: RuleText,
-    grammar: RuleTables,
-    lexical: LexicalRules,
-    numbers: Array,
+    given: ChartInput,
     seed: Any,
     log_p: Array,
     coarse: CoarseGrammar,
@@ -988,6 +955,7 @@ def trace_derivations(
     sentences have derivations without codes. Draws depend on the seed and on the sentence's number
     alone.
     """
+    text, grammar, _ = given
     work = make_cell_workspace(first, last, text.indptr, grammar)
     coarse_work = make_coarse_workspace(first, last, text, coarse)
     indptr = grammar.binary.indptr
@@ -997,17 +965,15 @@ def trace_derivations(
     stream = np.empty(1, np.uint64)
     for s in range(first, last):
         n, total = text.indptr[s + 1] - text.indptr[s], 0.0
-        stream[0] = item_stream(seed, numbers[s])
+        stream[0] = item_stream(seed, text.numbers[s])
         if n > 0:
-            chart = inside_coarse_to_fine(
-                s, text, grammar, lexical, work, coarse, coarse_work, pruned
-            )
+            chart = inside_coarse_to_fine(s, given, work, coarse, coarse_work, pruned)
             total = sentence_probability(n, grammar, chart)
             log_p[s] = log_probability(total, n, chart.exponents)
         for m in range(samples):
             if total >= TINY:
                 begin = text.indptr[s]
-                own = _derive(begin, n, total, grammar, lexical, chart, work, rights, stream)
+                own = _derive(begin, n, total, given, chart, work, rights, stream)
                 if used + len(own) > len(codes):
                     codes = _grow(codes, used, len(codes) + len(own))
                 codes[used : used + len(own)] = own
