@@ -127,39 +127,6 @@ def bracket_scores(
     unlabelled F1 100.0, precision 100.0, recall 100.0 (2 right of 2 found, 2 gold)
     1 sentences: mean F1 100.0, exact 100.0%, no crossing brackets 100.0%
     """
-    convention = _choose_convention(labelled, trivial, punctuation)
-    ours, theirs = trees(found), trees(gold)
-    if len(ours) != len(theirs):
-        raise DataError(
-            f"{len(ours)} trees found for {len(theirs)} gold trees",
-            "give the trees of the same sentences in the same order; None is a missing one",
-        )
-    every = [
-        _score_sentence(theirs.name(number), one, other, convention)
-        for number, (one, other) in enumerate(zip(ours, theirs, strict=True))
-        if other is not None
-    ]
-    scores = [score for score in every if score is not None]
-    if not scores:
-        raise DataError(
-            f"none of the {len(theirs)} gold trees has brackets that count",
-            "give trees of sentences of two words or more, punctuation aside",
-        )
-    return _sum_scores(scores, labelled, len(theirs) - len(scores))
-
-
-class _Convention(NamedTuple):
-    """Which constituents count, and the tags of words that do not."""
-
-    labelled: bool
-    shortest: int
-    whole: bool
-    out: frozenset[str]
-
-
-def _choose_convention(
-    labelled: bool, trivial: Trivial | None, punctuation: Collection[str] | None
-) -> _Convention:
     trivial = labelled if trivial is None else trivial
     if not (isinstance(trivial, bool) or trivial == "sentence"):
         raise DataError(f"trivial is {brief(trivial)}", "give True, False or 'sentence'")
@@ -167,8 +134,60 @@ def _choose_convention(
         punctuation = EVALB_PUNCTUATION if labelled else PUNCTUATION
     elif isinstance(punctuation, str):
         raise DataError(f"punctuation is {brief(punctuation)}", "give a set of tags, as {',', '.'}")
-    shortest = 1 if trivial is True else 2
-    return _Convention(labelled, shortest, bool(trivial), frozenset({TRACE, *punctuation}))
+    shortest, dropped = 1 if trivial is True else 2, frozenset({TRACE, *punctuation})
+    ours, theirs = trees(found), trees(gold)
+    if len(ours) != len(theirs):
+        raise DataError(
+            f"{len(ours)} trees found for {len(theirs)} gold trees",
+            "give the trees of the same sentences in the same order; None is a missing one",
+        )
+    scores = []
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if other is None:
+            continue
+        whole = _flatten(other)
+        here = None
+        if one is not None:
+            here = _match_words(theirs.name(number), _flatten(one), whole, dropped)
+        there = _drop_tags(whole, dropped)
+        n = len(there.words)
+        if n < shortest:
+            continue
+        longest = n if trivial else n - 1
+        expected = _count_brackets(there, labelled, shortest, longest)
+        actual = _count_brackets(here, labelled, shortest, longest) if here else Counter[Span]()
+        scores.append(
+            _SentenceScore(
+                found=actual.total(),
+                gold=expected.total(),
+                right=(actual & expected).total(),
+                crossing=_count_crossing(actual, expected, n),
+                parsed=here is not None,
+            )
+        )
+    if not scores:
+        raise DataError(
+            f"none of the {len(theirs)} gold trees has brackets that count",
+            "give trees of sentences of two words or more, punctuation aside",
+        )
+    n_found, n_gold, n_right = (sum(some) for some in list(zip(*scores, strict=True))[:3])
+    n_crossing = np.array([score.crossing for score in scores if score.parsed])
+    return BracketScores(
+        labelled=labelled,
+        sentences=len(scores),
+        left_out=len(theirs) - len(scores),
+        unparsed=len(scores) - len(n_crossing),
+        found=n_found,
+        gold=n_gold,
+        right=n_right,
+        precision=n_right / n_found if n_found else 1.0,
+        recall=n_right / n_gold if n_gold else 1.0,
+        f1=_f1(n_right, n_found, n_gold),
+        sentence_f1=float(np.mean([score.f1 for score in scores])),
+        exact=float(np.mean([score.exact for score in scores])),
+        crossing=float(np.mean(n_crossing)) if len(n_crossing) else None,
+        no_crossing=float(np.mean(n_crossing == 0)) if len(n_crossing) else None,
+    )
 
 
 class _FlatTree(NamedTuple):
@@ -195,26 +214,6 @@ class _SentenceScore(NamedTuple):
     @property
     def exact(self) -> bool:
         return self.parsed and self.right == self.found == self.gold
-
-
-def _score_sentence(
-    name: str, found: Tree | None, gold: Tree, convention: _Convention
-) -> _SentenceScore | None:
-    """The counts of a sentence; None if it is left out."""
-    theirs = _flatten(gold)
-    ours = None if found is None else _match_words(name, _flatten(found), theirs, convention.out)
-    theirs = _drop_tags(theirs, convention.out)
-    if len(theirs.words) < convention.shortest:
-        return None
-    there = _count_brackets(theirs, convention)
-    here = Counter[Span]() if ours is None else _count_brackets(ours, convention)
-    return _SentenceScore(
-        found=here.total(),
-        gold=there.total(),
-        right=(here & there).total(),
-        crossing=_count_crossing(here, there, len(theirs.words)),
-        parsed=ours is not None,
-    )
 
 
 def _flatten(tree: Tree) -> _FlatTree:
@@ -271,16 +270,13 @@ def _drop_tags(tree: _FlatTree, tags: frozenset[str]) -> _FlatTree:
     )
 
 
-def _count_brackets(tree: _FlatTree, convention: _Convention) -> Counter[Span]:
+def _count_brackets(tree: _FlatTree, labelled: bool, shortest: int, longest: int) -> Counter[Span]:
     """Those constituents that count, and how often."""
-    n, spans = len(tree.words), tree.constituents
-    if convention.labelled and spans and spans[-1][0] in ROOTS:
+    spans = tree.constituents
+    if labelled and spans and spans[-1][0] in ROOTS:
         spans = spans[:-1]
-    longest = n if convention.whole else n - 1
-    spans = [span for span in spans if convention.shortest <= span[2] - span[1] <= longest]
-    if not convention.labelled:
-        return Counter({("", start, end) for _, start, end in spans})
-    return Counter(spans)
+    spans = [span for span in spans if shortest <= span[2] - span[1] <= longest]
+    return Counter(spans if labelled else {("", start, end) for _, start, end in spans})
 
 
 def _count_crossing(found: Counter[Span], gold: Counter[Span], n: int) -> int:
@@ -297,29 +293,6 @@ def _count_crossing(found: Counter[Span], gold: Counter[Span], n: int) -> int:
         for (_, start, end), times in found.items()
         if max(last[start + 1 : end], default=0) > end
         or min(first[start + 1 : end], default=n) < start
-    )
-
-
-def _sum_scores(scores: list[_SentenceScore], labelled: bool, left_out: int) -> BracketScores:
-    found, gold, right = (
-        sum(getattr(sentence, name) for sentence in scores) for name in ("found", "gold", "right")
-    )
-    crossing = [sentence.crossing for sentence in scores if sentence.parsed]
-    return BracketScores(
-        labelled=labelled,
-        sentences=len(scores),
-        left_out=left_out,
-        unparsed=len(scores) - len(crossing),
-        found=found,
-        gold=gold,
-        right=right,
-        precision=right / found if found else 1.0,
-        recall=right / gold if gold else 1.0,
-        f1=_f1(right, found, gold),
-        sentence_f1=float(np.mean([sentence.f1 for sentence in scores])),
-        exact=float(np.mean([sentence.exact for sentence in scores])),
-        crossing=float(np.mean(crossing)) if crossing else None,
-        no_crossing=float(np.mean(np.array(crossing) == 0)) if crossing else None,
     )
 
 

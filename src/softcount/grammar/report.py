@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +55,6 @@ class SymbolSummary:
     rules: Ranked
     words: Ranked
 
-    def join_rules(self) -> str:
-        """Its rules, then its words."""
-        rules = [text for text, _ in self.rules[:RULES_IN_LINE]]
-        words = " ".join(shorten_word(word) for word, _ in self.words[:WORDS_IN_LINE])
-        return " | ".join([*rules, *([words] if words else [])])
-
     def make_bars(self) -> list[Bars]:
         """Its rules and its words, each on its own scale: some have a thousand, some two."""
         found = []
@@ -97,7 +91,11 @@ class GrammarOverview(Overview):
 
     def columns(self) -> list[Column]:
         """A row for each symbol."""
-        names, rules = [s.name for s in self.symbols], [s.join_rules() for s in self.symbols]
+        names, rules = [s.name for s in self.symbols], []
+        for symbol in self.symbols:
+            right_sides = [text for text, _ in symbol.rules[:RULES_IN_LINE]]
+            words = " ".join(shorten_word(word) for word, _ in symbol.words[:WORDS_IN_LINE])
+            rules.append(" | ".join([*right_sides, *([words] if words else [])]))
         numbers = ["" if s.number is None else f"{s.number:,}" for s in self.symbols]
         shares = ["" if s.number is None else f"{s.share:.4f}" for s in self.symbols]
         return [
@@ -132,61 +130,43 @@ def summarise_grammar(
 ) -> GrammarOverview:
     """The symbols of a grammar; ``trees``: what sentences were found to have."""
     tables = model.params_
-    is_dense = WORDS in tables
     core: Any = model.core_  # of rules it has symbols that trees do not show
-    names = model.labels_ if is_dense else core.rules.symbols
-    known = [tree for tree in trees or () if tree is not None]
-    if names != model.labels_:  # trees have plain labels
-        known = []
+    names = model.labels_ if WORDS in tables else core.rules.symbols
+    rules, words = ([list[tuple[str, float]]() for _ in names] for _ in range(2))
+    if WORDS in tables:  # nonterminals have no words, preterminals no rules
+        n = len(names)
+        for a, row in enumerate(tables[RULES]):
+            rules[a] = _rank(row, lambda at: f"{names[at // n]} {names[at % n]}")
+        for a, row in enumerate(tables[WORDS], len(tables[RULES])):
+            words[a] = _rank(row, lambda at: core.vocabulary.words[at])
+    else:
+        grammar = model.grammar(0.0)
+        for rule, p in zip(grammar.rules, grammar.probabilities.tolist(), strict=True):
+            if rule.is_lexical:
+                words[core.rules.index[rule.lhs]].append((rule.rhs[0], p))
+                continue
+            parts = zip(rule.rhs, rule.is_word, strict=True)
+            right = " ".join(f"'{item}'" if word else item for item, word in parts)
+            rules[core.rules.index[rule.lhs]].append((right, p))
+        for some in (*rules, *words):
+            some.sort(key=lambda pair: -pair[1])
+    # trees have plain labels
+    known = [tree for tree in trees or () if tree is not None] if names == model.labels_ else []
     counts = Counter(node.label for tree in known for node in tree.nodes())
     total = counts.total()
-    found = _list_dense(model, tables) if is_dense else _list_rules(model, names)
-    each = zip(names, tables[ROOT][0].tolist(), found, strict=True)
-    symbols = [
-        SymbolSummary(
-            *(name, root),
-            counts[name] if total else None,
-            counts[name] / total if total else 0.0,
-            *lists,
-        )
-        for name, root, lists in each
-    ]
+    symbols = []
+    for a, (name, root) in enumerate(zip(names, tables[ROOT][0].tolist(), strict=True)):
+        number, share = (counts[name], counts[name] / total) if total else (None, 0.0)
+        likeliest = (rules[a][:MOST], words[a][:MOST])
+        symbols.append(SymbolSummary(name, root, number, share, *likeliest))
     symbols.sort(key=lambda one: -one.share)
     return GrammarOverview(symbols, model.signature_, getattr(model, "fit_", None), notes, scores)
 
 
-def _list_dense(model: PCFG, tables: dict[str, FloatArray]) -> Iterator[tuple[Ranked, Ranked]]:
-    """Rules and words of each symbol: nonterminals have no words, preterminals no rules."""
-    labels, words = model.labels_, model.core_.vocabulary.words
-    n = len(labels)
-    for row in tables[RULES]:
-        yield _rank(row, lambda column: f"{labels[column // n]} {labels[column % n]}"), ()
-    for row in tables[WORDS]:
-        yield (), _rank(row, lambda number: words[number])
-
-
-def _rank(row: FloatArray, name: Callable[[int], str]) -> Ranked:
+def _rank(row: FloatArray, name: Callable[[int], str]) -> list[tuple[str, float]]:
+    """The largest probabilities of a row, by name."""
     best = np.argsort(-row, kind="stable")[:MOST].tolist()
     return [(name(number), float(row[number])) for number in best if row[number] >= SMALLEST]
-
-
-def _list_rules(model: PCFG, names: Sequence[str]) -> Iterator[tuple[Ranked, Ranked]]:
-    rules: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
-    words: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
-    grammar = model.grammar(0.0)
-    for rule, p in zip(grammar.rules, grammar.probabilities.tolist(), strict=True):
-        if rule.is_lexical:
-            words[rule.lhs].append((rule.rhs[0], p))
-        else:
-            parts = zip(rule.rhs, rule.is_word, strict=True)
-            right = " ".join(f"'{item}'" if word else item for item, word in parts)
-            rules[rule.lhs].append((right, p))
-    for name in names:
-        yield _keep_likeliest(rules[name]), _keep_likeliest(words[name])
-
-
-def _keep_likeliest(some: Ranked) -> Ranked:
-    return sorted(some, key=lambda pair: -pair[1])[:MOST]
 
 
 # Where the labels and words of a tree stand in a picture: parents above the middle of children.
@@ -257,28 +237,22 @@ def lay_out(tree: Tree, measure: Callable[[str], int], gap: int) -> list[Spot]:
     """
     found = list_spots(tree, measure)
     for spot in reversed(found):
-        _make_box(spot, [found[n] for n in spot.below], gap)
+        # side by side what is below, and the spot itself above the middle of the first and the
+        # last; places count from the box's left edge
+        below, width = [found[n] for n in spot.below], -gap
+        for one in below:
+            one.edge = width + gap
+            width = one.edge + one.box
+        middle = (below[0].edge + below[0].x + below[-1].edge + below[-1].x) // 2 if below else 0
+        spot.x = max(middle, count_left(spot.size))
+        for one in below:
+            one.edge += spot.x - middle
+        spot.box = spot.x + max(width - middle, spot.size - count_left(spot.size))
     for spot in found:  # places in boxes become places in the picture
         spot.x += spot.edge
         for n in spot.below:
             found[n].edge += spot.edge
     return found
-
-
-def _make_box(spot: Spot, below: Sequence[Spot], gap: int) -> None:
-    """Side by side what is below, and the spot itself above the middle of the first and the last.
-
-    Places count from the box's left edge.
-    """
-    width = -gap
-    for one in below:
-        one.edge = width + gap
-        width = one.edge + one.box
-    middle = (below[0].edge + below[0].x + below[-1].edge + below[-1].x) // 2 if below else 0
-    spot.x = max(middle, count_left(spot.size))
-    for one in below:
-        one.edge += spot.x - middle
-    spot.box = spot.x + max(width - middle, spot.size - count_left(spot.size))
 
 
 # Trees as plain SVG: no script, no network, legible in the dark and in print.
@@ -325,6 +299,8 @@ def tree_svg(tree: Tree) -> str:
 
 TEXT_GAP = 2
 CUT = "…"
+KNEES, LAST_KNEE = ("├─ ", "│  "), ("└─ ", "   ")
+"""What is before a label, and before all below it."""
 
 
 def draw_tree(tree: Tree, width: int | None = None) -> str:
@@ -370,7 +346,12 @@ def _from_above(found: Sequence[Spot]) -> Iterable[str]:
             rows[2 * spot.depth].append((spot.left, spot.text))
             children = [found[n].x for n in spot.below]
             rows[2 * spot.depth + 1].append((children[0], _branches(spot.x, children)))
-    return map(_row, rows)
+    for parts in rows:
+        line, end = "", 0
+        for start, text in sorted(parts):
+            line += " " * (start - end) + text
+            end = start + cell_len(text)
+        yield line.rstrip()
 
 
 def _branches(parent: int, children: Sequence[int]) -> str:
@@ -390,14 +371,6 @@ def _branches(parent: int, children: Sequence[int]) -> str:
     return "".join(line)
 
 
-def _row(parts: Sequence[tuple[int, str]]) -> str:
-    line, end = [], 0
-    for start, text in sorted(parts):
-        line.append(" " * (start - end) + text)
-        end = start + cell_len(text)
-    return "".join(line).rstrip()
-
-
 # as indented lines
 def _indented(tree: Tree, room: int) -> Iterable[str]:
     """A line for each constituent; a tag has its word beside it."""
@@ -411,14 +384,9 @@ def _indented(tree: Tree, room: int) -> Iterable[str]:
         is_tag = only is not None and not only.below
         yield f"{margin}{spot.text}{f' {only.text}' if only and is_tag else ''}"
         for number, below in enumerate(reversed(() if is_tag else spot.below)):
-            knee, line = ("├─ ", "│  ") if number else ("└─ ", "   ")
-            ahead.append(
-                (below, _cut_text(margin_below + knee, most), _cut_text(margin_below + line, most))
-            )
-
-
-def _cut_text(margin: str, most: int) -> str:
-    return margin if len(margin) <= most else CUT + margin[len(margin) - most + 1 :]
+            margins = [margin_below + part for part in (KNEES if number else LAST_KNEE)]
+            own, after = (m if len(m) <= most else CUT + m[1 - most :] for m in margins)
+            ahead.append((below, own, after))
 
 
 # The page
@@ -482,6 +450,12 @@ def grammar_page(
     lead = f"{plural(len(model.labels_), 'symbol')} over {plural(words, 'different word')}"
     if any(lengths):
         lead += f"; {plural(sum(length > 0 for length in lengths), 'sentence')}"
+    rows = []  # of lengths: the ends of the range, how many sentences, and the share with a tree
+    for first, last in zip((0, *BINS), (*BINS, max([*lengths, BINS[-1]])), strict=True):
+        own = [i for i, length in enumerate(lengths) if first < length <= last]
+        if own:
+            parsed = sum(trees[i] is not None for i in own) / len(own)
+            rows.append((first + 1, last, len(own), parsed))
     examples = choose_sentences([0 if tree is None else len(tree.words()) for tree in trees], n)
     return render_page(
         "grammar/report.html",
@@ -489,21 +463,8 @@ def grammar_page(
         f"{lead}.",
         overview=overview,
         symbols=overview.symbols[:MOST_SYMBOLS],
-        lengths=_count_lengths(lengths, trees) if any(lengths) else [],
+        lengths=rows,
         trees=[tree_svg(tree) for tree in (trees[i] for i in examples) if tree is not None],
         settings=repr(model),
         outcome=describe_outcome(overview.outcome).replace("-", "−").replace("log−", "log-"),
     )
-
-
-def _count_lengths(
-    lengths: Sequence[int], trees: Sequence[Tree | None]
-) -> list[tuple[int, int, int, float]]:
-    """For each range of lengths: its ends, how many sentences, and the share that has a tree."""
-    rows = []
-    for first, last in zip((0, *BINS), (*BINS, max(*lengths, BINS[-1])), strict=True):
-        own = [n for n, length in enumerate(lengths) if first < length <= last]
-        if own:
-            parsed = sum(trees[n] is not None for n in own) / len(own)
-            rows.append((first + 1, last, len(own), parsed))
-    return rows
