@@ -324,8 +324,7 @@ class RuleInference(NamedTuple):
             if begin < end:
                 work = make_cell_workspace(s, s + 1, self.text.indptr, self.tables)
                 chart = kernels.inside(s, self._make_input(), work)
-                cells, rows = ChartCells(chart, end - begin), self.lexical.rows[begin:end]
-                forest = RuleForest(self.tables, rules, self.lexical, rows, cells, k)
+                forest = RuleForest(rules, self.lexical.rows[begin:end], chart, k)
                 found[-1] = k_best_derivations(forest, k)
         return found
 
@@ -339,16 +338,18 @@ class RulesByParent(NamedTuple):
     ``indptr``           symbol A has the binary rules from indptr[A] to indptr[A + 1]
     ``codes``            int64: their codes
     ``lefts``, ``rights``  int: their children
-    ``binary``, ``unary``, ``lexical``, ``root``  float64: log p
+    ``binary``, ``unary``, ``words``, ``root``  float64: log p
     """
 
+    tables: RuleTables
+    lexical: LexicalRules
     indptr: IntArray
     codes: IntArray
     lefts: IntArray
     rights: IntArray
     binary: FloatArray
     unary: FloatArray
-    lexical: FloatArray
+    words: FloatArray
     root: FloatArray
 
     @classmethod
@@ -356,77 +357,50 @@ class RulesByParent(NamedTuple):
         own, n_symbols = tables.binary, len(tables.binary.indptr) - 1
         order = np.argsort(own.parent, kind="stable")
         rights = np.repeat(np.arange(n_symbols), np.diff(own.indptr))
+        rules = (make_indptr(own.parent, n_symbols), order, own.left[order], rights[order])
         with np.errstate(divide="ignore"):
             binary, unary = np.log(own.probability[order]), np.log(tables.unary.probability)
             words, root = np.log(lexical.probabilities), np.log(tables.root)
-        children = (own.left[order], rights[order])
-        return cls(make_indptr(own.parent, n_symbols), order, *children, binary, unary, words, root)
+        return cls(tables, lexical, *rules, binary, unary, words, root)
 
 
-class ChartCells:
-    """Entries of a chart by the cells' starts, and by their ends."""
+class SortedEntries:
+    """Entries of a chart's cells in some order: the place of the cell, the symbol, and log p.
 
-    def __init__(self, chart: RuleChart, n: int) -> None:
-        self.n, sizes = n, chart.ends - chart.begins
-        starts, ends = np.triu_indices(n)
-        self.by_start = _SortedEntries(np.arange(len(sizes)), ends + 1, chart, sizes)
-        self.by_end = _SortedEntries(np.lexsort((starts, ends)), starts, chart, sizes)
+    ``order``   the cells
+    ``places``  of each cell: its start, or its end
+    """
 
-    def at(self, i: int, j: int) -> tuple[IntArray, FloatArray]:
-        """The symbols of a cell, and log p of the best derivation of each."""
-        own = self.by_start
-        begin, end = own.indptr[cell_index(i, j, self.n) :][:2]
-        return own.symbols[begin:end], own.log_p[begin:end]
+    def __init__(self, order: IntArray, places: IntArray, chart: RuleChart) -> None:
+        sizes = (chart.ends - chart.begins)[order]
+        self.indptr = np.concatenate([[0], np.cumsum(sizes)])
+        cells = np.repeat(order, sizes)
+        at = chart.begins[cells] + np.arange(len(cells)) - np.repeat(self.indptr[:-1], sizes)
+        log_p = np.log(chart.values[at]) + chart.exponents[cells] * math.log(2.0)
+        self.entries = (places[cells], chart.symbols[at], log_p)
 
-    def lefts(self, i: int, j: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Of all cells that begin at i and end before j: their ends, symbols, logarithms."""
-        own, n = self.by_start, self.n
-        return own.slice(own.indptr[cell_index(i, i + 1, n)], own.indptr[cell_index(i, j, n)])
-
-    def rights(self, i: int, j: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Of all cells that begin after i and end at j: their starts, symbols, logarithms."""
-        own, first = self.by_end, j * (j - 1) // 2
-        return own.slice(own.indptr[first + i + 1], own.indptr[first + j])
-
-
-class _SortedEntries:
-    """Entries of cells in some order, each with the place of its cell."""
-
-    def __init__(
-        self, order: IntArray, places: IntArray, chart: RuleChart, sizes: IntArray
-    ) -> None:
-        self.indptr = np.concatenate([[0], np.cumsum(sizes[order])])
-        cells = np.repeat(order, sizes[order])
-        begins = np.repeat(self.indptr[:-1], sizes[order])
-        at = chart.begins[cells] + np.arange(len(cells)) - begins
-        self.symbols, self.places = chart.symbols[at], places[cells]
-        self.log_p = np.log(chart.values[at]) + chart.exponents[cells] * math.log(2.0)
-
-    def slice(self, begin: int, end: int) -> tuple[IntArray, IntArray, FloatArray]:
-        return self.places[begin:end], self.symbols[begin:end], self.log_p[begin:end]
+    def select(self, first: int, last: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Those of the cells from ``first`` to ``last``."""
+        own = slice(self.indptr[first], self.indptr[last])
+        places, symbols, log_p = self.entries
+        return places[own], symbols[own], log_p[own]
 
 
 class RuleForest:
     """All derivations of one sentence, whose tokens have ``rows`` of lexical rules."""
 
-    def __init__(
-        self,
-        tables: RuleTables,
-        rules: RulesByParent,
-        lexical: LexicalRules,
-        rows: IntArray,
-        cells: ChartCells,
-        k: int,
-    ) -> None:
-        self.tables, self.rules, self.lexical = tables, rules, lexical
-        self.rows, self.cells, self.k = rows, cells, k
-        self.n_words = len(rows)
+    def __init__(self, rules: RulesByParent, rows: IntArray, chart: RuleChart, k: int) -> None:
+        self.rules, self.rows, self.k, self.n_words = rules, rows, k, len(rows)
+        starts, ends = np.triu_indices(self.n_words)
+        self._by_start = SortedEntries(np.arange(len(starts)), ends + 1, chart)
+        self._by_end = SortedEntries(np.lexsort((starts, ends)), starts, chart)
         size = self.n_words, len(rules.indptr) - 1
         self._left, self._right = np.full(size, -np.inf), np.full(size, -np.inf)
 
     def roots(self) -> Hyperedges:
         """Symbols over the sentence."""
-        symbols, log_p = self.cells.at(0, self.n_words)
+        last = self.n_words - 1  # the cell over all words
+        _, symbols, log_p = self._by_start.select(last, last + 1)
         known = symbols < len(self.rules.root)
         symbols, log_p = symbols[known], log_p[known]
         scores = self.rules.root[symbols] + log_p
@@ -438,29 +412,33 @@ class RuleForest:
         """Lexical or binary rules, and unary ones; of equals, these come last, so that derivations
         that always take the first of them come to an end."""
         symbol, i, j = vertex
-        unary, first_unary = self.tables.unary, len(self.rules.codes)
+        c, n, rules = cell_index(i, j, self.n_words), self.n_words, self.rules
+        unary, first_unary = rules.tables.unary, len(rules.codes)
         if j == i + 1:
-            begin, end = self.lexical.indptr[self.rows[i] :][:2]
-            entries = begin + np.flatnonzero(self.lexical.symbols[begin:end] == symbol)
+            begin, end = rules.lexical.indptr[self.rows[i] :][:2]
+            entries = begin + np.flatnonzero(rules.lexical.symbols[begin:end] == symbol)
             codes, nothing = first_unary + len(unary.child) + entries, np.full(len(entries), NONE)
-            first = (self.rules.lexical[entries], codes, nothing, nothing, nothing)
+            first = (rules.words[entries], codes, nothing, nothing, nothing)
         else:
-            own = slice(*self.rules.indptr[symbol : symbol + 2])
-            left, right = self.rules.lefts[own], self.rules.rights[own]
+            # cells that begin at i and end before j; cells that begin after i and end at j
+            cells_left = self._by_start.select(cell_index(i, i + 1, n), c)
+            cells_right = self._by_end.select(j * (j - 1) // 2 + i + 1, j * (j - 1) // 2 + j)
+            own = slice(*rules.indptr[symbol : symbol + 2])
+            left, right = rules.lefts[own], rules.rights[own]
             scores = (
-                _look_up(self._left, left, i + 1, j, *self.cells.lefts(i, j))
-                + _look_up(self._right, right, i + 1, j, *self.cells.rights(i, j))
-                + self.rules.binary[own]
+                _look_up(self._left, left, i + 1, j, *cells_left)
+                + _look_up(self._right, right, i + 1, j, *cells_right)
+                + rules.binary[own]
             )
             kept = k_largest(scores.ravel(), self.k)
-            middles, rules = np.unravel_index(kept, scores.shape)
-            children = (left[rules], right[rules], i + 1 + middles)
-            first = (scores.ravel()[kept], self.rules.codes[own][rules], *children)
-        begin, end = unary.indptr[symbol : symbol + 2] if symbol < len(self.rules.root) else (0, 0)
-        below, (symbols, log_p) = unary.child[begin:end], self.cells.at(i, j)
+            middles, chosen = np.unravel_index(kept, scores.shape)
+            children = (left[chosen], right[chosen], i + 1 + middles)
+            first = (scores.ravel()[kept], rules.codes[own][chosen], *children)
+        begin, end = unary.indptr[symbol : symbol + 2] if symbol < len(rules.root) else (0, 0)
+        below, (_, symbols, log_p) = unary.child[begin:end], self._by_start.select(c, c + 1)
         best = _look_up(self._left, below, 0, 1, np.zeros(len(log_p), int), symbols, log_p)[0]
         codes, nothing = first_unary + np.arange(begin, end), np.full(len(below), NONE)
-        last = (self.rules.unary[begin:end] + best, codes, below, nothing, nothing)
+        last = (rules.unary[begin:end] + best, codes, below, nothing, nothing)
         both = map(np.concatenate, zip(first, last, strict=True))
         return rank_edges(Hyperedges._make(both), self.k)
 
@@ -833,8 +811,15 @@ MAX_SUM = 1.0 + 1e-6
 def read_stored_rules(stored: store.Stored) -> GrammarRules:
     """Rules from a file, with the probabilities that were learned."""
     meta = stored.meta
-    each = zip(meta["left"], meta["right"], meta["kinds"], strict=True)
-    found = tuple(_read_stored_rule(*parts) for parts in each)
+    read: list[GrammarRule] = []
+    for left, right, kinds in zip(meta["left"], meta["right"], meta["kinds"], strict=True):
+        texts = [left, *right] if isinstance(right, list) and right else [None]
+        if not all(isinstance(text, str) and text for text in texts):
+            raise StoreError(f"{left!r} -> {right!r} is no rule", AGAIN)
+        if not isinstance(kinds, str) or len(kinds) != len(right) or set(kinds) - {SYMBOL, WORD}:
+            raise StoreError(f"{kinds!r} does not say what is a word in a rule", AGAIN)
+        read.append(GrammarRule(left, tuple(right), tuple(kind == WORD for kind in kinds)))
+    found = tuple(read)
     order = list(dict.fromkeys(rule.lhs for rule in found))
     place = {symbol: n for n, symbol in enumerate(order)}
     places = [place[rule.lhs] for rule in found]
@@ -860,12 +845,3 @@ def read_stored_rules(stored: store.Stored) -> GrammarRules:
     own = BinarisedRules(rules)
     own.make_tables(probabilities, own.root)  # complains if chains have no finite sum
     return rules
-
-
-def _read_stored_rule(left: Any, right: Any, kinds: Any) -> GrammarRule:
-    texts = [left, *right] if isinstance(right, list) and right else [None]
-    if not all(isinstance(text, str) and text for text in texts):
-        raise StoreError(f"{left!r} -> {right!r} is no rule", AGAIN)
-    if not isinstance(kinds, str) or len(kinds) != len(right) or set(kinds) - {SYMBOL, WORD}:
-        raise StoreError(f"{kinds!r} does not say what is a word in a rule", AGAIN)
-    return GrammarRule(left, tuple(right), tuple(kind == WORD for kind in kinds))
