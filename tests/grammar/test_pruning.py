@@ -17,8 +17,12 @@ from softcount.grammar.kernels.rules import (
     pruned_inside,
     sentence_probability,
 )
-from softcount.grammar.pruning import make_coarse_grammar, measure_pruning_loss, project
-from softcount.grammar.rule_based import RuleInference
+from softcount.grammar.rule_based import (
+    RuleInference,
+    make_coarse_grammar,
+    measure_pruning_loss,
+    project,
+)
 from softcount.grammar.rules import parse_rules
 from tests.grammar.cases import RuleCase, all_trees, random_case, random_rules
 

@@ -18,7 +18,6 @@ from softcount.text.trees import (
     find_crossing,
     fold_tree,
     from_spans,
-    make_flat_tree,
     tree,
 )
 from tests import real
@@ -280,12 +279,6 @@ def test_spans_that_cross() -> None:
 def test_no_words() -> None:
     with pytest.raises(DataError, match="TOP has the children"):
         from_spans([], [])
-    with pytest.raises(DataError, match="X has the children"):
-        make_flat_tree([], "X")
-
-
-def test_flat() -> None:
-    assert make_flat_tree(iter(["a", "b"]), "X") == Tree("X", ("a", "b"))
 
 
 # real trees

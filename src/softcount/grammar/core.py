@@ -37,7 +37,7 @@ from softcount.grammar.data import (
     TreeShard,
     span_sets,
 )
-from softcount.grammar.gibbs import CollapsedTrees, DerivationCells, demand_collapsible
+from softcount.grammar.gibbs import CollapsedTrees, DerivationCells, check_collapsible
 from softcount.grammar.parsing import (
     SpanPosteriors,
     UnaryRelations,
@@ -106,8 +106,8 @@ class GrammarOptions(NamedTuple):
         frozen = np.array([table in self.frozen or symbol in self.frozen for symbol in symbols])
         return frozen if frozen.any() else None
 
-    def demand_known(self, tables: Collection[str], labels: Collection[str]) -> None:
-        """Complain of what cannot be frozen, as there is no such table or symbol."""
+    def check_frozen(self, tables: Collection[str], labels: Collection[str]) -> None:
+        """Raise an error if there is no table or symbol of a name that is to be frozen."""
         for name in self.frozen:
             if name not in tables and name not in labels:
                 raise LearnerError(
@@ -289,7 +289,7 @@ class Grammar(Model):
     def collapse(self, shards: Sequence[TreeShard], params: Params, stream: int) -> CollapsedTrees:
         """The sampler with all tables integrated out, beginning with trees drawn at ``params``."""
         (shard,) = shards
-        demand_collapsible(self.families, shard.text.weights)
+        check_collapsible(self.families, shard.text.weights)
         first = self.sample_derivations(params, shard, stream)
         demand_possible(shard.text.numbers, first.log_p, IMPOSSIBLE, self.remedy)
         return CollapsedTrees(self, shard, params, first)

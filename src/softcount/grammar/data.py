@@ -178,13 +178,13 @@ class SupervisedSentences:
         given = [[] for _ in found] if brackets is None else _read_brackets(brackets, text)
         return cls(text, given, found)
 
-    def demand_words(self) -> None:
-        """Complain if there is not a single word."""
+    def check_not_empty(self) -> None:
+        """Raise an error if there is not a single word."""
         if not len(self.text.tokens):
             raise DataError("there is not a single word in the sentences", "look at the data")
 
-    def demand_no_new_words(self, known: Sequence[str]) -> None:
-        """Complain of words that are in no rule."""
+    def check_words_known(self, known: Sequence[str]) -> None:
+        """Raise an error if a word is in no rule."""
         new = self.text.words[len(known) :]
         if new:
             first = int(np.flatnonzero(self.text.tokens == len(known))[0])

@@ -58,14 +58,10 @@ from softcount.grammar.kernels.dense import (
     span_index,
 )
 from softcount.grammar.parsing import (
-    NONE,
-    Hyperedges,
+    DenseForest,
     ScoredDerivation,
     SpanPosteriors,
-    SymbolSpan,
     k_best_derivations,
-    k_largest,
-    rank_edges,
 )
 from softcount.grammar.rules import GrammarRule, GrammarRules, normalise_rules
 from softcount.hmm.data import StateSetBuilder, StateSets
@@ -374,7 +370,7 @@ class DenseInference(NamedTuple):
                 these = slice(begin, begin + len(starts))
                 own = spans[these] - c.exponents[these, None] * math.log(2.0)
                 best[starts, starts + w, :n_high] = own + log_p[s] * w / n
-            found[s] = k_best_derivations(DenseForest(self.shape, root[0], rules, best, k), k)
+            found[s] = k_best_derivations(DenseForest(self.shape.kinds, root[0], rules, best, k), k)
         return found
 
     def _prepare(self, viterbi: bool = False) -> tuple[DenseText, DenseTables]:
@@ -410,54 +406,6 @@ class DenseInference(NamedTuple):
         return map_pieces(run, lengths, PIECES, self.threads)
 
 
-class DenseForest:
-    """All trees of one sentence.
-
-    ``root``   (K + T,): log p(root)
-    ``rules``  (K, K + T, K + T): log p(A → B C)
-    ``best``   (n, n + 1, K + T): log p of the best tree of each symbol over each span
-    """
-
-    def __init__(
-        self, shape: DenseShape, root: FloatArray, rules: FloatArray, best: FloatArray, k: int
-    ) -> None:
-        self.shape, self.root, self.rules, self.best, self.k = shape, root, rules, best, k
-        self.n_words = len(best)
-
-    def roots(self) -> Hyperedges:
-        """Symbols over the sentence."""
-        scores = self.root + self.best[0, -1] if self.n_words else np.zeros(0)
-        kept = k_largest(scores, self.k)
-        nothing = np.full(len(kept), NONE)
-        return Hyperedges(scores[kept], kept, kept, nothing, nothing)
-
-    def edges(self, vertex: SymbolSpan) -> Hyperedges:
-        """The best pairs of symbols, whatever the split."""
-        symbol, i, j = vertex
-        if j == i + 1:
-            nothing = np.full(1, NONE)
-            return Hyperedges(np.zeros(1), np.full(1, symbol), nothing, nothing, nothing)
-        leaves, leaf_first, leaf_last, spans = self.shape.kinds
-        splits = [(i + 1, i + 2, leaf_first), (i + 2, j - 1, spans), (j - 1, j, leaf_last)]
-        if j == i + 2:
-            splits = [(i + 1, j, leaves)]
-        parts = []
-        for first, last, (left, right) in splits:  # those whose pairs are of one kind
-            if first < last:
-                scores = (
-                    self.rules[symbol, left, right]
-                    + self.best[i, first:last, left, None]
-                    + self.best[first:last, j, None, right]
-                )
-                kept = k_largest(scores.ravel(), self.k)
-                middles, lefts, rights = np.unravel_index(kept, scores.shape)
-                children = (left.start + lefts, right.start + rights, first + middles)
-                parts.append((scores.ravel()[kept], *children))
-        scores, lefts, rights, middles = map(np.concatenate, zip(*parts, strict=True))
-        codes = np.full(len(scores), symbol)
-        return rank_edges(Hyperedges(scores, codes, lefts, rights, middles), self.k)
-
-
 # The grammar
 
 
@@ -485,7 +433,7 @@ class DenseGrammar(Grammar):
     @classmethod
     def create(cls, symbols: DenseSymbols, options: GrammarOptions) -> DenseGrammar:
         """A grammar whose tables have Dirichlet priors."""
-        options.demand_known((ROOT, RULES, WORDS), symbols.labels)
+        options.check_frozen((ROOT, RULES, WORDS), symbols.labels)
         k, t = len(symbols.nonterminals), len(symbols.preterminals)
         v = len(symbols.vocabulary.words)
         frozen = options.frozen_rows(ROOT, ["the only row"])

@@ -27,9 +27,8 @@ from softcount.grammar.core import RULES, WORDS, Grammar, GrammarOptions, Query
 from softcount.grammar.data import SupervisedSentences, TreeCorpus
 from softcount.grammar.dense import DenseGrammar, DenseSymbols
 from softcount.grammar.parameters import PCFGParameters
-from softcount.grammar.pruning import PruningLoss
-from softcount.grammar.rule_based import RuleGrammar, annotate, read_stored_rules
-from softcount.grammar.rules import GrammarRules, count_rules, demand_defined, parse_rules
+from softcount.grammar.rule_based import PruningLoss, RuleGrammar, annotate, read_stored_rules
+from softcount.grammar.rules import GrammarRules, check_defined, count_rules, parse_rules
 from softcount.hmm.data import sentence_weights
 from softcount.text.treebank import lowercase
 from softcount.text.treebank import trees as as_trees
@@ -173,7 +172,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         rules = parse_rules(given) if isinstance(given, str) else given
         if not isinstance(rules, GrammarRules):
             raise LearnerError(f"rules={brief(self.rules)}", "give a text, or use PCFG.from_rules")
-        demand_defined(rules)
+        check_defined(rules)
         around = (self.horizontal, self.vertical)
         return RuleGrammar(rules, self._options(), self.unknown, *around)
 
@@ -216,7 +215,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         if self.rules is None:
             given = SupervisedSentences.read(sentences, trees, brackets, None, self.lowercase)
             symbols = DenseSymbols.choose(given, self.n_components, self.n_preterminals)
-            given.demand_words()
+            given.check_not_empty()
             grammar = DenseGrammar.create(symbols, self._options())
         else:
             counted = isinstance(self.rules, str) and self.rules == TREEBANK
@@ -225,8 +224,8 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
             known = (grammar.vocabulary, self.lowercase)
             given = SupervisedSentences.read(sentences, trees, brackets, *known)
             if grammar.unknown is None:
-                given.demand_no_new_words(grammar.vocabulary.words)
-            given.demand_words()
+                given.check_words_known(grammar.vocabulary.words)
+            given.check_not_empty()
         self.n_features_in_ = max(len(grammar.vocabulary.words), 1)
         weights = sentence_weights(sample_weight, len(given.text))
         return grammar, grammar.make_corpus(given, weights)

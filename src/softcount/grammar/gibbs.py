@@ -279,13 +279,13 @@ class CollapsedTrees:
     def _tables(self, flat: Array) -> dict[str, Array]:
         found, begin = {}, 0
         for name, family in self._grammar.families.items():
-            shape = demand_dirichlet(name, family).shape
+            shape = as_dirichlet(name, family).shape
             end = begin + math.prod(shape)
             found[name], begin = flat[begin:end].reshape(shape), end
         return found
 
 
-def demand_dirichlet(name: str, family: Family) -> DirichletRows:
+def as_dirichlet(name: str, family: Family) -> DirichletRows:
     """The family, if it is one whose parameters can be integrated out."""
     if not isinstance(family, DirichletRows):
         raise LearnerError(
@@ -300,8 +300,8 @@ def demand_dirichlet(name: str, family: Family) -> DirichletRows:
     return family
 
 
-def demand_collapsible(families: Mapping[str, Family], weights: Array) -> None:
-    """Complain of tables, priors and weights that this sampler cannot have."""
+def check_collapsible(families: Mapping[str, Family], weights: Array) -> None:
+    """Raise an error if this sampler cannot have such tables, priors or weights."""
     _make_priors(families)
     if (weights != 1.0).any():
         raise LearnerError(
@@ -314,7 +314,7 @@ def _make_priors(families: Mapping[str, Family]) -> CellPriors:
     """Priors of all cells: 0 where an entry is impossible, 1 where its row is not free."""
     alpha, rows, n_rows = [], [], 0
     for name, family in families.items():
-        own = demand_dirichlet(name, family)
+        own = as_dirichlet(name, family)
         sizes = np.diff(own.indptr)
         fixed = np.repeat(own.held_rows, sizes)
         given = np.where(fixed, 1.0, np.broadcast_to(own.alpha, own.n_entries))

@@ -23,6 +23,7 @@ grammar has is a step on the way, and no bracket: it is left out, which gives no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
@@ -32,7 +33,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
-from softcount.grammar.rules import GrammarRules
+from softcount.grammar.kernels.rules import LexicalRules, RuleChart, RuleTables, cell_index
+from softcount.grammar.rules import GrammarRules, make_indptr
 from softcount.kernels.jit import lean
 from softcount.text.trees import Tree
 
@@ -147,6 +149,191 @@ def k_largest(scores: Array, k: int) -> Array:
     some = np.argpartition(-scores, k - 1)[:k] if len(scores) > k else np.arange(len(scores))
     some = some[scores[some] > -np.inf]
     return some[np.lexsort((some, -scores[some]))]
+
+
+PairKinds = tuple[tuple[slice, slice], ...]
+"""The symbols of two leaves, of a leaf and a span, of a span and a leaf, and of two spans."""
+
+
+class DenseForest:
+    """All trees of one sentence by a dense grammar.
+
+    ``root``   (K + T,): log p(root)
+    ``rules``  (K, K + T, K + T): log p(A → B C)
+    ``best``   (n, n + 1, K + T): log p of the best tree of each symbol over each span
+    """
+
+    def __init__(
+        self, kinds: PairKinds, root: FloatArray, rules: FloatArray, best: FloatArray, k: int
+    ) -> None:
+        self.kinds, self.root, self.rules, self.best, self.k = kinds, root, rules, best, k
+        self.n_words = len(best)
+
+    def roots(self) -> Hyperedges:
+        """Symbols over the sentence."""
+        scores = self.root + self.best[0, -1] if self.n_words else np.zeros(0)
+        kept = k_largest(scores, self.k)
+        nothing = np.full(len(kept), NONE)
+        return Hyperedges(scores[kept], kept, kept, nothing, nothing)
+
+    def edges(self, vertex: SymbolSpan) -> Hyperedges:
+        """The best pairs of symbols, whatever the split."""
+        symbol, i, j = vertex
+        if j == i + 1:
+            nothing = np.full(1, NONE)
+            return Hyperedges(np.zeros(1), np.full(1, symbol), nothing, nothing, nothing)
+        leaves, leaf_first, leaf_last, spans = self.kinds
+        splits = [(i + 1, i + 2, leaf_first), (i + 2, j - 1, spans), (j - 1, j, leaf_last)]
+        if j == i + 2:
+            splits = [(i + 1, j, leaves)]
+        parts = []
+        for first, last, (left, right) in splits:  # those whose pairs are of one kind
+            if first < last:
+                scores = (
+                    self.rules[symbol, left, right]
+                    + self.best[i, first:last, left, None]
+                    + self.best[first:last, j, None, right]
+                )
+                kept = k_largest(scores.ravel(), self.k)
+                middles, lefts, rights = np.unravel_index(kept, scores.shape)
+                children = (left.start + lefts, right.start + rights, first + middles)
+                parts.append((scores.ravel()[kept], *children))
+        scores, lefts, rights, middles = map(np.concatenate, zip(*parts, strict=True))
+        codes = np.full(len(scores), symbol)
+        return rank_edges(Hyperedges(scores, codes, lefts, rights, middles), self.k)
+
+
+class RulesByParent(NamedTuple):
+    """Logarithms of probabilities, and binary rules by left side.
+
+    ``indptr``           symbol A has the binary rules from indptr[A] to indptr[A + 1]
+    ``codes``            int64: their codes
+    ``lefts``, ``rights``  int: their children
+    ``binary``, ``unary``, ``words``, ``root``  float64: log p
+    """
+
+    tables: RuleTables
+    lexical: LexicalRules
+    indptr: IntArray
+    codes: IntArray
+    lefts: IntArray
+    rights: IntArray
+    binary: FloatArray
+    unary: FloatArray
+    words: FloatArray
+    root: FloatArray
+
+    @classmethod
+    def sort(cls, tables: RuleTables, lexical: LexicalRules) -> RulesByParent:
+        own, n_symbols = tables.binary, len(tables.binary.indptr) - 1
+        order = np.argsort(own.parent, kind="stable")
+        rights = np.repeat(np.arange(n_symbols), np.diff(own.indptr))
+        rules = (make_indptr(own.parent, n_symbols), order, own.left[order], rights[order])
+        with np.errstate(divide="ignore"):
+            binary, unary = np.log(own.probability[order]), np.log(tables.unary.probability)
+            words, root = np.log(lexical.probabilities), np.log(tables.root)
+        return cls(tables, lexical, *rules, binary, unary, words, root)
+
+
+class SortedEntries:
+    """Entries of a chart's cells in some order: the place of the cell, the symbol, and log p.
+
+    ``order``   the cells
+    ``places``  of each cell: its start, or its end
+    """
+
+    def __init__(self, order: IntArray, places: IntArray, chart: RuleChart) -> None:
+        sizes = (chart.ends - chart.begins)[order]
+        self.indptr = np.concatenate([[0], np.cumsum(sizes)])
+        cells = np.repeat(order, sizes)
+        at = chart.begins[cells] + np.arange(len(cells)) - np.repeat(self.indptr[:-1], sizes)
+        log_p = np.log(chart.values[at]) + chart.exponents[cells] * math.log(2.0)
+        self.entries = (places[cells], chart.symbols[at], log_p)
+
+    def select(self, first: int, last: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Those of the cells from ``first`` to ``last``."""
+        own = slice(self.indptr[first], self.indptr[last])
+        places, symbols, log_p = self.entries
+        return places[own], symbols[own], log_p[own]
+
+
+class RuleForest:
+    """All derivations of one sentence by a rule-based grammar.
+
+    ``rows``  those of its tokens among lexical rules
+    """
+
+    def __init__(self, rules: RulesByParent, rows: IntArray, chart: RuleChart, k: int) -> None:
+        self.rules, self.rows, self.k, self.n_words = rules, rows, k, len(rows)
+        starts, ends = np.triu_indices(self.n_words)
+        self._by_start = SortedEntries(np.arange(len(starts)), ends + 1, chart)
+        self._by_end = SortedEntries(np.lexsort((starts, ends)), starts, chart)
+        size = self.n_words, len(rules.indptr) - 1
+        self._left, self._right = np.full(size, -np.inf), np.full(size, -np.inf)
+
+    def roots(self) -> Hyperedges:
+        """Symbols over the sentence."""
+        last = self.n_words - 1  # the cell over all words
+        _, symbols, log_p = self._by_start.select(last, last + 1)
+        known = symbols < len(self.rules.root)
+        symbols, log_p = symbols[known], log_p[known]
+        scores = self.rules.root[symbols] + log_p
+        kept = k_largest(scores, self.k)
+        nothing = np.full(len(kept), NONE)
+        return Hyperedges(scores[kept], symbols[kept], symbols[kept], nothing, nothing)
+
+    def edges(self, vertex: SymbolSpan) -> Hyperedges:
+        """Lexical or binary rules, and unary ones; of equals, these come last, so that derivations
+        that always take the first of them come to an end."""
+        symbol, i, j = vertex
+        c, n, rules = cell_index(i, j, self.n_words), self.n_words, self.rules
+        unary, first_unary = rules.tables.unary, len(rules.codes)
+        if j == i + 1:
+            begin, end = rules.lexical.indptr[self.rows[i] :][:2]
+            entries = begin + np.flatnonzero(rules.lexical.symbols[begin:end] == symbol)
+            codes, nothing = first_unary + len(unary.child) + entries, np.full(len(entries), NONE)
+            first = (rules.words[entries], codes, nothing, nothing, nothing)
+        else:
+            # cells that begin at i and end before j; cells that begin after i and end at j
+            cells_left = self._by_start.select(cell_index(i, i + 1, n), c)
+            cells_right = self._by_end.select(j * (j - 1) // 2 + i + 1, j * (j - 1) // 2 + j)
+            own = slice(*rules.indptr[symbol : symbol + 2])
+            left, right = rules.lefts[own], rules.rights[own]
+            scores = (
+                _look_up(self._left, left, i + 1, j, *cells_left)
+                + _look_up(self._right, right, i + 1, j, *cells_right)
+                + rules.binary[own]
+            )
+            kept = k_largest(scores.ravel(), self.k)
+            middles, chosen = np.unravel_index(kept, scores.shape)
+            children = (left[chosen], right[chosen], i + 1 + middles)
+            first = (scores.ravel()[kept], rules.codes[own][chosen], *children)
+        begin, end = unary.indptr[symbol : symbol + 2] if symbol < len(rules.root) else (0, 0)
+        below, (_, symbols, log_p) = unary.child[begin:end], self._by_start.select(c, c + 1)
+        best = _look_up(self._left, below, 0, 1, np.zeros(len(log_p), int), symbols, log_p)[0]
+        codes, nothing = first_unary + np.arange(begin, end), np.full(len(below), NONE)
+        last = (rules.unary[begin:end] + best, codes, below, nothing, nothing)
+        both = map(np.concatenate, zip(first, last, strict=True))
+        return rank_edges(Hyperedges._make(both), self.k)
+
+
+def _look_up(
+    work: FloatArray,
+    wanted: IntArray,
+    first: int,
+    last: int,
+    places: IntArray,
+    symbols: IntArray,
+    log_p: FloatArray,
+) -> FloatArray:
+    """log p (places from first to last, wanted symbols), −inf where there is none.
+
+    ``work`` is all −inf before and after.
+    """
+    work[places - first, symbols] = log_p
+    found: FloatArray = work[: last - first, wanted]
+    work[places - first, symbols] = -np.inf
+    return found
 
 
 # Minimum Bayes risk

@@ -8,7 +8,6 @@ taken apart, their parts knowing some of their neighbours (Johnson 1998; Klein &
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +18,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import xlogy
 
 from softcount.core import store
-from softcount.core.errors import DataError, LearnerError, StoreError
+from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.core.store import AGAIN, TABLE, numbers
 from softcount.core.types import (
@@ -50,32 +49,29 @@ from softcount.grammar.data import SupervisedSentences, TreeCorpus, TreeShard
 from softcount.grammar.gibbs import DerivationCells
 from softcount.grammar.kernels import rules as kernels
 from softcount.grammar.kernels.rules import (
+    BinaryRules,
     ChartInput,
+    CoarseGrammar,
     LexicalRules,
-    RuleChart,
     RuleCounts,
     RuleTables,
     RuleText,
-    cell_index,
+    UnaryRules,
     make_cell_workspace,
 )
 from softcount.grammar.parsing import (
-    NONE,
-    Hyperedges,
+    RuleForest,
+    RulesByParent,
     ScoredDerivation,
     SpanPosteriors,
-    SymbolSpan,
     UnaryRelations,
     k_best_derivations,
-    k_largest,
-    rank_edges,
 )
-from softcount.grammar.pruning import PruningLoss, make_coarse_grammar, measure_pruning_loss
 from softcount.grammar.rules import (
     GrammarRule,
     GrammarRules,
+    check_defined,
     check_rules,
-    demand_defined,
     make_indptr,
     normalise_rules,
     rule_at,
@@ -88,6 +84,12 @@ from softcount.text.vocabulary import Vocabulary
 PIECES = 16
 """Work is divided into so many pieces, whatever the threads: each has counts of its own, which are
 added up in one order."""
+DEPTH = 50
+"""How deep trees are taken to be when the expected use of symbols is computed."""
+RARE = 1e-9
+"""The expected use of symbols that are further down."""
+SLACK = 1e-9
+"""Log-probabilities that differ by less are equal."""
 MAX_CHAIN = 1e5
 """Chains of unary rules that are sampled may go round so often, on average: each time is a node."""
 
@@ -153,6 +155,131 @@ class Annotation:
         sums: Array = np.bincount(at.reshape(-1), spans.posteriors[kept], minlength=places.shape[1])
         starts, ends, symbols = places
         return SpanPosteriors(starts, ends, symbols, sums)
+
+
+# Coarse-to-fine pruning: a grammar of classes of symbols, and what pruning by it loses.
+#
+# A class a stands for its symbols A with p(A | a), their shares of how often the grammar uses
+# them:
+#
+#     p(a → x r) = Σ_{A in a} p(A | a) Σ_{X in x, R in r} p(A → X R)
+#
+# and likewise for chains of unary rules and for words (Charniak et al. 2006, "Multilevel coarse-
+# to-fine PCFG parsing"). Symbols that only span single words (tags) are a class each; all symbols
+# that may span several words are one class, and so are the rests of rules, such as ⟨Y Z⟩: finer
+# classes say little more and cost far more than they save.
+#
+# Classes whose probabilities are the largest of their symbols', so that p(class | sentence) would
+# be a bound, are of no use: with each of six ways to make classes, the bound on p(sentence) was on
+# average e^48 to e^94 times too large (60 sentences of 25 to 40 words, WSJ sample). So what is
+# pruned here is improbable by an estimate, and `measure_pruning_loss` says what that costs.
+
+
+def make_coarse_grammar(
+    grammar: RuleTables, lexical: LexicalRules, threshold: float
+) -> CoarseGrammar:
+    """The grammar by which what is less probable than ``threshold`` is pruned; 0: nothing is."""
+    if not 0.0 <= threshold < 1.0:
+        raise LearnerError(
+            f"prune is {brief(threshold)}", "give a probability: 0 (nothing is left out), or 1e-4"
+        )
+    if threshold == 0.0:
+        return CoarseGrammar(0.0, np.zeros(0, np.int32), np.zeros(0), grammar, lexical)
+    return project(grammar, lexical, _make_classes(grammar), threshold)
+
+
+def project(
+    grammar: RuleTables, lexical: LexicalRules, classes: IntArray, threshold: float
+) -> CoarseGrammar:
+    """The grammar of classes.
+
+    ``classes``  (symbols,): those of nonterminals come first, and those of rests, such as ⟨Y Z⟩,
+                 last
+    """
+    binary, unary = grammar.binary, grammar.unary
+    n, n_rows = int(classes.max()) + 1, len(lexical.indptr) - 1
+    uses = _expected_uses(grammar)
+    priors = uses / np.bincount(classes, uses)[classes]
+
+    rights = _row_numbers(binary.indptr)
+    may_be_wide = np.zeros(n, np.bool_)
+    may_be_wide[classes[binary.left[np.arange(len(rights)) < binary.wide[rights]]]] = True
+    one_word = ~may_be_wide[classes[binary.left]]
+    (right, one_word, left, parent), probability = _sum_by_key(
+        (classes[rights], one_word, classes[binary.left], classes[binary.parent]),
+        (n, 2, n, n),
+        priors[binary.parent] * binary.probability,
+    )
+    indptr = make_indptr(right, n)
+    wide = indptr[:-1] + np.bincount(right[one_word == 0], minlength=n)
+    children = (left.astype(np.int32), parent.astype(np.int32))
+    coarse_binary = BinaryRules(indptr, wide, *children, probability)
+
+    # the closure of chains alone, as nobody asks for counts of single unary rules
+    nonterminals = classes[: len(grammar.root)]
+    n_high, bottoms = int(nonterminals.max()) + 1, _row_numbers(unary.closure_indptr)
+    sets, bottoms = np.divmod(bottoms, len(nonterminals))
+    n_sets, tops = (len(unary.closure_indptr) - 1) // len(nonterminals), unary.closure_parents
+    (sets, bottoms, tops), weights = _sum_by_key(
+        (sets, nonterminals[bottoms], nonterminals[tops]),
+        (n_sets, n_high, n_high),
+        priors[tops] * unary.closure_weights,
+    )
+    none = (np.zeros(n_high + 1, unary.indptr.dtype), np.zeros(0, unary.child.dtype), np.zeros(0))
+    begins = make_indptr(sets * n_high + bottoms, n_sets * n_high)
+    coarse_unary = UnaryRules(*none, begins, tops.astype(unary.closure_parents.dtype), weights)
+
+    (rows, symbols), sums = _sum_by_key(
+        (_row_numbers(lexical.indptr), classes[lexical.symbols]),
+        (n_rows, n),
+        priors[lexical.symbols] * lexical.probabilities,
+    )
+    words = LexicalRules(lexical.rows, make_indptr(rows, n_rows), symbols.astype(np.int32), sums)
+
+    root = np.bincount(nonterminals, grammar.root).astype(np.float64, copy=False)
+    n_left = int(classes[: grammar.n_left].max()) + 1
+    coarse = RuleTables(root, n_left, coarse_binary, coarse_unary, False)
+    return CoarseGrammar(threshold, classes, priors, coarse, words)
+
+
+def _make_classes(grammar: RuleTables) -> IntArray:
+    binary, unary, n_nonterminals = grammar.binary, grammar.unary, len(grammar.root)
+    found = np.arange(len(binary.wide))
+    found[n_nonterminals : grammar.n_left] = n_nonterminals + 1
+    found[grammar.n_left :] = n_nonterminals + 2
+    is_wide = np.zeros(len(binary.wide), np.bool_)
+    is_wide[binary.parent] = True
+    bottoms = _row_numbers(unary.closure_indptr) % n_nonterminals
+    is_wide[unary.closure_parents[is_wide[bottoms]]] = True
+    found[:n_nonterminals][is_wide[:n_nonterminals]] = n_nonterminals
+    return np.unique(found, return_inverse=True)[1].astype(np.int32)
+
+
+def _expected_uses(grammar: RuleTables) -> FloatArray:
+    """How often a tree is expected to use each symbol, down to `DEPTH`."""
+    binary, unary, n = grammar.binary, grammar.unary, len(grammar.binary.wide)
+    rights, parents = _row_numbers(binary.indptr), _row_numbers(unary.indptr)
+    first = np.concatenate([grammar.root, np.zeros(n - len(grammar.root))])
+    found = first
+    for _ in range(DEPTH):
+        pairs, below = found[binary.parent] * binary.probability, found[parents] * unary.probability
+        found = first + np.bincount(unary.child, below, n)
+        found += np.bincount(binary.left, pairs, n) + np.bincount(rights, pairs, n)
+    return found + RARE
+
+
+def _sum_by_key(
+    parts: tuple[Array, ...], shape: tuple[int, ...], values: FloatArray
+) -> tuple[tuple[Array, ...], Array]:
+    """Sums of the values that have the same key, in the order of keys; ``parts`` make up a key."""
+    wide = tuple(part.astype(np.int64) for part in parts)
+    keys, at = np.unique(np.ravel_multi_index(wide, shape), return_inverse=True)
+    return np.unravel_index(keys, shape), np.bincount(at, values, len(keys))
+
+
+def _row_numbers(indptr: IntArray) -> IntArray:
+    """The row of each entry."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
 # Inference: inside–outside, Viterbi, samples, posteriors of spans, k best
@@ -329,137 +456,51 @@ class RuleInference(NamedTuple):
         return found
 
 
-# The k best derivations
+class PruningLoss(NamedTuple):
+    """What some sentences lose by pruning.
 
-
-class RulesByParent(NamedTuple):
-    """Logarithms of probabilities, and binary rules by left side.
-
-    ``indptr``           symbol A has the binary rules from indptr[A] to indptr[A + 1]
-    ``codes``            int64: their codes
-    ``lefts``, ``rights``  int: their children
-    ``binary``, ``unary``, ``words``, ``root``  float64: log p
+    ``sentences``      how many have a derivation
+    ``pruned``         the share of the symbols of cells that were pruned
+    ``parsed_again``   how many sentences had to be parsed again without pruning
+    ``mean``, ``worst``  log p(sentence) that was lost, on average, and at most
+    ``worse_trees``    how many best trees are less probable than those found without pruning
     """
 
-    tables: RuleTables
-    lexical: LexicalRules
-    indptr: IntArray
-    codes: IntArray
-    lefts: IntArray
-    rights: IntArray
-    binary: FloatArray
-    unary: FloatArray
-    words: FloatArray
-    root: FloatArray
-
-    @classmethod
-    def sort(cls, tables: RuleTables, lexical: LexicalRules) -> RulesByParent:
-        own, n_symbols = tables.binary, len(tables.binary.indptr) - 1
-        order = np.argsort(own.parent, kind="stable")
-        rights = np.repeat(np.arange(n_symbols), np.diff(own.indptr))
-        rules = (make_indptr(own.parent, n_symbols), order, own.left[order], rights[order])
-        with np.errstate(divide="ignore"):
-            binary, unary = np.log(own.probability[order]), np.log(tables.unary.probability)
-            words, root = np.log(lexical.probabilities), np.log(tables.root)
-        return cls(tables, lexical, *rules, binary, unary, words, root)
+    sentences: int
+    pruned: float
+    parsed_again: int
+    mean: float
+    worst: float
+    worse_trees: int
 
 
-class SortedEntries:
-    """Entries of a chart's cells in some order: the place of the cell, the symbol, and log p.
+def measure_pruning_loss(sums: RuleInference, best: RuleInference) -> PruningLoss:
+    """Parse sentences with pruning and without it.
 
-    ``order``   the cells
-    ``places``  of each cell: its start, or its end
+    ``sums``, ``best``  inference over the same sentences, with tables for sums and for Viterbi
+
+    >>> from softcount.grammar.rules import parse_rules
+    >>> rules = parse_rules("S -> S S [0.4] | 'a'")
+    >>> own, text = BinarisedRules(rules), make_rule_text(np.array([4]))
+    >>> words = own.make_lexical(rules.probabilities, own.find_rows("aaaa"))
+    >>> tables = [own.make_tables(rules.probabilities, own.root, viterbi=v) for v in (False, True)]
+    >>> measure_pruning_loss(*(RuleInference(own, t, words, text, prune=1e-4) for t in tables))[-1]
+    0
     """
-
-    def __init__(self, order: IntArray, places: IntArray, chart: RuleChart) -> None:
-        sizes = (chart.ends - chart.begins)[order]
-        self.indptr = np.concatenate([[0], np.cumsum(sizes)])
-        cells = np.repeat(order, sizes)
-        at = chart.begins[cells] + np.arange(len(cells)) - np.repeat(self.indptr[:-1], sizes)
-        log_p = np.log(chart.values[at]) + chart.exponents[cells] * math.log(2.0)
-        self.entries = (places[cells], chart.symbols[at], log_p)
-
-    def select(self, first: int, last: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Those of the cells from ``first`` to ``last``."""
-        own = slice(self.indptr[first], self.indptr[last])
-        places, symbols, log_p = self.entries
-        return places[own], symbols[own], log_p[own]
-
-
-class RuleForest:
-    """All derivations of one sentence, whose tokens have ``rows`` of lexical rules."""
-
-    def __init__(self, rules: RulesByParent, rows: IntArray, chart: RuleChart, k: int) -> None:
-        self.rules, self.rows, self.k, self.n_words = rules, rows, k, len(rows)
-        starts, ends = np.triu_indices(self.n_words)
-        self._by_start = SortedEntries(np.arange(len(starts)), ends + 1, chart)
-        self._by_end = SortedEntries(np.lexsort((starts, ends)), starts, chart)
-        size = self.n_words, len(rules.indptr) - 1
-        self._left, self._right = np.full(size, -np.inf), np.full(size, -np.inf)
-
-    def roots(self) -> Hyperedges:
-        """Symbols over the sentence."""
-        last = self.n_words - 1  # the cell over all words
-        _, symbols, log_p = self._by_start.select(last, last + 1)
-        known = symbols < len(self.rules.root)
-        symbols, log_p = symbols[known], log_p[known]
-        scores = self.rules.root[symbols] + log_p
-        kept = k_largest(scores, self.k)
-        nothing = np.full(len(kept), NONE)
-        return Hyperedges(scores[kept], symbols[kept], symbols[kept], nothing, nothing)
-
-    def edges(self, vertex: SymbolSpan) -> Hyperedges:
-        """Lexical or binary rules, and unary ones; of equals, these come last, so that derivations
-        that always take the first of them come to an end."""
-        symbol, i, j = vertex
-        c, n, rules = cell_index(i, j, self.n_words), self.n_words, self.rules
-        unary, first_unary = rules.tables.unary, len(rules.codes)
-        if j == i + 1:
-            begin, end = rules.lexical.indptr[self.rows[i] :][:2]
-            entries = begin + np.flatnonzero(rules.lexical.symbols[begin:end] == symbol)
-            codes, nothing = first_unary + len(unary.child) + entries, np.full(len(entries), NONE)
-            first = (rules.words[entries], codes, nothing, nothing, nothing)
-        else:
-            # cells that begin at i and end before j; cells that begin after i and end at j
-            cells_left = self._by_start.select(cell_index(i, i + 1, n), c)
-            cells_right = self._by_end.select(j * (j - 1) // 2 + i + 1, j * (j - 1) // 2 + j)
-            own = slice(*rules.indptr[symbol : symbol + 2])
-            left, right = rules.lefts[own], rules.rights[own]
-            scores = (
-                _look_up(self._left, left, i + 1, j, *cells_left)
-                + _look_up(self._right, right, i + 1, j, *cells_right)
-                + rules.binary[own]
-            )
-            kept = k_largest(scores.ravel(), self.k)
-            middles, chosen = np.unravel_index(kept, scores.shape)
-            children = (left[chosen], right[chosen], i + 1 + middles)
-            first = (scores.ravel()[kept], rules.codes[own][chosen], *children)
-        begin, end = unary.indptr[symbol : symbol + 2] if symbol < len(rules.root) else (0, 0)
-        below, (_, symbols, log_p) = unary.child[begin:end], self._by_start.select(c, c + 1)
-        best = _look_up(self._left, below, 0, 1, np.zeros(len(log_p), int), symbols, log_p)[0]
-        codes, nothing = first_unary + np.arange(begin, end), np.full(len(below), NONE)
-        last = (rules.unary[begin:end] + best, codes, below, nothing, nothing)
-        both = map(np.concatenate, zip(first, last, strict=True))
-        return rank_edges(Hyperedges._make(both), self.k)
-
-
-def _look_up(
-    work: FloatArray,
-    wanted: IntArray,
-    first: int,
-    last: int,
-    places: IntArray,
-    symbols: IntArray,
-    log_p: FloatArray,
-) -> FloatArray:
-    """log p (places from first to last, wanted symbols), −inf where there is none.
-
-    ``work`` is all −inf before and after.
-    """
-    work[places - first, symbols] = log_p
-    found: FloatArray = work[: last - first, wanted]
-    work[places - first, symbols] = -np.inf
-    return found
+    full = sums._replace(prune=0.0).inside_outside(with_counts=False)
+    pruned = sums.inside_outside(with_counts=False)
+    best_full, best_pruned = best._replace(prune=0.0).trace(), best.trace()
+    possible = np.isfinite(full.log_p) & (np.diff(sums.text.indptr) > 0)
+    lost = full.log_p[possible] - pruned.log_p[possible]
+    before, left_out, again = pruned.pruned
+    return PruningLoss(
+        len(lost),
+        float(left_out / max(before, 1.0)),
+        int(again),
+        float(lost.mean()) if len(lost) else 0.0,
+        float(lost.max(initial=0.0)),
+        int(np.count_nonzero(best_full.log_p[possible] - best_pruned.log_p[possible] > SLACK)),
+    )
 
 
 # The grammar
@@ -488,7 +529,7 @@ class RuleGrammar(Grammar):
         horizontal: int | None = None,
         vertical: int = 1,
     ) -> None:
-        options.demand_known((ROOT, RULES), rules.symbols)
+        options.check_frozen((ROOT, RULES), rules.symbols)
         self.rules, self.binarised, self.prune = rules, BinarisedRules(rules), options.prune
         self.n_nonterminals = self.binarised.n_nonterminals
         self.unknown = UnknownWords(rules) if unknown and rules.counts is not None else None
@@ -837,11 +878,11 @@ def read_stored_rules(stored: store.Stored) -> GrammarRules:
         raise StoreError("rules were used less than never", AGAIN)
     tops = {symbol: float(root[place[symbol]]) for symbol in roots}
     rules = GrammarRules(found, probabilities, tops, counts)
-    demand_defined(rules)
+    check_defined(rules)
     check_rules(rules)
     sums = np.add.reduceat(probabilities, rules.indptr[:-1])
     if (sums == 0.0).any() or (sums > MAX_SUM).any():
         raise StoreError("rules of a left side do not add up to one", AGAIN)
     own = BinarisedRules(rules)
-    own.make_tables(probabilities, own.root)  # complains if chains have no finite sum
+    own.make_tables(probabilities, own.root)  # an error if chains have no finite sum
     return rules

@@ -386,7 +386,7 @@ class GrammarWarning(UserWarning):
     """Some rules of a grammar are of no use."""
 
 
-def demand_defined(rules: GrammarRules) -> None:
+def check_defined(rules: GrammarRules) -> None:
     """Raise an error if a symbol has no rules, as if some were left out."""
     known = set(rules.symbols)
     used = [*rules.root, *(symbol for rule in rules.rules for symbol in rule.symbols)]
@@ -404,7 +404,7 @@ def check_rules(rules: GrammarRules) -> None:
     by_left: dict[str, list[GrammarRule]] = defaultdict(list)
     for rule in rules.rules:
         by_left[rule.lhs].append(rule)
-    _demand_ends(by_left)
+    _check_unary_chains(by_left)
     productive = _productive(rules.rules)
     if not any(symbol in productive for symbol in rules.root):
         names = ", ".join(rules.root)
@@ -424,8 +424,8 @@ def _warn(what: str, symbols: list[str]) -> None:
         warnings.warn(message, GrammarWarning, stacklevel=4)
 
 
-def _demand_ends(by_left: dict[str, list[GrammarRule]]) -> None:
-    """Complain of symbols that have nothing but unary rules among each other: these never end."""
+def _check_unary_chains(by_left: dict[str, list[GrammarRule]]) -> None:
+    """Raise an error if symbols have only unary rules among each other: these never end."""
     closed = {left for left, some in by_left.items() if all(rule.is_unary for rule in some)}
     above: dict[str, list[str]] = defaultdict(list)
     for left in closed:

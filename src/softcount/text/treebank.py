@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, overload
@@ -147,20 +147,17 @@ def trees(data: Any, *, unlabelled: str | None = None) -> Trees:
             f"the trees are {brief(data)}",
             "give a list of them; for the name of a file, there is read_trees",
         )
-    return Trees([_one(item, n, unlabelled) for n, item in enumerate(data)])
-
-
-def _one(item: Any, n: int, unlabelled: str | None) -> Tree | None:
-    if item is None or isinstance(item, Tree):
-        return item
-    try:
-        return tree(item, unlabelled=unlabelled) if not _is_blank(item) else None
-    except DataError as error:
-        raise DataError(f"tree {n}: {error.message}", error.hint) from None
-
-
-def _is_blank(item: Any) -> bool:
-    return isinstance(item, str) and not item.strip()
+    found: list[Tree | None] = []
+    for n, item in enumerate(data):
+        is_blank = item is None or (isinstance(item, str) and not item.strip())
+        try:
+            if is_blank or isinstance(item, Tree):
+                found.append(None if is_blank else item)
+            else:
+                found.append(tree(item, unlabelled=unlabelled))
+        except DataError as error:
+            raise DataError(f"tree {n}: {error.message}", error.hint) from None
+    return Trees(found)
 
 
 def read_trees(
@@ -180,7 +177,13 @@ def read_trees(
         origin = os.fspath(source)
         with open_lines(origin) as file:
             return from_pieces([file.read()], origin, unlabelled=unlabelled)
-    raw = (_as_bytes(line, n) for n, line in enumerate(source))
+    raw = []
+    for n, line in enumerate(source):
+        if not isinstance(line, str | bytes):
+            raise DataError(f"line {n + 1} is {brief(line)}", "give lines of text")
+        # half a character gets through here and is found, with its place, when all is decoded
+        own = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
+        raw.append(own if own.endswith(b"\n") else own + b"\n")
     return from_pieces(raw, "", unlabelled=unlabelled)
 
 
@@ -188,52 +191,33 @@ def from_pieces(some: Iterable[bytes], origin: str, *, unlabelled: str | None = 
     """Trees from pieces of UTF-8 text, a byte order mark included."""
     raw = b"".join(some).removeprefix(MARK)
     lines = decode_text(raw, lambda line: _place(origin, line)).removesuffix("\n").split("\n")
-    read = _line_by_line if _one_a_line(lines) else _over_lines
-    found = list(read(lines, origin, unlabelled))
-    if all(item is None for _, item in found):
+    # trees end with their lines if those of all lines may, or those of most, and something is
+    # wrong with others; within a tree, lines may be balanced too, but stand further to the right
+    filled = [line for line in lines if line.strip()]
+    balanced = [line for line in filled if line.count("(") == line.count(")")]
+    n_top = sum(line[0] == "(" for line in balanced)
+    one_a_line = len(balanced) == len(filled) or 2 * n_top > len(filled)
+    found: list[Tree | None] = []
+    numbers: list[int] = []
+    if one_a_line:
+        for n, line in enumerate(lines):
+            where = _Places(origin, [0], n)
+            found.append(parse_whole(line, where, unlabelled) if line.strip() else None)
+            numbers.append(n)
+    else:  # trees end where their brackets close
+        text, end = "\n".join(lines), 0
+        where = _Places(origin, [0, *accumulate(len(line) + 1 for line in lines)])
+        while begin := _SOMETHING.search(text, end):
+            one, end = parse_tree(text, begin.start(), where, unlabelled)
+            found.append(one)
+            numbers.append(where.line(begin.start()))
+    if all(item is None for item in found):
         raise DataError(f"no trees in {origin or 'the lines'}", "give one at least")
-    return Trees([item for _, item in found], origin, [line for line, _ in found])
-
-
-def _as_bytes(line: Any, number: int) -> bytes:
-    if not isinstance(line, str | bytes):
-        raise DataError(f"line {number + 1} is {brief(line)}", "give lines of text")
-    # half a character gets through here and is found, with its place, when all is decoded
-    raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
-    return raw if raw.endswith(b"\n") else raw + b"\n"
-
-
-def _one_a_line(lines: Sequence[str]) -> bool:
-    """Whether each line is a tree: all may be, or most may, and something is wrong with others."""
-    some = [line for line in lines if line.strip()]
-    balanced = [line for line in some if line.count("(") == line.count(")")]
-    # within a tree, lines may be balanced too, but stand further to the right
-    return len(balanced) == len(some) or 2 * sum(b[0] == "(" for b in balanced) > len(some)
+    return Trees(found, origin, numbers)
 
 
 def _place(origin: str, line: int) -> str:
     return f"{origin}:{line + 1}" if origin else f"line {line + 1}"
-
-
-def _line_by_line(
-    lines: Sequence[str], origin: str, unlabelled: str | None
-) -> Iterator[tuple[int, Tree | None]]:
-    """Lines and their trees; blank lines are missing trees."""
-    for n, line in enumerate(lines):
-        where = _Places(origin, [0], n)
-        yield n, parse_whole(line, where, unlabelled) if line.strip() else None
-
-
-def _over_lines(
-    lines: Sequence[str], origin: str, unlabelled: str | None
-) -> Iterator[tuple[int, Tree | None]]:
-    """Trees that end where their brackets close, and the lines they begin on."""
-    text = "\n".join(lines)
-    where = _Places(origin, [0, *accumulate(len(line) + 1 for line in lines)])
-    end = 0
-    while begin := _SOMETHING.search(text, end):
-        found, end = parse_tree(text, begin.start(), where, unlabelled)
-        yield where.line(begin.start()), found
 
 
 @dataclass(frozen=True)

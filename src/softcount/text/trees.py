@@ -61,12 +61,10 @@ class Tree:
         for step in self.steps():
             if step is None:
                 parts.append(")")
+            elif isinstance(step, str):
+                parts += (" ", escape_brackets(step))
             else:
-                parts += (
-                    (" ", escape_brackets(step))
-                    if isinstance(step, str)
-                    else (" (", escape_brackets(step.label))
-                )
+                parts += (" (", escape_brackets(step.label))
         return "".join(parts)[1:]
 
     def __repr__(self) -> str:
@@ -98,10 +96,8 @@ class Tree:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # pickle and copy would go down by themselves, level by level, until they fail
-        steps = [step for step in self.steps() if step is not None]
-        return _put_together, (
-            [s if isinstance(s, str) else (s.label, len(s.children)) for s in steps],
-        )
+        steps = [s if isinstance(s, str) else (s.label, len(s.children)) for s in self.steps() if s]
+        return _put_together, (steps,)
 
     @property
     def is_preterminal(self) -> bool:
@@ -239,15 +235,33 @@ def parse_tree(
             raise DataError(
                 f"at {where(found.start())} is {brief(token, 24)}, but no tree", BALANCE
             )
-        elif token == ")":
-            node = _closed(open_ones.pop(), not open_ones, where, unlabelled)
+        elif token != ")":
+            last = open_ones[-1]
+            if last.label or last.children:
+                last.children.append(token)
+            else:
+                last.label = token
+        else:
+            last = open_ones.pop()
+            label, only = last.label or unlabelled, last.children[:1]
+            if not only:
+                what = f"the constituent {last.label}" if last.label else "the bracket"
+                raise DataError(
+                    f"{what} at {where(last.place)} is empty",
+                    "a constituent has words in it: (NN dog)",
+                )
+            is_wrapper = not (last.label or open_ones) and len(last.children) == 1
+            if is_wrapper and isinstance(only[0], Tree):  # ( (S …) )
+                return only[0], found.end()
+            if label is None:
+                raise DataError(
+                    f"the constituent at {where(last.place)} has no label",
+                    "give it one, or say which one all such get, as in unlabelled='X'",
+                )
+            node = Tree(label, tuple(last.children))
             if not open_ones:
                 return node, found.end()
             open_ones[-1].children.append(node)
-        elif open_ones[-1].label or open_ones[-1].children:
-            open_ones[-1].children.append(token)
-        else:
-            open_ones[-1].label = token
     if not open_ones:
         raise DataError("there is no tree in the text", 'give Penn brackets: "(S (NP …) …)"')
     last, n = open_ones[-1], len(open_ones)
@@ -257,35 +271,7 @@ def parse_tree(
     )
 
 
-def _closed(last: _OpenBracket, outermost: bool, where: Where, unlabelled: str | None) -> Tree:
-    children = last.children
-    if not children:
-        what = f"the constituent {last.label}" if last.label else "the bracket"
-        raise DataError(
-            f"{what} at {where(last.place)} is empty", "a constituent has words in it: (NN dog)"
-        )
-    if last.label:
-        return Tree(last.label, tuple(children))
-    if outermost and len(children) == 1 and isinstance(children[0], Tree):
-        return children[0]
-    if unlabelled is None:
-        raise DataError(
-            f"the constituent at {where(last.place)} has no label",
-            "give it one, or say which one all such get, as in unlabelled='X'",
-        )
-    return Tree(unlabelled, tuple(children))
-
-
 # building
-def make_flat_tree(words: Iterable[str], label: str) -> Tree:
-    """One constituent with nothing but words in it.
-
-    >>> print(make_flat_tree(["colourless", "green", "ideas"], "X"))
-    (X colourless green ideas)
-    """
-    return Tree(label, tuple(words))
-
-
 def find_crossing(spans: Iterable[Bracket], start: int, end: int) -> list[Bracket]:
     """Those of the spans that overlap with start … end while neither is inside the other.
 
@@ -306,7 +292,13 @@ def from_spans(words: Sequence[str], spans: Iterable[Span], label: str = "TOP") 
     (TOP (NP the dog) (VB barks))
     """
     n = len(words)
-    given = sorted((_inside(span, n) for span in spans), key=lambda span: (span[1], -span[2]))
+    given = sorted(spans, key=lambda span: (span[1], -span[2]))
+    for span in given:
+        if not 0 <= span[1] < span[2] <= n:
+            raise DataError(
+                f"the span {brief(span)} is not in a sentence of {n} words",
+                "give (label, start, end) with 0 ≤ start < end ≤ number of words",
+            )
     if not given or given[0][1:] != (0, n):
         given.insert(0, (label, 0, n))
     top: list[Tree | str] = []
@@ -330,16 +322,6 @@ def from_spans(words: Sequence[str], spans: Iterable[Span], label: str = "TOP") 
     return cast(Tree, top[0])
 
 
-def _inside(span: Span, n: int) -> Span:
-    label, start, end = span
-    if not 0 <= start < end <= n:
-        raise DataError(
-            f"the span {brief(span)} is not in a sentence of {n} words",
-            "give (label, start, end) with 0 ≤ start < end ≤ number of words",
-        )
-    return label, start, end
-
-
 # Trees of other shapes that say the same: chains as one label, and two children at most.
 #
 # What is done here can be undone. So labels must not have in them what marks the change: the joint
@@ -360,11 +342,10 @@ def collapse_unaries(tree: Tree, joint: str = JOINT, *, preterminals: bool = Fal
 
     `expand_unaries` is the inverse.
 
-    >>> from softcount.text.trees import tree
     >>> print(collapse_unaries(tree("(S (VP (VB wait) (NP (QP (CD 5)))))")))
     (S+VP (VB wait) (NP+QP (CD 5)))
     """
-    _demand_joint(joint)
+    _check_joint(joint)
 
     def make(node: Tree, parts: list[Tree | str]) -> Tree:
         if joint in node.label:
@@ -383,11 +364,10 @@ def collapse_unaries(tree: Tree, joint: str = JOINT, *, preterminals: bool = Fal
 def expand_unaries(tree: Tree, joint: str = JOINT) -> Tree:
     """A constituent for each part of a joint label: the inverse of `collapse_unaries`.
 
-    >>> from softcount.text.trees import tree
     >>> print(expand_unaries(tree("(S+VP (VB wait))")))
     (S (VP (VB wait)))
     """
-    _demand_joint(joint)
+    _check_joint(joint)
 
     def make(node: Tree, parts: list[Tree | str]) -> Tree:
         labels = node.label.split(joint)
@@ -404,7 +384,7 @@ def expand_unaries(tree: Tree, joint: str = JOINT) -> Tree:
     return fold_tree(tree, make)
 
 
-def _demand_joint(joint: str) -> None:
+def _check_joint(joint: str) -> None:
     if not isinstance(joint, str) or not joint:
         raise DataError(f"the joint is {brief(joint)}", 'give a text, as "+"')
 
@@ -425,13 +405,12 @@ def binarise_right(
 
     `undo_binarising` is the inverse. Labels of words that have no tags are the words.
 
-    >>> from softcount.text.trees import tree
     >>> print(binarise_right(tree("(S (NP (DT the) (JJ old) (NN dog)) (VB barks))"), 1, 2))
     (S (NP^S (DT the) (@NP^S/DT (JJ old) (NN dog))) (VB barks))
     >>> print(binarise_right(tree("(PP (IN of) (NP (NN ice)))"), 1, 2, tags=True))
     (PP (IN^PP of) (NP^PP (NN^NP ice)))
     """
-    return _binarised(tree, horizontal, vertical, tags, _to_the_right)
+    return _binarise(tree, horizontal, vertical, tags, to_the_left=False)
 
 
 def binarise_left(
@@ -441,11 +420,10 @@ def binarise_left(
 
     As `binarise_right`, but that labels tell of children behind.
 
-    >>> from softcount.text.trees import tree
     >>> print(binarise_left(tree("(NP (DT a) (JJ b) (JJ c) (NN d))")))
     (NP (@NP/NN (@NP/JJ/NN (DT a) (JJ b)) (JJ c)) (NN d))
     """
-    return _binarised(tree, horizontal, vertical, tags, _to_the_left)
+    return _binarise(tree, horizontal, vertical, tags, to_the_left=True)
 
 
 def undo_binarising(tree: Tree, *, tags: bool = False) -> Tree:
@@ -453,7 +431,6 @@ def undo_binarising(tree: Tree, *, tags: bool = False) -> Tree:
 
     ``tags``  as `binarise_right` had it: whether tags of words tell what is above them
 
-    >>> from softcount.text.trees import tree
     >>> print(undo_binarising(tree("(S (NP^S (DT the) (@NP^S/DT (JJ old) (NN dog))) (VB barks))")))
     (S (NP (DT the) (JJ old) (NN dog)) (VB barks))
     """
@@ -476,16 +453,15 @@ def undo_binarising(tree: Tree, *, tags: bool = False) -> Tree:
     return cast(Tree, holders[0][0])
 
 
-Binarise = Callable[[str, Sequence[Tree | str], Sequence[str], int], Tree]
-"""A label, children, their labels, and how many of these labels tell, as one tree."""
-
-
-def _binarised(
-    tree: Tree, horizontal: int | None, vertical: int, tags: bool, binarise: Binarise
+def _binarise(
+    tree: Tree, horizontal: int | None, vertical: int, tags: bool, to_the_left: bool
 ) -> Tree:
-    if horizontal is not None and not (_is_whole(horizontal) and horizontal >= 0):
+    def is_whole(number: object, least: int) -> bool:
+        return isinstance(number, int) and not isinstance(number, bool) and number >= least
+
+    if horizontal is not None and not is_whole(horizontal, 0):
         raise DataError(f"horizontal is {brief(horizontal)}", "give 0, 1, … or None for all")
-    if not (_is_whole(vertical) and vertical >= 1):
+    if not is_whole(vertical, 1):
         raise DataError(f"vertical is {brief(vertical)}", "give 1, 2, …")
     labels = _with_those_above(tree, vertical, tags)
 
@@ -494,27 +470,20 @@ def _binarised(
         if len(parts) <= 2:
             return Tree(label, tuple(parts))
         names = [child if isinstance(child, str) else child.label for child in node.children]
-        return binarise(label, parts, names, len(parts) if horizontal is None else horizontal)
+        h = len(parts) if horizontal is None else horizontal
+        if to_the_left:
+            rest = parts[0]
+            for k in range(1, len(parts) - 1):
+                made = BESIDE.join([MADE + label, *names[k + 1 : k + 1 + h]])
+                rest = Tree(made, (rest, parts[k]))
+            return Tree(label, (rest, parts[-1]))
+        rest = parts[-1]
+        for k in range(len(parts) - 2, 0, -1):
+            made = BESIDE.join([MADE + label, *names[max(0, k - h) : k]])
+            rest = Tree(made, (parts[k], rest))
+        return Tree(label, (parts[0], rest))
 
     return fold_tree(tree, make)
-
-
-def _to_the_right(label: str, parts: Sequence[Tree | str], names: Sequence[str], h: int) -> Tree:
-    rest = parts[-1]
-    for k in range(len(parts) - 2, 0, -1):
-        rest = Tree(_made(label, names[max(0, k - h) : k]), (parts[k], rest))
-    return Tree(label, (parts[0], rest))
-
-
-def _to_the_left(label: str, parts: Sequence[Tree | str], names: Sequence[str], h: int) -> Tree:
-    rest = parts[0]
-    for k in range(1, len(parts) - 1):
-        rest = Tree(_made(label, names[k + 1 : k + 1 + h]), (rest, parts[k]))
-    return Tree(label, (rest, parts[-1]))
-
-
-def _made(label: str, beside: Sequence[str]) -> str:
-    return BESIDE.join([MADE + label, *beside])
 
 
 def _is_made(node: Tree) -> bool:
@@ -555,7 +524,3 @@ def _with_those_above(tree: Tree, vertical: int, tags: bool) -> list[str]:
         below = (node.label, *above)[: vertical - 1]
         ahead += [(child, below) for child in reversed(node.children) if isinstance(child, Tree)]
     return labels
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)

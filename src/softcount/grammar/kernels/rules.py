@@ -676,7 +676,7 @@ def span_posteriors(s: int, given: ChartInput, counts: RuleCounts) -> tuple[Arra
 
 
 class CoarseGrammar(NamedTuple):
-    """A grammar of classes of symbols: see `softcount.grammar.pruning`.
+    """A grammar of classes of symbols: see `softcount.grammar.rule_based`.
 
     ``threshold``             what is less probable is pruned; 0: nothing
     ``classes``               int32 (symbols,): the class of each
