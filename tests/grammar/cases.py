@@ -164,7 +164,8 @@ def shard_of(sentences: Sequence[Sentence], oracle: Grammar) -> TreeShard:
                 known.append(ALL if some is None else FIRST if some else NONE)
     every = np.ones((3, oracle.K), np.bool_)
     every[NONE], every[FIRST, 1:] = False, False
-    return TreeShard(text, SpanConstraints(np.array(known, np.int64), every))
+    sizes = np.array([len(one.words) * (len(one.words) - 1) // 2 for one in sentences])
+    return TreeShard(text, SpanConstraints(np.array(known, np.int64), every, sizes))
 
 
 @st.composite

@@ -20,12 +20,6 @@ from softcount.text.treebank import Trees, lowercase, trees
 from softcount.text.trees import Tree, escape_brackets, find_crossing, from_spans
 
 
-def count_spans(lengths: Array) -> Array:
-    """How many spans of two words or more sentences of some lengths have."""
-    spans: Array = lengths * (lengths - 1) // 2
-    return spans
-
-
 @dataclass(frozen=True, eq=False)
 class SpanConstraints:
     """Which symbols spans may have: each has the number of a set, set 0 being all symbols.
@@ -34,8 +28,7 @@ class SpanConstraints:
                  Dense grammars: of spans of two words or more, the short ones first, and of
                  nonterminals. Rule-based grammars: of all spans, by start, then by end
     ``allowed``  bool (sets, symbols): whether a symbol is in a set
-    ``sizes``    int64 (sentences,): how many spans of each sentence have a set; None: all of two
-                 words or more
+    ``sizes``    int64 (sentences,): how many spans of each sentence have a set; None: none
     """
 
     sets: IntArray | None
@@ -66,12 +59,9 @@ class TreeShard:
     @cached_property
     def first_sets(self) -> Array:
         """Where the sets of each sentence begin; empty if there are none."""
-        if self.constraints.sets is None:
+        if self.constraints.sizes is None:
             return np.zeros(0, np.int64)
-        sizes = self.constraints.sizes
-        if sizes is None:
-            sizes = count_spans(np.diff(self.text.indptr))
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.constraints.sizes)])
 
     @cached_property
     def order(self) -> Array:
@@ -104,14 +94,10 @@ class TreeCorpus:
     def select(self, numbers: Array) -> TreeShard:
         """A shard of some of the sentences."""
         text, constraints = self.texts.select(numbers), self.constraints
-        if constraints.sets is not None:
-            first = self.everything.first_sets
-            chosen: list[Any] = [
-                constraints.sets[first[n] : first[n + 1]] for n in numbers.tolist()
-            ]
-            sizes = None if constraints.sizes is None else constraints.sizes[numbers]
-            sets = np.concatenate([np.zeros(0, np.int64), *chosen])
-            constraints = replace(constraints, sets=sets, sizes=sizes)
+        if constraints.sets is not None and constraints.sizes is not None:
+            sets = np.split(constraints.sets, self.everything.first_sets[1:-1])
+            chosen = np.concatenate([np.zeros(0, np.int64), *(sets[n] for n in numbers.tolist())])
+            constraints = replace(constraints, sets=chosen, sizes=constraints.sizes[numbers])
         return TreeShard(text, constraints, None if self.trees is None else self.trees[numbers])
 
     @property

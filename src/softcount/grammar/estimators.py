@@ -245,16 +245,12 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         rules, words = smoothings(self.smoothing, RULES, WORDS)
         # adding a to every count gives the mode under 1 + a, and the mean under a
         shift = float(demand_prior(self._learner, min(rules, words)))
-        frozen = self._frozen_names()
-        return GrammarOptions(rules + shift, words + shift, frozen, self.dtype, self.prune)
-
-    def _frozen_names(self) -> list[str]:
         frozen: Any = () if self.frozen is None else self.frozen
         one = isinstance(frozen, str) or not isinstance(frozen, Iterable)
         names = [frozen] if one else list(frozen)
         if not all(isinstance(name, str) for name in names):
             raise LearnerError(f"frozen={brief(self.frozen)}", "give names of tables or symbols")
-        return names
+        return GrammarOptions(rules + shift, words + shift, names, self.dtype, self.prune)
 
     def _lacks_sampler(self) -> str:
         return ""

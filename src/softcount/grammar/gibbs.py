@@ -144,26 +144,6 @@ def accept_or_reject(
 
 
 @lean
-def merge_accepted(
-    old: tuple[Array, Array], new: tuple[Array, Array], accepted: Array
-) -> tuple[Array, Array]:
-    """Cells and indptr: the new ones where they were accepted."""
-    (old_cells, old_borders), (new_cells, new_borders) = old, new
-    cells = np.empty(len(old_cells) + len(new_cells), np.int64)
-    indptr = np.zeros(len(old_borders), np.int64)
-    used = 0
-    for s in range(len(accepted)):
-        first, last = old_borders[s], old_borders[s + 1]
-        if accepted[s]:
-            first, last = new_borders[s], new_borders[s + 1]
-        for i in range(first, last):
-            cells[used] = new_cells[i] if accepted[s] else old_cells[i]
-            used += 1
-        indptr[s + 1] = used
-    return cells[:used].copy(), indptr
-
-
-@lean
 def log_joint(priors: CellPriors, counts: CellCounts, probabilities: Array) -> float:
     """log p(words, trees) = Σ_rows [Σ_c log α_c^(n_c) − log (Σα)^(n)], x^(n) a rising factorial;
     cells of rows that are not integrated out have Σ n_c log θ_c."""
@@ -261,7 +241,10 @@ class CollapsedTrees:
             state = (np.isfinite(new.log_p), _flatten(means), self._priors, self._counts)
             draws = (number * self._size, np.uint64(stream), float(temper))
             accept_or_reject(old, (new.cells, new.indptr), *state, *draws, accepted)
-            self._trees[number] = merge_accepted(old, (new.cells, new.indptr), accepted)
+            ours, theirs = np.split(old[0], old[1][1:-1]), np.split(new.cells, new.indptr[1:-1])
+            kept = [theirs[s] if is_new else ours[s] for s, is_new in enumerate(accepted)]
+            borders = np.cumsum([0, *map(len, kept)])
+            self._trees[number] = np.concatenate([np.zeros(0, np.int64), *kept]), borders
             filled = np.diff(old[1]) > 0
             n_accepted += int(accepted[filled].sum())
             n_tried += int(filled.sum())

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import xlogy
 
 from softcount.core import store
-from softcount.core.errors import DataError, LearnerError, StoreError, brief
+from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.core.store import AGAIN, TABLE, numbers
 from softcount.core.types import (
@@ -179,10 +179,6 @@ def make_coarse_grammar(
     grammar: RuleTables, lexical: LexicalRules, threshold: float
 ) -> CoarseGrammar:
     """The grammar by which what is less probable than ``threshold`` is pruned; 0: nothing is."""
-    if not 0.0 <= threshold < 1.0:
-        raise LearnerError(
-            f"prune is {brief(threshold)}", "give a probability: 0 (nothing is left out), or 1e-4"
-        )
     if threshold == 0.0:
         return CoarseGrammar(0.0, np.zeros(0, np.int32), np.zeros(0), grammar, lexical)
     return project(grammar, lexical, _make_classes(grammar), threshold)

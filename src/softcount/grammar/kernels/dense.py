@@ -782,19 +782,6 @@ class TreeNodes(NamedTuple):
     ends: IntArray
 
 
-class TraceWorkspace(NamedTuple):
-    """Where trees are traced.
-
-    ``stack``   int64 (nodes, 3): symbols, first words and widths of nodes to come
-    ``splits``  float64 (widths,): weights of the widths of a left child
-    ``pairs``   float64: weights of pairs of symbols
-    """
-
-    stack: IntArray
-    splits: FloatArray
-    pairs: FloatArray
-
-
 def trace_trees(
     first: int,
     last: int,
@@ -811,11 +798,7 @@ def trace_trees(
     the sentence's number and the sample's alone.
     """
     c, _ = inside(first, last, text, grammar, log_p)
-    longest = int(c.lengths.max()) + 1
-    n_weights = max(grammar.rules[0].size, len(grammar.root), len(grammar.root_preterminals))
-    stack = np.empty((longest + 1, 3), np.int64)
-    work = TraceWorkspace(stack, np.empty(longest), np.empty(n_weights))
-    _trace_all(first, text, c, grammar, seed, log_p, nodes, work)
+    _trace_all(first, text, c, grammar, seed, log_p, nodes)
 
 
 @njit
@@ -827,11 +810,12 @@ def _trace_all(
     seed: Any,
     log_p: Array,
     nodes: TreeNodes,
-    work: TraceWorkspace,
 ) -> None:
     """Trees of a chart's sentences."""
-    viterbi = grammar.viterbi
-    stream, stack = np.empty(1, np.uint64), work.stack
+    viterbi, longest = grammar.viterbi, c.lengths.max() + 1
+    n_weights = max(grammar.rules[0].size, len(grammar.root), len(grammar.root_preterminals))
+    stream, splits, pairs = np.empty(1, np.uint64), np.empty(longest), np.empty(n_weights)
+    stack = np.empty((longest + 1, 3), np.int64)  # symbols, first words and widths of nodes to come
     for s in range(len(c.lengths)):
         n, number, total = c.lengths[s], text.order[first + s], 0.0
         root = grammar.root_preterminals if n == 1 else grammar.root
@@ -846,8 +830,8 @@ def _trace_all(
         for sample in range(len(nodes.symbols)):
             stream[0] = item_stream(item_stream(seed, text.numbers[number]), sample)
             for k in range(len(root)):
-                work.pairs[k] = root[k] * beta[k]
-            top = _choose(work.pairs[: len(root)], viterbi, stream)
+                pairs[k] = root[k] * beta[k]
+            top = _choose(pairs[: len(root)], viterbi, stream)
             stack[0, 0], stack[0, 1], stack[0, 2] = (
                 top + (len(grammar.rules) if n == 1 else 0),
                 0,
@@ -860,7 +844,9 @@ def _trace_all(
                 nodes.symbols[sample, node], nodes.ends[sample, node] = symbol, i + w
                 node += 1
                 if w > 1:
-                    m, left, right = _choose_children(symbol, w, i, s, c, grammar, stream, work)
+                    m, left, right = _choose_children(
+                        symbol, w, i, s, c, grammar, stream, splits, pairs
+                    )
                     stack[depth, 0], stack[depth, 1], stack[depth, 2] = right, i + m, w - m
                     stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = left, i, m
                     depth += 2
@@ -887,18 +873,19 @@ def _choose_children(
     c: DenseCharts,
     grammar: DenseTables,
     stream: Array,
-    work: TraceWorkspace,
+    splits: Array,
+    pairs: Array,
 ) -> tuple[int, int, int]:
     """Expand a node: the width of its left child, and the symbols of both children."""
     rules, viterbi = grammar.rules, grammar.viterbi
     for m in range(1, w):
         total = 0.0
-        for k in range(_weigh_pairs(m, symbol, w, i, s, c, rules, work.pairs)):
-            total = max(total, work.pairs[k]) if viterbi else total + work.pairs[k]
-        work.splits[m - 1] = total
-    m = 1 + _choose(work.splits[: w - 1], viterbi, stream)
-    n_pairs = _weigh_pairs(m, symbol, w, i, s, c, rules, work.pairs)
-    pair = _choose(work.pairs[:n_pairs], viterbi, stream)
+        for k in range(_weigh_pairs(m, symbol, w, i, s, c, rules, pairs)):
+            total = max(total, pairs[k]) if viterbi else total + pairs[k]
+        splits[m - 1] = total
+    m = 1 + _choose(splits[: w - 1], viterbi, stream)
+    n_pairs = _weigh_pairs(m, symbol, w, i, s, c, rules, pairs)
+    pair = _choose(pairs[:n_pairs], viterbi, stream)
     first, last = _symbol_range(m, rules), _symbol_range(w - m, rules)
     wide = last[1] - last[0]
     return m, first[0] + pair // wide, last[0] + pair % wide
