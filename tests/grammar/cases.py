@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -369,7 +370,7 @@ class RuleCase:
         return self.infer(text=text, allowed=allowed, weights=weights, **how).inside_outside()
 
     def usage(self, counts):
-        return self.own.usage(counts, self.words)
+        return SimpleNamespace(root=counts.root, rules=self.own.rule_counts(counts))
 
     def trace(self, viterbi=False, text=None, allowed=None, samples=1, stream=0, **how):
         return self.infer(viterbi, text, allowed, **how).trace(samples, stream)

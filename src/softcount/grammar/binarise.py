@@ -12,7 +12,6 @@ words that are symbols; then those such as ⟨Y Z⟩, which alone are never a le
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,20 +29,6 @@ from softcount.text.trees import Tree
 
 CERTAIN = -1
 """In place of a rule's number: a rule of probability one, whatever the parameters are."""
-
-
-class RuleUsage(NamedTuple):
-    """How often rules are used, as users know them.
-
-    ``root``     float64 (N,): symbols that are the root
-    ``rules``    float64 (rules,)
-    ``unknown``  float64 (rows, N): symbols of words that are in no rule: see
-                 `BinarisedRules.make_lexical`
-    """
-
-    root: FloatArray
-    rules: FloatArray
-    unknown: FloatArray
 
 
 class BinarisedRules:
@@ -183,22 +168,17 @@ class BinarisedRules:
         rules = (self.n_nonterminals, len(self._left), len(self._unary_child))
         return RuleCounts(log_p, *(np.zeros(n) for n in (*rules, len(lexical.symbols), 3)))
 
-    def usage(self, counts: RuleCounts, lexical: LexicalRules) -> RuleUsage:
-        """Counts of binarised rules as counts of the grammar's own rules."""
+    def rule_counts(self, counts: RuleCounts) -> FloatArray:
+        """Counts of binarised rules as counts (rules,) of the grammar's own rules."""
         rules = np.zeros(len(self.rules))
-        known = len(self._lexical_symbols)
         for numbers, used in (
             (self._binary_rule, counts.binary),
             (self._unary_rule, counts.unary),
-            (self._lexical_rule, counts.lexical[:known]),
+            (self._lexical_rule, counts.lexical[: self.n_lexical]),
         ):
             own = numbers >= 0
             rules[numbers[own]] += used[own]
-        n_rows = len(self.word_rows) + 1
-        unknown = np.zeros((len(lexical.indptr) - 1 - n_rows, self.n_nonterminals))
-        at = np.repeat(np.arange(len(unknown)), np.diff(lexical.indptr[n_rows:]))
-        unknown[at, lexical.symbols[known:]] = counts.lexical[known:]
-        return RuleUsage(counts.root, rules, unknown)
+        return rules
 
     def code_symbols(self, lexical: LexicalRules) -> IntArray:
         """The left side of each code of a derivation: see `softcount.grammar.kernels.rules`."""

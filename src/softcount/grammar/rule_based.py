@@ -643,8 +643,7 @@ class RuleGrammar(Grammar):
         counts: dict[str, Counts] = {}
         unknown_words = NOTHING_UNCOUNTED
         if not how.score_only:
-            usage = self.binarised.usage(found, inference.lexical)
-            counts = {ROOT: usage.root[None], RULES: usage.rules}
+            counts = {ROOT: found.root[None], RULES: self.binarised.rule_counts(found)}
             if how.theory:  # words in no rule: their probabilities do not change
                 new = self.binarised.n_lexical
                 logs = xlogy(found.lexical[new:], inference.lexical.probabilities[new:])
@@ -787,8 +786,8 @@ class RuleGrammar(Grammar):
 
     def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
         _, inference = self.infer(query.params, query.shard, query.threads)
-        found = self.binarised.usage(inference.inside_outside(), inference.lexical)
-        return dict(zip(self.rules.rules, found.rules.tolist(), strict=True))
+        found = self.binarised.rule_counts(inference.inside_outside())
+        return dict(zip(self.rules.rules, found.tolist(), strict=True))
 
     def pruning_loss(self, query: Query) -> PruningLoss:
         """What sentences lose by pruning."""
