@@ -52,7 +52,7 @@ SPANS = (
 _PART = re.compile(r"[()]|[^\s()]+")
 _SPAN = re.compile(r"(?:(?P<label>.+):)?(?P<start>[0-9]+)-(?P<end>[0-9]+)")
 FEWEST_OPEN = 2
-"""A sentence of which so many words begin with a bracket, the first of them, may be a tree."""
+"""The fewest words that begin with a bracket, the first among them, if it may be a tree."""
 LONGEST_NUMBER = 9
 """Digits that the place of a word may have."""
 UNLABELLED = "X"
@@ -280,7 +280,7 @@ class GrammarData:
         return 0 if some is None else len(some)
 
     def select_short(self, longest: int | None) -> tuple[GrammarData, list[str]]:
-        """The sentences of at most so many words, with no other words, and a remark on the rest."""
+        """The sentences of at most ``longest`` words, with their own vocabulary; and a remark."""
         from softcount.text.sequences import sequences
 
         if self.text is not None:
@@ -453,9 +453,9 @@ NOT_COUNTED = (
     *("init", "smoothing", "learner", "max_iter", "tol", "n_init", "dtype", "seed"),
 )
 MORE_TAGS = 1.5
-"""Words have so many times the symbols that constituents have, if nothing is said of them."""
+"""The number of preterminals for each nonterminal, unless it is given."""
 MOST_SYMBOLS = 60
-"""So many are listed on stderr; treebanks have thousands, if symbols know what is around them."""
+"""The most symbols that stderr lists: annotated symbols of a treebank are thousands."""
 
 
 ALONE = "scores are of trees that were found without --brackets and --trees"
@@ -517,7 +517,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     treebank: Annotated[
         str | None,
         Input(
-            "Take all rules of these trees (Penn brackets), as often as they are there. Nothing is "
+            "Take all rules of these trees (Penn brackets), by how often they are used. Nothing is "
             "learned from FILE: its sentences are parsed.",
             metavar="FILE",
         ),
@@ -573,7 +573,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         False
     )
     show: Annotated[
-        int, Output("Draw the trees of so many sentences, evenly spread.", metavar="N", least=0)
+        int, Output("Draw the trees of N sentences, evenly spread.", metavar="N", least=0)
     ] = 0
     gold: Annotated[
         str | None,
@@ -781,9 +781,9 @@ def write_rules(model: PCFG) -> str:
 # softcount parse
 
 BATCH = 256
-"""So many sentences are parsed at a time: what is printed comes soon, and memory stays small."""
+"""The number of sentences that are parsed at a time: output comes soon, and memory stays small."""
 PRUNING_SAMPLE = 100
-"""So many sentences are parsed with pruning and without it, to say what they lose."""
+"""The number of sentences that are parsed with pruning and without it, to say what they lose."""
 
 
 class Parse(Command):
@@ -833,7 +833,7 @@ class Parse(Command):
         float,
         Model(
             "Grammars of rules: leave out what is less probable than P by a coarse grammar; 1e-5 "
-            "is twice as fast. What the first sentences lose by it is told.",
+            "is twice as fast. stderr says what the first sentences lose by it.",
             metavar="P",
             least=0.0,
             most=0.5,
@@ -849,7 +849,7 @@ class Parse(Command):
             least=1,
         ),
     ] = None
-    draw: Annotated[bool, Output("Draw the trees, for eyes, instead of printing brackets.")] = False
+    draw: Annotated[bool, Output("Draw the trees instead of printing brackets.")] = False
     gold: Annotated[
         str | None,
         Output(

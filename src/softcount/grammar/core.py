@@ -55,9 +55,9 @@ Part = TypeVar("Part")
 ROOT, RULES, WORDS = "root", "rules", "words"
 """Names of families."""
 MAX_NODES, MAX_TRIES = 10_000, 1000
-"""Generated trees have at most so many nodes; larger ones are drawn again, so many times."""
+"""The most nodes of a generated tree, and how often larger ones are drawn again."""
 BATCH = 16
-"""So many sentences go into a kernel together."""
+"""The number of sentences that go into a kernel together."""
 IMPOSSIBLE = "cannot come about: no tree could have produced it"
 
 
@@ -266,7 +266,7 @@ class Grammar(Model):
                 return tree
         raise DataError(
             f"{MAX_TRIES} new trees had more than {MAX_NODES:,} nodes each: "
-            "the grammar comes to no end",
+            "the grammar does not come to an end",
             "give rules that lead to words a higher probability",
         )
 

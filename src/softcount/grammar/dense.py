@@ -73,14 +73,14 @@ from softcount.text.trees import Tree
 from softcount.text.vocabulary import Vocabulary
 
 MAX_RULES = 1 << 28
-"""A table of rules has at most so many entries: 2 GB."""
+"""The most entries of a table of rules: 2 GB."""
 PIECES = 4
-"""Work is divided into so many pieces, whatever the threads: each has counts of its own, which are
-added up in one order."""
+"""The number of pieces that work is divided into, for any number of threads: each piece has counts
+of its own, and these are added up in one order."""
 MIN_POSTERIOR = 1e-12
 """Posteriors of spans up to this are left out: they are rounding, or might as well be."""
 MIXTURE_STEPS = 30
-"""The shares of preterminals among tokens are found in so many steps of EM."""
+"""The number of EM steps that find the shares of preterminals among tokens."""
 
 
 # Symbols

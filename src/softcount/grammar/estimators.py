@@ -38,8 +38,8 @@ TREEBANK = "treebank"
 """Instead of rules: those of the trees that are learned from."""
 METHODS = ("viterbi", "brackets", "labelled")
 NO_TREE = (
-    "There is no tree for such a one: no rules lead to it, or a word is in none. More rules, "
-    "smoothing, or unknown=True allow more"
+    "Such sentences have no tree: no rules derive them, or one of their words is in no rule. More "
+    "rules, smoothing, or unknown=True allow more"
 )
 UNSEEN, JITTER = 0.1, 0.1
 """Where labels say how to begin: how much of a row is left to what was not seen, and by how much

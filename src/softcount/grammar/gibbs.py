@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FIXED = -1
 """In place of a row's number: its probabilities are fixed, and not integrated out."""
 N_BLOCKS, MAX_BLOCK = 20, 100
-"""Sentences are put into so many blocks, of at most so many sentences each."""
+"""The number of blocks of sentences, and the most sentences of one."""
 PRIOR_BOUNDS = (1e-50, 1e12)
 """The smallest prior and the largest: the factors of one cell still fit into a float."""
 

@@ -308,7 +308,7 @@ def _f1(right: int, found: int, gold: int) -> float:
 PHRASE, TAG = "X", "XX"
 
 Split = Callable[[int], int]
-"""How many words go to the left, of so many."""
+"""The number of words that go to the left, given the number of all."""
 
 
 def right_branching(words: Sequence[str]) -> Tree:

@@ -82,8 +82,8 @@ from softcount.text.trees import Tree, binarise_right, plain_label, undo_binaris
 from softcount.text.vocabulary import Vocabulary
 
 PIECES = 16
-"""Work is divided into so many pieces, whatever the threads: each has counts of its own, which are
-added up in one order."""
+"""The number of pieces that work is divided into, for any number of threads: each piece has counts
+of its own, and these are added up in one order."""
 DEPTH = 50
 """How deep trees are taken to be when the expected use of symbols is computed."""
 RARE = 1e-9
@@ -91,7 +91,7 @@ RARE = 1e-9
 SLACK = 1e-9
 """Log-probabilities that differ by less are equal."""
 MAX_CHAIN = 1e5
-"""Chains of unary rules that are sampled may go round so often, on average: each time is a node."""
+"""How often, on average, sampled chains of unary rules may go round: each time is a node."""
 
 # Annotated symbols
 

@@ -412,7 +412,7 @@ def check_rules(rules: GrammarRules) -> None:
             f"the grammar derives nothing: {names} never comes to an end in words",
             "give some symbol a rule that has nothing but words in it",
         )
-    _warn("come to no end in words", [s for s in by_left if s not in productive])
+    _warn("derive no words", [s for s in by_left if s not in productive])
     reachable = _reachable(rules.root, by_left)
     _warn("cannot be reached from the root", [s for s in by_left if s not in reachable])
 

@@ -34,9 +34,9 @@ from softcount.text.tokenise import endings, marks
 from softcount.text.trees import escape_brackets
 
 LESS_EXACT = 1.0
-"""κ: less exact looks count as so many words seen once."""
+"""κ: the number of words seen once that less exact looks count as."""
 ALIKE = 3.0
-"""The same word in lower case counts as so many words seen once."""
+"""The number of words seen once that the same word in lower case counts as."""
 KNOWN = 0.3
 """How often known words count as having been seen elsewhere."""
 RARELY = 0.01

@@ -59,8 +59,8 @@ MIN_EXPONENT = -1010
 MIN_EXPONENT_SINGLE = -100
 """The same in float32, whose smaller numbers have fewer digits; and so for words and roots."""
 CHUNK = 24
-"""So many spans are worked on at a time, whole blocks of rows, so that their M and W stay in cache.
-"""
+"""The number of spans that are worked on at a time: whole blocks of rows, and few enough for their
+M and W to stay in cache."""
 
 
 # Charts, and the pairs of neighbouring spans that a span consists of

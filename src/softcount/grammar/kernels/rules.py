@@ -11,7 +11,7 @@ such a chain (Baker 1979; Lari & Young 1990),
 and A → X R is expected α[A, i, j] p β[X, i, k] β[R, k, j] times, A → B α[A, i, j] p β[B, i, j]
 times.
 
-G sums over chains of unary rules, of whatever length. With U[A, B] = p(A → B),
+G sums over chains of unary rules, of any length. With U[A, B] = p(A → B),
 
     G = I + U + U² + … = (I − U)⁻¹
 
