@@ -55,7 +55,6 @@ from softcount.grammar.kernels.dense import (
     RulePanels,
     TreeNodes,
     padded_rows,
-    span_index,
 )
 from softcount.grammar.parsing import (
     DenseForest,
@@ -252,6 +251,30 @@ class DenseShape:
             found[:, b, c] = part[: self.k, : b.stop - b.start, : c.stop - c.start]
         return root, found.reshape(self.k, -1) * rules, counts.words[:, : self.t]
 
+    def spread(self, leaves: FloatArray, spans: FloatArray, fill: float) -> FloatArray:
+        """A chart of one sentence of n words by starts and ends, (n, n + 1, K + T).
+
+        ``leaves``  (n, T)
+        ``spans``   (spans, K), as `list_spans` has them
+        ``fill``    what all other places have
+        """
+        n = len(leaves)
+        found = np.full((n, n + 1, self.n_symbols), fill)
+        found[np.arange(n), np.arange(1, n + 1), self.k :] = leaves[:, : self.t]
+        found[(*list_spans(n), slice(self.k))] = spans[:, : self.k]
+        return found
+
+
+def list_spans(n: int) -> tuple[IntArray, IntArray]:
+    """Starts and ends of the spans of two words or more, the short ones first.
+
+    >>> [some.tolist() for some in list_spans(3)]
+    [[0, 1, 0], [2, 3, 3]]
+    """
+    starts, lasts = np.triu_indices(n, 1)
+    order = np.argsort(lasts - starts, kind="stable")
+    return starts[order], lasts[order] + 1
+
 
 def _unfold(flat: Array, wide: int) -> Array:
     """Counts (rows, tables), without the padding after each table."""
@@ -339,11 +362,15 @@ class DenseInference(NamedTuple):
             n_rows = len(self.emissions)
             counts = self.shape.make_counts(np.zeros(len(shard)), n_rows, shard.text.rows)
             for first, last in iterate_batches(begin, end):
-                how = (self.shape.k, MIN_POSTERIOR, counts)
-                indptr, *entries = kernels.span_posteriors(first, last, text, tables, *how)
+                c, out = kernels.inside_outside(first, last, text, tables, counts, True)
                 for n, s in enumerate(shard.order[first:last].tolist()):
-                    own = slice(indptr[n], indptr[n + 1])
-                    found[s] = SpanPosteriors._make(some[own] for some in entries)
+                    words = slice(c.first_leaf[n], c.first_leaf[n] + c.lengths[n])
+                    n_spans = c.lengths[n] * (c.lengths[n] - 1) // 2
+                    spans = slice(c.first_span[n], c.first_span[n] + n_spans)
+                    leaves = c.leaves[words] * out.leaves[words]
+                    chart = self.shape.spread(leaves, c.spans[spans] * out.spans[spans], 0.0)
+                    starts, ends, symbols = at = np.nonzero(chart > MIN_POSTERIOR)
+                    found[s] = SpanPosteriors(starts, ends, symbols, chart[at])
 
         self._map_pieces(run)
         return found
@@ -359,17 +386,14 @@ class DenseInference(NamedTuple):
         for number, s in enumerate(text.order.tolist()):
             log_p = np.zeros(len(self.shard))  # of what words were divided by
             c, _ = kernels.inside(number, number + 1, text, tables, log_p)
-            n = int(c.lengths[0])
-            best = np.full((n, n + 1, n_symbols), -np.inf)  # the Viterbi chart, as logarithms
+            n = len(c.leaves)
+            starts, ends = list_spans(n)
             with np.errstate(divide="ignore"):
-                leaves, spans = np.log(c.leaves[:, : self.shape.t]), np.log(c.spans[:, :n_high])
-            starts = np.arange(n)
-            best[starts, starts + 1, n_high:] = leaves + log_p[s] / n
-            for w in range(2, n + 1):
-                begin, starts = span_index(n, w, 0), np.arange(n - w + 1)
-                these = slice(begin, begin + len(starts))
-                own = spans[these] - c.exponents[these, None] * math.log(2.0)
-                best[starts, starts + w, :n_high] = own + log_p[s] * w / n
+                leaves, spans = np.log(c.leaves), np.log(c.spans)
+            leaves += log_p[s] / n
+            spans -= c.exponents[:, None] * math.log(2.0)
+            spans += (log_p[s] * (ends - starts) / n)[:, None]
+            best = self.shape.spread(leaves, spans, -np.inf)  # the Viterbi chart, as logarithms
             found[s] = k_best_derivations(DenseForest(self.shape.kinds, root[0], rules, best, k), k)
         return found
 
@@ -571,10 +595,7 @@ class DenseGrammar(Grammar):
         return _list_phrases(given)
 
     def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
-        """Those of two words or more, the short ones first."""
-        firsts, lasts = np.triu_indices(n, 1)
-        order = np.argsort(lasts - firsts, kind="stable")
-        return firsts[order], lasts[order] + 1
+        return list_spans(n)
 
     def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
         return {_look_up(self.symbols.nonterminals, label, "nonterminal") for label in labels}

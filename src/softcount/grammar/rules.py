@@ -404,8 +404,18 @@ def check_rules(rules: GrammarRules) -> None:
     by_left: dict[str, list[GrammarRule]] = defaultdict(list)
     for rule in rules.rules:
         by_left[rule.lhs].append(rule)
-    _check_unary_chains(by_left)
-    productive = _productive(rules.rules)
+    # a symbol ends if it has a rule that is not unary, or a unary rule to one that ends
+    ends = _derive_symbols((r.lhs, r.symbols if r.is_unary else []) for r in rules.rules)
+    path = [symbol for symbol in by_left if symbol not in ends][:1]
+    if path:
+        while path[-1] not in path[:-1]:
+            path.append(by_left[path[-1]][0].rhs[0])
+        cycle = " -> ".join(path[path.index(path[-1]) :])
+        raise DataError(
+            f"the unary rules {cycle} go round for ever: their probability is one",
+            "give one of these symbols a rule that leads elsewhere",
+        )
+    productive = _derive_symbols((rule.lhs, rule.symbols) for rule in rules.rules)
     if not any(symbol in productive for symbol in rules.root):
         names = ", ".join(rules.root)
         raise DataError(
@@ -413,7 +423,11 @@ def check_rules(rules: GrammarRules) -> None:
             "give some symbol a rule that has nothing but words in it",
         )
     _warn("derive no words", [s for s in by_left if s not in productive])
-    reachable = _reachable(rules.root, by_left)
+    reachable, ahead = set(rules.root), list(rules.root)
+    while ahead:
+        new = {a for rule in by_left[ahead.pop()] for a in rule.symbols} - reachable
+        reachable |= new
+        ahead += new
     _warn("cannot be reached from the root", [s for s in by_left if s not in reachable])
 
 
@@ -424,61 +438,25 @@ def _warn(what: str, symbols: list[str]) -> None:
         warnings.warn(message, GrammarWarning, stacklevel=4)
 
 
-def _check_unary_chains(by_left: dict[str, list[GrammarRule]]) -> None:
-    """Raise an error if symbols have only unary rules among each other: these never end."""
-    closed = {left for left, some in by_left.items() if all(rule.is_unary for rule in some)}
-    above: dict[str, list[str]] = defaultdict(list)
-    for left in closed:
-        for rule in by_left[left]:
-            above[rule.rhs[0]].append(left)
-    ahead = [symbol for symbol in by_left if symbol not in closed]
-    while ahead:
-        for left in above[ahead.pop()]:
-            if left in closed:
-                closed.discard(left)
-                ahead.append(left)
-    if not closed:
-        return
-    path = [next(symbol for symbol in by_left if symbol in closed)]
-    while path[-1] not in path[:-1]:
-        path.append(by_left[path[-1]][0].rhs[0])
-    cycle = " -> ".join(path[path.index(path[-1]) :])
-    raise DataError(
-        f"the unary rules {cycle} go round for ever: their probability is one",
-        "give one of these symbols a rule that leads elsewhere",
-    )
-
-
-def _productive(rules: Iterable[GrammarRule]) -> set[str]:
-    """Symbols that derive some words."""
-    waiting: dict[str, list[tuple[GrammarRule, list[int]]]] = defaultdict(list)
+def _derive_symbols(rules: Iterable[tuple[str, Sequence[str]]]) -> set[str]:
+    """The least set of symbols with a rule all of whose needs are in the set: (symbol, needs)."""
+    waiting: dict[str, list[tuple[str, list[int]]]] = defaultdict(list)
     found: set[str] = set()
     ahead: list[str] = []
-    for rule in rules:
-        needs = set(rule.symbols)
+    for symbol, right in rules:
+        needs = set(right)
         missing = [len(needs)]
-        for symbol in needs:
-            waiting[symbol].append((rule, missing))
+        for need in needs:
+            waiting[need].append((symbol, missing))
         if not needs:
-            ahead.append(rule.lhs)
+            ahead.append(symbol)
     while ahead:
         symbol = ahead.pop()
         if symbol in found:
             continue
         found.add(symbol)
-        for rule, missing in waiting[symbol]:
+        for above, missing in waiting[symbol]:
             missing[0] -= 1
             if missing[0] == 0:
-                ahead.append(rule.lhs)
-    return found
-
-
-def _reachable(root: Iterable[str], by_left: dict[str, list[GrammarRule]]) -> set[str]:
-    found = set(root)
-    ahead = list(root)
-    while ahead:
-        for rule in by_left[ahead.pop()]:
-            new = [symbol for symbol in rule.symbols if symbol not in found]
-            found.update(new)
-            ahead += dict.fromkeys(new)
+                ahead.append(above)
     return found
