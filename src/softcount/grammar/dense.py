@@ -14,6 +14,7 @@ from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
@@ -208,7 +209,7 @@ class DenseShape:
         high, low = slice(0, self.k), slice(self.k, self.k + self.t)
         self.kinds = ((low, low), (low, high), (high, low), (high, high))
 
-    def make_tables(self, params: Params, dtype: Any, temper: float = 1.0) -> DenseTables:
+    def make_tables(self, params: Params, dtype: DTypeLike, temper: float = 1.0) -> DenseTables:
         """Parameters as charts want them, raised to the power of ``temper``."""
         root = np.asarray(params[ROOT])[0] ** temper
         rules = (np.asarray(params[RULES]) ** temper).reshape(self.k, *[self.n_symbols] * 2)
@@ -282,7 +283,7 @@ def _unfold(flat: Array, wide: int) -> Array:
     return flat[:, :n].reshape(len(flat), -1, wide)
 
 
-def _pair_rules(rules: FloatArray, dtype: Any) -> RulePanels:
+def _pair_rules(rules: FloatArray, dtype: DTypeLike) -> RulePanels:
     """Rules (K, left, right)."""
     k, left, right = rules.shape
     full = np.zeros((padded_width(k), padded_rows(left), padded_width(right)), dtype)
@@ -291,7 +292,7 @@ def _pair_rules(rules: FloatArray, dtype: Any) -> RulePanels:
     return RulePanels(panels(bottom_up), panels(full[:k].reshape(k, -1)))
 
 
-def _leaf_rules(rules: FloatArray, dtype: Any) -> RulePanels:
+def _leaf_rules(rules: FloatArray, dtype: DTypeLike) -> RulePanels:
     """Rules (leaf, span, K)."""
     t, k, _ = rules.shape
     full = np.zeros((padded_width(t), padded_rows(k), padded_width(k)), dtype)
@@ -311,7 +312,7 @@ class DenseInference(NamedTuple):
     params: Params
     emissions: FloatArray
     shard: TreeShard
-    dtype: Any = np.float64
+    dtype: DTypeLike = np.float64
     temper: float = 1.0
     threads: int = 1
 

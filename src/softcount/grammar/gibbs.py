@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from softcount.core.errors import LearnerError
-from softcount.core.types import Array, FloatArray, IntArray, Params
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray, Params
 from softcount.families.base import Family
 from softcount.families.categorical import DirichletRows
 from softcount.kernels.collapsed import log_rising
@@ -75,13 +75,13 @@ class CellCounts(NamedTuple):
 
 @lean
 def _count_cells(
-    cells: Array,
+    cells: IntArray,
     first: int,
     last: int,
     by: int,
     priors: CellPriors,
     counts: CellCounts,
-    probabilities: Array,
+    probabilities: FloatArray,
 ) -> float:
     """Count cells (``by`` 1), or take them away (−1); returns log P / Q, up to a constant."""
     (alpha, alpha_totals, row_of), (used, totals) = priors, counts
@@ -107,14 +107,14 @@ def _count_cells(
 def accept_or_reject(
     old: tuple[Array, Array],
     new: tuple[Array, Array],
-    possible: Array,
-    probabilities: Array,
+    possible: BoolArray,
+    probabilities: FloatArray,
     priors: CellPriors,
     counts: CellCounts,
     number: int,
-    seed: Any,
+    seed: np.uint64,
     temper: float,
-    accepted: Array,
+    accepted: BoolArray,
 ) -> None:
     """Keep the old derivation of each sentence or take the new one, given all others.
 
@@ -144,7 +144,7 @@ def accept_or_reject(
 
 
 @lean
-def log_joint(priors: CellPriors, counts: CellCounts, probabilities: Array) -> float:
+def log_joint(priors: CellPriors, counts: CellCounts, probabilities: FloatArray) -> float:
     """log p(words, trees) = Σ_rows [Σ_c log α_c^(n_c) − log (Σα)^(n)], x^(n) a rising factorial;
     cells of rows that are not integrated out have Σ n_c log θ_c."""
     total = 0.0
@@ -283,7 +283,7 @@ def as_dirichlet(name: str, family: Family) -> DirichletRows:
     return family
 
 
-def check_collapsible(families: Mapping[str, Family], weights: Array) -> None:
+def check_collapsible(families: Mapping[str, Family], weights: FloatArray) -> None:
     """Raise an error if this sampler cannot have such tables, priors or weights."""
     _make_priors(families)
     if (weights != 1.0).any():
@@ -313,7 +313,7 @@ def _make_priors(families: Mapping[str, Family]) -> CellPriors:
     return CellPriors(every, _row_sums(row_of, every, n_rows), row_of)
 
 
-def _row_sums(row_of: Array, values: Array, n_rows: int) -> Array:
+def _row_sums(row_of: Array, values: FloatArray, n_rows: int) -> Array:
     free = row_of != FIXED
     return np.bincount(row_of[free], values[free], minlength=n_rows)
 

@@ -32,6 +32,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.jit import njit, part
@@ -119,7 +120,7 @@ def rescaling(whole: int, parts: int) -> float:
 
 
 @part
-def fill_rescalings(w: int, first: int, n: int, c: DenseCharts, work: Any) -> None:
+def fill_rescalings(w: int, first: int, n: int, c: DenseCharts, work: DenseWorkspace) -> None:
     """Factors of the products of m words and w − m, for n spans of w words."""
     for q in range(n):
         i, s = work.starts[first + q], work.sentences[first + q]
@@ -304,12 +305,12 @@ def padded_rows(n: int) -> int:
     return -(-n // COLUMNS_AT_ONCE) * COLUMNS_AT_ONCE
 
 
-def padded_zeros(n: int, wide: int, dtype: Any) -> Array:
+def padded_zeros(n: int, wide: int, dtype: DTypeLike) -> Array:
     """Zeros (n, wide); blocks of `ROWS_AT_ONCE` rows may go beyond their end."""
     return np.zeros((n + ROWS_AT_ONCE, wide), dtype)[:n]
 
 
-def _make_pair_workspace(rows: int, wide: int, most: int, dtype: Any) -> PairWorkspace:
+def _make_pair_workspace(rows: int, wide: int, most: int, dtype: DTypeLike) -> PairWorkspace:
     parts = [padded_zeros(most, wide, dtype) for _ in range(4)]
     products = [np.zeros((CHUNK, table_pitch(rows, wide)), dtype) for _ in range(2)]
     return PairWorkspace._make([*parts, np.zeros((1, wide * wide), dtype), *products])
@@ -721,7 +722,7 @@ def trace_trees(
     last: int,
     text: DenseText,
     grammar: DenseTables,
-    seed: Any,
+    seed: np.uint64,
     log_p: Array,
     nodes: TreeNodes,
 ) -> None:
@@ -741,7 +742,7 @@ def _trace_all(
     text: DenseText,
     c: DenseCharts,
     grammar: DenseTables,
-    seed: Any,
+    seed: np.uint64,
     log_p: Array,
     nodes: TreeNodes,
 ) -> None:

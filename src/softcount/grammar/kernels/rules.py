@@ -33,7 +33,7 @@ Helpers take numbers and whole arrays, as views of arrays would have their refer
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -941,7 +941,7 @@ def trace_derivations(
     last: int,
     samples: int,
     given: ChartInput,
-    seed: Any,
+    seed: np.uint64,
     log_p: Array,
     coarse: CoarseGrammar,
     pruned: Array,
