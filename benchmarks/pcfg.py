@@ -32,11 +32,11 @@ import numpy as np
 from _corpora import lines
 
 from softcount.core.types import EStep, Stats
-from softcount.grammar.binarise import BinarisedRules
 from softcount.grammar.core import GrammarOptions
 from softcount.grammar.data import SpanConstraints, TreeShard
 from softcount.grammar.dense import DenseGrammar, DenseSymbols
 from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rule_tables import BinarisedRules
 from softcount.grammar.rules import GrammarRules, count_rules
 from softcount.hmm.data import SentenceShard, StateSets
 from softcount.text.treebank import Trees, read_trees, remove_functions, remove_traces

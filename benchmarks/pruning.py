@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from _corpora import FOLDER
 
-from softcount.grammar.binarise import BinarisedRules
 from softcount.grammar.rule_based import RuleInference, make_rule_text, measure_pruning_loss
+from softcount.grammar.rule_tables import BinarisedRules
 from softcount.grammar.rules import count_rules
 from softcount.text.treebank import read_trees, remove_functions, remove_traces
 from softcount.text.trees import Tree

@@ -35,11 +35,10 @@ import numpy as np
 from _tables import Table, show
 
 from softcount import PCFG, Local
-from softcount.grammar.binarise import BinarisedRules
 from softcount.grammar.metrics import bracket_scores, right_branching
 from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rule_tables import KNOWN, BinarisedRules, UnknownWords
 from softcount.grammar.rules import count_rules
-from softcount.grammar.unknown_words import KNOWN, UnknownWords
 from softcount.text.treebank import (
     binarise_left,
     binarise_right,

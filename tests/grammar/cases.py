@@ -18,11 +18,11 @@ from scipy.special import gammaln
 
 import softcount as sc
 from softcount.families import Categorical
-from softcount.grammar.binarise import BinarisedRules
 from softcount.grammar.data import SpanConstraints, TreeCorpus, TreeShard
 from softcount.grammar.dense import DenseGrammar, DenseSymbols
 from softcount.grammar.gibbs import CollapsedTrees, DerivationCells
 from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rule_tables import BinarisedRules
 from softcount.grammar.rules import GrammarRule, estimate_rules
 from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSets
 from softcount.hmm.emissions import WordEmission

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softcount.core.errors import DataError
-from softcount.grammar.binarise import BinarisedRules
+from softcount.grammar.rule_tables import BinarisedRules
 from softcount.grammar.rules import GrammarRule, GrammarWarning, count_rules, parse_rules
 from softcount.text.trees import Tree, tree
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.core.errors import LearnerError
-from softcount.grammar.binarise import BinarisedRules
 from softcount.grammar.rule_based import RuleInference, make_rule_text
+from softcount.grammar.rule_tables import ALIKE, RARELY, BinarisedRules, UnknownWords
 from softcount.grammar.rules import count_rules, parse_rules
-from softcount.grammar.unknown_words import ALIKE, RARELY, UnknownWords
 from softcount.text.treebank import (
     binarise_right,
     read_trees,

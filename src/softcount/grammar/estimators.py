@@ -325,7 +325,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         """For each sentence the k most probable trees (fewer, if there are), the best first.
 
         Each comes with log p(tree, sentence). In parsing, words of treebank grammars may be what
-        they never were (see `softcount.grammar.unknown_words`), which `score` knows nothing of: a
+        they never were (see `softcount.grammar.rule_tables`), which `score` knows nothing of: a
         tree may be more probable than the sentence that it says.
         """
         check_whole("k", k)

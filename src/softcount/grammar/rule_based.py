@@ -34,7 +34,6 @@ from softcount.core.types import (
 )
 from softcount.families import Categorical, SparseCategorical
 from softcount.families.base import Family
-from softcount.grammar.binarise import CERTAIN, BinarisedRules
 from softcount.grammar.core import (
     MAX_NODES,
     ROOT,
@@ -67,6 +66,7 @@ from softcount.grammar.parsing import (
     UnaryRelations,
     k_best_derivations,
 )
+from softcount.grammar.rule_tables import CERTAIN, KNOWN, BinarisedRules, UnknownWords
 from softcount.grammar.rules import (
     GrammarRule,
     GrammarRules,
@@ -76,7 +76,6 @@ from softcount.grammar.rules import (
     normalise_rules,
     rule_at,
 )
-from softcount.grammar.unknown_words import KNOWN, UnknownWords
 from softcount.kernels.threads import usable_cpus
 from softcount.text.trees import Tree, binarise_right, plain_label, undo_binarising
 from softcount.text.vocabulary import Vocabulary
