@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from softcount.core.errors import LearnerError
 from softcount.grammar.kernels.rules import (
     ChartInput,
-    Pruner,
+    CoarseGrammar,
     make_cell_workspace,
     pruned_inside,
     sentence_probability,
@@ -40,11 +40,11 @@ def test_a_chart_has_the_trees_of_what_stays_and_no_others(seed):
     n_cells, size = n * (n + 1) // 2, own.n_symbols
     shares = (rng.random((n_cells, size)) < 0.8).astype(float)
     shares[:, own.n_nonterminals :] = 1.0  # rests of rules are no labels of trees
-    pruner = Pruner(
-        0.5, np.arange(size, dtype=np.int32), np.ones(size), shares.ravel(), np.zeros(size)
-    )
+    classes = np.arange(size, dtype=np.int32)  # each symbol is one
+    coarse = CoarseGrammar(0.5, classes, np.ones(size), grammar, case.words)
     work = make_cell_workspace(0, 1, case.text.indptr, grammar)
-    chart, made = pruned_inside(0, ChartInput(case.text, grammar, case.words), work, pruner)
+    given = ChartInput(case.text, grammar, case.words)
+    chart, made = pruned_inside(0, given, work, coarse, shares)
     cells = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
     stays = {
         (own.labels[a], *cells[c])
@@ -69,7 +69,6 @@ def test_a_chart_has_the_trees_of_what_stays_and_no_others(seed):
     assert found == pytest.approx(wanted, rel=1e-11)
     assert not work.below.any()
     assert not work.closed.any()
-    assert not pruner.sums.any()
 
 
 @given(seeds)

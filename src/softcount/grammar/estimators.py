@@ -118,15 +118,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         return cls(rules=read, **settings)._use_as_given()
 
     @classmethod
-    def from_treebank(
-        cls,
-        trees: Any,
-        sample_weight: Any = None,
-        *,
-        horizontal: int | None = None,
-        vertical: int = 1,
-        **settings: Any,
-    ) -> Self:
+    def from_treebank(cls, trees: Any, sample_weight: Any = None, **settings: Any) -> Self:
         """A grammar of all rules that trees have, by how often they have them.
 
         ``trees``          trees, texts in Penn brackets, or None, which is skipped
@@ -136,14 +128,13 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         ``vertical``       how many labels a symbol consists of: 1: its own; 2: that of the
                            constituent above, too (NP below S is not NP below VP). See
                            `softcount.text.trees`; users see plain labels
-        ``settings``       see `PCFG`
+        ``settings``       these and others: see `PCFG`
 
         >>> model = PCFG.from_treebank(["(S (NP it) (VP rains))", "(S (NP he) (VP (VB snores)))"])
         >>> print(model.predict(["he rains"])[0])
         (S (NP he) (VP rains))
         """
-        around: dict[str, Any] = {"horizontal": horizontal, "vertical": vertical}
-        model = cls(rules=TREEBANK, **around, **settings)
+        model = cls(rules=TREEBANK, **settings)
         model.rules = model._count_rules(trees, sample_weight)
         return model._use_as_given()
 

@@ -100,9 +100,15 @@ def span_index(n: int, w: int, i: int) -> int:
 
 
 @part
+def span_place(w: int, i: int, s: int, c: DenseCharts) -> int:
+    """The place of a span of sentence s among the spans of all sentences."""
+    return int(c.first_span[s] + span_index(c.lengths[s], w, i))
+
+
+@part
 def exponent_of(w: int, i: int, s: int, c: DenseCharts) -> int:
     """The exponent of the span of w words from i on; leaves have 0."""
-    return 0 if w == 1 else int(c.exponents[c.first_span[s] + span_index(c.lengths[s], w, i)])
+    return 0 if w == 1 else int(c.exponents[span_place(w, i, s, c)])
 
 
 @part
@@ -110,7 +116,7 @@ def chart_row(w: int, i: int, s: int, c: DenseCharts) -> Any:
     """The row of a leaf, or of a longer span: of w words from i on."""
     if w == 1:
         return c.leaves[c.first_leaf[s] + i]
-    return c.spans[c.first_span[s] + span_index(c.lengths[s], w, i)]
+    return c.spans[span_place(w, i, s, c)]
 
 
 @part
@@ -138,16 +144,14 @@ def gather_pairs(
 
     Returns how many. The left ones are multiplied by row q of ``rescalings``.
     """
-    n, one = c.lengths[s], rescalings.dtype.type(1.0)
+    one = rescalings.dtype.type(1.0)
     if w == 2:
         set_scaled_row(left, 0, rescalings[q, 1], c.leaves, c.first_leaf[s] + i)
         set_scaled_row(right, 0, one, c.leaves, c.first_leaf[s] + i + 1)
         return 1
     for m in range(2, w - 1):
-        set_scaled_row(
-            left, m - 2, rescalings[q, m], c.spans, c.first_span[s] + span_index(n, m, i)
-        )
-        set_scaled_row(right, m - 2, one, c.spans, c.first_span[s] + span_index(n, w - m, i + m))
+        set_scaled_row(left, m - 2, rescalings[q, m], c.spans, span_place(m, i, s, c))
+        set_scaled_row(right, m - 2, one, c.spans, span_place(w - m, i + m, s, c))
     return w - 3
 
 
@@ -156,18 +160,14 @@ def scatter_pairs(
     w: int, i: int, s: int, q: int, out: DenseCharts, left: Array, right: Array, rescalings: Array
 ) -> None:
     """Add rows where `gather_pairs` took them from, the left ones times row q of ``rescalings``."""
-    n, one = out.lengths[s], rescalings.dtype.type(1.0)
+    one = rescalings.dtype.type(1.0)
     if w == 2:
         add_scaled_row(out.leaves, out.first_leaf[s] + i, rescalings[q, 1], left, 0)
         add_scaled_row(out.leaves, out.first_leaf[s] + i + 1, one, right, 0)
         return
     for m in range(2, w - 1):
-        add_scaled_row(
-            out.spans, out.first_span[s] + span_index(n, m, i), rescalings[q, m], left, m - 2
-        )
-        add_scaled_row(
-            out.spans, out.first_span[s] + span_index(n, w - m, i + m), one, right, m - 2
-        )
+        add_scaled_row(out.spans, span_place(m, i, s, out), rescalings[q, m], left, m - 2)
+        add_scaled_row(out.spans, span_place(w - m, i + m, s, out), one, right, m - 2)
 
 
 # Tables of rules, sentences, counts, and workspaces
@@ -374,7 +374,7 @@ def inside_pairs(
 def _leaf_and_span(w: int, i: int, s: int, last: int, c: DenseCharts) -> tuple[int, int]:
     """Of a span of w words, its first or ``last`` word and the span of the others: their places."""
     leaf = c.first_leaf[s] + i + last * (w - 1)
-    return leaf, c.first_span[s] + span_index(c.lengths[s], w - 1, i + 1 - last)
+    return leaf, span_place(w - 1, i + 1 - last, s, c)
 
 
 @part
@@ -466,7 +466,7 @@ def sum_beside_words(
             for w in range(3, 1 + (word + 1 if last else n - word)):
                 i = word + 1 - w if last else word
                 _, place = _leaf_and_span(w, i, s, last, c)
-                whole = c.first_span[s] + span_index(n, w, i)
+                whole = span_place(w, i, s, c)
                 scale = rescaling(c.exponents[whole], c.exponents[place])
                 if scale > 0.0:
                     set_scaled_row(at.left, m, c.spans.dtype.type(scale), c.spans, place)
@@ -548,7 +548,7 @@ def _fill_inside(
                 least = exponent_of(w - 1, i + 1, s, c)
                 for m in range(2, w):
                     least = min(least, exponent_of(m, i, s, c) + exponent_of(w - m, i + m, s, c))
-                c.exponents[c.first_span[s] + span_index(c.lengths[s], w, i)] = least
+                c.exponents[span_place(w, i, s, c)] = least
             fill_rescalings(w, q, n, c, work)
             if w == 3:
                 work.block[:] = 0.0
@@ -591,7 +591,7 @@ def _store_spans(
     for r in range(n):
         s, i = work.sentences[q + r], work.starts[q + r]
         number = _allowed_set(s, w, i, first, text, c.lengths[s])
-        place, largest = c.first_span[s] + span_index(c.lengths[s], w, i), 0.0
+        place, largest = span_place(w, i, s, c), 0.0
         for k in range(block.shape[1]):
             block[r, k] *= text.allowed[number, k]
             largest = max(largest, block[r, k])
@@ -626,7 +626,7 @@ def _fill_outside(
         for s in range(len(out.lengths)):  # symbols that a span may not have get ω = 0
             for i in range(out.lengths[s] - w + 1):
                 number = _allowed_set(s, w, i, first, text, out.lengths[s])
-                place = out.first_span[s] + span_index(out.lengths[s], w, i)
+                place = span_place(w, i, s, out)
                 for k in range(out.spans.shape[1]):
                     out.spans[place, k] *= text.allowed[number, k]
         for q in range(0, n_spans, CHUNK):
@@ -634,7 +634,7 @@ def _fill_outside(
             fill_rescalings(w, q, n, c, work)
             for r in range(n):
                 s = work.sentences[q + r]
-                place = c.first_span[s] + span_index(c.lengths[s], w, work.starts[q + r])
+                place = span_place(w, work.starts[q + r], s, c)
                 set_scaled_row(work.block, r, out.spans.dtype.type(1.0), out.spans, place)
             if w != 3:
                 outside_pairs(w, q, n, c, out, grammar, work, counts[0 if w == 2 else 3])

@@ -276,45 +276,51 @@ def make_cell_workspace(first: int, last: int, indptr: Array, grammar: RuleTable
     )
 
 
-class Pruner(NamedTuple):
-    """Which symbols of a sentence's cells are pruned: those that a coarse grammar finds improbable.
+class CoarseGrammar(NamedTuple):
+    """A grammar of classes of symbols, by which improbable symbols of cells are pruned.
 
-    ``threshold``   what is less probable is pruned; 0: nothing
-    ``classes``     int32 (symbols,): the class of each
-    ``priors``      float64 (symbols,): p(symbol | class)
-    ``posteriors``  float64 (cells · classes,): p(class over the cell | sentence)
-    ``sums``        float64 (classes,): zeros
+    See `softcount.grammar.rule_based`.
+
+    ``threshold``             what is less probable is pruned; 0: nothing
+    ``classes``               int32 (symbols,): the class of each
+    ``priors``                float64 (symbols,): p(symbol | class)
+    ``grammar``, ``lexical``  of classes in place of symbols
     """
 
     threshold: float
     classes: IntArray
     priors: FloatArray
-    posteriors: FloatArray
-    sums: FloatArray
+    grammar: RuleTables
+    lexical: LexicalRules
 
 
 @lean
 def prune_cell(
-    count: int, c: int, grammar: RuleTables, work: CellWorkspace, pruner: Pruner
+    count: int,
+    grammar: RuleTables,
+    work: CellWorkspace,
+    coarse: CoarseGrammar,
+    posteriors: Array,
+    sums: Array,
 ) -> None:
     """Set to zero what is improbable: p(class | sentence) times the symbol's share of its class.
 
     What a symbol that stays may derive by unary rules stays too, as β has these chains in it.
+
+    ``posteriors``  (classes,): p(class over the cell | sentence)
+    ``sums``        (classes,): zeros, before and after
     """
     closed, closed_symbols = work.closed, work.closed_symbols
     stays, waiting = work.below, work.below_symbols
-    classes, priors, sums, unary = pruner.classes, pruner.priors, pruner.sums, grammar.unary
-    at, n_nonterminals, n_waiting = c * len(sums), len(grammar.root), 0
+    classes, priors, unary, n_waiting = coarse.classes, coarse.priors, grammar.unary, 0
     for e in range(count):
         sums[classes[closed_symbols[e]]] += closed[closed_symbols[e]] * priors[closed_symbols[e]]
     for e in range(count):
         symbol, own = closed_symbols[e], classes[closed_symbols[e]]
-        if (
-            pruner.posteriors[at + own] * closed[symbol] * priors[symbol]
-            >= pruner.threshold * sums[own]
-        ):
+        share = posteriors[own] * closed[symbol] * priors[symbol]
+        if share >= coarse.threshold * sums[own]:
             stays[symbol] = 1.0
-            if symbol < n_nonterminals:
+            if symbol < len(grammar.root):
                 waiting[n_waiting] = symbol
                 n_waiting += 1
     while n_waiting > 0:
@@ -467,33 +473,33 @@ def closure_row(s: int, c: int, text: RuleText, n_nonterminals: int) -> int:
 
 @lean
 def pruned_inside(
-    s: int, given: ChartInput, work: CellWorkspace, pruner: Pruner
+    s: int, given: ChartInput, work: CellWorkspace, coarse: CoarseGrammar, posteriors: Array
 ) -> tuple[RuleChart, int]:
-    """β of a sentence, and how many symbols its cells had before pruning."""
+    """β of a sentence, and how many symbols its cells had before pruning.
+
+    ``posteriors``  (cells, classes): p(class over the cell | sentence)
+    """
     text, grammar, lexical = given
     first, n = text.indptr[s], text.indptr[s + 1] - text.indptr[s]
-    n_left, n_cells, n_classes = grammar.n_left, n * (n + 1) // 2, len(pruner.sums)
+    n_left, n_cells, prunes = grammar.n_left, n * (n + 1) // 2, coarse.threshold > 0.0
     begins, ends = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
     middles, exponents = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
     symbols, values = np.empty(FIRST_ENTRIES, np.int32), np.empty(FIRST_ENTRIES)
-    used, n_before = 0, 0
+    used, n_before, sums = 0, 0, np.zeros(posteriors.shape[1])
     for i in range(n - 1, -1, -1):
         for j in range(i + 1, n + 1):
             chart = RuleChart(begins, middles, ends, exponents, symbols, values)
             c = cell_index(i, j, n)
             begins[c] = ends[c] = used
-            possible = n_classes == 0  # whether any class is probable enough here
-            for a in range(n_classes):
-                possible |= pruner.posteriors[c * n_classes + a] >= pruner.threshold
-            if not possible:
-                continue
+            if prunes and not (posteriors[c] >= coarse.threshold).any():
+                continue  # no class is probable enough here
             row = lexical.rows[first + i]
             count, exponent = _fill_below(i, j, n, row, given, chart, work)
             at = closure_row(s, c, text, len(grammar.root))
             count = _close_unary(count, at, grammar, work)
             n_before += count
-            if pruner.threshold > 0.0:
-                prune_cell(count, c, grammar, work, pruner)
+            if prunes:
+                prune_cell(count, grammar, work, coarse, posteriors[c], sums)
             if used + count > len(symbols):
                 symbols = _grow(symbols, used, used + count)
                 values = _grow(values, used, used + count)
@@ -510,9 +516,9 @@ def pruned_inside(
 @lean
 def inside(s: int, given: ChartInput, work: CellWorkspace) -> RuleChart:
     """β of a sentence."""
-    none = np.zeros(0)
-    pruner = Pruner(0.0, np.zeros(0, np.int32), none, none, none)
-    return pruned_inside(s, given, work, pruner)[0]
+    no_classes = np.zeros(0, np.int32), np.zeros(0)
+    unpruned = CoarseGrammar(0.0, *no_classes, given.grammar, given.lexical)
+    return pruned_inside(s, given, work, unpruned, np.zeros((0, 0)))[0]
 
 
 @lean
@@ -675,28 +681,11 @@ def span_posteriors(s: int, given: ChartInput, counts: RuleCounts) -> tuple[Arra
 # no derivation is parsed again without pruning.
 
 
-class CoarseGrammar(NamedTuple):
-    """A grammar of classes of symbols: see `softcount.grammar.rule_based`.
-
-    ``threshold``             what is less probable is pruned; 0: nothing
-    ``classes``               int32 (symbols,): the class of each
-    ``priors``                float64 (symbols,): p(symbol | class)
-    ``grammar``, ``lexical``  of classes in place of symbols
-    """
-
-    threshold: float
-    classes: IntArray
-    priors: FloatArray
-    grammar: RuleTables
-    lexical: LexicalRules
-
-
 @lean
-def _make_pruner(s: int, text: RuleText, coarse: CoarseGrammar, work: CellWorkspace) -> Pruner:
-    """Posteriors of the coarse grammar for a sentence."""
-    n, (_, classes, priors, grammar, lexical) = text.indptr[s + 1] - text.indptr[s], coarse
-    n_classes, none = len(grammar.binary.wide), np.zeros(0)
-    posteriors = np.zeros(n * (n + 1) // 2 * n_classes)
+def _class_posteriors(s: int, text: RuleText, coarse: CoarseGrammar, work: CellWorkspace) -> Array:
+    """p(class over the cell | sentence), (cells, classes)."""
+    n, grammar, lexical = text.indptr[s + 1] - text.indptr[s], coarse.grammar, coarse.lexical
+    posteriors, none = np.zeros((n * (n + 1) // 2, len(grammar.binary.wide))), np.zeros(0)
     given = ChartInput(text, grammar, lexical)
     chart = inside(s, given, work)
     total = sentence_probability(n, grammar, chart)
@@ -706,8 +695,8 @@ def _make_pruner(s: int, text: RuleText, coarse: CoarseGrammar, work: CellWorksp
         out = outside(s, 1.0 / total, given, chart, work, unused)
         for c in range(len(chart.begins)):
             for e in range(chart.begins[c], chart.ends[c]):
-                posteriors[c * n_classes + chart.symbols[e]] = out[e]
-    return Pruner(coarse.threshold, classes, priors, posteriors, np.zeros(n_classes))
+                posteriors[c, chart.symbols[e]] = out[e]
+    return posteriors
 
 
 @lean
@@ -732,8 +721,8 @@ def inside_coarse_to_fine(
     if not coarse.threshold > 0.0:
         return inside(s, given, work)
     text, grammar, _ = given
-    pruner = _make_pruner(s, text, coarse, coarse_work)
-    chart, n_before = pruned_inside(s, given, work, pruner)
+    posteriors = _class_posteriors(s, text, coarse, coarse_work)
+    chart, n_before = pruned_inside(s, given, work, coarse, posteriors)
     n = text.indptr[s + 1] - text.indptr[s]
     if not sentence_probability(n, grammar, chart) >= TINY:
         chart = inside(s, given, work)
