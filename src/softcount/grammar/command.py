@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
@@ -441,6 +442,9 @@ def score_baselines(gold: Trees) -> list[str]:
     return lines
 
 
+ArgumentFile = partial(Argument, metavar="FILE")
+InputFile = partial(Input, metavar="FILE")
+OutputFile = partial(Output, metavar="FILE")
 BracketLabels = Annotated[
     bool, Input("The labels of trees in --brackets are right, too; else only the brackets.")
 ]
@@ -500,45 +504,40 @@ class LearnGrammar(LearnerOptions, LearningCommand):
 
     file: Annotated[
         str | None,
-        Argument(
+        ArgumentFile(
             "One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
-            "sentences. If not given: stdin, or with --treebank or --trees nothing.",
-            metavar="FILE",
+            "sentences. If not given: stdin, or with --treebank or --trees nothing."
         ),
     ] = None
     rules: Annotated[
         str | None,
-        Input(
+        InputFile(
             "Learn the probabilities of these rules: S -> NP VP [0.9] | VP [0.1], words in quotes; "
-            "without probabilities all begin alike.",
-            metavar="FILE",
+            "without probabilities all begin alike."
         ),
     ] = None
     treebank: Annotated[
         str | None,
-        Input(
+        InputFile(
             "Take all rules of these trees (Penn brackets), by how often they are used. Nothing is "
-            "learned from FILE: its sentences are parsed.",
-            metavar="FILE",
+            "learned from FILE: its sentences are parsed."
         ),
     ] = None
     brackets: Annotated[
         str | None,
-        Input(
+        InputFile(
             "What is known of the trees, a line for each line of FILE: nothing; or a tree, whose "
             "brackets no other constituent crosses; or the sentence with brackets in it, she (sees "
             "(a dog)); or spans, 0-2 NP:3-5, from the first word, which is 0, to the first one "
-            "behind.",
-            metavar="FILE",
+            "behind."
         ),
     ] = None
     labels: BracketLabels = False
     trees: Annotated[
         str | None,
-        Input(
+        InputFile(
             "The whole trees of sentences, a line for each line of FILE, blank if it is unknown; "
-            "without FILE, what is learned from.",
-            metavar="FILE",
+            "without FILE, what is learned from."
         ),
     ] = None
     keep_functions: Annotated[
@@ -577,11 +576,10 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     ] = 0
     gold: Annotated[
         str | None,
-        Output(
+        OutputFile(
             "Say how well the brackets agree with those of these trees, which are of the same "
             "sentences, beside trees that branch to the right and to the left. Of what is known of "
-            "the trees nothing is used for this.",
-            metavar="FILE",
+            "the trees nothing is used for this."
         ),
     ] = None
     grammar_text: Annotated[
@@ -806,18 +804,16 @@ class Parse(Command):
     ]
     file: Annotated[
         str,
-        Argument(
+        ArgumentFile(
             "One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
-            "sentences.",
-            metavar="FILE",
+            "sentences."
         ),
     ] = "-"
     brackets: Annotated[
         str | None,
-        Input(
+        InputFile(
             "What is known of the trees: see softcount grammar. Labels of spans (NP:3-5) count, "
-            "those of trees with --labels.",
-            metavar="FILE",
+            "those of trees with --labels."
         ),
     ] = None
     labels: BracketLabels = False
@@ -852,10 +848,9 @@ class Parse(Command):
     draw: Annotated[bool, Output("Draw the trees instead of printing brackets.")] = False
     gold: Annotated[
         str | None,
-        Output(
+        OutputFile(
             "Say how well the trees agree with these, which are of the same sentences: brackets, "
-            "labelled ones if labels are the same, and how many sentences have a tree at all.",
-            metavar="FILE",
+            "labelled ones if labels are the same, and how many sentences have a tree at all."
         ),
     ] = None
 
