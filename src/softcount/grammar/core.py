@@ -136,27 +136,17 @@ class Grammar(Model):
     threads_inside = True
     remedy: ClassVar[str] = "look at its words and brackets"
     """What to do about a sentence that is impossible."""
+    labels: tuple[str, ...]
+    """Names of symbols, by their numbers, as users see them."""
+    vocabulary: Vocabulary
+    """Words that have numbers."""
     n_nonterminals: int
     relations: UnaryRelations | None = None
     """What unary rules allow; None: there are none."""
     bracket_cost: ClassVar[float] = 0.0
     """What brackets of minimum risk trees must be expected at least."""
 
-    @property
-    @abstractmethod
-    def labels(self) -> tuple[str, ...]:
-        """Names of symbols, by their numbers, as users see them."""
-
-    @property
-    @abstractmethod
-    def vocabulary(self) -> Vocabulary:
-        """Words that have numbers."""
-
     # learning
-    @abstractmethod
-    def expect(self, params: Params, shard: TreeShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
-
     def make_corpus(self, given: SupervisedSentences, weights: FloatArray) -> TreeCorpus:
         """Sentences as a corpus, with what is known of their trees as constraints."""
         text = given.text

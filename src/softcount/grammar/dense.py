@@ -452,6 +452,7 @@ class DenseGrammar(Grammar):
     ) -> None:
         self.symbols, self.emission, self.dtype = symbols, emission, np.dtype(dtype)
         self.shape = DenseShape(len(symbols.nonterminals), len(symbols.preterminals))
+        self.labels, self.vocabulary = symbols.labels, symbols.vocabulary
         self.n_nonterminals = self.shape.k
         self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
 
@@ -468,14 +469,6 @@ class DenseGrammar(Grammar):
         frozen = options.frozen_rows(WORDS, symbols.preterminals)
         words = WordEmission(Categorical((t, v), options.words, frozen=frozen), (t, v))
         return cls(symbols, root, rules, words, options.dtype)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.symbols.labels
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self.symbols.vocabulary
 
     def set_unseen_words(self, table: FloatArray, unknown: bool) -> None:
         """Words seen once speak for those never seen, if these are allowed.

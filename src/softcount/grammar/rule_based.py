@@ -529,6 +529,12 @@ class RuleGrammar(Grammar):
         self.n_nonterminals = self.binarised.n_nonterminals
         self.unknown = UnknownWords(rules) if unknown and rules.counts is not None else None
         self.horizontal, self.vertical = horizontal, vertical
+        # symbols that have lexical rules
+        self._preterminals = {rules.index[rule.lhs] for rule in rules.rules if rule.is_lexical}
+        is_plain = horizontal is None and vertical == 1
+        self._annotation = Annotation(rules.symbols, self._preterminals, vertical, is_plain)
+        self.labels = self._annotation.labels
+        self.vocabulary = Vocabulary(list(self.binarised.word_rows))
         possible = (self.binarised.root > 0.0)[None]
         frozen = options.frozen_rows(ROOT, ["the only row"])
         root = Categorical(possible.shape, options.rules, possible, frozen)
@@ -537,24 +543,6 @@ class RuleGrammar(Grammar):
         frozen = options.frozen_rows(RULES, rules.symbols)
         rule_family = SparseCategorical(rules.indptr, prior, frozen=frozen)
         self.families: dict[str, Family] = {ROOT: root, RULES: rule_family}
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self._annotation.labels
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary(list(self.binarised.word_rows))
-
-    @cached_property
-    def _annotation(self) -> Annotation:
-        is_plain = self.horizontal is None and self.vertical == 1
-        return Annotation(self.rules.symbols, self._preterminals, self.vertical, is_plain)
-
-    @cached_property
-    def _preterminals(self) -> set[int]:
-        """Symbols that have lexical rules."""
-        return {self.rules.index[rule.lhs] for rule in self.rules.rules if rule.is_lexical}
 
     @cached_property
     def relations(self) -> UnaryRelations:  # type: ignore[override]
