@@ -183,8 +183,10 @@ def bracket_scores(
         precision=n_right / n_found if n_found else 1.0,
         recall=n_right / n_gold if n_gold else 1.0,
         f1=_f1(n_right, n_found, n_gold),
-        sentence_f1=float(np.mean([score.f1 for score in scores])),
-        exact=float(np.mean([score.exact for score in scores])),
+        sentence_f1=float(
+            np.mean([_f1(one.right, one.found, one.gold) if one.parsed else 0.0 for one in scores])
+        ),
+        exact=float(np.mean([one.parsed and one.right == one.found == one.gold for one in scores])),
         crossing=float(np.mean(n_crossing)) if len(n_crossing) else None,
         no_crossing=float(np.mean(n_crossing == 0)) if len(n_crossing) else None,
     )
@@ -206,14 +208,6 @@ class _SentenceScore(NamedTuple):
     right: int
     crossing: int
     parsed: bool
-
-    @property
-    def f1(self) -> float:
-        return _f1(self.right, self.found, self.gold) if self.parsed else 0.0
-
-    @property
-    def exact(self) -> bool:
-        return self.parsed and self.right == self.found == self.gold
 
 
 def _flatten(tree: Tree) -> _FlatTree:
