@@ -700,15 +700,6 @@ def _class_posteriors(s: int, text: RuleText, coarse: CoarseGrammar, work: CellW
 
 
 @lean
-def make_coarse_workspace(
-    first: int, last: int, text: RuleText, coarse: CoarseGrammar
-) -> CellWorkspace:
-    """A workspace for the charts of classes."""
-    last = last if coarse.threshold > 0.0 else first
-    return make_cell_workspace(first, last, text.indptr, coarse.grammar)
-
-
-@lean
 def inside_coarse_to_fine(
     s: int,
     given: ChartInput,
@@ -748,7 +739,8 @@ def inside_outside(
     """
     text, grammar, _ = given
     work = make_cell_workspace(first, last, text.indptr, grammar)
-    coarse_work = make_coarse_workspace(first, last, text, coarse)
+    coarse_last = last if coarse.threshold > 0.0 else first
+    coarse_work = make_cell_workspace(first, coarse_last, text.indptr, coarse.grammar)
     for s in range(first, last):
         n, weight = text.indptr[s + 1] - text.indptr[s], text.weights[s]
         if n == 0:
@@ -859,23 +851,6 @@ def _choose_expansion(
 
 
 @lean
-def _choose_root(n: int, level: float, grammar: RuleTables, chart: RuleChart) -> int:
-    """The symbol over all words."""
-    found, c = NOTHING, cell_index(0, n, n)
-    for e in range(chart.begins[c], chart.ends[c]):
-        if chart.symbols[e] >= len(grammar.root):
-            continue
-        product = grammar.root[chart.symbols[e]] * chart.values[e]
-        if grammar.viterbi and product > level:
-            found, level = chart.symbols[e], product
-        elif not grammar.viterbi and product > 0.0:
-            found, level = chart.symbols[e], level - product
-            if level < 0.0:
-                break
-    return found
-
-
-@lean
 def _derive(
     first: int,
     n: int,
@@ -896,8 +871,17 @@ def _derive(
     n_binary, n_unary = len(grammar.binary.parent), len(grammar.unary.child)
     codes, used = np.empty(4 * n, np.int64), 0
     waiting, left = np.empty((n + 1, 3), np.int64), 1  # starts, ends, symbols
-    level = 0.0 if grammar.viterbi else uniform(stream, 0) * total
-    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, _choose_root(n, level, grammar, chart)
+    level, c = 0.0 if grammar.viterbi else uniform(stream, 0) * total, cell_index(0, n, n)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, NOTHING
+    for e in range(chart.begins[c], chart.ends[c]):  # the symbol over all words
+        if chart.symbols[e] < len(grammar.root):
+            product = grammar.root[chart.symbols[e]] * chart.values[e]
+            if grammar.viterbi and product > level:
+                waiting[0, 2], level = chart.symbols[e], product
+            elif not grammar.viterbi and product > 0.0:
+                waiting[0, 2], level = chart.symbols[e], level - product
+                if level < 0.0:
+                    break
     while left > 0:
         left -= 1
         i, j, symbol = waiting[left, 0], waiting[left, 1], waiting[left, 2]
@@ -946,7 +930,8 @@ def trace_derivations(
     """
     text, grammar, _ = given
     work = make_cell_workspace(first, last, text.indptr, grammar)
-    coarse_work = make_coarse_workspace(first, last, text, coarse)
+    coarse_last = last if coarse.threshold > 0.0 else first
+    coarse_work = make_cell_workspace(first, coarse_last, text.indptr, coarse.grammar)
     indptr = grammar.binary.indptr
     rights = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     codes, used = np.empty(1024, np.int64), 0
