@@ -95,8 +95,9 @@ class TreeCorpus:
         """A shard of some of the sentences."""
         text, constraints = self.texts.select(numbers), self.constraints
         if constraints.sets is not None and constraints.sizes is not None:
-            sets = np.split(constraints.sets, self.everything.first_sets[1:-1])
-            chosen = np.concatenate([np.zeros(0, np.int64), *(sets[n] for n in numbers.tolist())])
+            sets, first = constraints.sets, self.everything.first_sets
+            own = (sets[first[n] : first[n + 1]] for n in numbers.tolist())
+            chosen = np.concatenate([np.zeros(0, np.int64), *own])
             constraints = replace(constraints, sets=chosen, sizes=constraints.sizes[numbers])
         return TreeShard(text, constraints, None if self.trees is None else self.trees[numbers])
 
