@@ -454,6 +454,7 @@ class DenseGrammar(Grammar):
         self.shape = DenseShape(len(symbols.nonterminals), len(symbols.preterminals))
         self.labels, self.vocabulary = symbols.labels, symbols.vocabulary
         self.n_nonterminals = self.shape.k
+        self._nonterminals = _index_names(symbols.nonterminals)
         self.families: dict[str, Family] = {ROOT: root, RULES: rules, WORDS: emission.family}
 
     @classmethod
@@ -574,15 +575,14 @@ class DenseGrammar(Grammar):
 
     # what is known
     def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
-        sets = StateSetBuilder(self.shape.t)
+        sets, index = StateSetBuilder(self.shape.t), _index_names(self.symbols.preterminals)
         found = np.zeros(len(given.text.tokens), np.int32)
         for begin, tree in zip(given.text.indptr.tolist(), given.trees, strict=False):
             if tree is None:
                 continue
             for node, (label, start, _) in zip(tree.nodes(), tree.spans(), strict=True):
                 if node.is_preterminal:
-                    number = _look_up(self.symbols.preterminals, label, "preterminal")
-                    found[begin + start] = sets.number([number])
+                    found[begin + start] = sets.number([_look_up(index, label, "preterminal")])
         return found, sets.build()
 
     def _list_brackets(self, given: SupervisedSentences) -> Sequence[Sequence[Bracket]]:
@@ -592,7 +592,7 @@ class DenseGrammar(Grammar):
         return list_spans(n)
 
     def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
-        return {_look_up(self.symbols.nonterminals, label, "nonterminal") for label in labels}
+        return {_look_up(self._nonterminals, label, "nonterminal") for label in labels}
 
     # what it says of sentences
     def _infer(self, query: Query) -> DenseInference:
@@ -690,7 +690,11 @@ class DenseGrammar(Grammar):
         return {_STORED_COUNTS: own.word_counts}, facts
 
 
-def _look_up(names: tuple[str, ...], label: str, what: str) -> int:
-    if label not in names:
+def _index_names(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _look_up(index: dict[str, int], label: str, what: str) -> int:
+    if label not in index:
         raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
-    return names.index(label)
+    return index[label]
