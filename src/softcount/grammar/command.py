@@ -456,12 +456,11 @@ NOT_COUNTED = (
     *("n_components", "n_preterminals", "rules", "brackets", "labels", "trees", "max_length"),
     *("init", "smoothing", "learner", "max_iter", "tol", "n_init", "dtype", "seed"),
 )
+"""Options that are of no use with a treebank, whose rules are counted."""
 MORE_TAGS = 1.5
 """The number of preterminals for each nonterminal, unless it is given."""
 MOST_SYMBOLS = 60
 """The most symbols that stderr lists: annotated symbols of a treebank are thousands."""
-
-
 ALONE = "scores are of trees that were found without --brackets and --trees"
 
 
@@ -493,9 +492,8 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     without = ("load",)
     declared = PCFGParameters
     takes: ClassVar = {
-        "n_components": ("-k", "--n-components"),
-        **dict.fromkeys(("n_preterminals", "horizontal", "vertical", "smoothing", "dtype"), ()),
-        "lowercase": (),
+        **{"n_components": ("-k", "--n-components"), "n_preterminals": (), "horizontal": ()},
+        **{"vertical": (), "smoothing": (), "dtype": (), "lowercase": ()},
     }
     n_components: int | None
     n_preterminals: int | None
