@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 import softcount as sc
-from softcount.senses.estimators import marking
+from softcount.senses.estimators import find_marking_words
 from softcount.text import contexts
 from softcount.text.semantic_space import SemanticSpace
 from tests import real
@@ -148,7 +148,7 @@ def test_two_themes_are_told_apart(fitted: sc.SenseInducer) -> None:
 def test_marks_are_shares_of_contexts() -> None:
     counts = csr_matrix([[1, 0, 1], [3, 0, 1], [0, 2, 1], [0, 1, 1]])
     shares = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    first, second = marking(counts, shares, np.array(["a", "b", "c"]))
+    first, second = find_marking_words(counts, shares, np.array(["a", "b", "c"]))
     # two contexts with it, and half a context of the average one that is added to each sense
     assert first == (("a", pytest.approx(2.5 / 3)),)
     assert second == (("b", pytest.approx(2.5 / 3)),)

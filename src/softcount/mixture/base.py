@@ -20,7 +20,7 @@ from softcount.core.bounds import MAX_WEIGHT, within_range, without_dust
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.store import AGAIN
-from softcount.core.types import Array
+from softcount.core.types import Array, IntArray
 from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.posterior import soft
 from softcount.mixture.core import MixtureCore
@@ -171,6 +171,8 @@ class Clusterer(
     """A mixture learned without labels."""
 
     n_components: int
+    labels_: IntArray
+    """The likeliest class of each item learned from."""
     for_labels = (
         "NaiveBayes learns from documents of which some have a label (-1 where it is unknown)"
     )

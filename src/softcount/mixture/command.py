@@ -280,8 +280,7 @@ class Classify(_LinesCommand):
         ),
     ] = None
     train: Annotated[
-        str | None,
-        Input("Lines with labels: label, tab, text.", metavar="FILE", learns=True),
+        str | None, Input("Lines with labels: label, tab, text.", metavar="FILE", learns=True)
     ] = None
     unlabelled: Annotated[
         str | None,

@@ -314,10 +314,7 @@ _POWER_STEPS = 15
 
 
 def estimate_from_moments(
-    counts: csr_matrix,
-    n_components: int,
-    rng: np.random.Generator,
-    weights: Array | None = None,
+    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: Array | None = None
 ) -> tuple[Array, Array]:
     """Class weights π (K) and word probabilities θ (K, V) of a mixture, without a start.
 
@@ -460,10 +457,7 @@ def _unwhitened(white: Whitening, axes: Array) -> tuple[Array, Array]:
 
 
 def estimate_from_anchors(
-    counts: csr_matrix,
-    n_components: int,
-    rng: np.random.Generator,
-    weights: Array | None = None,
+    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: Array | None = None
 ) -> tuple[Array, Array]:
     """Class weights π (K) and word probabilities θ (K, V) of a mixture, without a start.
 

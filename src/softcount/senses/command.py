@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -21,29 +21,26 @@ from softcount.cli.options import (
 )
 from softcount.cli.reading import read_stop_words, read_texts
 from softcount.cli.targets import PLAIN
+from softcount.senses.parameters import SenseInducerParameters
 
 if TYPE_CHECKING:
     from softcount.cli.frame import Progress
     from softcount.core.types import FloatArray
     from softcount.mixture.report import Grouping
     from softcount.senses import SenseInducer
+    from softcount.text.contexts import Occurrence
 
 NOWHERE = "-"
 """What is printed for a line without the word."""
 
 
 class SensesFound(NamedTuple):
-    """The occurrences of the word, and their senses.
+    """The occurrences of the word in the lines of a file, and their senses."""
 
-    ``rows``        the numbers of the occurrences in each sentence
-    ``positions``   where in its sentence each occurrence is
-    ``posteriors``  (occurrences, senses)
-    """
-
-    rows: list[list[int]]
-    positions: list[int]
-    posteriors: FloatArray
-    grouping: Grouping
+    model: SenseInducer
+    n_lines: int
+    places: list[Occurrence]
+    posteriors: FloatArray  # (occurrences, senses)
 
 
 class Senses(AnswerOptions, LearnerOptions, LearningCommand):
@@ -60,16 +57,22 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     softcount senses --load line.softcount more.txt
     """
 
+    declared = SenseInducerParameters
+    takes: ClassVar = {
+        "n_components": ("-k", "--n-components"),
+        "near": (),
+        "min_count": (),
+        "svd": (),
+        "smoothing": (),
+    }
     without = ("proba",)
+    svd: int | None
 
     file: TextFile
     word: Annotated[
         str | None,
         Input(
-            "The word; upper and lower case are the same.",
-            metavar="WORD",
-            file=PLAIN,
-            learns=True,
+            "The word; upper and lower case are the same.", metavar="WORD", file=PLAIN, learns=True
         ),
     ] = None
     forms: Annotated[
@@ -90,27 +93,9 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
             learns=True,
         ),
     ] = None
-    min_count: Annotated[
-        int, Input("Leave out words that fewer contexts than this have.", least=1, learns=True)
-    ] = 2
-    n_components: Annotated[int, Model("How many senses.", "-k", "--n-components", least=1)] = 2
     window: Annotated[
         int, Model("Look at so many words on each side; 0: at the whole line.", least=0)
     ] = 25
-    near: Annotated[
-        int, Model("So many on each side count once more, with their place.", least=0)
-    ] = 3
-    svd: Annotated[
-        int | None,
-        Model(
-            "Reduce tf-idf of the contexts to so many dimensions, and look for Gaussian senses "
-            "there; if not given, senses are multinomials of words.",
-            least=1,
-        ),
-    ] = None
-    smoothing: Annotated[
-        float, Model("Add this to every count of a word in a class.", least=0.0)
-    ] = 0.1
     init: ClassInit = "kmeans"
     short_runs: ShortRunsOption = 5
 
@@ -130,15 +115,11 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
         from softcount.text.tokenise import words
 
         return SenseInducer(
-            self.n_components,
             window=self.window or None,
-            near=self.near,
-            min_count=self.min_count,
             stop_words=sorted(read_stop_words(self.stop_words, words)),
-            svd=self.svd,
-            smoothing=self.smoothing,
             init=self.init,
             short_runs=self.short_runs,
+            **self.settings(),
             **self.learning(self.make_learner()),
         )
 
@@ -147,64 +128,53 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
         model.fit(data, named if self.word is None else [self.word, *named], on_step=progress)
 
     def answer(self, model: SenseInducer, data: list[Any]) -> SensesFound:
-        found, posteriors = model.occurrences(data), model.predict_proba(data)
-        rows: list[list[int]] = [[] for _ in data]
-        for row, where in enumerate(found):
-            rows[where.sentence].append(row)
-        grouping = _make_grouping(model, posteriors, self.file, len(data))
-        return SensesFound(rows, [where.position for where in found], posteriors, grouping)
+        return SensesFound(model, len(data), model.occurrences(data), model.predict_proba(data))
 
     def overview(self, found: SensesFound) -> Grouping:
-        return found.grouping
+        """What was learned, with the sizes that the senses have in this file; the largest first."""
+        import numpy as np
+
+        from softcount.cli.answers import name_file
+        from softcount.mixture.report import Group, Grouping, Mark
+
+        model, n = found.model, len(found.places)
+        sizes = np.bincount(found.posteriors.argmax(axis=1), minlength=model.n_components).tolist()
+        groups = []
+        for sense, size in zip(model.senses_, sizes, strict=True):
+            longest = max((part for _, part in sense.words), default=1.0)
+            marks = [Mark(name, f"{100 * part:.1f}", part / longest) for name, part in sense.words]
+            groups.append(Group(str(sense.number), size, size / max(n, 1), marks, sense.examples))
+        word = " / ".join(sorted(model.forms_ or ()))
+        return Grouping(
+            title=f"{model.n_components} senses of “{word}”",
+            text=f"{n:,} occurrences in {found.n_lines:,} lines of {name_file(self.file)}.",
+            kind="sense",
+            figures="% of the sense’s contexts with the word; _ is the place of the word itself",
+            groups=sorted(groups, key=lambda group: -group.size),
+            signature=model.signature_,
+            fit=getattr(model.mixture_, "fit_", None),
+            counted="occurrence",
+        )
 
     def page(self, found: SensesFound) -> str:
         from softcount.mixture.report import groups_page
 
-        return groups_page(found.grouping)
+        return groups_page(self.overview(found))
 
     def print_answers(self, found: SensesFound) -> None:
-        chosen = found.posteriors.argmax(axis=1).tolist()
-        for number, here in enumerate(found.rows, 1):
+        lines: list[list[dict[str, Any]]] = [[] for _ in range(found.n_lines)]
+        for place, posterior in zip(found.places, found.posteriors, strict=True):
+            lines[place.sentence].append(
+                {
+                    "sense": int(posterior.argmax()),
+                    "position": place.position,
+                    "probabilities": posterior.tolist(),
+                }
+            )
+        for number, senses in enumerate(lines, 1):
             if self.json:
-                each = [
-                    {
-                        "sense": chosen[i],
-                        "position": found.positions[i],
-                        "probabilities": found.posteriors[i].tolist(),
-                    }
-                    for i in here
-                ]
-                sys.stdout.write(json.dumps({"line": number, "occurrences": each}) + "\n")
+                line = json.dumps({"line": number, "occurrences": senses})
             else:
-                sys.stdout.write((" ".join(str(chosen[i]) for i in here) or NOWHERE) + "\n")
+                line = " ".join(str(one["sense"]) for one in senses) or NOWHERE
+            sys.stdout.write(line + "\n")
         sys.stdout.flush()  # here, where a closed pipe is no fault
-
-
-def _make_grouping(
-    model: SenseInducer, posteriors: FloatArray, file: str, n_lines: int
-) -> Grouping:
-    """What was learned, with the sizes that the senses have in this file; the largest first."""
-    import numpy as np
-
-    from softcount.cli.answers import name_file
-    from softcount.mixture.report import Group, Grouping, Mark
-
-    chosen = np.bincount(posteriors.argmax(axis=1), minlength=model.n_components)
-    sizes = zip(model.senses_, chosen.tolist(), strict=True)
-    groups = []
-    for sense, size in sorted(sizes, key=lambda one: -one[1]):
-        longest = max((part for _, part in sense.words), default=1.0)
-        marks = [Mark(name, f"{100 * part:.1f}", part / longest) for name, part in sense.words]
-        share = size / max(len(posteriors), 1)
-        groups.append(Group(str(sense.number), size, share, marks, sense.examples))
-    word = " / ".join(sorted(model.forms_ or ()))
-    return Grouping(
-        title=f"{model.n_components} senses of “{word}”",
-        text=f"{len(posteriors):,} occurrences in {n_lines:,} lines of {name_file(file)}.",
-        kind="sense",
-        figures="% of the sense’s contexts that have the word; _ is the place of the word itself",
-        groups=groups,
-        signature=model.signature_,
-        fit=getattr(model.mixture_, "fit_", None),
-        counted="occurrence",
-    )

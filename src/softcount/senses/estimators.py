@@ -1,11 +1,12 @@
-"""`SenseInducer`, as users call it."""
+"""`SenseInducer`: the occurrences of a word, sorted by a mixture of their contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -14,37 +15,40 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.core import store
-from softcount.core.errors import DataError, LearnerError, SoftcountError, StoreError, brief
+from softcount.core.errors import DataError, StoreError
 from softcount.core.estimate import Estimate
 from softcount.core.estimator import FitOptions, HasLearner, all_or_nothing, check_learner
-from softcount.core.parameters import check_whole
-from softcount.core.store import AGAIN, content, numbers, plain_settings, strings
+from softcount.core.parameters import ShortRunParameters, check_parameters, describe
+from softcount.core.store import AGAIN, Stored, numbers, strings
 from softcount.core.theory import Decomposition
-from softcount.core.types import Array, Fit, Trace
+from softcount.core.types import Array, Fit, FloatArray, IntArray, Trace
 from softcount.core.verdict import Verdict
 from softcount.mixture import GaussianMixture, MultinomialMixture
-from softcount.mixture.base import FLOOR, Clusterer
+from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import Items
+from softcount.senses.parameters import SenseInducerParameters
 from softcount.text import contexts
 from softcount.text.contexts import Occurrence, format_passage
 from softcount.text.documents import as_it_is
 from softcount.text.semantic_space import SemanticSpace
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
-
-
 MARKS, EXAMPLES = 12, 4
 EXAMPLE_WINDOW = 12
+Target = str | Iterable[str] | None
+"""A word, or several forms of it."""
+Positions = Sequence[Any] | None
+"""Where a word stands in each sentence: a number, or a list of numbers."""
+
+MIXTURE, IDF, AXES = "mixture.", "space.idf", "space.axes"
+"""Names of arrays in files; those of the mixture begin with the first."""
 
 
 @dataclass(frozen=True)
 class Sense:
-    """What was found of one sense.
+    """What was learned of one sense.
 
-    ``share``     how much of all occurrences
+    ``share``     its share of all occurrences
     ``words``     what marks it, the most telling first, each with the part of its contexts that
                   have it; ``the_`` is a word just before the target, ``_of`` one just after it
     ``examples``  its most typical contexts, the target in brackets
@@ -61,24 +65,29 @@ class Sense:
         return f"sense {self.number} ({self.share:.1%}): {marks}{lines}"
 
 
-def marking(counts: Any, shares: Array, names: Array) -> list[tuple[tuple[str, float], ...]]:
+def find_marking_words(
+    counts: sparse.csr_matrix, posteriors: FloatArray, names: Array
+) -> list[tuple[tuple[str, float], ...]]:
     """The words that mark each sense, with the part q(w | k) of its contexts that have them.
 
     Those with the largest q(w | k) log [q(w | k) / q(w)]: common in the sense, and more so than
     elsewhere. One context as all are on average is added to every sense, lest a word that occurs
     twice, both times in it, look certain.
 
-    >>> from scipy.sparse import csr_matrix
-    >>> counts = csr_matrix([[1, 0, 1], [1, 0, 1], [0, 2, 1], [0, 1, 1]])
-    >>> shares = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    >>> [[word for word, _ in row] for row in marking(counts, shares, np.array(["a", "b", "c"]))]
+    ``counts``      (contexts, words)
+    ``posteriors``  (contexts, senses)
+    ``names``       of the words
+
+    >>> counts = sparse.csr_matrix([[1, 0, 1], [1, 0, 1], [0, 2, 1], [0, 1, 1]])
+    >>> posteriors = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
+    >>> found = find_marking_words(counts, posteriors, np.array(["a", "b", "c"]))
+    >>> [[word for word, _ in row] for row in found]
     [['a'], ['b']]
     """
     present = (counts > 0).astype(np.float64)
     overall = np.asarray(present.mean(axis=0)).reshape(-1)
-    size = shares.sum(axis=0)[:, None]
-    found = np.asarray((present.T @ shares).T)
-    q = (found + overall) / (size + 1.0)
+    size = posteriors.sum(axis=0)[:, None]
+    q = (np.asarray((present.T @ posteriors).T) + overall) / (size + 1.0)
     telling = q * np.log(np.where(overall > 0.0, q / np.where(overall > 0.0, overall, 1.0), 1.0))
     rows = []
     for k, worth in enumerate(telling):
@@ -87,98 +96,25 @@ def marking(counts: Any, shares: Array, names: Array) -> list[tuple[tuple[str, f
     return rows
 
 
-def typical(
-    k: int, joint: Array, tokens: Sequence[Sequence[str]], found: Sequence[Occurrence]
+def choose_examples(
+    k: int, joint: FloatArray, tokens: Sequence[Sequence[str]], places: Sequence[Occurrence]
 ) -> tuple[str, ...]:
-    """Contexts of a sense, those first in which the next best sense is farthest behind."""
+    """Contexts of sense k, those first in which the next best sense is farthest behind.
+
+    ``joint``  log p(sense, context), (contexts, senses)
+    """
     others = np.delete(joint, k, axis=1)
     lead = joint[:, k] - others.max(axis=1) if others.size else joint[:, k]
     own = np.flatnonzero(joint.argmax(axis=1) == k)
     texts: dict[str, None] = {}
     for i in own[np.argsort(-lead[own], kind="stable")].tolist():
-        texts[format_passage(tokens[found[i].sentence], found[i].position, EXAMPLE_WINDOW)] = None
+        texts[format_passage(tokens[places[i].sentence], places[i].position, EXAMPLE_WINDOW)] = None
         if len(texts) == EXAMPLES:
             break
     return tuple(texts)
 
 
-# Induced senses in files: the mixture, and how contexts become what it sees.
-
-
-MIXTURE, IDF, AXES = "mixture.", "space.idf", "space.axes"
-
-
-def save(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted model."""
-    mixture = content(model.mixture_, *model.mixture_.stored())
-    arrays = {MIXTURE + name: array for name, array in mixture.arrays.items()}
-    if model.space_ is not None:
-        arrays |= {IDF: model.space_.idf, AXES: model.space_.axes}
-    meta = {
-        "settings": plain_settings(model),
-        "forms": None if model.forms_ is None else sorted(model.forms_),
-        "vocabulary": model.vocabulary_.tolist(),
-        "senses": [[s.number, s.share, s.words, s.examples] for s in model.senses_],
-        "mixture": mixture.meta,
-    }
-    store.write(path, type(model).__name__, arrays, meta, model.signature_)
-
-
-def restore(cls: Any, stored: store.Stored, given: dict[str, Any]) -> Any:
-    """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
-    try:
-        return _restored(cls, stored, given)
-    except StoreError:
-        raise
-    except (SoftcountError, LookupError, TypeError, ArithmeticError, ValueError) as error:
-        raise StoreError(
-            f"the file does not describe a {cls.__name__}: {getattr(error, 'message', error)}",
-            AGAIN,
-        ) from error
-
-
-def _restored(cls: Any, stored: store.Stored, given: dict[str, Any]) -> Any:
-    meta = stored.meta
-    model = cls(**{**meta["settings"], **given})
-    model._check_settings()
-    vocabulary = strings(meta["vocabulary"], len(meta["vocabulary"]), "words")
-    forms = meta["forms"]
-    model.vocabulary_ = vocabulary
-    model.forms_ = None if forms is None else frozenset(strings(forms, len(forms), "forms"))  # type: ignore[arg-type]
-    model.space_ = None if model.svd is None else _space(stored, len(meta["vocabulary"]))
-    model.mixture_ = _mixture(stored, model.svd is not None)
-    seen = len(meta["vocabulary"]) if model.space_ is None else len(model.space_.axes)
-    if model.mixture_.n_features_in_ != seen or model.mixture_.n_components != model.n_components:
-        raise StoreError("the mixture in the file is of other contexts", AGAIN)
-    model.senses_ = [_sense(*row) for row in meta["senses"]]
-    return model
-
-
-def _space(stored: store.Stored, n_words: int) -> SemanticSpace:
-    return SemanticSpace(numbers(stored, IDF, (n_words,)), numbers(stored, AXES, (None, n_words)))
-
-
-def _mixture(stored: store.Stored, of_points: bool) -> Any:
-    kind = GaussianMixture if of_points else MultinomialMixture
-    arrays = {
-        name.removeprefix(MIXTURE): array
-        for name, array in stored.arrays.items()
-        if name.startswith(MIXTURE)
-    }
-    return kind.restore(
-        store.Stored(kind.__name__, arrays, stored.meta["mixture"], stored.signature)
-    )
-
-
-def _sense(number: Any, share: Any, words: Any, examples: Any) -> Sense:
-    marks = tuple((str(name), float(part)) for name, part in words)
-    return Sense(int(number), float(share), marks, tuple(map(str, examples)))
-
-
-# The estimator: sentences in, senses out.
-
-
-class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
+class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: ignore[misc]
     """Sorts the occurrences of a word into senses (Schütze 1998).
 
     Each occurrence becomes a bag of the words around it, and these bags a mixture of
@@ -211,48 +147,13 @@ class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
     """Where the occurrences learned from are, in the order of ``labels_``."""
     senses_: list[Sense]
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        window: int | None = 25,
-        near: int = 3,
-        min_count: int = 2,
-        stop_words: Collection[str] = (),
-        svd: int | None = None,
-        smoothing: float = 0.1,
-        init: Any = "kmeans",
-        short_runs: int = 5,
-        learner: Learner | str | None = None,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        n_init: int | None = None,
-        engine: Engine | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.window = window
-        self.near = near
-        self.min_count = min_count
-        self.stop_words = stop_words
-        self.svd = svd
-        self.smoothing = smoothing
-        self.init = init
-        self.short_runs = short_runs
-        self.learner = learner
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.engine = engine
-        self.random_state = random_state
-
     # learning
     def fit(
         self,
         sentences: Any,
-        target: str | Iterable[str] | None = None,
+        target: Target = None,
         *,
-        positions: Sequence[Any] | None = None,
+        positions: Positions = None,
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
@@ -263,141 +164,117 @@ class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
-        forms = None if target is None else contexts.list_forms(target)
-        tokens, found = self._found(sentences, forms, positions)
         with all_or_nothing(self):
-            self._learn_words(tokens, found)
-            self.forms_, self.occurrences_ = forms, found
-            counts = self._counts(tokens, found)
-            self.space_ = self._space(counts)
+            tokens, counts = self._learn_contexts(sentences, target, positions)
             if options.get("development") is not None:
-                options["development"] = self._observed(options["development"], None)[0]
-            self.mixture_ = self._mixture().fit(self._placed(counts), init=init, **options)
-            self.senses_ = self._described(counts, tokens)
+                options["development"] = self._observe(options["development"], None)
+            x = self._place(counts)
+            self.mixture_ = self._make_mixture().fit(x, init=init, **options)
+            joint = self.mixture_._joint(self.mixture_.observe(x, first=False))
+            posteriors = self.mixture_.predict_proba(x)
+            marks = find_marking_words(counts, posteriors, self.vocabulary_)
+            self.senses_ = [
+                Sense(
+                    k, float(share), marks[k], choose_examples(k, joint, tokens, self.occurrences_)
+                )
+                for k, share in enumerate(posteriors.mean(axis=0))
+            ]
         return self
 
-    def _space(self, counts: Any) -> SemanticSpace | None:
-        return None if self.svd is None else SemanticSpace.of(counts, self.svd, self._seed())
-
-    def _bind(
-        self, sentences: Any, target: str | Iterable[str] | None = None
-    ) -> tuple[MixtureCore, Items]:
-        """The mixture's core and its corpus; without a target, for that of an earlier fit."""
-        forms = getattr(self, "forms_", None) if target is None else contexts.list_forms(target)
-        fresh = type(self)(**self.get_params(deep=False))
-        tokens, found = fresh._found(sentences, forms, None)
-        fresh._learn_words(tokens, found)
-        counts = fresh._counts(tokens, found)
-        fresh.space_ = fresh._space(counts)
-        return fresh._mixture()._bind(fresh._placed(counts))
-
-    def estimate(self, sentences: Any, target: str | Iterable[str] | None = None) -> Estimate:
-        """What `fit` will need: bytes, and work a step. Nothing is learned."""
-        core, corpus = self._bind(sentences, target)
-        # words of contexts are texts before they are numbers
-        return self._mixture()._estimate(core, corpus).plus(words=100.0 * _n_words(sentences))
-
     def fit_predict(
-        self,
-        sentences: Any,
-        target: str | Iterable[str] | None = None,
-        *,
-        positions: Sequence[Any] | None = None,
-    ) -> Array:
+        self, sentences: Any, target: Target = None, *, positions: Positions = None
+    ) -> IntArray:
         """Learn, and give the sense of each occurrence."""
         return self.fit(sentences, target, positions=positions).labels_
 
-    def _mixture(self) -> Clusterer:
-        settings = {
-            "init": self.init,
-            "short_runs": self.short_runs,
-            "learner": self.learner,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "n_init": self.n_init,
-            "engine": self.engine,
-            "random_state": self.random_state,
-        }
-        if self.svd is None:
-            return MultinomialMixture(self.n_components, smoothing=self.smoothing, **settings)
-        return GaussianMixture(self.n_components, covariance="spherical", **settings)
+    def _bind(self, sentences: Any, target: Target = None) -> tuple[MixtureCore, Items]:
+        """The mixture's core and its corpus; without a target, for that of an earlier fit."""
+        fresh = type(self)(**self.get_params(deep=False))
+        forms = getattr(self, "forms_", None) if target is None else target
+        _, counts = fresh._learn_contexts(sentences, forms, None)
+        return fresh._make_mixture()._bind(fresh._place(counts))
 
-    def _seed(self) -> int:
-        return self.random_state if isinstance(self.random_state, int) else 0
+    def estimate(self, sentences: Any, target: Target = None) -> Estimate:
+        """What `fit` will need: bytes, and work a step. Nothing is learned."""
+        needed = self._make_mixture()._estimate(*self._bind(sentences, target))
+        n_words = sum(len(one.split() if isinstance(one, str) else one) for one in sentences)
+        return needed.plus(words=100.0 * n_words)  # texts, before they are numbers
+
+    def _check_settings(self) -> None:
+        check_parameters(self)
+        check_learner(self._make_mixture(), type(self).__name__)
+
+    def _make_mixture(self) -> Clusterer:
+        """The mixture of contexts, not fitted; it learns as this model is told to."""
+        learning = {each.name: getattr(self, each.name) for each in describe(ShortRunParameters)}
+        if self.svd is None:
+            return MultinomialMixture(self.n_components, smoothing=self.smoothing, **learning)
+        return GaussianMixture(self.n_components, covariance="spherical", **learning)
 
     # from sentences to what the mixture sees
-    def _found(
-        self, sentences: Any, forms: frozenset[str] | None, positions: Sequence[Any] | None
-    ) -> tuple[list[list[str]], list[Occurrence]]:
-        """Sentences cut into words, and the occurrences to learn from."""
+    def _learn_contexts(
+        self, sentences: Any, target: Target, positions: Positions
+    ) -> tuple[list[list[str]], sparse.csr_matrix]:
+        """Find the word, and learn by what its contexts are described: the vocabulary, the space.
+
+        Gives the sentences cut into words, and counts (occurrences, vocabulary).
+        """
+        forms = None if target is None else contexts.list_forms(target)
         self._check_settings()
         if (forms is None) == (positions is None):
             raise DataError(
                 "say which word is meant, in one way", "give target='bank', or else positions=[…]"
             )
-        tokens, found = _located(sentences, forms, positions)
-        contexts.demand_found(found, tokens, forms or {"the word"})
-        return tokens, found
-
-    def _check_settings(self) -> None:
-        check_learner(self._mixture(), type(self).__name__)
-        least = {"window": 1, "near": 0, "min_count": 1, "svd": 1}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if value is None and name in ("window", "svd"):
-                continue
-            check_whole(name, value, smallest)
-        listed = isinstance(self.stop_words, Collection) and not isinstance(self.stop_words, str)
-        if not listed or not all(isinstance(word, str) for word in self.stop_words):
-            raise LearnerError(
-                f"stop_words={brief(self.stop_words)} is no list of words", "give a list of texts"
-            )
-
-    def _features(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> list[list[str]]:
-        dropped = frozenset(word.casefold() for word in self.stop_words)
-        return [
-            contexts.context_features(
-                tokens[where.sentence], where.position, self.window, self.near, dropped
-            )
-            for where in found
-        ]
-
-    def _learn_words(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> None:
-        seen: dict[str, int] = {}
-        for bag in self._features(tokens, found):
-            for word in set(bag):
-                seen[word] = seen.get(word, 0) + 1
-        kept = sorted(word for word, n in seen.items() if n >= self.min_count)
+        tokens, places = _locate(sentences, forms, positions)
+        contexts.demand_found(places, tokens, forms or {"the word"})
+        features = self._features(tokens, places)
+        n_contexts = Counter(word for bag in features for word in set(bag))
+        kept = sorted(word for word, n in n_contexts.items() if n >= self.min_count)
         if not kept:
             raise DataError(
-                f"no word is in {self.min_count} of the {len(found)} contexts",
+                f"no word is in {self.min_count} of the {len(places)} contexts",
                 "lower min_count, or give more sentences",
             )
+        self.forms_, self.occurrences_ = forms, places
         self.vocabulary_ = np.array(kept, dtype=object)
+        counts = self._count(features)
+        seed = self.random_state if isinstance(self.random_state, int) else 0
+        self.space_ = None if self.svd is None else SemanticSpace.of(counts, self.svd, seed)
+        return tokens, counts
 
-    def _counts(self, tokens: list[list[str]], found: Sequence[Occurrence]) -> Any:
+    def _features(self, tokens: list[list[str]], places: Sequence[Occurrence]) -> list[list[str]]:
+        """The words around each occurrence, some of them with their places."""
+        dropped = frozenset(word.casefold() for word in self.stop_words)
+        return [
+            contexts.context_features(tokens[sentence], position, self.window, self.near, dropped)
+            for sentence, position in places
+        ]
+
+    def _count(self, features: list[list[str]]) -> sparse.csr_matrix:
         counter = CountVectorizer(analyzer=as_it_is, vocabulary=self.vocabulary_)
-        return sparse.csr_matrix(counter.transform(self._features(tokens, found)))
+        return sparse.csr_matrix(counter.transform(features))
 
-    def _placed(self, counts: Any) -> Any:
+    def _place(self, counts: sparse.csr_matrix) -> Any:
+        """What the mixture sees of these counts: themselves, or points of the space."""
         return counts if self.space_ is None else self.space_.points(counts)
 
-    def _observed(self, sentences: Any, positions: Sequence[Any] | None) -> tuple[Any, int]:
-        """What the mixture sees of further sentences, and how many occurrences that are."""
-        if not hasattr(self, "forms_"):
-            raise NotFittedError("this SenseInducer has not been fitted: call fit first")
-        tokens, found = _located(sentences, self.forms_, positions)
-        return self._placed(self._counts(tokens, found)), len(found)
+    def _observe(self, sentences: Any, positions: Positions) -> Any:
+        """What the mixture sees of further sentences, one row an occurrence."""
+        return self._place(self._count(self._features(*_locate(sentences, self.forms_, positions))))
 
     # what was learned
-    @property
-    def labels_(self) -> Array:
-        """The sense of each occurrence learned from."""
-        labels: Array = self._fitted().labels_
-        return labels
+    def _fitted(self) -> Clusterer:
+        if not hasattr(self, "mixture_"):
+            raise NotFittedError("this SenseInducer has not been fitted: call fit first")
+        return self.mixture_
 
     @property
-    def weights_(self) -> Array:
+    def labels_(self) -> IntArray:
+        """The sense of each occurrence learned from."""
+        return self._fitted().labels_
+
+    @property
+    def weights_(self) -> FloatArray:
         """How common each sense is."""
         return self._fitted().weights_
 
@@ -406,20 +283,9 @@ class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
         """The tables of the mixture."""
         return self._fitted().params_
 
-    def decompose(
-        self,
-        sentences: Any,
-        params: Any,
-        at: Any = None,
-        *,
-        positions: Sequence[Any] | None = None,
-    ) -> Decomposition:
-        """Why EM climbs, of the mixture of contexts: see `softcount.decompose`."""
-        mixture = self._fitted()
-        return mixture.decompose(self._observed(sentences, positions)[0], params, at)
-
     @property
     def fit_(self) -> Fit:
+        """How the mixture was learned."""
         return self._fitted().fit_
 
     @property
@@ -437,58 +303,42 @@ class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
         """One line that makes the run citable."""
         return self._fitted().signature_
 
-    def _fitted(self) -> Clusterer:
-        if not hasattr(self, "mixture_"):
-            raise NotFittedError("this SenseInducer has not been fitted: call fit first")
-        return self.mixture_
-
-    def _described(self, counts: Any, tokens: list[list[str]]) -> list[Sense]:
-        seen = self._placed(counts)
-        shares = self.mixture_.predict_proba(seen)
-        core = self.mixture_.core_
-        x = self.mixture_.observe(seen, first=False)
-        joint = core.joint(self.mixture_.raw_params_, x, floor=FLOOR)
-        marks = marking(counts, shares, self.vocabulary_)
-        return [
-            Sense(k, float(share), marks[k], typical(k, joint, tokens, self.occurrences_))
-            for k, share in enumerate(shares.mean(axis=0))
-        ]
+    def decompose(
+        self, sentences: Any, params: Any, at: Any = None, *, positions: Positions = None
+    ) -> Decomposition:
+        """Why EM climbs, of the mixture of contexts: see `softcount.decompose`."""
+        mixture = self._fitted()
+        return mixture.decompose(self._observe(sentences, positions), params, at)
 
     # what it says of sentences
-    def occurrences(
-        self, sentences: Any, *, positions: Sequence[Any] | None = None
-    ) -> list[Occurrence]:
+    def occurrences(self, sentences: Any, *, positions: Positions = None) -> list[Occurrence]:
         """Where the word occurs: what rows of `predict` and `predict_proba` belong to."""
         self._fitted()
-        return _located(sentences, self.forms_, positions)[1]
+        return _locate(sentences, self.forms_, positions)[1]
 
-    def predict(self, sentences: Any, *, positions: Sequence[Any] | None = None) -> Array:
+    def predict(self, sentences: Any, *, positions: Positions = None) -> IntArray:
         """The likeliest sense of each occurrence, in the order of `occurrences`."""
-        return self._asked("predict", sentences, positions, np.zeros(0, np.int64))
+        mixture, x = self._fitted(), self._observe(sentences, positions)
+        return mixture.predict(x) if x.shape[0] else np.zeros(0, np.int64)
 
-    def predict_proba(self, sentences: Any, *, positions: Sequence[Any] | None = None) -> Array:
+    def predict_proba(self, sentences: Any, *, positions: Positions = None) -> FloatArray:
         """The probability of each sense for each occurrence, (occurrences, senses)."""
-        nothing = np.zeros((0, self.n_components))
-        return self._asked("predict_proba", sentences, positions, nothing)
+        mixture, x = self._fitted(), self._observe(sentences, positions)
+        return mixture.predict_proba(x) if x.shape[0] else np.zeros((0, self.n_components))
 
     transform = predict_proba
 
-    def score_samples(self, sentences: Any, *, positions: Sequence[Any] | None = None) -> Array:
+    def score_samples(self, sentences: Any, *, positions: Positions = None) -> FloatArray:
         """log p(context) of each occurrence."""
-        return self._asked("score_samples", sentences, positions, np.zeros(0))
+        mixture, x = self._fitted(), self._observe(sentences, positions)
+        return mixture.score_samples(x) if x.shape[0] else np.zeros(0)
 
-    def score(
-        self, sentences: Any, y: Any = None, *, positions: Sequence[Any] | None = None
-    ) -> float:
+    def score(self, sentences: Any, y: Any = None, *, positions: Positions = None) -> float:
         """The mean of log p(context) over the occurrences."""
         logs = self.score_samples(sentences, positions=positions)
         if not len(logs):
             raise DataError("the word does not occur here", "there is nothing to score")
         return float(np.mean(logs))
-
-    def _asked(self, what: str, sentences: Any, positions: Any, nothing: Array) -> Array:
-        seen, n = self._observed(sentences, positions)
-        return getattr(self._fitted(), what)(seen) if n else nothing
 
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
         """New contexts: bags as lists of words; with ``svd``, points."""
@@ -497,11 +347,21 @@ class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
             return drawn
         return [np.repeat(self.vocabulary_, row.astype(int)).tolist() for row in drawn.toarray()]
 
-    # files
+    # files: the mixture, and how contexts become what it sees
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`."""
-        self._fitted()
-        save(self, path)
+        mixture = store.content(self._fitted(), *self.mixture_.stored())
+        arrays = {MIXTURE + name: array for name, array in mixture.arrays.items()}
+        if self.space_ is not None:
+            arrays |= {IDF: self.space_.idf, AXES: self.space_.axes}
+        meta = {
+            "settings": store.plain_settings(self),
+            "forms": None if self.forms_ is None else sorted(self.forms_),
+            "vocabulary": self.vocabulary_.tolist(),
+            "senses": [[s.number, s.share, s.words, s.examples] for s in self.senses_],
+            "mixture": mixture.meta,
+        }
+        store.write(path, type(self).__name__, arrays, meta, self.signature_)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -509,14 +369,46 @@ class SenseInducer(HasLearner, BaseEstimator):  # type: ignore[misc]
         return cls.restore(store.read(path, cls.__name__))
 
     @classmethod
-    def restore(cls, stored: store.Stored, **given: Any) -> Self:
+    def restore(cls, stored: Stored, **given: Any) -> Self:
         """A model from what a file holds (see `softcount.load`)."""
-        model: Self = restore(cls, stored, given)
+        return store.guarded(cls, lambda: cls._restore(stored, given))
+
+    @classmethod
+    def _restore(cls, stored: Stored, given: dict[str, Any]) -> Self:
+        meta = stored.meta
+        model = cls(**{**meta["settings"], **given})
+        model._check_settings()
+        V, forms = len(meta["vocabulary"]), meta["forms"]
+        model.vocabulary_ = strings(meta["vocabulary"], V, "words")  # type: ignore[assignment]
+        model.forms_ = None if forms is None else frozenset(strings(forms, len(forms), "forms"))  # type: ignore[arg-type]
+        model.space_, n_features = None, V
+        if model.svd is not None:
+            axes = numbers(stored, AXES, (None, V))
+            model.space_, n_features = SemanticSpace(numbers(stored, IDF, (V,)), axes), len(axes)
+        kind = type(model._make_mixture())
+        arrays = {
+            name.removeprefix(MIXTURE): array
+            for name, array in stored.arrays.items()
+            if name.startswith(MIXTURE)
+        }
+        mixture = kind.restore(Stored(kind.__name__, arrays, meta["mixture"], stored.signature))
+        if (mixture.n_features_in_, mixture.n_components) != (n_features, model.n_components):
+            raise StoreError("the mixture in the file is of other contexts", AGAIN)
+        model.mixture_ = mixture
+        model.senses_ = [
+            Sense(
+                int(number),
+                float(share),
+                tuple((str(name), float(part)) for name, part in words),
+                tuple(map(str, examples)),
+            )
+            for number, share, words, examples in meta["senses"]
+        ]
         return model
 
 
-def _located(
-    sentences: Any, forms: frozenset[str] | None, positions: Sequence[Any] | None
+def _locate(
+    sentences: Any, forms: frozenset[str] | None, positions: Positions
 ) -> tuple[list[list[str]], list[Occurrence]]:
     """Sentences cut into words, and where the word is in them."""
     tokens = contexts.split_sentences(sentences)
@@ -533,7 +425,3 @@ def _located(
             "give lists of words, or a target instead of positions",
         )
     return tokens, contexts.check_positions(tokens, positions)
-
-
-def _n_words(sentences: Any) -> int:
-    return sum(len(one.split()) if isinstance(one, str) else len(one) for one in sentences)
