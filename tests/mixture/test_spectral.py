@@ -198,23 +198,13 @@ def test_counts_give_probabilities_if_any_document_is_long_enough(method, counts
     [
         (np.zeros((3, 2)), None, "no document has a word"),
         (np.zeros((0, 2)), None, "no document has a word"),
-        ([[1.0, -1.0]], None, "not negative"),
-        ([[1.0, np.nan]], None, "finite"),
-        ([[2.0, 1.0]], [1.0, 1.0], "1 finite numbers"),
-        ([[2.0, 1.0]], [-1.0], "finite numbers ≥ 0"),
-        ([[2.0, 1.0]], [0.0], "no document has a word"),
+        ([[2.0, 1.0]], np.zeros(1), "no document has a word"),
         (np.eye(3), None, "no document has two words"),
     ],
 )
 def test_what_cannot_be_used_is_said(method, counts, weights, message):
     with pytest.raises(DataError, match=message):
         method(csr_matrix(counts), 2, np.random.default_rng(0), weights)
-
-
-@both
-def test_no_classes(method):
-    with pytest.raises(LearnerError, match="0 classes"):
-        method(csr_matrix(np.eye(2) * 3), 0, np.random.default_rng(0))
 
 
 def test_pairs_alone_are_not_enough_for_the_third_moment():

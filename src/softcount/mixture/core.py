@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +14,8 @@ from softcount.core.errors import DataError, LearnerError, StartError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
 from softcount.core.parameters import shaped
-from softcount.core.types import Array, Counts, EStep, Params, Stats
-from softcount.families import Categorical, Gaussian
+from softcount.core.types import Array, Counts, EStep, FloatArray, IntArray, Params, Stats
+from softcount.families import Categorical, Gaussian, StickBreaking
 from softcount.families.base import Family
 from softcount.families.gaussian import BLOCK, FullCovariance
 from softcount.kernels import posterior
@@ -22,6 +23,7 @@ from softcount.kernels.threads import over_rows
 from softcount.learners.base import Learner
 from softcount.mixture import kernels
 from softcount.mixture.data import ConstraintGroup, Items, MixtureShard, Points
+from softcount.mixture.gibbs import CollapsedMixture, Restaurant
 from softcount.text.bags import Bags
 
 IMPOSSIBLE = "has probability zero in every class"
@@ -61,22 +63,27 @@ class MixtureCore(Model):
         """Counts and log-likelihood of a shard; an item of probability zero is an error."""
         joint = self.joint(params, shard.x, how.threads)
         log_likelihood = score = items = 0.0
-        responsibilities = None
+        responsibilities: FloatArray | None = None
         for group in shard.known.by_group():
-            numbers = shard.numbers[group.rows]
-            found, logs, attained = fill(joint[group.rows], group, numbers, how)
-            counted = group.weights > 0.0
+            numbers, weights = shard.numbers[group.rows], group.weights
+            filled, logs, attained = fill(joint[group.rows], group, numbers, how)
+            counted = weights > 0.0
             demand_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
-            log_likelihood += float(group.weights[counted] @ logs[counted])
-            score += float(group.weights[counted] @ attained[counted])
-            items += float(group.weights.sum())
-            responsibilities = _added(responsibilities, found, group, len(joint))
+            log_likelihood += float(weights[counted] @ logs[counted])
+            score += float(weights[counted] @ attained[counted])
+            items += float(weights.sum())
+            if np.any(weights != 1.0):
+                filled *= weights[:, None]
+            if isinstance(group.rows, slice):
+                responsibilities = filled
+                continue
+            if responsibilities is None:
+                responsibilities = np.zeros_like(joint)
+            responsibilities[group.rows] += filled
+        counts: dict[str, FloatArray] = {}
+        if not how.score_only and responsibilities is not None:
+            counts = self.counts(shard.x, responsibilities, how.threads)
         tokens = self.emission.tokens(shard.x, shard.known.weights)
-        counts = (
-            {}
-            if how.score_only or responsibilities is None
-            else self.counts(shard.x, responsibilities, how.threads)
-        )
         magnitude = self.emission.magnitude(params[self.emission.table], shard)
         return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
 
@@ -133,24 +140,14 @@ class MixtureCore(Model):
         }
 
 
-def _added(
-    responsibilities: Array | None, found: Array, group: ConstraintGroup, n_items: int
-) -> Array:
-    """Shares of all items, with those of a reading added, by their weights."""
-    if np.any(group.weights != 1.0):
-        found *= group.weights[:, None]
-    if isinstance(group.rows, slice):
-        return found
-    if responsibilities is None:
-        responsibilities = np.zeros((n_items, found.shape[1]))
-    responsibilities[group.rows] += found
-    return responsibilities
-
-
 def fill(
-    joint: Array, group: ConstraintGroup, numbers: Array, how: EStep
-) -> tuple[Array, Array, Array]:
-    """Shares of classes, log-likelihoods, and what was attained, for the items of a reading."""
+    joint: FloatArray, group: ConstraintGroup, numbers: IntArray, how: EStep
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fill in the classes of some items, whose log p(class, item) is ``joint``.
+
+    Gives responsibilities (items, classes), log-likelihoods (items,), and the score of each item
+    that was attained: of the best class, the free energy, or the log-likelihood itself.
+    """
     responsibilities = np.empty_like(joint)
     lower, upper = group.lower, group.upper
     if how.fill == "hard":
@@ -165,6 +162,56 @@ def fill(
     return drawn, logs, logs
 
 
+class WordCore(MixtureCore):
+    """A mixture whose classes are multinomials over words: these can be integrated out."""
+
+    def collapse(
+        self, shards: Sequence[MixtureShard], params: Params, stream: int
+    ) -> CollapsedMixture:
+        """The sampler for all documents, which begin in classes drawn from their posterior."""
+        known = [shard.known for shard in shards]
+        if any(each.shares is not None or np.any(each.weights != 1.0) for each in known):
+            raise LearnerError(
+                "a collapsed sampler takes every document once: there can be neither weights nor "
+                "soft labels",
+                "use Gibbs(), or leave the weights out",
+            )
+        words, weights = self.families["words"], self.families["weights"]
+        assert isinstance(words, Categorical)
+        beta = words.alpha
+        if not isinstance(beta, float):
+            rows = beta.reshape(words.shape)
+            if np.any(rows != rows[0]):
+                raise LearnerError(
+                    "a collapsed sampler needs one prior of words for all classes", "use Gibbs()"
+                )
+            beta = rows[0]
+        alpha: Restaurant | Array
+        if isinstance(weights, StickBreaking):
+            alpha = Restaurant(weights.concentration, self.n_classes)
+        else:
+            assert isinstance(weights, Categorical)
+            alpha = np.broadcast_to(weights.alpha, self.n_classes)
+        how, drawn = EStep(fill="sample", stream=stream), []
+        for shard in shards:
+            (group,) = shard.known.by_group()
+            joint = self.joint(params, shard.x, floor=1e-300)
+            drawn.append(fill(joint, group, shard.numbers, how)[0].argmax(axis=1))
+        matrices = [shard.x.matrix for shard in shards if isinstance(shard.x, Bags)]
+        documents = Bags.of(sparse.vstack(matrices))
+        return CollapsedMixture(
+            *documents.by_document,
+            documents.n_words,
+            alpha=alpha,
+            beta=beta,
+            assignments=np.concatenate(drawn),
+            allowed=(
+                np.concatenate([each.lower for each in known]),
+                np.concatenate([each.upper for each in known]),
+            ),
+        )
+
+
 # What a class emits: words, the presence of words, or points
 
 NEGLIGIBLE = 1e-12
@@ -174,55 +221,55 @@ The bound that EM climbs loses less than this per document and class, far less t
 """
 
 
-class Emission(Protocol):
+class Emission(ABC):
     """One kind of class-conditional distribution, for all classes."""
 
-    threads_inside: bool
-    cut: int
+    threads_inside = True
+    cut = 1 << 17
     """How many items a shard has."""
+    table = "words"
+    """The name of the family."""
+    family: Family
 
-    @property
-    def table(self) -> str:
-        """The family's name."""
-
-    @property
-    def family(self) -> Family:
-        """Its parameters."""
-
-    def joint(self, params: Array, x: Any, log_weights: Array, threads: int, floor: float) -> Array:
+    @abstractmethod
+    def joint(
+        self, params: Array, x: Any, log_weights: FloatArray, threads: int, floor: float
+    ) -> FloatArray:
         """log π_k + log p(x_d | k), (items, classes), with no probability below ``floor``."""
 
-    def counts(self, x: Any, responsibilities: Array, threads: int) -> Array:
+    @abstractmethod
+    def counts(self, x: Any, responsibilities: FloatArray, threads: int) -> FloatArray:
         """Sufficient statistics; ``responsibilities``: r_dk of the items, (items, classes)."""
 
-    def tokens(self, x: Any, weights: Array) -> float:
+    @abstractmethod
+    def tokens(self, x: Any, weights: FloatArray) -> float:
         """How many observations, for perplexity."""
 
     def magnitude(self, params: Array, shard: MixtureShard) -> float:
-        """As of `softcount.core.types.Stats`."""
+        """As of `softcount.core.types.Stats`: 0 where terms are log-probabilities, of one sign."""
+        return 0.0
 
+    @abstractmethod
     def needs(self, x: Any) -> tuple[float, dict[str, float]]:
         """Operations an E-step, and bytes beside the data and what `MixtureCore` needs."""
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+    @abstractmethod
+    def generate(
+        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
+    ) -> Any:
         """New observations, one for each entry of ``classes``, as rows of a matrix."""
 
 
-def _log(values: Array, floor: float) -> Array:
+def _log(values: FloatArray, floor: float) -> FloatArray:
     with np.errstate(divide="ignore"):
-        logs: Array = np.log(np.maximum(values, floor) if floor else values)
-    return logs
+        return np.log(np.maximum(values, floor) if floor else values)
 
 
-class BagEmission:
+class BagEmission(Emission):
     """Every word of a document drawn from its class: log p(x | k) = Σ_w x_w log θ_kw.
 
     (The order of words is part of what is observed: there is no multinomial coefficient.)
     """
-
-    threads_inside = True
-    cut = 1 << 17
-    table = "words"
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
         self.family = Categorical((n_classes, n_words), prior)
@@ -238,14 +285,8 @@ class BagEmission:
     def tokens(self, x: Bags, weights: Array) -> float:
         return float(weights @ x.lengths)
 
-    def magnitude(self, params: Array, shard: MixtureShard) -> float:
-        """All terms are logarithms of chances, of one sign."""
-        return 0.0
-
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
-        entries, nnz = n_entries(self.family), len(x.by_document.columns)
-        n_classes = entries / max(x.n_words, 1)
-        return _needs_of_words(nnz, n_classes, entries, COPIES)
+        return _needs_of_words(x, self.family, 1, COPIES)
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         """Words drawn one by one, class by class: documents are short beside the vocabulary."""
@@ -261,9 +302,12 @@ class BagEmission:
 
 
 def _needs_of_words(
-    nnz: int, n_classes: float, entries: float, copies: int
+    x: Bags, family: Family, per_word: int, copies: int
 ) -> tuple[float, dict[str, float]]:
-    """Of bags; the same counts word by word are made where there are many threads."""
+    """Of tables of so many numbers a word; where there are many threads, counts are word by word,
+    too."""
+    nnz, entries = len(x.by_document.columns), n_entries(family)
+    n_classes = entries / per_word / max(x.n_words, 1)
     work = 4.0 * nnz * n_classes + 8.0 * entries
     return work, {"tables": copies * NUMBER * entries, "steps": 12.0 * nnz}
 
@@ -319,16 +363,12 @@ class WordCoins(Categorical):
         return bool(np.all(np.abs(classes - classes[0]) <= self.TOLERANCE))
 
 
-class PresenceEmission:
+class PresenceEmission(Emission):
     """Every word of the vocabulary is there or not, each by its own coin: a Bernoulli mixture.
 
     log p(x | k) = Σ_w log p_kw^0 + Σ_{w ∈ x} (log p_kw^1 − log p_kw^0). The table has a row for
     each class and word, of the chances that it is absent and present.
     """
-
-    threads_inside = True
-    cut = 1 << 17
-    table = "words"
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
         if n_classes * n_words > MAX_WHOLE:
@@ -369,13 +409,8 @@ class PresenceEmission:
         """Each word of the vocabulary is an observation, there or not."""
         return float(weights.sum() * x.n_words)
 
-    def magnitude(self, params: Array, shard: MixtureShard) -> float:
-        """Every word of the vocabulary is an observation already."""
-        return 0.0
-
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
-        nnz = len(x.by_document.columns)
-        return _needs_of_words(nnz, self.shape[0], n_entries(self.family), COPIES + 2)
+        return _needs_of_words(x, self.family, 2, COPIES + 2)
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
         _, present = self._chances(params)
@@ -383,12 +418,13 @@ class PresenceEmission:
         return sparse.csr_matrix(drawn.astype(np.int64))
 
 
-class PointEmission:
+class PointEmission(Emission):
     """Points scattered about the centre of their class: log p(x | k) = log N(x; μ_k, Σ_k)."""
 
     threads_inside = False
     cut = 1 << 13
     table = "points"
+    family: Gaussian
 
     def __init__(self, family: Gaussian) -> None:
         self.family = family

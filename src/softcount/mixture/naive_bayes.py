@@ -16,9 +16,9 @@ from softcount.core.store import numbers
 from softcount.core.types import Array, Params
 from softcount.core.warnings import is_later_fold
 from softcount.families import Categorical
-from softcount.mixture.core import MixtureCore
+from softcount.mixture.core import MixtureCore, WordCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
-from softcount.mixture.documents import WordCore, WordMixture
+from softcount.mixture.documents import WordMixture
 from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
 from softcount.text.bags import Bags

@@ -1,9 +1,24 @@
-"""Where learning a mixture begins: k-means, moments, anchor words."""
+"""Where learning a mixture begins: k-means, moments, anchor words.
+
+A start is a function (core, items, rng) → parameters; they stand at the end of this module. Before
+them come two estimates of a document mixture that need no start themselves, and k-means.
+
+Both estimates begin with word co-occurrence inside documents. A document of class z has words drawn
+from θ_z, each for itself. Two different tokens of a document then follow M₂ = Σ_k π_k θ_k θ_kᵀ,
+which a document's counts c estimate without bias by (c cᵀ − diag c) / n(n − 1): the pairs of
+*different* tokens (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, "Tensor decompositions for learning
+latent variable models"). Nothing V×V is ever built unless V is small.
+
+How much each document weighs is ours to choose, as any weights that do not look at the words leave
+the θ unbiased. We weigh by tokens: one pair from a two-word note is far noisier than the average of
+thousands from an essay. A long or odd document must then not make up a direction on its own, so its
+leverage, its share of one whitened direction, is capped (see `whiten`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -14,7 +29,7 @@ from scipy.special import softmax
 from softcount.core.errors import DataError, LearnerError
 from softcount.core.estimate import NUMBER
 from softcount.core.fit import fit
-from softcount.core.types import Array, Params
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray, Params
 from softcount.families import Categorical, Gaussian
 from softcount.kernels.threads import single_threaded
 from softcount.learners.base import Learner
@@ -24,106 +39,60 @@ from softcount.mixture.data import ClassConstraints, Items, Points
 from softcount.text.bags import Bags
 from softcount.topics.anchors import common_words, find_corners, mixture_weights, word_scale
 
-
-def frequencies(counts: csr_matrix, weights: Array) -> Array:
-    """How often each word occurs, as probabilities."""
-    total = counts.T @ weights
-    return total / total.sum()  # type: ignore[no-any-return]
-
-
-def settle(
-    counts: csr_matrix,
-    weights: Array,
-    mix: Array,
-    words: Array,
-    n_components: int,
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """π and θ after one posterior average, filled up to ``n_components`` classes.
-
-    ``mix`` and ``words`` come from moments: right up to O(N^−½), with entries clipped at zero.
-    A blend of N^−½ with the overall frequencies opens those again; averaging the documents by
-    their posteriors (one EM step, whose fixed point in the limit is the truth) takes up what
-    pairs and triples leave unused. One pseudo-word a class keeps every word of the data possible.
-    """
-    overall = frequencies(counts, weights)
-    blend = 1.0 / np.sqrt(1.0 + counts.shape[0])
-    words = (1 - blend) * words + blend * overall
-    mix = (1 - blend) * mix + blend / len(mix)
-    log_joint = counts @ np.log(np.where(words > 0, words, 1.0)).T + np.log(mix)
-    posterior = softmax(log_joint, axis=1) * weights[:, None]
-    size = posterior.sum(axis=0)
-    alive = size >= min(0.5, size.max())  # half a document, unless there is not that much
-    words = (counts.T @ posterior[:, alive]).T + overall
-    words /= words.sum(axis=1, keepdims=True)
-    return _filled(counts, size[alive] / size[alive].sum(), words, overall, n_components, rng)
-
-
-def _filled(
-    counts: csr_matrix,
-    mix: Array,
-    words: Array,
-    overall: Array,
-    n_components: int,
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Classes that the moments do not show: overall frequencies, half way to some document."""
-    missing = n_components - len(mix)
-    if not missing:
-        return mix, words
-    some = counts[rng.choice(counts.shape[0], missing)].toarray()
-    some /= some.sum(axis=1, keepdims=True)
-    mix = np.append(mix * (len(mix) / n_components), np.full(missing, 1 / n_components))
-    return mix, np.vstack([words, (some + overall) / 2])
-
-
-# Word co-occurrence inside documents: the second moment of a mixture, and its main directions.
-#
-# A document of class z has words drawn from θ_z, each for itself. Two different tokens of a
-# document then follow M₂ = Σ_k π_k θ_k θ_kᵀ, which a document's counts c estimate without bias by
-# (c cᵀ − diag c) / n(n − 1): the pairs of *different* tokens (Anandkumar, Ge, Hsu, Kakade,
-# Telgarsky 2014, "Tensor decompositions for learning latent variable models"). Nothing V×V is ever
-# built unless V is small.
-#
-# How much each document weighs is ours to choose, as any weights that do not look at the words
-# leave the θ unbiased. We weigh by tokens: one pair from a two-word note is far noisier than the
-# average of thousands from an essay. A long or odd document must then not make up a direction on
-# its own, so its leverage, its share of one whitened direction, is capped (see `whiten`).
-
-
 _SMALL = 300  # up to this many words a dense decomposition is the quickest
 _ROUNDS = 6  # of capping leverage; more change nothing on real text
 _RANK = 1e-8  # directions weaker than this part of the strongest are rounding error
 _NOTHING = 1e-12  # where the strongest is about 1
 
 
-def checked(
-    counts: csr_matrix, n_components: int, weights: Array | None
-) -> tuple[csr_matrix, Array]:
-    """Counts with one entry a word and no empty documents, and the documents' weights (mean 1)."""
-    matrix = csr_matrix(counts, dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    if n_components < 1:
-        raise LearnerError(
-            f"a mixture of {n_components} classes cannot be estimated", "n_components ≥ 1"
-        )
-    if not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
-        raise DataError(
-            "word counts must be finite and not negative", "look for NaN, inf or centred columns"
-        )
-    weight = np.ones(matrix.shape[0]) if weights is None else np.asarray(weights, np.float64)
-    if weight.shape != (matrix.shape[0],) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise DataError(
-            f"document weights must be {matrix.shape[0]} finite numbers ≥ 0", "one for each row"
-        )
-    used = (weight > 0) & (matrix.sum(axis=1).A1 > 0)
+def _estimate(
+    counts: csr_matrix,
+    n_components: int,
+    rng: np.random.Generator,
+    weights: FloatArray | None,
+    solve: Callable[[Whitening], tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """π and θ by a method of moments: ``solve`` gives them from whitened co-occurrence.
+
+    What it gives is right up to O(N^−½), with entries clipped at zero. A blend of N^−½ with the
+    overall frequencies opens those again; averaging the documents by their posteriors (one EM step,
+    whose fixed point in the limit is the truth) takes up what pairs and triples leave unused. One
+    pseudo-word a class keeps every word of the data possible.
+    """
+    counts = csr_matrix(counts, dtype=np.float64, copy=True)
+    counts.sum_duplicates()
+    weights = np.ones(counts.shape[0]) if weights is None else weights
+    used = (weights > 0) & (counts.sum(axis=1).A1 > 0)
     if not used.any():
         raise DataError("no document has a word in it", "give at least one document with words")
-    matrix.eliminate_zeros()
-    return matrix[used], weight[used] / weight[used].mean()
+    counts.eliminate_zeros()
+    counts, weights = counts[used], weights[used] / weights[used].mean()
+    total = counts.T @ weights
+    overall = total / total.sum()
+    if n_components == 1:
+        return np.ones(1), overall[None]
+    with single_threaded():
+        mix, words = solve(whiten(counts, n_components, rng, weights))
+        blend = 1.0 / np.sqrt(1.0 + counts.shape[0])
+        words = (1 - blend) * words + blend * overall
+        mix = (1 - blend) * mix + blend / len(mix)
+        log_joint = counts @ np.log(np.where(words > 0, words, 1.0)).T + np.log(mix)
+        posterior = softmax(log_joint, axis=1) * weights[:, None]
+        size = posterior.sum(axis=0)
+        alive = size >= min(0.5, size.max())  # half a document, unless there is not that much
+        mix = size[alive] / size[alive].sum()
+        words = (counts.T @ posterior[:, alive]).T + overall
+        words /= words.sum(axis=1, keepdims=True)
+        missing = n_components - len(mix)
+        if missing:  # classes that the moments do not show: half way from all words to a document
+            some = counts[rng.choice(counts.shape[0], missing)].toarray()
+            some /= some.sum(axis=1, keepdims=True)
+            mix = np.append(mix * (len(mix) / n_components), np.full(missing, 1 / n_components))
+            words = np.vstack([words, (some + overall) / 2])
+        return mix, words
 
 
-def like(counts: csr_matrix, data: Array) -> csr_matrix:
+def like(counts: csr_matrix, data: FloatArray) -> csr_matrix:
     """A matrix with the places of ``counts`` and the values ``data``."""
     return csr_matrix((data, counts.indices, counts.indptr), shape=counts.shape)
 
@@ -132,47 +101,44 @@ def like(counts: csr_matrix, data: Array) -> csr_matrix:
 class WordPairs:
     """M₂ = Σ_d ω_d (c cᵀ − diag s) / pairs_d, kept as its parts.
 
-    ``same``   s, the pairs of a token with itself: c, or c² where c < 1, so that s never takes
-               away more than there is
-    ``share``  ω, how much each document weighs; sums to one, zero where there is no pair
+    ``same``     s, the pairs of a token with itself: c, or c² where c < 1, so that s never takes
+                 away more than there is
+    ``tokens``   how many a document has, and ``n_pairs`` of different ones
+    ``share``    ω, how much each document weighs; sums to one, zero where there is no pair
     """
 
-    counts: csr_matrix
+    counts: csr_matrix  # (documents, words)
     same: csr_matrix
-    share: Array
+    tokens: FloatArray  # (documents,)
+    n_pairs: FloatArray
+    share: FloatArray
 
     @classmethod
-    def of(cls, counts: csr_matrix, weights: Array) -> WordPairs:
+    def of(cls, counts: csr_matrix, weights: FloatArray) -> WordPairs:
         same = like(counts, np.minimum(counts.data, counts.data**2))
         tokens = counts.sum(axis=1).A1
-        pairs = tokens**2 - same.sum(axis=1).A1
-        share = np.where(pairs > 1e-9 * tokens**2, weights * tokens, 0.0)
+        n_pairs = tokens**2 - same.sum(axis=1).A1
+        share = np.where(n_pairs > 1e-9 * tokens**2, weights * tokens, 0.0)
         if not share.any():
             raise DataError(
                 "no document has two words, so there is no co-occurrence to learn from",
                 "spectral estimates need longer documents; start from k-means or at random",
             )
-        return cls(counts, same, share / share.sum())
+        return cls(counts, same, tokens, n_pairs, share / share.sum())
 
     @property
-    def tokens(self) -> Array:
-        return self.counts.sum(axis=1).A1  # type: ignore[no-any-return]
-
-    @property
-    def per_pair(self) -> Array:
+    def per_pair(self) -> FloatArray:
         """ω_d / pairs_d."""
-        pairs = self.tokens**2 - self.same.sum(axis=1).A1
-        factor: Array = np.zeros_like(pairs)
-        np.divide(self.share, pairs, out=factor, where=self.share > 0)
-        return factor
+        factor = np.zeros_like(self.n_pairs)
+        return np.divide(self.share, self.n_pairs, out=factor, where=self.share > 0)
 
-    def first(self) -> Array:
+    def first(self) -> FloatArray:
         """p = M₂ 1, how often a word is one of a pair; sums to one."""
         factor = self.per_pair
         first = self.counts.T @ (factor * self.tokens) - self.same.T @ factor
         return np.maximum(first, 0.0)  # type: ignore[no-any-return]
 
-    def operator(self, scale: Array) -> LinearOperator:
+    def operator(self, scale: FloatArray) -> LinearOperator:
         """x ↦ S M₂ S x with S = diag ``scale``, on the words whose scale is not zero."""
         used = np.flatnonzero(scale)
         factor, scale = self.per_pair, scale[used]
@@ -180,9 +146,9 @@ class WordPairs:
         counts = self.counts[:, used]
         scaled = like(counts, counts.data * scale[counts.indices])
 
-        def apply(x: Array) -> Array:
+        def apply(x: FloatArray) -> FloatArray:
             x = x.reshape(len(used), -1)
-            y: Array = scaled.T @ (factor[:, None] * (scaled @ x)) - diagonal * x
+            y: FloatArray = scaled.T @ (factor[:, None] * (scaled @ x)) - diagonal * x
             return y
 
         return LinearOperator(
@@ -203,21 +169,22 @@ class Whitening:
     """
 
     pairs: WordPairs
-    first: Array
-    scale: Array
-    values: Array
-    vectors: Array
+    first: FloatArray  # (words,)
+    scale: FloatArray
+    values: FloatArray  # (directions,)
+    vectors: FloatArray  # (words, directions)
 
-    def whitener(self) -> Array:
+    def whitener(self) -> FloatArray:
         """W, V×r, with Wᵀ M₂ W = 1."""
         return self.scale[:, None] * self.vectors / np.sqrt(self.values)
 
-    def unscaled(self) -> Array:
+    def unscaled(self) -> FloatArray:
         """S^−1 U, V×r: where columns of M₂ lie, up to their combination."""
         used = self.scale > 0
-        return self.vectors * np.divide(used, self.scale, out=0.0 * self.scale, where=used)[:, None]
+        inverse: FloatArray = np.divide(used, self.scale, out=0.0 * self.scale, where=used)
+        return self.vectors * inverse[:, None]
 
-    def leverage(self) -> Array:
+    def leverage(self) -> FloatArray:
         """h_d = ω_d tr(Wᵀ P_d W), P_d the document's own M₂: its share of the r directions.
 
         About 1 for a document that makes up a direction on its own; 1/m for one of m equal
@@ -231,7 +198,7 @@ class Whitening:
 
 
 def whiten(
-    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: Array
+    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: FloatArray
 ) -> Whitening:
     """The K main directions of the second moment, none of them made up by a few documents.
 
@@ -240,63 +207,54 @@ def whiten(
     most of the directions for themselves. Rare words are left out (`word_scale`).
     """
     pairs = WordPairs.of(counts, weights)
-    scale = _scale(pairs)
+    first = pairs.first()
+    within = np.bincount(counts.indices, minlength=len(first))
+    scale = word_scale(first, within, counts.shape[0])
     n = int((pairs.share > 0).sum())
     cap = weights * max(n**-0.5, 3 * n_components / n)
     for _ in range(_ROUNDS):
-        leverage = _directions(pairs, scale, n_components, rng, tolerance=1e-2).leverage()
+        leverage = _find_directions(pairs, scale, n_components, rng, tolerance=1e-2).leverage()
         if (leverage <= cap).all():
             break
         share = pairs.share * np.minimum(1.0, cap / np.maximum(leverage, cap))
         pairs = replace(pairs, share=share / share.sum())
-    return _directions(pairs, scale, n_components, rng, tolerance=1e-9)
+    return _find_directions(pairs, scale, n_components, rng, tolerance=1e-9)
 
 
-def _scale(pairs: WordPairs) -> Array:
-    first = pairs.first()
-    within = np.bincount(pairs.counts.indices, minlength=len(first))
-    return word_scale(first, within, pairs.counts.shape[0])
-
-
-def _directions(
-    pairs: WordPairs, scale: Array, n_components: int, rng: np.random.Generator, tolerance: float
+def _find_directions(
+    pairs: WordPairs,
+    scale: FloatArray,
+    n_components: int,
+    rng: np.random.Generator,
+    tolerance: float,
 ) -> Whitening:
-    values, vectors = _largest(pairs.operator(scale), n_components, rng, tolerance)
-    order = np.argsort(-values, kind="stable")[:n_components]
-    order = order[values[order] > _RANK * max(values[order[0]], _NOTHING)]
-    if not len(order):
-        raise _no_directions()
-    all_words = np.zeros((len(scale), len(order)))
-    all_words[scale > 0] = vectors[:, order]
-    return Whitening(pairs, pairs.first(), scale, values[order], all_words)
-
-
-def _largest(
-    operator: LinearOperator, k: int, rng: np.random.Generator, tolerance: float
-) -> tuple[Array, Array]:
-    size = operator.shape[0]
-    if size <= max(_SMALL, 3 * k):
-        dense = operator @ np.eye(size)
-        values, vectors = np.linalg.eigh((dense + dense.T) / 2)
-        return values, vectors
-    try:
-        found: tuple[Array, Array] = eigsh(
-            operator, k, which="LA", v0=rng.random(size), tol=tolerance
-        )
-    except ArpackNoConvergence as error:
-        found = error.eigenvalues, error.eigenvectors
-        if not len(found[0]):
-            raise _no_directions() from error
-    except ArpackError as error:
-        raise _no_directions() from error
-    return found
-
-
-def _no_directions() -> LearnerError:
-    return LearnerError(
+    """The directions of the largest eigenvalues, at most ``n_components`` of them."""
+    failure = LearnerError(
         "the directions of word co-occurrence could not be found",
         "use fewer classes, leave out rare words, or start from k-means",
     )
+    operator = pairs.operator(scale)
+    size = operator.shape[0]
+    if size <= max(_SMALL, 3 * n_components):
+        dense = operator @ np.eye(size)
+        values, vectors = np.linalg.eigh((dense + dense.T) / 2)
+    else:
+        try:
+            values, vectors = eigsh(
+                operator, n_components, which="LA", v0=rng.random(size), tol=tolerance
+            )
+        except ArpackNoConvergence as error:  # some may have converged
+            values, vectors = error.eigenvalues, error.eigenvectors
+        except ArpackError as error:
+            raise failure from error
+    order = np.argsort(-values, kind="stable")[:n_components]
+    if len(order):
+        order = order[values[order] > _RANK * max(values[order[0]], _NOTHING)]
+    if not len(order):
+        raise failure
+    all_words = np.zeros((len(scale), len(order)))
+    all_words[scale > 0] = vectors[:, order]
+    return Whitening(pairs, pairs.first(), scale, values[order], all_words)
 
 
 # A document mixture from its first three moments: whitening and the tensor power method.
@@ -306,7 +264,6 @@ def _no_directions() -> LearnerError:
 # v_k ⊗ v_k ⊗ v_k: an r×r×r tensor whose robust eigenvectors the power method finds without local
 # optima (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014).
 
-
 _LARGEST = 256  # K of the K×K×K tensor
 _BLOCK = 2_000_000  # numbers held at once while it is summed
 _STARTS = 30  # whitened documents; and a third as many random vectors
@@ -314,8 +271,11 @@ _POWER_STEPS = 15
 
 
 def estimate_from_moments(
-    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: Array | None = None
-) -> tuple[Array, Array]:
+    counts: csr_matrix,
+    n_components: int,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
     """Class weights π (K) and word probabilities θ (K, V) of a mixture, without a start.
 
     Consistent where every document has one class and at least three words, and the θ_k are
@@ -327,21 +287,30 @@ def estimate_from_moments(
     >>> mix.round(2), np.sort(words.round(1), axis=0)
     (array([0.5, 0.5]), array([[0. , 0. , 0. , 0. ], [0.5, 0.5, 0.5, 0.5]]))
     """
-    counts, weights = checked(counts, n_components, weights)
-    if n_components == 1:
-        return np.ones(1), frequencies(counts, weights)[None]
     if n_components > _LARGEST:
         raise LearnerError(
             f"the tensor of {n_components} classes is too large",
             f'use at most {_LARGEST} classes, or anchor words: init="anchor"',
         )
-    with single_threaded():
-        white = whiten(counts, n_components, rng, weights)
-        mix, words = _unwhitened(white, power_method(*whitened_triples(white), rng))
-        return settle(counts, weights, mix, words, n_components, rng)
+
+    def solve(white: Whitening) -> tuple[FloatArray, FloatArray]:
+        axes = power_method(*whitened_triples(white), rng)
+        # θ_k ∝ S^−1 U Λ^½ v_k, its sign such that most of it is positive, the rest clipped
+        words = (axes * np.sqrt(white.values)) @ white.unscaled().T
+        words *= np.where(words.sum(axis=1) < 0, -1.0, 1.0)[:, None]
+        words = np.maximum(words, 0.0)
+        total = words.sum(axis=1, keepdims=True)
+        words = np.where(total > 0, words / np.where(total > 0, total, 1.0), white.first)
+        # for π we do not trust the eigenvalues (π = 1/λ² squares their noise): Σ_k π_k θ_k must
+        # give the first moment, which is non-negative least squares in the whitened directions
+        seen = (words * white.scale) @ white.vectors
+        mix, _ = nnls(seen.T, (white.first * white.scale) @ white.vectors, maxiter=100 * len(axes))
+        return mix / max(mix.sum(), 1e-300), words
+
+    return _estimate(counts, n_components, rng, weights, solve)
 
 
-def whitened_triples(white: Whitening) -> tuple[Array, Array]:
+def whitened_triples(white: Whitening) -> tuple[FloatArray, FloatArray]:
     """M₃(W, W, W) and the whitened counts Wᵀc of the documents of three words or more.
 
     Triples of different tokens: c ⊗ c ⊗ c without those that use a token twice, Σ_i s_i e_i⊗e_i⊗c
@@ -370,7 +339,7 @@ def whitened_triples(white: Whitening) -> tuple[Array, Array]:
     return tensor, documents[usable]
 
 
-def _cubes(a: Array, b: Array, c: Array) -> Array:
+def _cubes(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
     """Σ_n a_n ⊗ b_n ⊗ c_n."""
     r = a.shape[1]
     total = np.zeros((r, r * r))
@@ -381,7 +350,7 @@ def _cubes(a: Array, b: Array, c: Array) -> Array:
     return total.reshape(r, r, r)
 
 
-def power_method(tensor: Array, documents: Array, rng: np.random.Generator) -> Array:
+def power_method(tensor: FloatArray, documents: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Orthonormal-up-to-noise rows v_k of a symmetric tensor Σ_k λ_k v_k ⊗ v_k ⊗ v_k, λ_k > 0.
 
     v ← T(·, v, v) / ‖·‖ from many starts, half a dozen of which suffice as a rule: whitened
@@ -408,39 +377,20 @@ def power_method(tensor: Array, documents: Array, rng: np.random.Generator) -> A
     return axes
 
 
-def _applied(tensor: Array, vectors: Array) -> Array:
+def _applied(tensor: FloatArray, vectors: FloatArray) -> FloatArray:
     """T(·, v, v) for each row v."""
     squares = (vectors[:, :, None] * vectors[:, None, :]).reshape(len(vectors), -1)
-    applied: Array = squares @ tensor.reshape(len(tensor), -1).T
-    return applied
+    return squares @ tensor.reshape(len(tensor), -1).T
 
 
-def _values(tensor: Array, vectors: Array) -> Array:
+def _values(tensor: FloatArray, vectors: FloatArray) -> FloatArray:
     """T(v, v, v) for each row v."""
-    values: Array = np.einsum("nk,nk->n", _applied(tensor, vectors), vectors)
-    return values
+    return np.einsum("nk,nk->n", _applied(tensor, vectors), vectors)  # type: ignore[no-any-return]
 
 
-def _unit(rows: Array) -> Array:
-    lengths: Array = np.linalg.norm(rows, axis=1, keepdims=True)
+def _unit(rows: FloatArray) -> FloatArray:
+    lengths: FloatArray = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.maximum(lengths, 1e-150)  # shorter ones have no direction: squares vanish
-
-
-def _unwhitened(white: Whitening, axes: Array) -> tuple[Array, Array]:
-    """π and θ from the tensor's axes.
-
-    θ_k ∝ S^−1 U Λ^½ v_k, its sign such that most of it is positive, the rest clipped. For π we do
-    not trust the eigenvalues (π = 1/λ² squares their noise): Σ_k π_k θ_k must give the first
-    moment, which is non-negative least squares in the whitened directions.
-    """
-    words = (axes * np.sqrt(white.values)) @ white.unscaled().T
-    words *= np.where(words.sum(axis=1) < 0, -1.0, 1.0)[:, None]
-    words = np.maximum(words, 0.0)
-    total = words.sum(axis=1, keepdims=True)
-    words = np.where(total > 0, words / np.where(total > 0, total, 1.0), white.first)
-    seen = (words * white.scale) @ white.vectors
-    mix, _ = nnls(seen.T, (white.first * white.scale) @ white.vectors, maxiter=100 * len(axes))
-    return mix / max(mix.sum(), 1e-300), words
 
 
 # A document mixture from anchor words: words that (nearly) only one class uses.
@@ -457,8 +407,11 @@ def _unwhitened(white: Whitening, axes: Array) -> tuple[Array, Array]:
 
 
 def estimate_from_anchors(
-    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: Array | None = None
-) -> tuple[Array, Array]:
+    counts: csr_matrix,
+    n_components: int,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
     """Class weights π (K) and word probabilities θ (K, V) of a mixture, without a start.
 
     As good as the anchor words are; documents need two words. Classes for which there is no corner
@@ -469,41 +422,29 @@ def estimate_from_anchors(
     >>> mix.round(2), np.sort(words.round(1), axis=0)
     (array([0.5, 0.5]), array([[0. , 0. , 0. , 0. ], [0.5, 0.5, 0.5, 0.5]]))
     """
-    counts, weights = checked(counts, n_components, weights)
-    if n_components == 1:
-        return np.ones(1), frequencies(counts, weights)[None]
-    with single_threaded():
-        mix, words = _by_corners(whiten(counts, n_components, rng, weights), n_components)
-        return settle(counts, weights, mix, words, n_components, rng)
+
+    def solve(white: Whitening) -> tuple[FloatArray, FloatArray]:
+        rows, seen, c = neighbours(white), _usable(white), white.pairs.counts
+        documents = np.bincount(c.indices, minlength=c.shape[1]) * seen
+        candidates = common_words(documents, c.shape[0], n_components)
+        corners = find_corners(rows, candidates, n_components)
+        # θ_k(i) ∝ p(k | i) p(i)
+        joint = np.zeros((len(corners), len(rows)))
+        joint[:, seen] = (mixture_weights(rows[seen], rows[corners]) * white.first[seen, None]).T
+        mix = joint.sum(axis=1)
+        return mix / mix.sum(), joint / mix[:, None]
+
+    return _estimate(counts, n_components, rng, weights, solve)
 
 
-def _by_corners(white: Whitening, n_components: int) -> tuple[Array, Array]:
-    """π and θ by Bayes' rule: θ_k(i) ∝ p(k | i) p(i)."""
-    rows = neighbours(white)
-    seen = np.flatnonzero(_usable(white))
-    corners = find_corners(rows, _candidates(white, n_components), n_components)
-    joint = np.zeros((len(corners), len(rows)))
-    joint[:, seen] = (mixture_weights(rows[seen], rows[corners]) * white.first[seen, None]).T
-    mix = joint.sum(axis=1)
-    return mix / mix.sum(), joint / mix[:, None]
-
-
-def neighbours(white: Whitening) -> Array:
+def neighbours(white: Whitening) -> FloatArray:
     """The rows of D^−1 M₂ S, D = diag p, in the main directions: what occurs beside a word; V×r."""
-    usable = _usable(white)[:, None]
-    rows: Array = white.unscaled() * white.values
-    np.divide(rows, white.first[:, None], out=rows, where=usable)
-    return rows
+    rows: FloatArray = white.unscaled() * white.values
+    return np.divide(rows, white.first[:, None], out=rows, where=_usable(white)[:, None])
 
 
-def _usable(white: Whitening) -> Array:
+def _usable(white: Whitening) -> BoolArray:
     return (white.first > 0) & (white.scale > 0)
-
-
-def _candidates(white: Whitening, n_components: int) -> Array:
-    counts = white.pairs.counts
-    documents = np.bincount(counts.indices, minlength=counts.shape[1]) * _usable(white)
-    return common_words(documents, counts.shape[0], n_components)
 
 
 # k-means as the special case it is: hard EM of Gaussians of one known variance, equally common.
@@ -518,7 +459,9 @@ def spherical_core(
     return MixtureCore(name, weights, PointEmission(family), learner or EM())
 
 
-def spread_out(x: Array, n_classes: int, weights: Array, rng: np.random.Generator) -> Array:
+def spread_out(
+    x: FloatArray, n_classes: int, weights: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """Centres by k-means++ (Arthur & Vassilvitskii 2007): points far from each other.
 
     Where there are fewer different points than classes, some centres are the same.
@@ -532,7 +475,7 @@ def spread_out(x: Array, n_classes: int, weights: Array, rng: np.random.Generato
     return np.vstack([centres, x[rng.integers(len(x), size=n_classes - few)]])
 
 
-def about(core: MixtureCore, items: Items, centres: Array) -> dict[str, Array]:
+def about(core: MixtureCore, items: Items, centres: FloatArray) -> dict[str, Array]:
     """Classes about some centres, of the spread that is known, or that all data have together."""
     family = core.emission.family
     assert isinstance(family, Gaussian)
@@ -547,24 +490,21 @@ def about(core: MixtureCore, items: Items, centres: Array) -> dict[str, Array]:
     }
 
 
-def cluster(x: Array, n_classes: int, weights: Array, rng: np.random.Generator) -> Array:
+def cluster(
+    x: FloatArray, n_classes: int, weights: FloatArray, rng: np.random.Generator
+) -> IntArray:
     """The class of each point by k-means, from one k-means++ start."""
     core = spherical_core("k-means", n_classes, x.shape[1], learner=HardEM())
-    items = Items(
-        Points(x), ClassConstraints.nothing(len(x), n_classes, weights), core.emission.cut
-    )
+    known = ClassConstraints.nothing(len(x), n_classes, weights)
+    items = Items(Points(x), known, core.emission.cut)
     start = about(core, items, spread_out(x, n_classes, weights, rng))
-    found = fit(core, items, init=start).params
-    labels: Array = core.joint(found, items.x).argmax(axis=1)
+    labels: IntArray = core.joint(fit(core, items, init=start).params, items.x).argmax(axis=1)
     return labels
 
 
-# Where to begin: functions (core, items, rng) → parameters.
+# Starts of any mixture: functions (core, items, rng) → parameters.
 
-
-SVD_DIMENSIONS = 100
-SVD_WORDS = 1 << 17
-"""Words that an SVD looks at: 300 MB, of which there would be 2.7 GB for a million words."""
+Start = Callable[[MixtureCore, Items, np.random.Generator], Params]
 
 
 def at_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
@@ -579,37 +519,41 @@ def uniform(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params
     return {name: family.uniform() for name, family in core.families.items()}
 
 
-def by_labels(core: MixtureCore, items: Items, labels: Array, rng: np.random.Generator) -> Params:
-    """Parameters that fit items of these classes."""
+def by_kmeans(
+    core: MixtureCore, items: Items, points: FloatArray, rng: np.random.Generator
+) -> Params:
+    """k-means of the items as these points, then each class as its items say."""
+    labels = cluster(points, core.n_classes, items.known.weights, rng)
     responsibilities = np.zeros((len(items), core.n_classes))
     responsibilities[np.arange(len(items)), labels] = items.known.weights
     return core.from_responsibilities(items.x, responsibilities, rng)
 
 
+# Starts of mixtures of documents.
+
+SVD_DIMENSIONS = 100
+SVD_WORDS = 1 << 17
+"""Words that an SVD looks at: 300 MB, of which there would be 2.7 GB for a million words."""
+
+
 def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """k-means of documents as points: tf-idf, reduced by a truncated SVD, made one length."""
-    matrix = _telling(_matrix(items))
+    """k-means of documents as points: tf-idf, reduced by a truncated SVD, made one length.
+
+    An SVD needs some hundred numbers for each word. Where there are too many words, those of a
+    single document go, which make it like no other, and of the rest those that the fewest have.
+    """
+    matrix = _counts_of(items)
+    if matrix.shape[1] > SVD_WORDS:
+        spread = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        common = np.argsort(-spread, kind="stable")[:SVD_WORDS]
+        matrix = matrix[:, np.sort(common[spread[common] > 1])]
     seed = int(rng.integers(2**31))
     if matrix.nnz == 0 or min(matrix.shape) < 2:
         return at_random(core, items, rng)  # there is no space to speak of
     from softcount.text.semantic_space import SemanticSpace  # scikit-learn comes with it
 
     points = SemanticSpace.of(matrix, SVD_DIMENSIONS, seed).points(matrix)
-    labels = cluster(points, core.n_classes, items.known.weights, rng)
-    return by_labels(core, items, labels, rng)
-
-
-def _telling(matrix: Any) -> Any:
-    """The columns of words that tell documents apart, where there are too many of them.
-
-    An SVD needs some hundred numbers for each word. A word of a single document makes it like no
-    other, and of the rest those go that the fewest documents have.
-    """
-    if matrix.shape[1] <= SVD_WORDS:
-        return matrix
-    spread = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    common = np.argsort(-spread, kind="stable")[:SVD_WORDS]
-    return matrix[:, np.sort(common[spread[common] > 1])]
+    return by_kmeans(core, items, points, rng)
 
 
 def bytes_of_kmeans(n_items: int, n_words: int) -> float:
@@ -621,47 +565,37 @@ def bytes_of_kmeans(n_items: int, n_words: int) -> float:
 
 def spectral_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """From moments of word co-occurrence by the tensor power method."""
-    return _of_words(core, estimate_from_moments(*_seen(core, items, rng)))
+    weights, words = estimate_from_moments(
+        _counts_of(items), core.n_classes, rng, items.known.weights
+    )
+    return {"weights": weights[None], core.emission.table: words}
 
 
 def anchor_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """From words that occur in one class only."""
-    return _of_words(core, estimate_from_anchors(*_seen(core, items, rng)))
-
-
-def _matrix(items: Items) -> Any:
-    bags = items.x
-    assert isinstance(bags, Bags)
-    return bags.matrix
-
-
-def _points(items: Items) -> Array:
-    points = items.x
-    assert isinstance(points, Points)
-    return points.x
-
-
-def _seen(
-    core: MixtureCore, items: Items, rng: np.random.Generator
-) -> tuple[Any, int, np.random.Generator, Array]:
-    """What moments are taken of."""
-    return _matrix(items), core.n_classes, rng, items.known.weights
-
-
-def _of_words(core: MixtureCore, estimate: tuple[Array, Array]) -> Params:
-    weights, words = estimate
+    weights, words = estimate_from_anchors(
+        _counts_of(items), core.n_classes, rng, items.known.weights
+    )
     return {"weights": weights[None], core.emission.table: words}
+
+
+def _counts_of(items: Items) -> csr_matrix:
+    assert isinstance(items.x, Bags)
+    return items.x.matrix
+
+
+# Starts of mixtures of points.
 
 
 def kmeans_of_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """k-means, then each class as its points say."""
-    labels = cluster(_points(items), core.n_classes, items.known.weights, rng)
-    return by_labels(core, items, labels, rng)
+    return by_kmeans(core, items, _points_of(items), rng)
 
 
 def spread_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
     """k-means++ (Arthur & Vassilvitskii 2007): centres far from each other, all else common."""
-    return about(core, items, spread_out(_points(items), core.n_classes, items.known.weights, rng))
+    weights = items.known.weights
+    return about(core, items, spread_out(_points_of(items), core.n_classes, weights, rng))
 
 
 def random_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
@@ -669,4 +603,9 @@ def random_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> 
     weights = items.known.weights
     enough = np.count_nonzero(weights) >= core.n_classes
     chosen = rng.choice(len(items), core.n_classes, replace=not enough, p=weights / weights.sum())
-    return about(core, items, _points(items)[chosen])
+    return about(core, items, _points_of(items)[chosen])
+
+
+def _points_of(items: Items) -> FloatArray:
+    assert isinstance(items.x, Points)
+    return items.x.x
