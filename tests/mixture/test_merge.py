@@ -63,11 +63,11 @@ def test_ten_classes_of_points() -> None:
 
 def test_joining_raises_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = documents(1, classes=4, words=40, n=200)
-    join_classes = sc.DirichletProcessMixture(12).fit(counts)
-    monkeypatch.setattr("softcount.mixture.process.join_classes", lambda *given: None)
+    joined = sc.DirichletProcessMixture(12).fit(counts)
+    monkeypatch.setattr("softcount.mixture.process.ClassMerger.merge", lambda self: None)
     apart = sc.DirichletProcessMixture(12).fit(counts)
-    assert join_classes.n_classes_ == 4 < apart.n_classes_
-    assert join_classes.trace_.objective[-1] > apart.trace_.objective[-1]
+    assert joined.n_classes_ == 4 < apart.n_classes_
+    assert joined.trace_.objective[-1] > apart.trace_.objective[-1]
 
 
 @pytest.mark.parametrize("weights", [None, "twice"])

@@ -303,3 +303,9 @@ def test_a_splitter_of_scikit_learn() -> None:
 def test_bad_settings_of_the_search(bad: dict[str, Any], says: str) -> None:
     with pytest.raises(sc.LearnerError, match=says):
         sc.NaiveBayesCV(**bad).fit([[1, 0], [0, 1]], [0, 1])
+
+
+def test_needs_are_known_before_a_weight_is_chosen() -> None:
+    texts, labels = ["good fun", "bad", "good", "awful bad"], ["+", "-", None, None]
+    needed = sc.mixture.NaiveBayesCV().estimate(texts, labels)
+    assert needed.items == sc.NaiveBayes().estimate(texts, labels).items

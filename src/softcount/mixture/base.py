@@ -20,7 +20,7 @@ from softcount.core.bounds import MAX_WEIGHT, within_range, without_dust
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.store import AGAIN
-from softcount.core.types import Array, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.posterior import soft
 from softcount.mixture.core import MixtureCore
@@ -29,7 +29,6 @@ from softcount.mixture.data import ClassConstraints, Items, Observations
 FLOOR = 1e-300
 """No probability is below this when classes are compared: then the class with the fewest
 impossible words is the best, instead of none."""
-
 
 WEIGHTS = "a weight says how often an item is to count"
 
@@ -48,7 +47,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         """Data as users give them, read; ``first``: these data say what to expect of others."""
 
     @abstractmethod
-    def make_core(self, x: Any, weights: Array | None = None) -> MixtureCore:
+    def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
         """The core for such observations, of such weights."""
 
     @abstractmethod
@@ -60,7 +59,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
     def n_classes(self) -> int:
         """How many classes there are, hidden components included."""
 
-    def place(self, x: Any, weights: Array | None) -> Any:
+    def place(self, x: Any, weights: FloatArray | None) -> Any:
         """The first observations, put where others will be, now that their weights are known."""
         return x
 
@@ -69,11 +68,13 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         x = self.observe(X, first=False)
         return Items(x, ClassConstraints.nothing(len(x), core.n_classes), core.emission.cut)
 
-    def _weights(self, given: Any, x: Observations) -> Array | None:
+    def _weights(self, given: Any, x: Observations) -> FloatArray | None:
         if given is None:
             return None
         with within_range("sample_weight"):
-            weights: Array = _check_sample_weight(given, np.empty((len(x), 1)), dtype=np.float64)
+            weights: FloatArray = _check_sample_weight(
+                given, np.empty((len(x), 1)), dtype=np.float64
+            )
         weights = without_dust(weights, "sample_weight", WEIGHTS, self.max_weight)
         if not weights.any():
             raise DataError("sample_weight must not be zero everywhere", WEIGHTS)
@@ -93,10 +94,10 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
 
     # what was learned
     @property
-    def weights_(self) -> Array:
+    def weights_(self) -> FloatArray:
         """How common each class is."""
         self._require_fit()
-        weights: Array = self.raw_params_["weights"].reshape(-1)
+        weights: FloatArray = self.raw_params_["weights"].reshape(-1)
         return weights
 
     @property
@@ -112,29 +113,31 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         return sum(family.n_free for family in self.core_.families.values())
 
     # what it says of data
-    def _joint(self, x: Observations, floor: float = FLOOR) -> Array:
-        return self.core_.joint(self.raw_params_, x, floor=floor)
-
-    def _posterior(self, x: Observations) -> Array:
-        joint = self._joint(x)
-        responsibilities = np.empty_like(joint)
-        known = ClassConstraints.nothing(len(x), self.core_.n_classes)
-        soft(joint, known.lower, known.upper, 1.0, responsibilities)
-        return responsibilities
-
     def _seen(self, X: Any) -> Observations:
         self._require_fit()
         return self.observe(X, first=False)
 
-    def score_samples(self, X: Any) -> Array:
+    def _joint(self, x: Observations, floor: float = FLOOR) -> FloatArray:
+        """log p(class, item), (items, classes)."""
+        return self.core_.joint(self.raw_params_, x, floor=floor)
+
+    def _infer(self, x: Observations, floor: float = FLOOR) -> tuple[FloatArray, FloatArray]:
+        """p(class | item), (items, classes), and log p(item), (items,)."""
+        joint = self._joint(x, floor)
+        responsibilities = np.empty_like(joint)
+        free = ClassConstraints.nothing(len(x), self.core_.n_classes)
+        logs = soft(joint, free.lower, free.upper, 1.0, responsibilities)
+        return responsibilities, logs
+
+    def _posterior(self, x: Observations) -> FloatArray:
+        return self._infer(x)[0]
+
+    def _log_likelihoods(self, x: Observations) -> FloatArray:
+        return self._infer(x, floor=0.0)[1]
+
+    def score_samples(self, X: Any) -> FloatArray:
         """log p(x) of each item; −inf for what the model holds impossible."""
         return self._log_likelihoods(self._seen(X))
-
-    def _log_likelihoods(self, x: Observations) -> Array:
-        joint = self._joint(x, floor=0.0)
-        known = ClassConstraints.nothing(len(x), self.core_.n_classes)
-        logs: Array = soft(joint, known.lower, known.upper, 1.0, np.empty_like(joint))
-        return logs
 
     # new data
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
@@ -145,7 +148,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         return self._generate(rng.choice(len(weights), size=n, p=weights), rng)
 
     @abstractmethod
-    def _generate(self, classes: Array, rng: np.random.Generator) -> Any:
+    def _generate(self, classes: IntArray, rng: np.random.Generator) -> Any:
         """New items of these classes."""
 
     # files
@@ -217,18 +220,17 @@ class Clusterer(
         self.labels_ = self._joint(corpus.x).argmax(axis=1)
         self.n_iter_ = len(self.fit_.trace) - 1
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> IntArray:
         """The likeliest class of each item."""
-        classes: Array = self._joint(self._seen(X)).argmax(axis=1)
+        classes: IntArray = self._joint(self._seen(X)).argmax(axis=1)
         return classes
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Learn, and give each item's likeliest class."""
         warn_of_ignored(self, y, self.for_labels)
-        labels: Array = self.fit(X, None, sample_weight).labels_
-        return labels
+        return self.fit(X, None, sample_weight).labels_
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> FloatArray:
         """The probability of each class for each item, (items, classes)."""
         return self._posterior(self._seen(X))
 
@@ -240,7 +242,7 @@ class Clusterer(
     def _n_features_out(self) -> int:  # for get_feature_names_out
         return self.n_classes
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> FloatArray:
         """The same as `predict_proba`: items as points in the space of classes."""
         return self.predict_proba(X)
 
@@ -249,25 +251,17 @@ class Clusterer(
         return float(np.mean(self.score_samples(X)))
 
     # how good a number of classes is
-    def _criteria(self, X: Any) -> tuple[float, int, float]:
-        """−2 log-likelihood, number of items, and twice the entropy of their classes."""
-        x = self._seen(X)
-        responsibilities = self._posterior(x)
-        entropy = -np.sum(
-            responsibilities * np.log(np.where(responsibilities > 0.0, responsibilities, 1.0))
-        )
-        return -2.0 * float(self._log_likelihoods(x).sum()), len(x), 2.0 * float(entropy)
-
     def aic(self, X: Any) -> float:
         """Akaike's criterion, 2p − 2 log L; the smaller the better."""
-        return self._criteria(X)[0] + 2.0 * self.n_parameters_
+        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self.n_parameters_
 
     def bic(self, X: Any) -> float:
         """Schwarz's criterion, p log n − 2 log L; the smaller the better."""
-        twice, n, _ = self._criteria(X)
-        return twice + float(np.log(n)) * self.n_parameters_
+        logs = self.score_samples(X)
+        return -2.0 * float(logs.sum()) + float(np.log(len(logs))) * self.n_parameters_
 
     def icl(self, X: Any) -> float:
         """BIC plus twice the entropy of the classes (Biernacki, Celeux & Govaert 2000)."""
-        twice, n, entropy = self._criteria(X)
-        return twice + float(np.log(n)) * self.n_parameters_ + entropy
+        r = self._posterior(self._seen(X))
+        entropy = -np.sum(r * np.log(np.where(r > 0.0, r, 1.0)))
+        return self.bic(X) + 2.0 * float(entropy)

@@ -12,12 +12,12 @@ from softcount.core import store
 from softcount.core.estimate import Estimate
 from softcount.core.parameters import mixture_priors, no_mode, no_prior
 from softcount.core.store import numbers
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer, Mixture
-from softcount.mixture.core import BagEmission, Emission, MixtureCore, PresenceEmission, WordCore
+from softcount.mixture.core import BagEmission, MixtureCore, PresenceEmission, WordCore
 from softcount.mixture.data import Items
 from softcount.mixture.parameters import MultinomialMixtureParameters
 from softcount.text.bags import Bags
@@ -35,10 +35,25 @@ class WordMixture(DocumentReader, Mixture):
         bags = self._read_documents(X, first=first)
         return bags.present() if self.bernoulli else bags
 
-    def emission(self, n_classes: int, n_words: int) -> Emission:
-        prior = self._priors()["words"]
-        kind = PresenceEmission if self.bernoulli else BagEmission
-        return kind(n_classes, n_words, prior)
+    @property
+    def _core_name(self) -> str:
+        return "bernoulli mixture" if self.bernoulli else "multinomial mixture"
+
+    def make_core(self, x: Bags, weights: FloatArray | None = None) -> MixtureCore:
+        core, emission = (
+            (MixtureCore, PresenceEmission) if self.bernoulli else (WordCore, BagEmission)
+        )
+        return core(
+            self._core_name,
+            self.weights_family(),
+            emission(self.n_classes, x.n_words, self._priors()["words"]),
+            self.default_learner,
+            averages=not self._maximises,
+        )
+
+    def weights_family(self) -> Family:
+        """How common classes are."""
+        return Categorical((1, self.n_classes), self._priors()["weights"])
 
     def _priors(self) -> dict[str, float]:
         """Dirichlet concentrations of class weights and of words."""
@@ -68,11 +83,11 @@ class WordMixture(DocumentReader, Mixture):
 
     def _estimate(self, core: MixtureCore, corpus: Items) -> Estimate:
         """With the start, if that is by k-means: an SVD takes more than many a model."""
-        found = super()._estimate(core, corpus)
+        needed = super()._estimate(core, corpus)
         if not isinstance(self.init, str) or self.init != "kmeans":
-            return found
+            return needed
         assert isinstance(corpus.x, Bags)
-        return found.plus(start=starts.bytes_of_kmeans(len(corpus), corpus.x.n_words))
+        return needed.plus(start=starts.bytes_of_kmeans(len(corpus), corpus.x.n_words))
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
@@ -81,7 +96,7 @@ class WordMixture(DocumentReader, Mixture):
 
     # what was learned
     @property
-    def words_(self) -> Array:
+    def words_(self) -> FloatArray:
         """p(word | class), (classes, words); for a Bernoulli mixture the chance of its presence."""
         self._require_fit()
         table = self.raw_params_["words"]
@@ -89,7 +104,7 @@ class WordMixture(DocumentReader, Mixture):
             return table.reshape(self.core_.n_classes, -1, 2)[:, :, 1]
         return table
 
-    def class_words(self) -> tuple[Array, Array]:
+    def class_words(self) -> tuple[FloatArray, FloatArray]:
         """How common each class is, and p(word | class)."""
         return self.weights_, self.words_
 
@@ -98,13 +113,11 @@ class WordMixture(DocumentReader, Mixture):
         return telling_words(*self.class_words(), self.word_names(), n)
 
     # new data
-    def _generate(self, classes: Array, rng: np.random.Generator) -> Any:
+    def _generate(self, classes: IntArray, rng: np.random.Generator) -> Any:
         """Documents as long as those learned from: texts for texts, counts for counts."""
-        table = self.raw_params_["words"]
         lengths = self._draw_lengths(len(classes), rng)
-        return self._write_documents(
-            self.core_.emission.generate(table, classes, rng, lengths), rng
-        )
+        table, emission = self.raw_params_["words"], self.core_.emission
+        return self._write_documents(emission.generate(table, classes, rng, lengths), rng)
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -146,15 +159,3 @@ class MultinomialMixture(MultinomialMixtureParameters, WordMixture, Clusterer):
     >>> [int(k != model.labels_[0]) for k in model.labels_]
     [0, 0, 0, 1, 1, 1]
     """
-
-    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
-        name = "bernoulli mixture" if self.bernoulli else "multinomial mixture"
-        kind = MixtureCore if self.bernoulli else WordCore
-        emission = self.emission(self.n_components, x.n_words)
-        return kind(
-            name, self.weights_family(), emission, self.default_learner, not self._maximises
-        )
-
-    def weights_family(self) -> Family:
-        """How common classes are."""
-        return Categorical((1, self.n_components), self._priors()["weights"])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import check_whole
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import held_out, is_later_fold
 from softcount.mixture.data import UNKNOWN, labels_and_gaps, read_labels
 
@@ -56,7 +56,7 @@ class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
 
     def _iter_test_indices(
         self, X: Any = None, y: Any = None, groups: Any = None
-    ) -> Iterator[Array]:
+    ) -> Iterator[IntArray]:
         """The test items of each fold; scikit-learn makes all others the training part."""
         numbers = read_labels(y, _num_samples(X)).likeliest()
         rows = several_of_a_class(numbers)
@@ -71,13 +71,12 @@ class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
                 f"{most}",
                 f"label more items, or take n_splits={most}",
             )
-        yield from deal_folds(rows, numbers, self.n_splits, self._seed())
+        seed = int(self.random_state) % 2**32 if self.shuffle else None
+        folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=seed)
+        yield from deal_folds(rows, numbers, folds)
 
-    def _seed(self) -> int | None:
-        return int(self.random_state) % 2**32 if self.shuffle else None
 
-
-def several_of_a_class(numbers: Array) -> Array:
+def several_of_a_class(numbers: IntArray) -> IntArray:
     """Items whose class is known, and is that of others too: one of these can be held out.
 
     >>> several_of_a_class(np.array([1, -1, 0, 1]))
@@ -88,9 +87,8 @@ def several_of_a_class(numbers: Array) -> Array:
     return labelled[counts[numbers[labelled]] > 1]
 
 
-def deal_folds(rows: Array, numbers: Array, n: int, seed: int | None) -> list[Array]:
-    """Items dealt into n parts, in each of which classes are as common as they can be."""
-    folds = StratifiedKFold(n, shuffle=seed is not None, random_state=seed)
+def deal_folds(rows: IntArray, numbers: IntArray, folds: BaseCrossValidator) -> list[IntArray]:
+    """Some items, dealt out by ``folds`` according to the numbers of their classes."""
     with warnings.catch_warnings():
         # a class of fewer labels than folds has one held out in some of them: that is well
         warnings.filterwarnings("ignore", message="The least populated class")
@@ -136,7 +134,7 @@ def warn_of_unlabelled_fold() -> None:
         warnings.warn(COUNTED_WRONG, UnlabelledWarning, stacklevel=4)
 
 
-def split_off(y: Any) -> tuple[Array, Array | None]:
+def split_off(y: Any) -> tuple[Array, IntArray | None]:
     """The labels there are, and the numbers of the items that have them; None: all do."""
     labels, unknown = labels_and_gaps(y)
     if len(unknown) and unknown.all():
@@ -167,7 +165,7 @@ class ScoresLabelled(ClassifierMixin):  # type: ignore[misc]
         return _accuracy(labels, found[rows], weights)
 
 
-def _accuracy(labels: Array, found: Array, weights: Array | None) -> float:
+def _accuracy(labels: Array, found: Array, weights: FloatArray | None) -> float:
     """The share of labels that were found; a classifier that abstains, by None, is wrong."""
     if found.dtype != object:
         return float(accuracy_score(labels, found, sample_weight=weights))

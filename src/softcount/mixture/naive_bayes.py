@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, Self, Unpack
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
@@ -13,19 +14,20 @@ from softcount.core import interrupt, store
 from softcount.core.errors import DataError, LearnerError
 from softcount.core.estimator import FitOptions, all_or_nothing
 from softcount.core.store import numbers
-from softcount.core.types import Array, Params
+from softcount.core.types import Array, FloatArray, Params
 from softcount.core.warnings import is_later_fold
-from softcount.families import Categorical
-from softcount.mixture.core import MixtureCore, WordCore
+from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
 from softcount.mixture.documents import WordMixture
-from softcount.mixture.model_selection import ScoresLabelled, warn_of_unlabelled_fold
+from softcount.mixture.model_selection import (
+    ScoresLabelled,
+    deal_folds,
+    several_of_a_class,
+    warn_of_unlabelled_fold,
+)
 from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
+from softcount.mixture.starts import Start
 from softcount.text.bags import Bags
-
-if TYPE_CHECKING:
-    pass
-
 
 PART = 4.0
 """Beside one class there must be at least such a part of what labels have beside one."""
@@ -124,6 +126,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     """
 
     classes_: Array
+    _core_name = "naive bayes"
 
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it
@@ -153,7 +156,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         warn_of_unlabelled_fold()
         weights = self._weights(sample_weight, x)
         weights = np.ones(len(x)) if weights is None else weights
-        weights = weights * np.where(labels.known, 1.0, self._lambda())
+        weights = weights * np.where(labels.known, 1.0, self._lambda)
         self.classes_ = labels.classes
         self._labels = labels
         core = self.make_core(x)
@@ -167,14 +170,9 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
                 "leave out length or bernoulli",
             )
 
+    @property
     def _lambda(self) -> float:
         return self.unlabelled_weight
-
-    def make_core(self, x: Bags, weights: Array | None = None) -> MixtureCore:
-        common = Categorical((1, self.n_classes), self._priors()["weights"])
-        kind = MixtureCore if self.bernoulli else WordCore
-        emission = self.emission(self.n_classes, x.n_words)
-        return kind("naive bayes", common, emission, self.default_learner, not self._maximises)
 
     @property
     def n_classes(self) -> int:
@@ -184,28 +182,29 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         bags = super().observe(X, first=first)
         return bags if self.length is None else bags.scaled(self.length)
 
-    def starts(self) -> Mapping[str, Any]:
-        return {"labelled": self._from_labelled}
+    def starts(self) -> Mapping[str, Start]:
+        return {"labelled": self._start_from_labels}
 
-    def _from_labelled(self, core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    def _start_from_labels(
+        self, core: MixtureCore, items: Items, rng: np.random.Generator
+    ) -> Params:
         """What the labelled documents say; those of one class dealt out among its components."""
         labels, m = self._labels, self.n_components
-        of_classes = np.zeros((len(items), len(labels.classes)))
+        by_class = np.zeros((len(items), len(labels.classes)))
         hard = np.flatnonzero(labels.numbers != UNKNOWN)
-        of_classes[hard, labels.numbers[hard]] = 1.0
+        by_class[hard, labels.numbers[hard]] = 1.0
         if labels.shares is not None:
-            of_classes += np.nan_to_num(labels.shares)
-        shares = np.repeat(of_classes * items.known.weights[:, None], m, axis=1)
+            by_class += np.nan_to_num(labels.shares)
+        responsibilities = np.repeat(by_class * items.known.weights[:, None], m, axis=1)
         if m > 1:
-            deal_folds = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
-            shares *= deal_folds.reshape(len(items), -1)
-        return core.from_responsibilities(items.x, shares, rng)
+            parts = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
+            responsibilities *= parts.reshape(len(items), -1)
+        return core.from_responsibilities(items.x, responsibilities, rng)
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
         self.n_iter_ = len(self.fit_.trace) - 1
-        shares = self._class_posteriors(corpus.x)
-        self.transduction_ = self.classes_[shares.argmax(axis=1)]
+        self.transduction_ = self.classes_[self._class_posteriors(corpus.x).argmax(axis=1)]
         known = self._labels.known
         self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
 
@@ -220,28 +219,24 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
             return  # of a search's many fits one warns, and the last, to all data
         labelled, largest = counts / counts.sum(), int(found.argmax())
         name = self.classes_.tolist()[largest]
+        # what outweighs few labels is smoothing times the number of words, then long documents
+        scale = "" if self.length else ", documents of one length (length=100)"
         warnings.warn(
             f"{found[largest]:.0%} of the unlabelled documents were drawn into the class {name!r}, "
-            f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. {self._remedy()}",
-            CollapseWarning,
-            stacklevel=3,
-        )
-
-    def _remedy(self) -> str:
-        """What outweighs few labels: smoothing times the number of words, then long documents."""
-        scale = "" if self.length else ", documents of one length (length=100)"
-        return (
+            f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. "
             f"Try a smaller smoothing (now {self.smoothing:g}, for each of {self.n_features_in_} "
             f"words), fewer words (the vectorizer's min_df, max_df){scale}, or another "
-            "unlabelled_weight: NaiveBayesCV chooses it by cross-validation"
+            "unlabelled_weight: NaiveBayesCV chooses it by cross-validation",
+            CollapseWarning,
+            stacklevel=3,
         )
 
     # what it says of data
     def _class_posteriors(self, x: Any) -> Array:
         """p(class | document): components added up."""
-        shares = self._posterior(x)
-        added: Array = shares.reshape(len(shares), len(self.classes_), -1).sum(axis=2)
-        return added
+        components = self._posterior(x).reshape(len(x), len(self.classes_), -1)
+        posteriors: FloatArray = components.sum(axis=2)
+        return posteriors
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class for each document, in the order of ``classes_``."""
@@ -250,14 +245,13 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            logs: Array = np.log(self.predict_proba(X))
-        return logs
+            return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> Array:
         """The likeliest class of each document."""
-        shares = self.predict_proba(X)
-        chosen: Array = self.classes_[shares.argmax(axis=1)]
-        return chosen
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        classes: Array = self.classes_[likeliest]
+        return classes
 
     def class_words(self) -> tuple[Array, Array]:
         """How common each class is, and p(word | class): its components taken together."""
@@ -299,12 +293,6 @@ def read_classes(given: Any, kind: str) -> Array:
     return classes
 
 
-# How much unlabelled documents may count, chosen by cross-validation
-
-HERE = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
-"""Settings that the models of the folds do not share: they get counts that are ready to use."""
-
-
 class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
     """`NaiveBayes` that chooses λ by cross-validation on what is labelled.
 
@@ -331,75 +319,62 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
         """Choose λ, then learn from everything."""
         with all_or_nothing(self):
             self._check_settings()
-            self.cv_scores_, self.unlabelled_weight_ = self._chosen(X, y, sample_weight)
+            accuracies = self._cross_validate(X, y, sample_weight)
+            self.cv_scores_ = {weight: float(each.mean()) for weight, each in accuracies.items()}
+            self.unlabelled_weight_ = self.unlabelled_weight
+            if accuracies:
+                best = max(accuracies, key=lambda weight: (self.cv_scores_[weight], weight))
+                top, n = accuracies[best], len(accuracies[best])
+                error = float(top.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+                least = self.cv_scores_[best] - error
+                self.unlabelled_weight_ = max(
+                    weight for weight, score in self.cv_scores_.items() if score >= least
+                )
             return super().fit(X, y, sample_weight, init=init, **options)
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if not len(self.unlabelled_weights):
-            raise LearnerError("unlabelled_weights is empty", "give some values of λ")
-        if isinstance(self.cv, int | np.integer) and self.cv < 2:
-            raise LearnerError(f"cv={self.cv} must be at least 2", "5 is usual")
-
+    @property
     def _lambda(self) -> float:
-        return self.unlabelled_weight_
+        return getattr(self, "unlabelled_weight_", self.unlabelled_weight)
 
-    def _chosen(self, X: Any, y: Any, sample_weight: Any) -> tuple[dict[float, float], float]:
-        """Mean accuracies by λ, and the best λ."""
+    def _cross_validate(self, X: Any, y: Any, sample_weight: Any) -> dict[float, FloatArray]:
+        """How well each λ predicts hidden labels, split by split; nothing, if none can be hidden.
+
+        Labels are hidden fold by fold; the only one of its class stays shown.
+        """
         bags = self.observe(X, first=True)
         labels = read_labels(y, len(bags))
-        given = self._weights(sample_weight, bags)
-        splits = [] if labels.known.all() else self._splits(labels)
-        if not splits:
-            return {}, self.unlabelled_weight
-        weights = np.ones(len(bags)) if given is None else given
-        accuracies: dict[float, Array] = {}
+        weights = self._weights(sample_weight, bags)
+        weights = np.ones(len(bags)) if weights is None else weights
+        rows = several_of_a_class(labels.numbers)
+        if labels.known.all() or not len(rows):
+            return {}
+        folds = self.cv
+        if isinstance(folds, Integral):
+            n = min(int(folds), np.bincount(labels.numbers[rows]).max())
+            folds = StratifiedKFold(n, shuffle=True, random_state=self._seed())
+        splits = deal_folds(rows, labels.numbers, check_cv(folds))
+        # folds learn from counts that are ready to use
+        here = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in here}
+        accuracies: dict[float, FloatArray] = {}
         for weight in sorted(map(float, self.unlabelled_weights)):
-            found = self._accuracies(weight, bags.matrix, labels, weights, splits)
+            model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
+            found = []
+            for hidden in splits:
+                shown = labels.numbers.copy()
+                shown[hidden] = UNKNOWN
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", CollapseWarning)
+                    model.fit(bags.matrix, shown, weights)
+                right = model.transduction_[hidden] == labels.numbers[hidden]
+                if weights[hidden].any():
+                    found.append(np.average(right, weights=weights[hidden]))
             if interrupt.asked():  # its fits were cut short: choose among those before it
                 break
-            accuracies[weight] = found
-        # nothing labelled has weight, or Ctrl-C came before anything was tried
-        if not accuracies or not all(len(found) for found in accuracies.values()):
-            return {}, self.unlabelled_weight
-        means = {weight: float(found.mean()) for weight, found in accuracies.items()}
-        return means, _largest_of_the_best(accuracies)
-
-    def _splits(self, labels: Labels) -> list[Array]:
-        """Documents whose labels are hidden together; the only one of its class stays shown."""
-        labelled = np.flatnonzero(labels.numbers != UNKNOWN)
-        counts = np.bincount(labels.numbers[labelled], minlength=len(labels.classes))
-        several = labelled[counts[labels.numbers[labelled]] > 1]
-        if not len(several):
-            return []
-        folds = self.cv
-        if isinstance(folds, int | np.integer):
-            folds = StratifiedKFold(
-                min(folds, counts.max()), shuffle=True, random_state=self._seed()
-            )
-        with warnings.catch_warnings():
-            # a class of fewer labels than folds has one hidden in some of them: that is well
-            warnings.filterwarnings("ignore", message="The least populated class")
-            classes = labels.numbers[several]
-            return [several[hidden] for _, hidden in check_cv(folds).split(several, classes)]
-
-    def _accuracies(
-        self, weight: float, matrix: Any, labels: Labels, weights: Array, splits: Iterable[Array]
-    ) -> Array:
-        """How well λ = ``weight`` predicts hidden labels, split by split."""
-        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in HERE}
-        found = []
-        for hidden in splits:
-            brief = labels.numbers.copy()
-            brief[hidden] = UNKNOWN
-            model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", CollapseWarning)
-                model.fit(matrix, brief, weights)
-            right = model.transduction_[hidden] == labels.numbers[hidden]
-            if weights[hidden].any():
-                found.append(np.average(right, weights=weights[hidden]))
-        return np.array(found)
+            if not found:  # nothing labelled has weight
+                return {}
+            accuracies[weight] = np.array(found)
+        return accuracies
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -414,11 +389,3 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
         if not 0.0 <= self.unlabelled_weight_ < np.inf:
             raise DataError(f"{self.unlabelled_weight_} is no weight of unlabelled documents")
         return super().recall(stored, given)
-
-
-def _largest_of_the_best(accuracies: Mapping[float, Array]) -> float:
-    """The largest λ whose accuracy is within a standard error of the best one's."""
-    best = max(accuracies, key=lambda weight: (accuracies[weight].mean(), weight))
-    top = accuracies[best]
-    error = float(top.std(ddof=1) / np.sqrt(len(top))) if len(top) > 1 else 0.0
-    return max(w for w, found in accuracies.items() if found.mean() >= top.mean() - error)

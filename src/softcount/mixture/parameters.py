@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from softcount.core.bounds import MAX_CLASSES, MAX_SQUARE
+from softcount.core.errors import LearnerError
 from softcount.core.parameters import (
     KW_ONLY,
     Boolean,
@@ -96,15 +98,27 @@ class NaiveBayesParameters(WordParameters):
     init: Annotated[Any, Doc("labelled, or tables of weights and words.")] = "labelled"
 
 
+def check_some(name: str, value: Any) -> None:
+    """Raise a `LearnerError` if there are no values to choose from."""
+    if not len(value):
+        raise LearnerError(f"{name} is empty", "give some values of λ")
+
+
+def check_folds(name: str, value: Any) -> None:
+    """Raise a `LearnerError` for a number of folds below 2; other folds are for scikit-learn."""
+    if isinstance(value, Integral) and int(value) < 2:
+        raise LearnerError(f"{name}={value} must be at least 2", "5 is usual")
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayesCVParameters(NaiveBayesParameters):
     """The same, with weights of unlabelled documents to choose from."""
 
-    unlabelled_weights: Annotated[Sequence[float], Doc("Weights to choose from.")] = (
+    unlabelled_weights: Annotated[Sequence[float], check_some, Doc("Weights to choose from.")] = (
         *(0.0, 0.01, 0.03),
         *(0.1, 0.3, 1.0),
     )
-    cv: Annotated[Any, Doc("How many folds, or folds as scikit-learn has them.")] = 5
+    cv: Annotated[Any, check_folds, Doc("How many folds, or folds as scikit-learn has them.")] = 5
 
 
 @dataclass(eq=False, repr=False)
