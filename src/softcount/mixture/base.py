@@ -25,6 +25,7 @@ from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.posterior import soft
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import ClassConstraints, Items, Observations
+from softcount.mixture.starts import Start
 
 FLOOR = 1e-300
 """No probability is below this when classes are compared: then the class with the fewest
@@ -51,7 +52,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         """The core for such observations, of such weights."""
 
     @abstractmethod
-    def starts(self) -> Mapping[str, Any]:
+    def starts(self) -> Mapping[str, Start]:
         """Starts by name: functions (core, items, rng) → parameters."""
 
     @property

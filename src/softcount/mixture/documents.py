@@ -20,6 +20,7 @@ from softcount.mixture.base import Clusterer, Mixture
 from softcount.mixture.core import BagEmission, MixtureCore, PresenceEmission, WordCore
 from softcount.mixture.data import Items
 from softcount.mixture.parameters import MultinomialMixtureParameters
+from softcount.mixture.starts import Start
 from softcount.text.bags import Bags
 from softcount.text.documents import DocumentReader, telling_words
 
@@ -71,8 +72,8 @@ class WordMixture(DocumentReader, Mixture):
     def _lacks_mode(self) -> str:
         return no_mode(self.prior)
 
-    def starts(self) -> Mapping[str, Any]:
-        offered = {
+    def starts(self) -> Mapping[str, Start]:
+        offered: dict[str, Start] = {
             "kmeans": starts.kmeans_of_words,
             "random": starts.at_random,
             "uniform": starts.uniform,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -20,7 +20,7 @@ from softcount.core.bounds import (
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.parameters import check_niw, shaped
 from softcount.core.store import AGAIN, numbers
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.families import Categorical, Gaussian
 from softcount.families.base import Family
 from softcount.families.gaussian import NIW
@@ -34,11 +34,8 @@ from softcount.mixture.parameters import (
     KMeansParameters,
     SoftKMeansParameters,
 )
-from softcount.mixture.starts import about, spherical_core
+from softcount.mixture.starts import Start, about, spherical_core
 from softcount.text.documents import find_texts
-
-if TYPE_CHECKING:
-    pass
 
 FARTHEST = 1e6
 """So many standard deviations away a prior may expect the means of classes: the square of it is how
@@ -55,7 +52,7 @@ class PointMixture(Clusterer):
     drown in rounding.
     """
 
-    offset_: Array
+    offset_: FloatArray
     for_labels = "LabelPropagation learns from points of which some have a label (-1: unknown)"
     max_weight = MAX_POINT_WEIGHT
 
@@ -69,29 +66,23 @@ class PointMixture(Clusterer):
             self.offset_ = np.zeros(x.shape[1])
         return Points(x - self.offset_)
 
-    def place(self, x: Points, weights: Array | None) -> Points:
+    def place(self, x: Points, weights: FloatArray | None) -> Points:
         """Points shifted so that their mean is zero."""
         self.offset_ = np.average(x.x, axis=0, weights=weights)
         return Points(x.x - self.offset_)
 
     @property
-    def _family(self) -> Gaussian:
-        family = self.core_.emission.family
-        assert isinstance(family, Gaussian)
-        return family
-
-    @property
-    def means_(self) -> Array:
+    def means_(self) -> FloatArray:
         """The centre of each class, (classes, dimensions)."""
         self._require_fit()
-        means: Array = self._family.means(self.raw_params_["points"]) + self.offset_
+        means: FloatArray = _gaussian(self.core_).means(self.raw_params_["points"]) + self.offset_
         return means
 
     @property
-    def covariances_(self) -> Array:
+    def covariances_(self) -> FloatArray:
         """full, tied (classes, D, D); diag (classes, D); spherical, identity (classes,)"""
         self._require_fit()
-        return self._family.covariances(self.raw_params_["points"])
+        return _gaussian(self.core_).covariances(self.raw_params_["points"])
 
     @property
     def params_(self) -> dict[str, Array]:
@@ -102,7 +93,7 @@ class PointMixture(Clusterer):
             "covariances": self.covariances_,
         }
 
-    def starts(self) -> Mapping[str, Any]:
+    def starts(self) -> Mapping[str, Start]:
         return {
             "kmeans": starts.kmeans_of_points,
             "k-means++": starts.spread_points,
@@ -110,40 +101,35 @@ class PointMixture(Clusterer):
         }
 
     def _start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
-        if isinstance(init, Mapping) and "points" not in init:
-            return self._read_start(core, corpus, init)
+        if isinstance(init, Mapping):
+            return self._read_params(core, corpus, init)
         return super()._start_values(core, corpus, init)
 
     def _read_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
         """Weights, means and covariances as arrays, or what the core itself has."""
-        if isinstance(given, Mapping) and "points" not in given:
-            return self._read_start(core, corpus, given)
-        return super()._read_params(core, corpus, given)
-
-    def _read_start(self, core: MixtureCore, corpus: Items, init: Mapping[str, Any]) -> Any:
-        strange = set(init) - {"weights", "means", "covariances"}
-        if strange or "means" not in init:
+        if not isinstance(given, Mapping) or "points" in given:
+            return super()._read_params(core, corpus, given)
+        strange = set(given) - {"weights", "means", "covariances"}
+        if strange or "means" not in given:
             raise LearnerError(
-                f"init has {', '.join(map(str, init))}",
+                f"init has {', '.join(map(str, given))}",
                 "give means, and if you like weights and covariances",
             )
-        family = core.emission.family
-        assert isinstance(family, Gaussian)
+        family = _gaussian(core)
         usual = family.uniform()
-        centres = shaped("means", init["means"], family.means(usual).shape) - self.offset_
-        start = about(core, corpus, centres)
-        if "covariances" in init:
-            like = family.covariances(usual).shape
-            start["points"] = family.make_params(
-                centres, shaped("covariances", init["covariances"], like)
-            )
-        if "weights" in init:
-            start["weights"] = shaped("weights", init["weights"], (1, core.n_classes))
-        return start
+        centres = shaped("means", given["means"], family.means(usual).shape) - self.offset_
+        params = about(core, corpus, centres)
+        if "covariances" in given:
+            shape = family.covariances(usual).shape
+            covariances = shaped("covariances", given["covariances"], shape)
+            params["points"] = family.make_params(centres, covariances)
+        if "weights" in given:
+            params["weights"] = shaped("weights", given["weights"], (1, core.n_classes))
+        return params
 
-    def _generate(self, classes: Array, rng: np.random.Generator) -> Array:
-        table = self.raw_params_["points"]
-        drawn: Array = self.core_.emission.generate(table, classes, rng, None) + self.offset_
+    def _generate(self, classes: IntArray, rng: np.random.Generator) -> FloatArray:
+        emission, table = self.core_.emission, self.raw_params_["points"]
+        drawn: FloatArray = emission.generate(table, classes, rng, None) + self.offset_
         return drawn
 
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -160,12 +146,17 @@ class PointMixture(Clusterer):
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
         core = super().rebuilt(stored, given)
-        assert isinstance(core.emission.family, Gaussian)
-        demand_shapes(core.emission.family, stored.arrays[store.TABLE + "points"])
+        demand_shapes(_gaussian(core), stored.arrays[store.TABLE + "points"])
         return core
 
 
-def demand_places(table: Array, n_dims: int) -> None:
+def _gaussian(core: MixtureCore) -> Gaussian:
+    family = core.emission.family
+    assert isinstance(family, Gaussian)
+    return family
+
+
+def demand_places(table: FloatArray, n_dims: int) -> None:
     """Complain of means and precisions in a file whose products would be no numbers."""
     if (np.abs(table[:, :n_dims]) > 2.0 * MAX_VALUE).any() or (
         np.abs(table[:, n_dims:]) > MAX_PRECISION
@@ -173,7 +164,7 @@ def demand_places(table: Array, n_dims: int) -> None:
         raise StoreError("means or precisions of classes are out of bounds", AGAIN)
 
 
-def demand_shapes(family: Gaussian, table: Array) -> None:
+def demand_shapes(family: Gaussian, table: FloatArray) -> None:
     """Complain of covariances in a file that are none: matrices that have no inverse."""
     with np.errstate(all="ignore"):
         spreads = family.covariances(table)
@@ -203,19 +194,17 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
     [0.1, 5.1]
     """
 
-    def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
+    def make_core(self, x: Points, weights: FloatArray | None = None) -> MixtureCore:
         emission = PointEmission(self.gaussian(x, weights))
-        return MixtureCore(
-            "gaussian mixture", self.weights_family(), emission, self.default_learner
-        )
+        learner = self.default_learner
+        return MixtureCore("gaussian mixture", self.weights_family(), emission, learner)
 
     def weights_family(self) -> Family:
         """How common classes are."""
         return Categorical((1, self.n_components))
 
-    def gaussian(self, x: Points, weights: Array | None = None) -> Gaussian:
+    def gaussian(self, x: Points, weights: FloatArray | None = None) -> Gaussian:
         """The classes; their floor and their prior are on the scale of the data."""
-        tied = self.covariance == "tied"
         spread = reach = np.ones(x.x.shape[1])
         if len(x):  # their mean is zero
             squares = x.x**2
@@ -224,6 +213,7 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
                 reach = np.maximum(spread, squares[weights > 0.0].mean(axis=0))
         some = float(spread.mean())
         spread = np.where(spread > MIN_SQUARE, spread, some if some > MIN_SQUARE else 1.0)
+        tied = self.covariance == "tied"
         return Gaussian(
             self.n_components,
             x.x.shape[1],
@@ -233,21 +223,21 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
             tied=tied,
         )
 
-    def _prior(self, spread: Array) -> NIW | None:
+    def _prior(self, spread: FloatArray) -> NIW | None:
         """Weakly: centres somewhere in the data, variances somewhat below the data's."""
-        if self.prior is not None or self._maximises:
-            check_niw(self.prior)
-            if self.prior is not None:
-                away = np.abs(np.asarray(self.prior.mean, dtype=np.float64)).max()
-                if away > FARTHEST * np.sqrt(spread.max()):
-                    raise LearnerError(
-                        f"the mean of the prior is at {away:.3g}, while the data spread by about "
-                        f"{np.sqrt(spread.max()):.3g}",
-                        "the prior is on the scale of the centred data, whose mean is zero",
-                    )
-            return self.prior
-        whole = self.covariance in ("spherical", "identity")
-        return NIW(scale=float(spread.mean()) if whole else spread)
+        if self.prior is None and not self._maximises:
+            whole = self.covariance in ("spherical", "identity")
+            return NIW(scale=float(spread.mean()) if whole else spread)
+        check_niw(self.prior)
+        if self.prior is not None:
+            away = np.abs(np.asarray(self.prior.mean, dtype=np.float64)).max()
+            if away > FARTHEST * np.sqrt(spread.max()):
+                raise LearnerError(
+                    f"the mean of the prior is at {away:.3g}, while the data spread by about "
+                    f"{np.sqrt(spread.max()):.3g}",
+                    "the prior is on the scale of the centred data, whose mean is zero",
+                )
+        return self.prior
 
 
 class KMeans(KMeansParameters, PointMixture):
@@ -264,10 +254,9 @@ class KMeans(KMeansParameters, PointMixture):
 
     default_learner = HardEM()
 
-    def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
-        return spherical_core(
-            "k-means", self.n_components, x.x.shape[1], learner=self.default_learner
-        )
+    def make_core(self, x: Points, weights: FloatArray | None = None) -> MixtureCore:
+        n_dims, learner = x.x.shape[1], self.default_learner
+        return spherical_core("k-means", self.n_components, n_dims, learner=learner)
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
@@ -275,12 +264,13 @@ class KMeans(KMeansParameters, PointMixture):
         away = corpus.x.x + self.offset_ - self.means_[self.labels_]
         self.inertia_ = float(corpus.known.weights @ (away * away).sum(axis=1))
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> FloatArray:
         """Distances to the centres, (items, classes)."""
         x = self._seen(X)
         assert isinstance(x, Points)
-        K, means = self.n_components, self._family.means(self.raw_params_["points"])
-        halves = self._family.form.log_density(x.x, means, np.ones((K, 1)), np.zeros(K))
+        K, family = self.n_components, _gaussian(self.core_)
+        means = family.means(self.raw_params_["points"])
+        halves = family.form.log_density(x.x, means, np.ones((K, 1)), np.zeros(K))
         return np.sqrt(np.maximum(-2.0 * halves, 0.0))  # rounding can leave −1e-16
 
 
@@ -294,5 +284,5 @@ class SoftKMeans(SoftKMeansParameters, PointMixture):
     [0.1, 5.1]
     """
 
-    def make_core(self, x: Points, weights: Array | None = None) -> MixtureCore:
+    def make_core(self, x: Points, weights: FloatArray | None = None) -> MixtureCore:
         return spherical_core("soft k-means", self.n_components, x.x.shape[1], self.variance)
