@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from softcount.cli.answers import compare_with_gold
 from softcount.cli.frame import LearningCommand, refuse_two_of_stdin
 from softcount.cli.options import (
     AnswerOptions,
@@ -34,6 +33,7 @@ from softcount.cli.reading import (
     read_texts,
 )
 from softcount.cli.targets import PLAIN
+from softcount.mixture.parameters import MultinomialMixtureParameters, NaiveBayesParameters
 
 if TYPE_CHECKING:
     import warnings
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from softcount.cli.frame import Progress
     from softcount.mixture import NaiveBayes
     from softcount.mixture.base import Clusterer
-    from softcount.mixture.report import GoldComparison, Grouping
+    from softcount.mixture.report import Group, Grouping
 
 
 class LinesRead(NamedTuple):
@@ -65,23 +65,34 @@ class LinesAnswered(NamedTuple):
     answers: Answers
     data: LinesRead
 
-    @property
-    def comparison(self) -> GoldComparison | None:
-        """How well the answers agree with the gold classes, if there are any."""
-        return compare_with_gold(self.answers, self.data.gold)
-
 
 class _LinesCommand(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     """What both commands do: the lines of a file are told apart, and the groups shown."""
 
     gold: GoldFile = None
+    smoothing: float
 
     def size(self, data: LinesRead) -> int:
         return len(data.lines.items)
 
+    def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
+        """What is this command's own in a `Grouping`: title, text, kind, groups, notes, counts."""
+        raise NotImplementedError
+
     def grouping(self, found: LinesAnswered, *, examples: bool) -> Grouping:
         """The groups, for the overview and the page."""
-        raise NotImplementedError
+        from softcount.cli.answers import compare_with_gold, make_line_groups
+        from softcount.mixture.report import Grouping, counts_tokens, describe_figures
+
+        model, answers = found.model, found.answers
+        return Grouping(
+            figures=describe_figures(model),
+            signature=model.signature_,
+            fit=getattr(model, "fit_", None),
+            tokens=counts_tokens(model),
+            comparison=compare_with_gold(answers, found.data.gold),
+            **self.describe(found, make_line_groups(model, answers, examples=examples)),
+        )
 
     def overview(self, found: LinesAnswered) -> Grouping:
         return self.grouping(found, examples=False)
@@ -129,29 +140,20 @@ class Cluster(_LinesCommand):
     softcount cluster documents.txt -k 20 --gold known.txt --summary
     """
 
+    declared = MultinomialMixtureParameters
+    takes: ClassVar = {"n_components": ("-k", "--n-components"), "smoothing": ()}
+
     file: TextFile
-    n_components: Annotated[
-        int | None,
-        Model(
-            "How many classes. [default: 8; for process and process-gaussian, where it is the most "
-            "there can be, 50]",
-            "-k",
-            "--n-components",
-            least=1,
-        ),
-    ] = None
     model: Annotated[
         str,
         Model(
             "multinomial: how often words occur. bernoulli: whether they do. process: multinomial, "
-            "with as many classes as the texts call for. gaussian, kmeans, soft-kmeans, "
-            "process-gaussian: lines are columns of numbers, separated by tabs or spaces.",
+            "with as many classes as the texts call for, -k at most (else 50). gaussian, kmeans, "
+            "soft-kmeans, process-gaussian: lines are columns of numbers, separated by tabs or "
+            "spaces.",
             choices=tuple(CLUSTERERS),
         ),
     ] = "multinomial"
-    smoothing: Annotated[
-        float, Model("Add this to every count of a word in a class.", least=0.0)
-    ] = 0.1
     learner: Annotated[
         str | None,
         Learning(
@@ -174,12 +176,9 @@ class Cluster(_LinesCommand):
             self.refuse(f"--model {self.model}", names, "it reads numbers, not words")
 
     def read(self, model: Clusterer | None) -> LinesRead:
-        if model is None:
-            of_words = self.model in OF_WORDS
-        else:
-            from softcount.cli.answers import is_of_words
+        from softcount.cli.answers import is_of_words
 
-            of_words = is_of_words(model)
+        of_words = self.model in OF_WORDS if model is None else is_of_words(model)
         lines = (read_texts if of_words else read_points)(self.file)
         if model is None:
             lines.demand_some(self.file)
@@ -188,16 +187,13 @@ class Cluster(_LinesCommand):
     def make(self, data: LinesRead) -> Clusterer:
         from softcount import mixture
 
-        settings = self.learning(self.make_learner(USUAL.get(self.model, "em")))
+        settings = self.settings() | self.learning(self.make_learner(USUAL.get(self.model, "em")))
         settings["short_runs"] = self.short_runs
+        if self.init is not None:
+            settings["init"] = self.init
         if self.model in OF_WORDS:
             settings["vectorizer"] = self.make_vectorizer(data.lines.items)
-            settings["smoothing"] = self.smoothing
-        for name in ("n_components", "init"):
-            if getattr(self, name) is not None:
-                settings[name] = getattr(self, name)
-        if self.model == "bernoulli":
-            settings["bernoulli"] = True
+            settings["bernoulli"] = self.model == "bernoulli"
         model: Clusterer = getattr(mixture, CLUSTERERS[self.model])(**settings)
         return model
 
@@ -210,41 +206,33 @@ class Cluster(_LinesCommand):
         said = answer(model, data.lines, "class", range(model.n_components))
         return LinesAnswered(model, said, data)
 
-    def grouping(self, found: LinesAnswered, *, examples: bool) -> Grouping:
+    def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
         """The largest class first; those without lines are only counted."""
-        from softcount.cli.answers import make_line_groups, name_file
-        from softcount.mixture.report import Grouping, counts_tokens, describe_figures
+        from softcount.cli.answers import name_file
 
-        model, said = found.model, found.answers
-        every = make_line_groups(model, said, examples=examples)
-        used = sorted((group for group in every if group.size), key=lambda group: -group.size)
-        remarks = [*self._too_many(model.n_components, said), *filter(None, [said.remark()])]
-        empty = len(every) - len(used)
-        if said.lines and empty:
+        model, answers, notes = found.model, found.answers, []
+        used = sorted((group for group in groups if group.size), key=lambda group: -group.size)
+        if self.load is None and self.model not in PROCESSES:
+            different = len({" ".join(answers.lines[i].split()) for i in answers.where} - {""})
+            if model.n_components > different:  # some cannot have a line to themselves
+                notes.append(
+                    f"{model.n_components} classes are more than the {different} different lines: "
+                    "ask for fewer (-k)"
+                )
+        if answers.remark():
+            notes.append(answers.remark())
+        empty = len(groups) - len(used)
+        if answers.lines and empty:
             verb = "has" if empty == 1 else "have"
-            remarks.append(f"{empty} of the {len(every)} classes {verb} no line")
-        return Grouping(
-            title=f"{len(used)} class{'es' * (len(used) != 1)} in {name_file(self.file)}",
-            text=f"{len(said.lines):,} lines, sorted by a {model.core_.name}.",
-            kind="class",
-            figures=describe_figures(model),
-            groups=used,
-            signature=model.signature_,
-            fit=getattr(model, "fit_", None),
-            notes=remarks,
-            counts=[("lines", [group.size for group in used])],
-            tokens=counts_tokens(model),
-            comparison=found.comparison,
-        )
-
-    def _too_many(self, k: int, said: Answers) -> list[str]:
-        """A remark if some classes cannot have a line to themselves."""
-        if self.load is not None or self.model in PROCESSES:
-            return []
-        different = len({" ".join(said.lines[i].split()) for i in said.where} - {""})
-        if k <= different:
-            return []
-        return [f"{k} classes are more than the {different} different lines: ask for fewer (-k)"]
+            notes.append(f"{empty} of the {len(groups)} classes {verb} no line")
+        return {
+            "title": f"{len(used)} class{'es' * (len(used) != 1)} in {name_file(self.file)}",
+            "text": f"{len(answers.lines):,} lines, sorted by a {model.core_.name}.",
+            "kind": "class",
+            "groups": used,
+            "notes": notes,
+            "counts": [("lines", [group.size for group in used])],
+        }
 
 
 # softcount classify
@@ -272,6 +260,16 @@ class Classify(_LinesCommand):
     softcount classify --load model.softcount new.txt --json
     """
 
+    declared = NaiveBayesParameters
+    takes: ClassVar = {
+        "n_components": ("-k", "--n-components"),
+        "smoothing": (),
+        "length": (),
+        "bernoulli": (),
+    }
+    length: float | None
+    bernoulli: bool
+
     file: Annotated[
         str | None,
         Argument(
@@ -295,16 +293,6 @@ class Classify(_LinesCommand):
             file=PLAIN,
         ),
     ] = "1"
-    n_components: Annotated[
-        int, Model("Hidden components of each label.", "-k", "--n-components", least=1)
-    ] = 1
-    smoothing: Annotated[
-        float, Model("Add this to every count of a word in a class.", least=0.0)
-    ] = 0.1
-    length: Annotated[
-        float | None, Model("Stretch or shrink every line to so many words; 100 is usual.")
-    ] = None
-    bernoulli: Annotated[bool, Model("Whether a word occurs, not how often.")] = False
     proba: Annotated[
         bool,
         Output(
@@ -350,14 +338,8 @@ class Classify(_LinesCommand):
         from softcount.mixture import NaiveBayes, NaiveBayesCV
 
         weight = read_weight(self.unlabelled_weight)
-        settings = {
-            "n_components": self.n_components,
-            "smoothing": self.smoothing,
-            "length": self.length,
-            "bernoulli": self.bernoulli,
-            "vectorizer": self.make_vectorizer([*data.labelled, *data.unlabelled]),
-            **self.learning(self.make_learner()),
-        }
+        settings = self.settings() | self.learning(self.make_learner())
+        settings["vectorizer"] = self.make_vectorizer([*data.labelled, *data.unlabelled])
         if weight is None:
             return NaiveBayesCV(**settings)
         return NaiveBayes(unlabelled_weight=weight, **settings)
@@ -392,48 +374,36 @@ class Classify(_LinesCommand):
         if self.file is not None or self.unlabelled is not None:
             super().print_answers(found)
 
-    def grouping(self, found: LinesAnswered, *, examples: bool) -> Grouping:
-        from softcount.cli.answers import make_line_groups, name_file
-        from softcount.mixture.report import Grouping, counts_tokens, describe_figures
+    def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
+        from softcount.cli.answers import name_file
 
-        model, said, data = found.model, found.answers, found.data
+        model, answers, data = found.model, found.answers, found.data
+        # how many lines of each label: as taught, as found in what was learned from, as answered
+        columns: list[tuple[str, Counter[Any]]] = []
         by = "Naive Bayes, learned before"
         if data.labels:
             more = f" and {len(data.unlabelled):,} without" if data.unlabelled else ""
             by = f"Naive Bayes from {len(data.labels):,} lines with labels{more}"
-        return Grouping(
-            title=f"Labels in {name_file(self.where)}",
-            text=f"{len(said.lines):,} lines, labelled by {by}.",
-            kind="label",
-            figures=describe_figures(model),
-            groups=make_line_groups(model, said, examples=examples),
-            signature=model.signature_,
-            fit=getattr(model, "fit_", None),
-            notes=[note for note in (_describe_weight(model), said.remark()) if note],
-            counts=self._counts(found),
-            tokens=counts_tokens(model),
-            comparison=found.comparison,
-        )
-
-    def _counts(self, found: LinesAnswered) -> list[tuple[str, list[int]]]:
-        """How many lines of each label: as taught, as found in what was learned from, as
-        answered."""
-        from softcount.cli.answers import name_file
-
-        said, data = found.answers, found.data
-        columns: list[tuple[str, Counter[Any]]] = []
-        if data.labels:
             columns.append(("with label", Counter(data.labels)))
         if data.unlabelled and self.unlabelled != self.where:
-            guessed = found.model.transduction_[len(data.labels) :].tolist()
+            guessed = model.transduction_[len(data.labels) :].tolist()
             columns.append((name_file(self.unlabelled or ""), Counter(guessed)))
-        answered = Counter(said.names[k] for k in said.chosen.tolist())
+        answered = Counter(answers.names[k] for k in answers.chosen.tolist())
         columns.append((name_file(self.where), answered))
-        return [(head, [counts[name] for name in said.names]) for head, counts in columns]
+        return {
+            "title": f"Labels in {name_file(self.where)}",
+            "text": f"{len(answers.lines):,} lines, labelled by {by}.",
+            "kind": "label",
+            "groups": groups,
+            "notes": [note for note in (_describe_weight(model), answers.remark()) if note],
+            "counts": [
+                (head, [counts[name] for name in answers.names]) for head, counts in columns
+            ],
+        }
 
 
 def _describe_weight(model: NaiveBayes) -> str:
-    """What cross-validation found, as a sentence."""
+    """What cross-validation chose, as a sentence; nothing, if λ was given."""
     scores = getattr(model, "cv_scores_", None)
     if scores is None:
         return ""
