@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from softcount.kernels import posterior
 from softcount.kernels.threads import over_rows
 from softcount.mixture import kernels as bags
+from softcount.text.bags import Compressed
 
 Array = np.ndarray
 
@@ -28,6 +29,10 @@ def counted(draw: Any) -> tuple[Array, np.random.Generator, int]:
     return counts, rng, n_classes
 
 
+def compressed(matrix: Any) -> Compressed:
+    return Compressed(matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+
+
 @given(counted(), st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_joint_is_a_product(case: tuple[Array, Any, int], threads: int) -> None:
@@ -36,7 +41,7 @@ def test_joint_is_a_product(case: tuple[Array, Any, int], threads: int) -> None:
     weights = rng.normal(size=(counts.shape[1], n_classes))
     start = rng.normal(size=(len(counts), n_classes))
     out = start.copy()
-    over_rows(bags.joint, rows.indptr, threads, rows.indptr, rows.indices, rows.data, weights, out)
+    over_rows(bags.joint, rows.indptr, threads, compressed(rows), weights, out)
     np.testing.assert_allclose(out, start + counts @ weights, atol=1e-12)
 
 
@@ -45,7 +50,7 @@ def test_a_word_that_is_absent_may_be_impossible() -> None:
     counts = sparse.csr_matrix([[2.0, 0.0], [0.0, 1.0]])
     out = np.zeros((2, 2))
     weights = np.array([[-1.0, -2.0], [-np.inf, -3.0]])
-    bags.joint(0, 2, counts.indptr, counts.indices, counts.data, weights, out)
+    bags.joint(0, 2, compressed(counts), weights, out)
     assert out.tolist() == [[-2.0, -4.0], [-np.inf, -3.0]]
 
 
@@ -56,12 +61,11 @@ def test_word_counts_are_a_product(case: tuple[Array, Any, int], threads: int, f
     shares = rng.dirichlet(np.full(n_classes, 0.01 if few else 1.0), len(counts))
     columns = sparse.csc_matrix(counts)
     out = np.zeros((counts.shape[1], n_classes))
-    listed = bags.main_classes(shares, 1e-12)
-    parts = (columns.indptr, columns.indices, columns.data, shares, *listed, out)
-    over_rows(bags.counts_by_word, columns.indptr, threads, *parts)
+    main = bags.main_classes(shares, 1e-12)
+    over_rows(bags.counts_by_word, columns.indptr, threads, compressed(columns), main, out)
     np.testing.assert_allclose(out, counts.T @ shares, atol=1e-10)
     rows, again = sparse.csr_matrix(counts), np.zeros_like(out)
-    bags.counts_by_document(rows.indptr, rows.indices, rows.data, shares, *listed, again)
+    bags.counts_by_document(compressed(rows), main, again)
     assert again.tobytes() == out.tobytes()
 
 
@@ -70,7 +74,7 @@ def test_word_counts_are_a_product(case: tuple[Array, Any, int], threads: int, f
 def test_main_classes_are_those_that_matter(seed: int, n: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
     shares = rng.uniform(0, 1, (n, n_classes)) * (rng.random((n, n_classes)) < 0.4)
-    indptr, classes = bags.main_classes(shares, 0.1)
+    _, indptr, classes = bags.main_classes(shares, 0.1)
     for d, row in enumerate(shares):
         large = np.flatnonzero(row > 0.1 * row.max()).tolist()
         listed = classes[indptr[d] : indptr[d + 1]].tolist()

@@ -317,21 +317,18 @@ def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
     if x.n_words != len(weights):  # a kernel would read whatever lies beside the table
         raise DataError(f"the data have {x.n_words} words, the model {len(weights)}")
     out = np.tile(offsets, (len(x), 1))
-    over_rows(kernels.joint, x.by_document.indptr, threads, *x.by_document, weights, out)
+    over_rows(kernels.joint, x.by_document.indptr, threads, x.by_document, weights, out)
     return out
 
 
 def word_counts(x: Bags, responsibilities: Array, threads: int) -> Array:
     """Σ_d x_dw r_dk, (words, classes)."""
     out = np.zeros((x.n_words, responsibilities.shape[1]))
-    some = kernels.main_classes(responsibilities, NEGLIGIBLE)
+    main = kernels.main_classes(responsibilities, NEGLIGIBLE)
     if threads == 1:
-        kernels.counts_by_document(*x.by_document, responsibilities, *some, out)
+        kernels.counts_by_document(x.by_document, main, out)
     else:
-        by_word = x.by_word
-        over_rows(
-            kernels.counts_by_word, by_word.indptr, threads, *by_word, responsibilities, *some, out
-        )
+        over_rows(kernels.counts_by_word, x.by_word.indptr, threads, x.by_word, main, out)
     return out
 
 

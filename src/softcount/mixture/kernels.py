@@ -1,8 +1,8 @@
 """Bags of words against a table of word weights, one column a class.
 
-Symbols: documents d, words w, classes k; x_dw the count of w in d (``counts``, by document or by
-word), L_wk the weight of a word in a class (``weights``: log θ_kw), r_dk a document's share of a
-class. A word's K numbers lie side by side, so that the loops over k are vector instructions.
+Symbols: documents d, words w, classes k; x_dw the count of w in d (by document or by word), L_wk
+the weight of a word in a class (``weights``: log θ_kw), r_dk the responsibility of a class for a
+document. A word's K numbers lie side by side, so that the loops over k are vector instructions.
 
 Ranges ``first … last`` let several threads work side by side: each row of the result has one owner,
 and its sum is taken in the same order whoever owns it.
@@ -15,24 +15,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.collapsed import draw_from_logs, log_rising, shuffle_range
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import item_stream
+from softcount.text.bags import Compressed
+
+
+class MainClasses(NamedTuple):
+    """Responsibilities r_dk, and the classes that matter to each document.
+
+    Those of document d are ``classes[indptr[d]:indptr[d + 1]]``; if there are none, all matter.
+    """
+
+    responsibilities: FloatArray  # (documents, classes)
+    indptr: IntArray
+    classes: IntArray
 
 
 @njit
-def joint(
-    first: int, last: int, indptr: Array, words: Array, counts: Array, weights: Array, out: Array
-) -> None:
+def joint(first: int, last: int, x: Compressed, weights: FloatArray, out: FloatArray) -> None:
     """out_dk += Σ_w x_dw L_wk for the documents from first to last; 0 · −inf never arises."""
+    indptr, words, counts = x
     K = weights.shape[1]
     for d in range(first, last):
         row = out[d]
         for i in range(indptr[d], indptr[d + 1]):
-            x, weight = counts[i], weights[words[i]]
+            count, weight = counts[i], weights[words[i]]
             for k in range(K):
-                row[k] += x * weight[k]
+                row[k] += count * weight[k]
 
 
 FEW = 2
@@ -40,8 +51,8 @@ FEW = 2
 
 
 @njit
-def main_classes(responsibilities: Array, least: float) -> tuple[Array, Array]:
-    """The classes with r_dk > least · max_k r_dk, document by document: row borders and classes.
+def main_classes(responsibilities: FloatArray, least: float) -> MainClasses:
+    """The classes with r_dk > least · max_k r_dk, document by document.
 
     A document that belongs to many classes gets an empty list.
     """
@@ -57,58 +68,45 @@ def main_classes(responsibilities: Array, least: float) -> tuple[Array, Array]:
                 classes[i] = k
                 i += 1
         indptr[d + 1] = i
-    return indptr, classes
+    return MainClasses(responsibilities, indptr, classes)
 
 
 @inline
-def _add(x: float, share: Array, classes: Array, first: int, last: int, row: Array) -> None:
+def _add(
+    count: float, share: FloatArray, classes: IntArray, first: int, last: int, row: FloatArray
+) -> None:
     """row_k += x r_k for the classes listed, or for all of them if none is."""
     if first == last:
         for k in range(len(row)):
-            row[k] += x * share[k]
+            row[k] += count * share[k]
     for j in range(first, last):
-        row[classes[j]] += x * share[classes[j]]
+        row[classes[j]] += count * share[classes[j]]
 
 
 @njit
-def counts_by_document(
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    responsibilities: Array,
-    borders: Array,
-    classes: Array,
-    out: Array,
-) -> None:
-    """out_wk += Σ_d x_dw r_dk, document by document: what is said of one stays at hand.
-
-    ``responsibilities`` is r; ``borders, classes`` list the few classes that matter to a document.
-    """
+def counts_by_document(x: Compressed, main: MainClasses, out: FloatArray) -> None:
+    """out_wk += Σ_d x_dw r_dk, document by document: what is said of one stays at hand."""
+    indptr, words, counts = x
+    r, borders, classes = main
     for d in range(len(indptr) - 1):
         for i in range(indptr[d], indptr[d + 1]):
-            _add(counts[i], responsibilities[d], classes, borders[d], borders[d + 1], out[words[i]])
+            _add(counts[i], r[d], classes, borders[d], borders[d + 1], out[words[i]])
 
 
 @njit
 def counts_by_word(
-    first: int,
-    last: int,
-    indptr: Array,
-    documents: Array,
-    counts: Array,
-    responsibilities: Array,
-    borders: Array,
-    classes: Array,
-    out: Array,
+    first: int, last: int, x: Compressed, main: MainClasses, out: FloatArray
 ) -> None:
     """The same sums in the same order, word by word, from first to last: threads share no row.
 
-    ``indptr, documents, counts`` are x by word.
+    ``x`` has a row for each word.
     """
+    indptr, documents, counts = x
+    r, borders, classes = main
     for w in range(first, last):
         for i in range(indptr[w], indptr[w + 1]):
             d = documents[i]
-            _add(counts[i], responsibilities[d], classes, borders[d], borders[d + 1], out[w])
+            _add(counts[i], r[d], classes, borders[d], borders[d + 1], out[w])
 
 
 # Collapsed Gibbs sampling of the class of every document, all parameters integrated out.
