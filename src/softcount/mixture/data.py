@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.core.bounds import within_range
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.families.gaussian import CovarianceForm, FullCovariance
 from softcount.text.shards import split_items
 
@@ -21,7 +21,7 @@ class Observations(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, items: Array) -> Self:
+    def take(self, items: IntArray) -> Self:
         """Some of them."""
 
 
@@ -29,13 +29,13 @@ class Observations(Protocol):
 class Points:
     """Vectors, one a row."""
 
-    x: Array
-    _outer: dict[type[CovarianceForm], Array] = field(default_factory=dict)
+    x: FloatArray  # (items, dimensions)
+    _outer: dict[type[CovarianceForm], FloatArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def outer(self, form: CovarianceForm) -> Array | None:
+    def outer(self, form: CovarianceForm) -> FloatArray | None:
         """x xᵀ in this form, worked out once; None where there would be too much to keep."""
         if isinstance(form, FullCovariance):
             return None
@@ -43,17 +43,17 @@ class Points:
             self._outer[type(form)] = form.outer(self.x)
         return self._outer[type(form)]
 
-    def take(self, items: Array) -> Self:
+    def take(self, items: IntArray) -> Self:
         return type(self)(self.x[items])
 
 
 class ConstraintGroup(NamedTuple):
     """Some items, each with the classes it may have (lower ≤ k < upper) and a weight."""
 
-    rows: Array | slice
-    lower: Array
-    upper: Array
-    weights: Array
+    rows: IntArray | slice
+    lower: IntArray
+    upper: IntArray
+    weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +67,14 @@ class ClassConstraints:
     ``groups``        borders of those groups
     """
 
-    lower: Array
-    upper: Array
-    weights: Array
-    shares: Array | None = None
-    groups: Array | None = None
+    lower: IntArray
+    upper: IntArray
+    weights: FloatArray
+    shares: FloatArray | None = None
+    groups: IntArray | None = None
 
     @classmethod
-    def nothing(cls, n_items: int, n_classes: int, weights: Array | None = None) -> Self:
+    def nothing(cls, n_items: int, n_classes: int, weights: FloatArray | None = None) -> Self:
         """Every class is possible for every item."""
         return cls(
             np.zeros(n_items, np.int64),
@@ -82,7 +82,7 @@ class ClassConstraints:
             np.ones(n_items) if weights is None else weights,
         )
 
-    def take(self, items: Array) -> Self:
+    def take(self, items: IntArray) -> Self:
         shares = None if self.shares is None else self.shares[items]
         return type(self)(
             self.lower[items], self.upper[items], self.weights[items], shares, self.groups
@@ -109,15 +109,15 @@ class ClassConstraints:
 class MixtureShard:
     """Some items: their numbers in the corpus, what was observed, and what is known."""
 
-    numbers: Array
+    numbers: IntArray
     x: Observations
     known: ClassConstraints
-    _moments: dict[type[CovarianceForm], Array] = field(default_factory=dict)
+    _moments: dict[type[CovarianceForm], FloatArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def second_moments(self, form: CovarianceForm) -> Array | None:
+    def second_moments(self, form: CovarianceForm) -> FloatArray | None:
         """Σ w x xᵀ of points in this form, worked out once; None where `Points.outer` is none."""
         assert isinstance(self.x, Points)
         if type(form) not in self._moments:
@@ -167,23 +167,23 @@ class Labels:
     """
 
     classes: Array
-    numbers: Array
-    shares: Array | None = None
+    numbers: IntArray
+    shares: FloatArray | None = None
 
     @property
-    def known(self) -> Array:
+    def known(self) -> BoolArray:
         """Whether anything is known of each item's class."""
-        labelled: Array = self.numbers != UNKNOWN
+        labelled: BoolArray = self.numbers != UNKNOWN
         return labelled if self.shares is None else labelled | ~np.isnan(self.shares[:, 0])
 
-    def likeliest(self) -> Array:
+    def likeliest(self) -> IntArray:
         """Each item's class as a number, of several the one with the largest share."""
         if self.shares is None:
             return self.numbers
         largest = np.nan_to_num(self.shares).argmax(axis=1)
         return np.where(np.isnan(self.shares[:, 0]), self.numbers, largest)
 
-    def restrict(self, components: int, weights: Array) -> ClassConstraints:
+    def restrict(self, components: int, weights: FloatArray) -> ClassConstraints:
         """Each item kept to the ``components`` of its class."""
         K = len(self.classes) * components
         lower = np.where(self.numbers == UNKNOWN, 0, self.numbers * components)
@@ -208,19 +208,37 @@ def read_labels(y: Any, n_items: int) -> Labels:
             "give a label for each item, −1 where it is unknown",
         )
     given = _as_array(y)
-    if given.ndim == 2 and given.shape[1] > 1:
-        return _read_shares(given, n_items)
-    given = column_or_1d(given, warn=True)
-    _demand_length(len(given), n_items)
-    unknown = which_unknown(given)
+    soft = given.ndim == 2 and given.shape[1] > 1
+    if not soft:
+        given = column_or_1d(given, warn=True)
+    if len(given) != n_items:
+        raise DataError(
+            f"inconsistent numbers of samples: {n_items} items and {len(given)} labels",
+            "give one label for each item, −1 where it is unknown",
+        )
+    numbers = np.full(n_items, UNKNOWN, np.int64)
+    if soft:
+        with within_range("the table of soft labels"):
+            shares = given.astype(np.float64)
+        unknown = np.isnan(shares).any(axis=1)
+    else:
+        unknown = _which_unknown(given)
     if unknown.all():
         raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
+    if soft:
+        totals = shares[~unknown].sum(axis=1)
+        if (shares[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):
+            raise DataError(
+                "soft labels must be shares: none negative, each row adding up to 1",
+                "one row an item, one column a class; NaN where nothing is known",
+            )
+        shares[~unknown] /= totals[:, None]
+        shares[unknown] = np.nan
+        return Labels(np.arange(given.shape[1]), numbers, shares)
     labelled = of_one_kind(given[~unknown])
     if labelled.dtype.kind not in "biuU":  # which are classes, however many there are
         check_classification_targets(labelled)
-    classes, found = np.unique(labelled, return_inverse=True)
-    numbers = np.full(n_items, UNKNOWN, np.int64)
-    numbers[~unknown] = found
+    classes, numbers[~unknown] = np.unique(labelled, return_inverse=True)
     return Labels(classes, numbers)
 
 
@@ -239,12 +257,12 @@ def _as_array(y: Any) -> Array:
     return np.asarray(y, dtype=object)
 
 
-def which_unknown(given: Array) -> Array:
+def _which_unknown(given: Array) -> BoolArray:
     """Whether each of some labels says nothing."""
     return np.array([is_unknown(label) for label in given], dtype=bool)
 
 
-def labels_and_gaps(y: Any) -> tuple[Array, Array]:
+def labels_and_gaps(y: Any) -> tuple[Array, BoolArray]:
     """Labels of one kind, for the items that have one, and whether each item has none.
 
     >>> labels_and_gaps(["b", None, "a"])
@@ -255,7 +273,7 @@ def labels_and_gaps(y: Any) -> tuple[Array, Array]:
     if isinstance(y, np.ndarray) and y.dtype.kind in "US":  # all are texts: a '-1' is a class
         return column_or_1d(y, warn=True), np.zeros(len(y), dtype=bool)
     given = column_or_1d(_as_array(y), warn=True)
-    unknown = which_unknown(given)
+    unknown = _which_unknown(given)
     return of_one_kind(given[~unknown]), unknown
 
 
@@ -277,29 +295,3 @@ def of_one_kind(labels: Array) -> Array:
             "give strings only or numbers only; −1 or None where a label is unknown",
         )
     return np.array(labels.tolist())
-
-
-def _read_shares(given: Array, n_items: int) -> Labels:
-    _demand_length(len(given), n_items)
-    with within_range("the table of soft labels"):
-        shares = given.astype(np.float64)
-    unknown = np.isnan(shares).any(axis=1)
-    totals = shares[~unknown].sum(axis=1)
-    if (shares[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):
-        raise DataError(
-            "soft labels must be shares: none negative, each row adding up to 1",
-            "one row an item, one column a class; NaN where nothing is known",
-        )
-    if unknown.all():
-        raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
-    shares[~unknown] /= totals[:, None]
-    shares[unknown] = np.nan
-    return Labels(np.arange(given.shape[1]), np.full(n_items, UNKNOWN, np.int64), shares)
-
-
-def _demand_length(n_labels: int, n_items: int) -> None:
-    if n_labels != n_items:
-        raise DataError(
-            f"inconsistent numbers of samples: {n_items} items and {n_labels} labels",
-            "give one label for each item, −1 where it is unknown",
-        )
