@@ -19,7 +19,7 @@ from sklearn.metrics import (
 )
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 
 Labels = Iterable[Hashable]
 
@@ -92,15 +92,15 @@ def agreement(found: Labels, gold: Labels) -> Agreement:
       V-measure (NMI)        0.344
       adjusted Rand          0.000
     """
-    pair = _pair(found, gold)
+    pair = _compare(found, gold)
     counts = pair.counts()
     homogeneity, completeness, v = _entropies(pair)
     return Agreement(
-        n=pair.n,
+        n=len(pair.gold),
         unknown=pair.unknown,
         found_classes=len(pair.found_names),
         gold_classes=len(pair.gold_names),
-        majority=float(counts.sum(axis=0).max() / pair.n),
+        majority=float(counts.sum(axis=0).max() / len(pair.gold)),
         many_to_one=_share_of_largest(counts),
         one_to_one=_share_of_matched(counts),
         homogeneity=homogeneity,
@@ -119,7 +119,7 @@ def purity(found: Labels, gold: Labels) -> float:
     >>> purity("aaabb", "xxyyy")
     0.8
     """
-    return _share_of_largest(_pair(found, gold).counts())
+    return _share_of_largest(_compare(found, gold).counts())
 
 
 def many_to_one_map(found: Labels, gold: Labels) -> dict[Any, Any]:
@@ -128,7 +128,7 @@ def many_to_one_map(found: Labels, gold: Labels) -> dict[Any, Any]:
     >>> many_to_one_map([0, 0, 0, 1, 2], ["noun", "noun", "verb", "verb", "noun"])
     {0: 'noun', 1: 'verb', 2: 'noun'}
     """
-    pair = _pair(found, gold)
+    pair = _compare(found, gold)
     best = pair.counts().argmax(axis=1)
     return {name: pair.gold_names[c] for name, c in zip(pair.found_names, best, strict=True)}
 
@@ -148,7 +148,7 @@ def many_to_one(
     """
     if mapping is None:
         return purity(found, gold)
-    pair = _pair(found, gold)
+    pair = _compare(found, gold)
     number = {name: c for c, name in enumerate(pair.gold_names)}
     called = [number.get(mapping.get(name), -1) for name in pair.found_names]
     return float(np.mean(np.array(called)[pair.found] == pair.gold))
@@ -163,7 +163,7 @@ def one_to_one(found: Labels, gold: Labels) -> float:
     >>> one_to_one("aabbc", "xyyyx")
     0.6
     """
-    return _share_of_matched(_pair(found, gold).counts())
+    return _share_of_matched(_compare(found, gold).counts())
 
 
 def matching(found: Labels, gold: Labels) -> dict[Any, Any]:
@@ -172,7 +172,7 @@ def matching(found: Labels, gold: Labels) -> dict[Any, Any]:
     >>> matching("aabbbc", "xyyyyx")
     {'a': 'x', 'b': 'y'}
     """
-    pair = _pair(found, gold)
+    pair = _compare(found, gold)
     counts = pair.counts()
     return {
         pair.found_names[k]: pair.gold_names[c]
@@ -189,7 +189,7 @@ def v_measure(found: Labels, gold: Labels) -> float:
     >>> round(v_measure("aabb", "xxyz"), 3)
     0.8
     """
-    return _entropies(_pair(found, gold))[2]
+    return _entropies(_compare(found, gold))[2]
 
 
 def nmi(found: Labels, gold: Labels) -> float:
@@ -200,7 +200,7 @@ def nmi(found: Labels, gold: Labels) -> float:
     >>> round(nmi("aabb", "xxyz"), 3)
     0.8
     """
-    pair = _pair(found, gold)
+    pair = _compare(found, gold)
     return _at_most_one(normalized_mutual_info_score(pair.gold, pair.found))
 
 
@@ -212,32 +212,28 @@ def adjusted_rand(found: Labels, gold: Labels) -> float:
     >>> adjusted_rand("aabb", "yyxx"), adjusted_rand("abab", "xxyy")
     (1.0, -0.5)
     """
-    pair = _pair(found, gold)
+    pair = _compare(found, gold)
     return float(adjusted_rand_score(pair.gold, pair.found))
 
 
-class _Pair(NamedTuple):
+class _Contingency(NamedTuple):
     """Two labellings of the same items, as numbers in the order in which classes first occur."""
 
-    found: Array
-    gold: Array
+    found: IntArray  # (items,)
+    gold: IntArray  # (items,)
     found_names: list[Hashable]
     gold_names: list[Hashable]
     unknown: int
 
-    @property
-    def n(self) -> int:
-        return len(self.gold)
-
-    def counts(self) -> Array:
+    def counts(self) -> IntArray:
         """n_kc: how many items found class k and gold class c share."""
         shape = len(self.found_names), len(self.gold_names)
         flat = np.bincount(self.found * shape[1] + self.gold, minlength=shape[0] * shape[1])
         return flat.reshape(shape)
 
 
-def _pair(found: Labels, gold: Labels) -> _Pair:
-    ours, theirs = _listed(found, "found"), _listed(gold, "gold")
+def _compare(found: Labels, gold: Labels) -> _Contingency:
+    ours, theirs = _as_list(found, "found"), _as_list(gold, "gold")
     if len(ours) != len(theirs):
         raise DataError(
             f"{len(ours)} found classes for {len(theirs)} gold classes",
@@ -253,7 +249,8 @@ def _pair(found: Labels, gold: Labels) -> _Pair:
         )
     found_numbers, found_names = numbered([ours[i] for i in kept], "found")
     gold_numbers, gold_names = numbered([theirs[i] for i in kept], "gold")
-    return _Pair(found_numbers, gold_numbers, found_names, gold_names, len(theirs) - len(kept))
+    unknown = len(theirs) - len(kept)
+    return _Contingency(found_numbers, gold_numbers, found_names, gold_names, unknown)
 
 
 def is_unknown(label: Hashable) -> bool:
@@ -261,7 +258,7 @@ def is_unknown(label: Hashable) -> bool:
     return label is None or (isinstance(label, int | float | np.number) and label == -1)
 
 
-def _listed(labels: Any, side: str) -> list[Hashable]:
+def _as_list(labels: Any, side: str) -> list[Hashable]:
     shape = np.shape(labels) if hasattr(labels, "shape") else (0,)
     if len(shape) != 1:
         raise DataError(
@@ -273,16 +270,21 @@ def _listed(labels: Any, side: str) -> list[Hashable]:
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
-def numbered(labels: list[Hashable], side: str) -> tuple[Array, list[Hashable]]:
+def numbered(labels: list[Hashable], side: str) -> tuple[IntArray, list[Hashable]]:
     """Labels as numbers, and their names, in the order in which they first occur."""
     try:
         names = list(dict.fromkeys(labels))
     except TypeError:
-        bad = next(label for label in labels if not _is_name(label))
-        raise DataError(
-            f"a {side} class is {brief(bad)}, which cannot be the name of a class",
-            "use a number, a string, or a tuple",
-        ) from None
+        # a tuple of lists, for one, cannot be hashed, though tuples can
+        for label in labels:
+            try:
+                hash(label)
+            except TypeError:
+                raise DataError(
+                    f"a {side} class is {brief(label)}, which cannot be the name of a class",
+                    "use a number, a string, or a tuple",
+                ) from None
+        raise
     if any(isinstance(name, float | np.floating) and name != name for name in names):
         raise DataError(
             f"a {side} class is NaN, which is not even equal to itself",
@@ -292,24 +294,15 @@ def numbered(labels: list[Hashable], side: str) -> tuple[Array, list[Hashable]]:
     return np.array([number[label] for label in labels], dtype=np.int64), names
 
 
-def _is_name(label: object) -> bool:
-    """Whether it can be a key; a tuple of lists, for one, cannot, though tuples can."""
-    try:
-        hash(label)
-    except TypeError:
-        return False
-    return True
-
-
-def _share_of_largest(counts: Array) -> float:
+def _share_of_largest(counts: IntArray) -> float:
     return float(counts.max(axis=1).sum() / counts.sum())
 
 
-def _share_of_matched(counts: Array) -> float:
+def _share_of_matched(counts: IntArray) -> float:
     return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / counts.sum())
 
 
-def _entropies(pair: _Pair) -> tuple[float, float, float]:
+def _entropies(pair: _Contingency) -> tuple[float, float, float]:
     """Homogeneity, completeness, V-measure."""
     h, c, v = homogeneity_completeness_v_measure(pair.gold, pair.found)
     return _at_most_one(h), _at_most_one(c), _at_most_one(v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -22,9 +22,7 @@ from softcount.cli.options import (
 )
 from softcount.cli.reading import read_points, read_texts
 from softcount.cli.targets import PLAIN
-
-if TYPE_CHECKING:
-    from softcount.metrics.selection import Row, Selection
+from softcount.mixture.parameters import MultinomialMixtureParameters
 
 
 class Select(WordOptions, LearnerOptions, Command):
@@ -38,6 +36,9 @@ class Select(WordOptions, LearnerOptions, Command):
     softcount select documents.txt -k 5:50:5 --by heldout --html classes.html
     softcount select points.tsv --model gaussian --json > criteria.json
     """
+
+    declared = MultinomialMixtureParameters
+    takes: ClassVar = {"smoothing": ()}
 
     file: TextFile
     n_components: Annotated[
@@ -65,9 +66,6 @@ class Select(WordOptions, LearnerOptions, Command):
             choices=("multinomial", "bernoulli", "gaussian"),
         ),
     ] = "multinomial"
-    smoothing: Annotated[
-        float, Model("Add this to every count of a word in a class.", least=0.0)
-    ] = 0.1
     init: ClassInit = "kmeans"
     short_runs: ShortRunsOption = 0
     json: Annotated[bool, Output("Print everything as JSON.")] = False
@@ -83,13 +81,10 @@ class Select(WordOptions, LearnerOptions, Command):
         numbers = numbers_in(self.n_components)
         from softcount import mixture
         from softcount.metrics import select
-        from softcount.metrics.report import selection_page
+        from softcount.metrics.report import find_edge, selection_page
 
-        settings = {
-            "init": self.init,
-            "short_runs": self.short_runs,
-            **self.learning(self.make_learner()),
-        }
+        settings = self.settings() | self.learning(self.make_learner())
+        settings |= {"init": self.init, "short_runs": self.short_runs}
         lines = (read_points if self.model == "gaussian" else read_texts)(self.file)
         lines.demand_some(self.file)
         items: Any = lines.items
@@ -98,23 +93,45 @@ class Select(WordOptions, LearnerOptions, Command):
             estimator = mixture.GaussianMixture(**settings)
         else:
             items = [text for text in lines.texts if text.strip()]
-            settings |= {"smoothing": self.smoothing, "vectorizer": self.make_vectorizer(items)}
-            settings["bernoulli"] = self.model == "bernoulli"
-            estimator = mixture.MultinomialMixture(**settings)
-        done = 0
+            settings["vectorizer"] = self.make_vectorizer(items)
+            bernoulli = self.model == "bernoulli"
+            estimator = mixture.MultinomialMixture(bernoulli=bernoulli, **settings)
+        order = sorted(set(numbers))
         with StatusLine() as status:
-
-            def count(row: Row) -> None:
-                nonlocal done
-                done += 1
-                status.show(f"k = {row.k}   {done} of {len(numbers)}")
-
-            how: dict[str, Any] = {"by": self.by, "random_state": self.seed, "on_fit": count}
-            found = select(estimator, items, numbers, **how)
+            found = select(
+                estimator,
+                items,
+                numbers,
+                self.by,  # type: ignore[arg-type]  # one of the choices
+                random_state=self.seed,
+                on_fit=lambda row: status.show(
+                    f"k = {row.k}   {order.index(row.k) + 1} of {len(order)}"
+                ),
+            )
+        text = str(found)
+        if self.json:
+            whole = {
+                "by": found.by,
+                "best_k": found.best_k,
+                "edge": find_edge(found),
+                "winners": {by: found.winner(by) for by in found.known},
+                "items": found.n_items,
+                "signature": found.best.signature_,
+                "table": [
+                    {name: _finite_or_none(value) for name, value in asdict(row).items()}
+                    for row in found.table
+                ],
+            }
+            text = json.dumps(whole, ensure_ascii=False, indent=1)
         try_all(
-            lambda: typer.echo(_as_json(found) if self.json else str(found)),
+            lambda: typer.echo(text),
             at(self.html, lambda path: write_page(path, selection_page(found, self.file))),
         )
+
+
+def _finite_or_none(value: Any) -> Any:
+    """JSON knows neither infinity nor NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def numbers_in(text: str) -> list[int]:
@@ -132,26 +149,3 @@ def numbers_in(text: str) -> list[int]:
     except ValueError:
         pass
     raise typer.BadParameter(f"-k {text}: write 2:20, 5:50:5 or 5,10,20")
-
-
-def _as_json(found: Selection) -> str:
-    """Everything as one JSON object, which knows neither infinity nor NaN."""
-    from softcount.metrics.report import find_edge
-
-    rows = [
-        {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(row).items()
-        }
-        for row in found.table
-    ]
-    whole = {
-        "by": found.by,
-        "best_k": found.best_k,
-        "edge": find_edge(found),
-        "winners": {by: found.winner(by) for by in found.known},
-        "items": found.n_items,
-        "signature": found.best.signature_,
-        "table": rows,
-    }
-    return json.dumps(whole, ensure_ascii=False, indent=1)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import BoolArray, IntArray
 
 Random = int | np.random.Generator | None
 
@@ -79,19 +79,65 @@ def held_out(model: Scorer, data: Any, tokens: float | ArrayLike | None = None) 
     2 items, log-likelihood -2.6876 an item, perplexity 6.00 (3 tokens),
     impossible and not counted here: 1
     """
-    scores = _scores(model, data)
+    if not hasattr(model, "score_samples"):
+        raise DataError(
+            f"{type(model).__name__} cannot score data: it has no score_samples",
+            "give a fitted model whose score_samples(data) is the log-likelihood of each item",
+        )
+    scores = np.asarray(model.score_samples(data), dtype=float)
+    if scores.ndim != 1 or not len(scores):
+        raise DataError(
+            f"score_samples gave an array of shape {scores.shape}",
+            "it must give one log-likelihood for every item, of which there must be one at least",
+        )
+    wrong = np.flatnonzero(np.isnan(scores) | (scores == np.inf))
+    if len(wrong):
+        raise DataError(
+            f"the log-likelihood of item {wrong[0]} is {scores[wrong[0]]}",
+            "look at the item, and at the model: a variance of zero can do this",
+        )
     possible = scores > -np.inf
     items = int(possible.sum())
-    lost = len(scores) - items
-    counted = _tokens(data, tokens, possible)
+    impossible = len(scores) - items
+    n_tokens = _count_tokens(data, tokens, possible)
     if not items:
-        return HeldOut(-np.inf, 0, counted, lost, None if counted is None else np.inf)
+        return HeldOut(-np.inf, 0, n_tokens, impossible, None if n_tokens is None else np.inf)
     total = float(scores[possible].sum())
-    per_token = perplexity(total, counted) if counted else None
-    return HeldOut(total / items, items, counted, lost, per_token)
+    per_token = perplexity(total, n_tokens) if n_tokens else None
+    return HeldOut(total / items, items, n_tokens, impossible, per_token)
 
 
-def split(data: Any, share: float = 0.2, random_state: Random = 0) -> tuple[Array, Array]:
+def _count_tokens(data: Any, given: float | ArrayLike | None, possible: BoolArray) -> float | None:
+    """How many tokens the possible items have, if it can be known."""
+    if given is None:
+        if not sparse.issparse(data):
+            if not isinstance(data, np.ndarray) or data.ndim != 2 or data.dtype.kind not in "biuf":
+                return None
+            if not ((data >= 0) & (data == np.floor(data))).all():
+                return None
+        given = data.sum(axis=1)
+    tokens = np.asarray(given, dtype=float)
+    if tokens.ndim == 0:
+        if not possible.all():
+            raise DataError(
+                f"{(~possible).sum()} items are impossible, and it is not known how many of the "
+                f"{tokens:g} tokens are theirs",
+                "give the number of tokens of each item",
+            )
+        tokens = tokens[None]
+    elif tokens.size != len(possible):
+        raise DataError(
+            f"{tokens.size} numbers of tokens for {len(possible)} items",
+            "give one number for each item, or one for all together",
+        )
+    else:
+        tokens = tokens.ravel()[possible]
+    if not (np.isfinite(tokens) & (tokens >= 0)).all():
+        raise DataError("a number of tokens is negative or not finite", "count the tokens again")
+    return float(tokens.sum())
+
+
+def split(data: Any, share: float = 0.2, random_state: Random = 0) -> tuple[IntArray, IntArray]:
     """Numbers of the items to learn from and of those to hold out, both in random order.
 
     ``share`` of the items are held out, rounded, but at least one; at least one is learned from.
@@ -122,72 +168,6 @@ def document_completion(
     [[4, 0, 2], [0, 1, 3]]
     """
     _check_share(share)
-    whole = _whole_counts(matrix)
-    drawn = np.random.default_rng(random_state).binomial(whole.data.astype(np.int64), share)
-    seen, unseen = whole.copy(), whole
-    seen.data = (whole.data - drawn).astype(whole.dtype)
-    unseen.data = drawn.astype(whole.dtype)
-    seen.eliminate_zeros()
-    unseen.eliminate_zeros()
-    return seen, unseen
-
-
-def _scores(model: Scorer, data: Any) -> Array:
-    if not hasattr(model, "score_samples"):
-        raise DataError(
-            f"{type(model).__name__} cannot score data: it has no score_samples",
-            "give a fitted model whose score_samples(data) is the log-likelihood of each item",
-        )
-    scores = np.asarray(model.score_samples(data), dtype=float)
-    if scores.ndim != 1 or not len(scores):
-        raise DataError(
-            f"score_samples gave an array of shape {scores.shape}",
-            "it must give one log-likelihood for every item, of which there must be one at least",
-        )
-    wrong = np.flatnonzero(np.isnan(scores) | (scores == np.inf))
-    if len(wrong):
-        raise DataError(
-            f"the log-likelihood of item {wrong[0]} is {scores[wrong[0]]}",
-            "look at the item, and at the model: a variance of zero can do this",
-        )
-    return scores
-
-
-def _tokens(data: Any, given: float | ArrayLike | None, possible: Array) -> float | None:
-    """How many tokens the possible items have, if it can be known."""
-    if given is None and not _are_counts(data):
-        return None
-    tokens = np.asarray(data.sum(axis=1) if given is None else given, dtype=float)
-    if tokens.ndim == 0:
-        if not possible.all():
-            raise DataError(
-                f"{(~possible).sum()} items are impossible, and it is not known how many of the "
-                f"{tokens:g} tokens are theirs",
-                "give the number of tokens of each item",
-            )
-        tokens = tokens[None]
-    elif tokens.size != len(possible):
-        raise DataError(
-            f"{tokens.size} numbers of tokens for {len(possible)} items",
-            "give one number for each item, or one for all together",
-        )
-    else:
-        tokens = tokens.ravel()[possible]
-    if not (np.isfinite(tokens) & (tokens >= 0)).all():
-        raise DataError("a number of tokens is negative or not finite", "count the tokens again")
-    return float(tokens.sum())
-
-
-def _are_counts(data: Any) -> bool:
-    if sparse.issparse(data):
-        return True
-    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.dtype.kind not in "biuf":
-        return False
-    return bool(((data >= 0) & (data == np.floor(data))).all())
-
-
-def _whole_counts(matrix: Any) -> Any:
-    """A copy in rows, checked: whole numbers, none negative."""
     try:
         given: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix)
     except ValueError:  # rows of unequal lengths
@@ -197,17 +177,23 @@ def _whole_counts(matrix: Any) -> Any:
             f"this is no matrix of counts: {brief(matrix)}",
             "give a row for each document and a column for each word",
         )
-    rows = given.tocsr(copy=True) if sparse.issparse(given) else sparse.csr_array(given)
-    rows.sum_duplicates()
-    counts = rows.data
+    whole = given.tocsr(copy=True) if sparse.issparse(given) else sparse.csr_array(given)
+    whole.sum_duplicates()
+    counts = whole.data
     wrong = np.flatnonzero(~((counts >= 0) & (counts == np.floor(counts)) & np.isfinite(counts)))
     if len(wrong):
-        row = int(np.searchsorted(rows.indptr, wrong[0], side="right")) - 1
+        row = int(np.searchsorted(whole.indptr, wrong[0], side="right")) - 1
         raise DataError(
-            f"the count in row {row}, column {rows.indices[wrong[0]]} is {counts[wrong[0]]}",
+            f"the count in row {row}, column {whole.indices[wrong[0]]} is {counts[wrong[0]]}",
             "tokens can be dealt out only if they are whole: give raw counts, not weights",
         )
-    return rows
+    drawn = np.random.default_rng(random_state).binomial(counts.astype(np.int64), share)
+    seen, unseen = whole.copy(), whole
+    seen.data = (counts - drawn).astype(whole.dtype)
+    unseen.data = drawn.astype(whole.dtype)
+    seen.eliminate_zeros()
+    unseen.eliminate_zeros()
+    return seen, unseen
 
 
 def _check_share(share: float) -> None:

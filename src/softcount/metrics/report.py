@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from softcount.core.errors import SoftcountError
@@ -11,7 +10,7 @@ from softcount.report.page import render_page
 from softcount.report.tables import align_cells
 
 if TYPE_CHECKING:
-    from softcount.metrics.selection import Row, Selection
+    from softcount.metrics.selection import Selection
 
 NAMES = {"aic": "AIC", "bic": "BIC", "icl": "ICL", "heldout": "held-out"}
 X_LABEL, Y_LABEL = "classes", "worse than its best (nats per item)"
@@ -48,9 +47,8 @@ def _list_cells(selection: Selection) -> tuple[list[str], list[list[str]]]:
         columns.append((f"{NAMES[by]}  ", figures))
     if any(row.perplexity is not None for row in table):
         columns.append(("perplexity", [_form(row.perplexity, 1) for row in table]))
-    return [head for head, _ in columns], [
-        list(row) for row in zip(*(cells for _, cells in columns), strict=True)
-    ]
+    heads, cells = zip(*columns, strict=True)
+    return list(heads), [list(row) for row in zip(*cells, strict=True)]
 
 
 def _form(value: float | None, decimals: int) -> str:
@@ -79,16 +77,11 @@ def _list_sentences(selection: Selection) -> list[str]:
             f"{selection.best_k} is the {edge} number that was tried: a choice at the edge is no "
             f"choice yet. Try {'more' if edge == 'largest' else 'fewer'}."
         )
-    return [*said, *_list_poor_ends(selection.table)]
-
-
-def _list_poor_ends(table: Sequence[Row]) -> list[str]:
-    """How learning ended, where it did not end well."""
-    ends: dict[str, list[str]] = {}
-    for row in table:
+    poor: dict[str, list[str]] = {}  # numbers by verdict
+    for row in selection.table:
         if row.verdict is not None and not row.verdict.startswith(CONVERGED):
-            ends.setdefault(row.verdict, []).append(str(row.k))
-    return [f"k = {', '.join(numbers)}: {verdict}" for verdict, numbers in ends.items()]
+            poor.setdefault(row.verdict, []).append(str(row.k))
+    return [*said, *(f"k = {', '.join(ks)}: {verdict}" for verdict, ks in poor.items())]
 
 
 def draw_selection(selection: Selection) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.parameters import OneOf
+from softcount.core.types import IntArray
 from softcount.metrics.likelihood import Random, held_out, split
 
 Criterion = Literal["aic", "bic", "icl", "heldout"]
@@ -70,7 +72,7 @@ class Selection:
         """The number that some criterion prefers; of equally good ones the smallest."""
         row = min(self.table, key=lambda row: row.loss(by))
         if row.loss(by) == math.inf:
-            raise DataError(*_unknown(by, self.best))
+            raise _no_winner(by, self.best)
         return row.k
 
     @property
@@ -137,8 +139,7 @@ def select(
     >>> found.best_k, found.best.n_components
     (3, 3)
     """
-    numbers = _numbers(k)
-    _check(model, by)
+    numbers = _check(model, k, by)
     data = data if hasattr(data, "shape") else list(data)
     n_items = data.shape[0] if hasattr(data, "shape") else len(data)
     parts = split(data, share, random_state) if by == "heldout" else None
@@ -154,7 +155,7 @@ def select(
         fitted = _with(model, n).fit(data)
         if interrupt.asked() and rows:  # it was stopped half-way: no match for the others
             break
-        row = _row(fitted, n, data, _foreseen(model, n, data, parts))
+        row = _make_row(fitted, n, data, _score_held_out(model, n, data, parts))
         rows.append(row)
         if row.loss(by) < least:
             best, least = fitted, row.loss(by)
@@ -163,11 +164,12 @@ def select(
         if interrupt.asked():
             break
     if best is None:
-        raise DataError(*_unknown(by, model))
+        raise _no_winner(by, model)
     return Selection(tuple(rows), by, best, n_items)
 
 
-def _numbers(k: Iterable[int]) -> list[int]:
+def _check(model: Any, k: Iterable[int], by: str) -> list[int]:
+    """The numbers to try, sorted; a `LearnerError` if there is nothing to compare by or with."""
     given = sorted(set(k)) if isinstance(k, Iterable) else []
     wrong = [n for n in given if n != int(n) or n < 1]
     if wrong:
@@ -178,13 +180,8 @@ def _numbers(k: Iterable[int]) -> list[int]:
         raise LearnerError(
             f"k={brief(k)} has no numbers to choose from", "give some, such as k=range(2, 21)"
         )
-    return [int(n) for n in given]
-
-
-def _check(model: Any, by: str) -> None:
+    OneOf(*CRITERIA, hint=f"choose one of {', '.join(CRITERIA)}").check("by", by)
     name = type(model).__name__
-    if by not in CRITERIA:
-        raise LearnerError(f"by={by!r} is unknown", f"choose one of {', '.join(CRITERIA)}")
     if not hasattr(model, "get_params") or "n_components" not in model.get_params():
         raise LearnerError(
             f"{name} has no n_components, so there is no number of classes to choose",
@@ -197,15 +194,18 @@ def _check(model: Any, by: str) -> None:
             f"{name} has no {' and no '.join(missing)}",
             f"select by {by!r} needs {', '.join(needed)}",
         )
+    return [int(n) for n in given]
 
 
-def _unknown(by: Criterion, model: Any) -> Sequence[str]:
+def _no_winner(by: Criterion, model: Any) -> DataError:
     if by == "heldout":
-        return (
+        return DataError(
             "with every number of classes some item of the held-out share is impossible",
             "smooth the model, so that what it has not seen is possible",
         )
-    return f"{type(model).__name__} gives no finite {by} for these data", "choose another criterion"
+    return DataError(
+        f"{type(model).__name__} gives no finite {by} for these data", "choose another criterion"
+    )
 
 
 def _with(model: Any, n: int) -> Any:
@@ -214,25 +214,9 @@ def _with(model: Any, n: int) -> Any:
     return clone(model).set_params(n_components=n)
 
 
-def _row(fitted: Any, n: int, data: Any, foreseen: tuple[float | None, float | None]) -> Row:
-    figures = {
-        by: float(getattr(fitted, by)(data)) if hasattr(fitted, by) else None
-        for by in ("aic", "bic", "icl")
-    }
-    heldout, perplexity = foreseen
-    verdict = getattr(fitted, "verdict_", None)
-    return Row(
-        k=n,
-        log_likelihood=float(np.sum(fitted.score_samples(data))),
-        parameters=getattr(fitted, "n_parameters_", None),
-        heldout=heldout,
-        perplexity=perplexity,
-        verdict=None if verdict is None else str(verdict),
-        **figures,
-    )
-
-
-def _foreseen(model: Any, n: int, data: Any, parts: Any) -> tuple[float | None, float | None]:
+def _score_held_out(
+    model: Any, n: int, data: Any, parts: tuple[IntArray, IntArray] | None
+) -> tuple[float | None, float | None]:
     """Log-likelihood an item and perplexity a token of what was held out, if anything was."""
     if parts is None:
         return None, None
@@ -240,14 +224,27 @@ def _foreseen(model: Any, n: int, data: Any, parts: Any) -> tuple[float | None, 
 
     learn, held = (_safe_indexing(data, part) for part in parts)
     fitted = _with(model, n).fit(learn)
-    found = held_out(fitted, held, _tokens(fitted, held))
-    if found.impossible:
+    vectorizer = getattr(fitted, "vectorizer_", None)  # without one, data speak for themselves
+    tokens = None if vectorizer is None else vectorizer.transform(held).sum(axis=1)
+    scores = held_out(fitted, held, tokens)
+    if scores.impossible:
         return -math.inf, None
     counts_tokens = hasattr(fitted, "words_") and not getattr(fitted, "bernoulli", False)
-    return found.log_likelihood, found.perplexity if counts_tokens else None
+    return scores.log_likelihood, scores.perplexity if counts_tokens else None
 
 
-def _tokens(fitted: Any, held: Any) -> Any:
-    """How many words of each text the model counts; None where data speak for themselves."""
-    vectorizer = getattr(fitted, "vectorizer_", None)
-    return None if vectorizer is None else vectorizer.transform(held).sum(axis=1)
+def _make_row(fitted: Any, n: int, data: Any, scores: tuple[float | None, float | None]) -> Row:
+    criteria = {
+        by: float(getattr(fitted, by)(data)) if hasattr(fitted, by) else None
+        for by in ("aic", "bic", "icl")
+    }
+    verdict = getattr(fitted, "verdict_", None)
+    return Row(
+        k=n,
+        log_likelihood=float(np.sum(fitted.score_samples(data))),
+        parameters=getattr(fitted, "n_parameters_", None),
+        heldout=scores[0],
+        perplexity=scores[1],
+        verdict=None if verdict is None else str(verdict),
+        **criteria,
+    )
