@@ -87,7 +87,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
             chosen = starts[init]
             return lambda rng: chosen(core, corpus, rng)
         if isinstance(init, Mapping):
-            return core.params(init)
+            return self._read_params(core, corpus, init)
         raise LearnerError(
             f"init={init!r} is not known here",
             f"choose one of {', '.join(starts)}, or give a mapping of tables",

@@ -13,9 +13,9 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.parameters import check_whole
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.errors import DataError
+from softcount.core.parameters import Boolean, check_whole
+from softcount.core.types import Array, IntArray
 from softcount.core.warnings import held_out, is_later_fold
 from softcount.mixture.data import UNKNOWN, labels_and_gaps, read_labels
 
@@ -43,8 +43,7 @@ class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: int = 0) -> None:
         check_whole("n_splits", n_splits, 2, "5 is usual")
-        if not isinstance(shuffle, bool | np.bool_):
-            raise LearnerError(f"shuffle={brief(shuffle)}", "True or False")
+        Boolean().check("shuffle", shuffle)
         check_whole("random_state", random_state, 0)
         self.n_splits = n_splits
         self.shuffle = shuffle
@@ -97,20 +96,6 @@ def deal_folds(rows: IntArray, numbers: IntArray, folds: BaseCrossValidator) -> 
 
 # Scores that leave items without a label out: what nobody knows cannot be wrong
 
-NO_LABELS = "no item has a label: there is nothing to be right or wrong about"
-HINT = "score items whose labels are known; SemiSupervisedKFold deals only such into test folds"
-LEFT_OUT = (
-    "items without a label are left out of the score. In a search or a cross-validation, take "
-    "cv=softcount.mixture.SemiSupervisedKFold(): it tests on labelled items only, and learns from "
-    "all unlabelled ones every time"
-)
-
-
-COUNTED_WRONG = (
-    "this fold is scored on items without a label, which count as errors. Take "
-    "cv=softcount.mixture.SemiSupervisedKFold(), which tests on labelled items only, or "
-    "scoring=softcount.mixture.labelled_scorer(…)"
-)
 LEAVES_OUT = ("LabelledScorer", "_PassthroughScorer")
 """Scorers that leave items without a label out: ours, and that which asks the model's `score`."""
 
@@ -131,14 +116,24 @@ def warn_of_unlabelled_fold() -> None:
     if all(type(one).__name__ in LEAVES_OUT for one in several.values()):
         return
     if labels_and_gaps(fold[0])[1].any():
-        warnings.warn(COUNTED_WRONG, UnlabelledWarning, stacklevel=4)
+        warnings.warn(
+            "this fold is scored on items without a label, which count as errors. Take "
+            "cv=softcount.mixture.SemiSupervisedKFold(), which tests on labelled items only, or "
+            "scoring=softcount.mixture.labelled_scorer(…)",
+            UnlabelledWarning,
+            stacklevel=4,
+        )
 
 
-def split_off(y: Any) -> tuple[Array, IntArray | None]:
+def find_labelled(y: Any) -> tuple[Array, IntArray | None]:
     """The labels there are, and the numbers of the items that have them; None: all do."""
     labels, unknown = labels_and_gaps(y)
     if len(unknown) and unknown.all():
-        raise DataError(NO_LABELS, HINT)
+        raise DataError(
+            "no item has a label: there is nothing to be right or wrong about",
+            "score items whose labels are known; SemiSupervisedKFold deals only such into test "
+            "folds",
+        )
     return labels, np.flatnonzero(~unknown) if unknown.any() else None
 
 
@@ -154,23 +149,26 @@ class ScoresLabelled(ClassifierMixin):  # type: ignore[misc]
         """
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:  # shares of classes: scikit-learn says so
             return float(super().score(X, y, sample_weight))
-        labels, rows = split_off(y)
+        labels, rows = find_labelled(y)
         if rows is None:
             return float(super().score(X, y, sample_weight))
         if not is_later_fold():
-            warnings.warn(LEFT_OUT, UnlabelledWarning, stacklevel=2)
-        found = np.asarray(self.predict(X))
+            warnings.warn(
+                "items without a label are left out of the score. In a search or a "
+                "cross-validation, take cv=softcount.mixture.SemiSupervisedKFold(): it tests on "
+                "labelled items only, and learns from all unlabelled ones every time",
+                UnlabelledWarning,
+                stacklevel=2,
+            )
+        predicted = np.asarray(self.predict(X))
+        check_consistent_length(y, predicted)
+        predicted = predicted[rows]
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        check_consistent_length(y, found)
-        return _accuracy(labels, found[rows], weights)
-
-
-def _accuracy(labels: Array, found: Array, weights: FloatArray | None) -> float:
-    """The share of labels that were found; a classifier that abstains, by None, is wrong."""
-    if found.dtype != object:
-        return float(accuracy_score(labels, found, sample_weight=weights))
-    right = [ours == theirs for ours, theirs in zip(found.tolist(), labels.tolist(), strict=True)]
-    return float(np.average(right, weights=weights))
+        if predicted.dtype != object:
+            return float(accuracy_score(labels, predicted, sample_weight=weights))
+        # a classifier that abstains, by None, is wrong
+        pairs = zip(predicted.tolist(), labels.tolist(), strict=True)
+        return float(np.average([ours == theirs for ours, theirs in pairs], weights=weights))
 
 
 class LabelledScorer:
@@ -182,7 +180,7 @@ class LabelledScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
         """The score of the items that have a label."""
-        labels, rows = split_off(y)
+        labels, rows = find_labelled(y)
         if rows is None:
             return float(self._scorer(estimator, X, y, **given))
         if given.get("sample_weight") is not None:

@@ -29,14 +29,14 @@ from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParam
 from softcount.mixture.starts import Start
 from softcount.text.bags import Bags
 
-PART = 4.0
-"""Beside one class there must be at least such a part of what labels have beside one."""
+SHRINKAGE = 4.0
+"""It is a collapse if N − 1 shrinks to less than one in so many: see `has_collapsed`."""
 CHANCE = 0.15
 """What happens more often than this where nothing is wrong is no collapse. Few unlabelled items
 say little: that all of four are in one class while two labels are not has the probability 1/7."""
 
 
-def has_collapsed(found: Array, n_free: int, labels: Array) -> bool:
+def has_collapsed(found: FloatArray, n_free: int, labels: FloatArray) -> bool:
     """Whether so few classes are left that something must be wrong.
 
     ``found``   the share of each class among the unlabelled items
@@ -58,10 +58,10 @@ def has_collapsed(found: Array, n_free: int, labels: Array) -> bool:
     >>> has_collapsed(np.array([1.0, 0.0]), 100, np.array([99.0, 1.0]))
     False
     """
-    ours, theirs = effective(found), effective(labels / labels.sum())
+    ours, theirs = effective_number(found), effective_number(labels / labels.sum())
     if ours < theirs / 2.0:
         return True
-    if ours - 1.0 >= (theirs - 1.0) / PART:
+    if ours - 1.0 >= (theirs - 1.0) / SHRINKAGE:
         return False
     from scipy.stats import betabinom  # slow to import, and seldom needed
 
@@ -72,7 +72,7 @@ def has_collapsed(found: Array, n_free: int, labels: Array) -> bool:
     return bool(chance < CHANCE)
 
 
-def labels_by_class(labels: Labels) -> Array:
+def labels_by_class(labels: Labels) -> FloatArray:
     """How many labels each class has; items that share several classes count for each by shares."""
     counts = np.bincount(labels.numbers[labels.numbers != UNKNOWN], minlength=len(labels.classes))
     total = counts.astype(float)
@@ -81,10 +81,10 @@ def labels_by_class(labels: Labels) -> Array:
     return total
 
 
-def effective(shares: Array) -> float:
+def effective_number(shares: FloatArray) -> float:
     """How many equally common classes would be as varied: exp of the entropy.
 
-    >>> round(effective(np.array([0.5, 0.5, 0.0])), 12)
+    >>> round(effective_number(np.array([0.5, 0.5, 0.0])), 12)
     2.0
     """
     some = shares[shares > 0.0]
@@ -232,17 +232,17 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         )
 
     # what it says of data
-    def _class_posteriors(self, x: Any) -> Array:
+    def _class_posteriors(self, x: Any) -> FloatArray:
         """p(class | document): components added up."""
         components = self._posterior(x).reshape(len(x), len(self.classes_), -1)
         posteriors: FloatArray = components.sum(axis=2)
         return posteriors
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> FloatArray:
         """The probability of each class for each document, in the order of ``classes_``."""
         return self._class_posteriors(self._seen(X))
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any) -> FloatArray:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -253,13 +253,13 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         classes: Array = self.classes_[likeliest]
         return classes
 
-    def class_words(self) -> tuple[Array, Array]:
+    def class_words(self) -> tuple[FloatArray, FloatArray]:
         """How common each class is, and p(word | class): its components taken together."""
         weights = self.weights_.reshape(len(self.classes_), -1)
         words = self.words_.reshape(*weights.shape, -1)
         total = weights.sum(axis=1)
-        shares = weights / np.where(total > 0.0, total, 1.0)[:, None]
-        return total, np.einsum("cm,cmw->cw", shares, words)
+        within = weights / np.where(total > 0.0, total, 1.0)[:, None]
+        return total, np.einsum("cm,cmw->cw", within, words)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -100,11 +100,6 @@ class PointMixture(Clusterer):
             "random": starts.random_points,
         }
 
-    def _start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
-        if isinstance(init, Mapping):
-            return self._read_params(core, corpus, init)
-        return super()._start_values(core, corpus, init)
-
     def _read_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
         """Weights, means and covariances as arrays, or what the core itself has."""
         if not isinstance(given, Mapping) or "points" in given:
@@ -157,7 +152,7 @@ def _gaussian(core: MixtureCore) -> Gaussian:
 
 
 def demand_places(table: FloatArray, n_dims: int) -> None:
-    """Complain of means and precisions in a file whose products would be no numbers."""
+    """Raise a `StoreError` if means or precisions are so large that products overflow."""
     if (np.abs(table[:, :n_dims]) > 2.0 * MAX_VALUE).any() or (
         np.abs(table[:, n_dims:]) > MAX_PRECISION
     ).any():
@@ -165,14 +160,14 @@ def demand_places(table: FloatArray, n_dims: int) -> None:
 
 
 def demand_shapes(family: Gaussian, table: FloatArray) -> None:
-    """Complain of covariances in a file that are none: matrices that have no inverse."""
+    """Raise a `StoreError` if a matrix in a file is no covariance: it has no inverse."""
     with np.errstate(all="ignore"):
         spreads = family.covariances(table)
         noise = np.ones((family.n_rows, family.n_dims))
         noise = family.form.whiten(noise, family.precisions(table))
         logs = family.log_density(table, family.means(table))
     if not all(np.isfinite(each).all() for each in (spreads, noise, logs)):
-        raise StoreError("covariances of classes are none", AGAIN)
+        raise StoreError("covariances of classes cannot be inverted", AGAIN)
 
 
 class GaussianMixture(GaussianMixtureParameters, PointMixture):
