@@ -293,9 +293,9 @@ class BagEmission(Emission):
         rows, columns = [], []
         for k in np.unique(classes):
             documents = np.flatnonzero(classes == k)
-            chances = params[k] / params[k].sum()
+            p = params[k] / params[k].sum()
             rows.append(np.repeat(documents, size[documents]))
-            columns.append(rng.choice(len(chances), size[documents].sum(), p=chances))
+            columns.append(rng.choice(len(p), size[documents].sum(), p=p))
         row, column = np.concatenate(rows), np.concatenate(columns)
         shape = (len(classes), params.shape[1])
         return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape=shape)
@@ -332,8 +332,11 @@ def word_counts(x: Bags, responsibilities: Array, threads: int) -> Array:
     return out
 
 
-class WordCoins(Categorical):
-    """A coin for each class and word. Classes are alike if all their coins are, word by word."""
+class WordPresence(Categorical):
+    """A Bernoulli for each class and word: (absent, present), rows class by class.
+
+    Classes are alike if all their Bernoullis are, word by word.
+    """
 
     TOLERANCE = 1e-9
 
@@ -342,16 +345,15 @@ class WordCoins(Categorical):
         self.n_classes = n_classes
 
     def expected_log(self, counts: Counts, params: Array) -> float:
-        """As of any table; a coin that cannot fall so has not, whatever rounding says.
+        """As of any table; what has probability zero did not happen, whatever rounding says.
 
-        How often words are absent is a difference, from which shares too small to be counted as
-        present (`NEGLIGIBLE`) are not taken away.
+        How often words are absent is a difference, from which responsibilities too small to be
+        counted as present (`NEGLIGIBLE`) are not taken away.
         """
-        given, chances = np.asarray(counts), np.asarray(params).reshape(-1, 2)
-        table = given.reshape(-1, 2)
+        table, probabilities = (np.asarray(each).reshape(-1, 2) for each in (counts, params))
         least = self.TOLERANCE * (1.0 + table.sum(axis=1, keepdims=True))
-        never = (chances == 0.0) & (table <= least)
-        return super().expected_log(np.where(never, 0.0, table), chances)
+        never = (probabilities == 0.0) & (table <= least)
+        return super().expected_log(np.where(never, 0.0, table), probabilities)
 
     def alike(self, params: Array) -> bool | None:
         if self.n_classes < 2:
@@ -361,10 +363,10 @@ class WordCoins(Categorical):
 
 
 class PresenceEmission(Emission):
-    """Every word of the vocabulary is there or not, each by its own coin: a Bernoulli mixture.
+    """Every word of the vocabulary is there or not, independently: a Bernoulli mixture.
 
     log p(x | k) = Σ_w log p_kw^0 + Σ_{w ∈ x} (log p_kw^1 − log p_kw^0). The table has a row for
-    each class and word, of the chances that it is absent and present.
+    each class and word: the probabilities that it is absent and present.
     """
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
@@ -375,9 +377,9 @@ class PresenceEmission(Emission):
                 "take fewer classes, or fewer words",
             )
         self.shape = (n_classes, n_words)
-        self.family = WordCoins(n_classes, n_words, prior)
+        self.family = WordPresence(n_classes, n_words, prior)
 
-    def _chances(self, params: Array) -> tuple[Array, Array]:
+    def _probabilities(self, params: Array) -> tuple[Array, Array]:
         """Absent, present: each (classes, words)."""
         both = params.reshape(*self.shape, 2)
         return both[:, :, 0], both[:, :, 1]
@@ -385,8 +387,8 @@ class PresenceEmission(Emission):
     def joint(
         self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
     ) -> Array:
-        absent, present = self._chances(params)
-        sure = absent <= floor  # absent with chance zero: such words are seen to apart, below
+        absent, present = self._probabilities(params)
+        sure = absent <= floor  # never absent: the log of these would be −inf, see below
         log_absent = np.log(np.where(sure, 1.0, absent))
         odds = np.ascontiguousarray((_log(present, floor) - log_absent).T)
         joint = _sums(x, odds, log_weights + log_absent.sum(axis=1), threads)
@@ -410,7 +412,7 @@ class PresenceEmission(Emission):
         return _needs_of_words(x, self.family, 2, COPIES + 2)
 
     def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
-        _, present = self._chances(params)
+        _, present = self._probabilities(params)
         drawn = rng.random((len(classes), self.shape[1])) < present[classes]
         return sparse.csr_matrix(drawn.astype(np.int64))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,8 @@ class WordMixture(DocumentReader, Mixture):
             "uniform": starts.uniform,
         }
         if not self.bernoulli:
-            offered |= {"spectral": starts.spectral_words, "anchor": starts.anchor_words}
+            offered["spectral"] = partial(starts.by_estimate, starts.estimate_from_moments)
+            offered["anchor"] = partial(starts.by_estimate, starts.estimate_from_anchors)
         return offered
 
     def _estimate(self, core: MixtureCore, corpus: Items) -> Estimate:

@@ -563,20 +563,15 @@ def bytes_of_kmeans(n_items: int, n_words: int) -> float:
     return NUMBER * dimensions * (3.0 * words + 2.0 * n_items)
 
 
-def spectral_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """From moments of word co-occurrence by the tensor power method."""
-    weights, words = estimate_from_moments(
-        _counts_of(items), core.n_classes, rng, items.known.weights
-    )
-    return {"weights": weights[None], core.emission.table: words}
-
-
-def anchor_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """From words that occur in one class only."""
-    weights, words = estimate_from_anchors(
-        _counts_of(items), core.n_classes, rng, items.known.weights
-    )
-    return {"weights": weights[None], core.emission.table: words}
+def by_estimate(
+    estimate: Callable[..., tuple[FloatArray, FloatArray]],
+    core: MixtureCore,
+    items: Items,
+    rng: np.random.Generator,
+) -> Params:
+    """What `estimate_from_moments` or `estimate_from_anchors` gives."""
+    mix, words = estimate(_counts_of(items), core.n_classes, rng, items.known.weights)
+    return {"weights": mix[None], core.emission.table: words}
 
 
 def _counts_of(items: Items) -> csr_matrix:
