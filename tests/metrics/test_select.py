@@ -104,7 +104,7 @@ def test_criteria_of_points_as_scikit_learn_has_them(covariance: Any) -> None:
     assert ours.bic(x) == pytest.approx(theirs.bic(x), rel=1e-9)
 
 
-def test_held_out_is_what_the_rest_foresees() -> None:
+def test_held_out_is_what_the_rest_predicts() -> None:
     counts = documents(4, classes=3, words=20, n=100)
     order = np.random.default_rng(7).permutation(100)
     held, rest = counts[order[:30]], counts[order[30:]]

@@ -1,4 +1,4 @@
-"""How well a model foresees data that it has not seen."""
+"""How well a model predicts data that it has not seen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How well a model foresees unseen items, those apart that it holds to be impossible.
+    """How well a model predicts unseen items; those that it holds to be impossible are apart.
 
     ``log_likelihood``  mean log p(x) of the items that are possible, in nats
     ``items``           how many these are
@@ -158,7 +158,7 @@ def split(data: Any, share: float = 0.2, random_state: Random = 0) -> tuple[IntA
 def document_completion(
     matrix: Any, share: float = 0.5, random_state: Random = 0
 ) -> tuple[Any, Any]:
-    """Two halves of every document: one to look at, one to foresee.
+    """Two halves of every document: one to look at, one to predict.
 
     Each token goes to the second half with probability ``share``: of n_dv tokens of a word,
     Binomial(n_dv, share) do. The halves are sparse matrices of the shape of the whole.

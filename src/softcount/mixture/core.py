@@ -52,7 +52,7 @@ class MixtureCore(Model):
         self.n_classes: int = weights.zeros().size
 
     # the E-step
-    def joint(self, params: Params, x: Any, threads: int = 1, floor: float = 0.0) -> Array:
+    def joint(self, params: Params, x: Any, threads: int = 1, floor: float = 0.0) -> FloatArray:
         """log π_k + log p(x_d | k), (items, classes); no probability below ``floor``."""
         with np.errstate(divide="ignore"):
             log_weights = np.log(np.maximum(params["weights"].reshape(-1), floor))
@@ -87,7 +87,9 @@ class MixtureCore(Model):
         magnitude = self.emission.magnitude(params[self.emission.table], shard)
         return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
 
-    def counts(self, x: Any, responsibilities: Array, threads: int = 1) -> dict[str, Array]:
+    def counts(
+        self, x: Any, responsibilities: FloatArray, threads: int = 1
+    ) -> dict[str, FloatArray]:
         """Sufficient statistics of items that belong to classes by ``responsibilities``."""
         return {
             "weights": np.ones((1, len(responsibilities))) @ responsibilities,
@@ -110,7 +112,7 @@ class MixtureCore(Model):
         return found.plus(posteriors=posteriors, **parts)
 
     # parameters from outside
-    def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
+    def params(self, given: Mapping[str, Any]) -> dict[str, FloatArray]:
         """Start values as arrays of the families' shapes."""
         strange = set(given) ^ set(self.families)
         if strange:
@@ -124,8 +126,8 @@ class MixtureCore(Model):
         }
 
     def from_responsibilities(
-        self, x: Any, responsibilities: Array, rng: np.random.Generator
-    ) -> dict[str, Array]:
+        self, x: Any, responsibilities: FloatArray, rng: np.random.Generator
+    ) -> dict[str, FloatArray]:
         """Parameters that fit items which belong to classes by ``responsibilities``.
 
         The mode, or the mean for learners that average and for priors that have no mode: it leaves
@@ -275,20 +277,22 @@ class BagEmission(Emission):
         self.family = Categorical((n_classes, n_words), prior)
 
     def joint(
-        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
-    ) -> Array:
+        self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
+    ) -> FloatArray:
         return _sums(x, _log(np.ascontiguousarray(params.T), floor), log_weights, threads)
 
-    def counts(self, x: Bags, responsibilities: Array, threads: int) -> Array:
+    def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
         return np.ascontiguousarray(word_counts(x, responsibilities, threads).T)
 
-    def tokens(self, x: Bags, weights: Array) -> float:
+    def tokens(self, x: Bags, weights: FloatArray) -> float:
         return float(weights @ x.lengths)
 
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
         return _needs_of_words(x, self.family, 1, COPIES)
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+    def generate(
+        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
+    ) -> Any:
         """Words drawn one by one, class by class: documents are short beside the vocabulary."""
         rows, columns = [], []
         for k in np.unique(classes):
@@ -312,7 +316,7 @@ def _needs_of_words(
     return work, {"tables": copies * NUMBER * entries, "steps": 12.0 * nnz}
 
 
-def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
+def _sums(x: Bags, weights: FloatArray, offsets: FloatArray, threads: int) -> FloatArray:
     """offset_k + Σ_w x_dw L_wk, (documents, classes)."""
     if x.n_words != len(weights):  # a kernel would read whatever lies beside the table
         raise DataError(f"the data have {x.n_words} words, the model {len(weights)}")
@@ -321,7 +325,7 @@ def _sums(x: Bags, weights: Array, offsets: Array, threads: int) -> Array:
     return out
 
 
-def word_counts(x: Bags, responsibilities: Array, threads: int) -> Array:
+def word_counts(x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
     """Σ_d x_dw r_dk, (words, classes)."""
     out = np.zeros((x.n_words, responsibilities.shape[1]))
     main = kernels.main_classes(responsibilities, NEGLIGIBLE)
@@ -379,14 +383,14 @@ class PresenceEmission(Emission):
         self.shape = (n_classes, n_words)
         self.family = WordPresence(n_classes, n_words, prior)
 
-    def _probabilities(self, params: Array) -> tuple[Array, Array]:
+    def _probabilities(self, params: Array) -> tuple[FloatArray, FloatArray]:
         """Absent, present: each (classes, words)."""
         both = params.reshape(*self.shape, 2)
         return both[:, :, 0], both[:, :, 1]
 
     def joint(
-        self, params: Array, x: Bags, log_weights: Array, threads: int, floor: float
-    ) -> Array:
+        self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
+    ) -> FloatArray:
         absent, present = self._probabilities(params)
         sure = absent <= floor  # never absent: the log of these would be −inf, see below
         log_absent = np.log(np.where(sure, 1.0, absent))
@@ -399,19 +403,21 @@ class PresenceEmission(Emission):
             joint[short] += missing[short] * _log(np.array(floor), floor)
         return joint
 
-    def counts(self, x: Bags, responsibilities: Array, threads: int) -> Array:
+    def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
         present = word_counts(x, responsibilities, threads).T
         absent = np.maximum(responsibilities.sum(axis=0)[:, None] - present, 0.0)
         return np.stack([absent, present], axis=2).reshape(-1, 2)
 
-    def tokens(self, x: Bags, weights: Array) -> float:
+    def tokens(self, x: Bags, weights: FloatArray) -> float:
         """Each word of the vocabulary is an observation, there or not."""
         return float(weights.sum() * x.n_words)
 
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
         return _needs_of_words(x, self.family, 2, COPIES + 2)
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Any:
+    def generate(
+        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
+    ) -> Any:
         _, present = self._probabilities(params)
         drawn = rng.random((len(classes), self.shape[1])) < present[classes]
         return sparse.csr_matrix(drawn.astype(np.int64))
@@ -429,16 +435,16 @@ class PointEmission(Emission):
         self.family = family
 
     def joint(
-        self, params: Array, x: Points, log_weights: Array, threads: int, floor: float
-    ) -> Array:
+        self, params: Array, x: Points, log_weights: FloatArray, threads: int, floor: float
+    ) -> FloatArray:
         logs = self.family.log_density(params, x.x, x.outer(self.family.form))
         logs += log_weights
         return logs
 
-    def counts(self, x: Points, responsibilities: Array, threads: int) -> Array:
+    def counts(self, x: Points, responsibilities: FloatArray, threads: int) -> FloatArray:
         return self.family.statistics(x.x, responsibilities, x.outer(self.family.form))
 
-    def tokens(self, x: Points, weights: Array) -> float:
+    def tokens(self, x: Points, weights: FloatArray) -> float:
         return float(weights.sum())
 
     def magnitude(self, params: Array, shard: MixtureShard) -> float:
@@ -459,7 +465,9 @@ class PointEmission(Emission):
         tables = COPIES * NUMBER * n_entries(self.family)
         return work, {"tables": tables, "steps": NUMBER * n * D + squares}
 
-    def generate(self, params: Array, classes: Array, rng: np.random.Generator, size: Any) -> Array:
+    def generate(
+        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
+    ) -> FloatArray:
         means, precisions = self.family.means(params), self.family.precisions(params)
         noise = rng.standard_normal((len(classes), self.family.n_dims))
         return means[classes] + self.family.form.whiten(noise, precisions[classes])

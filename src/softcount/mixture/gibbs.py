@@ -85,17 +85,17 @@ class CollapsedMixture:
             alpha, concentration, beta, float(beta.sum()), int(kernel.SPAN_BITS / bits)
         )
         sizes, totals = np.zeros((2, n_classes))
-        self._seats = kernel.Seats(
+        self._state = kernel.ClassAssignments(
             np.array(assignments, np.int64), sizes, totals, np.zeros((n_words, n_classes))
         )
-        kernel.seat_all(self._bags, self._seats)
+        kernel.count_all(self._bags, self._state)
         self.full = False
         """Whether in the last sweep a document could open no class for want of room."""
 
     @property
     def assignments(self) -> IntArray:
         """The class of every document."""
-        return self._seats.classes
+        return self._state.classes
 
     def sweep(self, stream: int, temper: float = 1.0) -> None:
         """Draw every document's class anew, given all others; ``temper`` is a power of p.
@@ -103,16 +103,16 @@ class CollapsedMixture:
         What is drawn depends on the state and the stream alone.
         """
         seed = np.uint64(stream)
-        self.full = kernel.sweep(self._bags, self._prior, self._seats, seed, float(temper)) > 0
+        self.full = kernel.sweep(self._bags, self._prior, self._state, seed, float(temper)) > 0
 
     def conditional(self, document: int) -> FloatArray:
         """log p(z_d = k | z_−d, x) for every class k, up to a constant; −inf where not allowed."""
         lower, upper = self._bags.lower[document], self._bags.upper[document]
-        now = self._seats.classes[document]
-        room, logs = np.empty((2, len(self._seats.sizes)))
-        kernel.move(self._bags, self._seats, document, now, -1.0)
-        kernel.conditional(self._bags, self._prior, self._seats, document, room, logs)
-        kernel.move(self._bags, self._seats, document, now, 1.0)
+        now = self._state.classes[document]
+        workspace, logs = np.empty((2, len(self._state.sizes)))
+        kernel.move(self._bags, self._state, document, now, -1.0)
+        kernel.conditional(self._bags, self._prior, self._state, document, workspace, logs)
+        kernel.move(self._bags, self._state, document, now, 1.0)
         logs[:lower] = logs[upper:] = -np.inf
         return logs
 
@@ -122,7 +122,7 @@ class CollapsedMixture:
         In a restaurant z is a partition: what its classes are called, and how many there is room
         for, has no probability.
         """
-        sizes, alpha = self._seats.sizes, self._prior.alpha
+        sizes, alpha = self._state.sizes, self._prior.alpha
         if self._prior.concentration > 0:
             used = sizes[sizes > 0]
             a = self._prior.concentration
@@ -132,13 +132,13 @@ class CollapsedMixture:
             log_classes = (gammaln(alpha + sizes) - gammaln(alpha)).sum()
             alpha_total = alpha.sum()
         log_total = gammaln(alpha_total) - gammaln(alpha_total + sizes.sum())
-        return float(log_classes + log_total + kernel.log_words(self._prior, self._seats))
+        return float(log_classes + log_total + kernel.log_words(self._prior, self._state))
 
     def counts(self) -> dict[str, FloatArray]:
         """Documents a class (1, K) and word counts of each class (K, V)."""
         return {
-            "weights": self._seats.sizes[None].copy(),
-            "words": np.ascontiguousarray(self._seats.words.T),
+            "weights": self._state.sizes[None].copy(),
+            "words": np.ascontiguousarray(self._state.words.T),
         }
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.collapsed import draw_from_logs, log_rising, shuffle_range
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import item_stream
@@ -135,12 +135,12 @@ MANY = 32.0
 class BagArrays(NamedTuple):
     """Documents: counts in CSR form, lengths, and the classes lower_d ≤ k < upper_d allowed."""
 
-    indptr: Array
-    words: Array
-    counts: Array
-    lengths: Array
-    lower: Array
-    upper: Array
+    indptr: IntArray
+    words: IntArray
+    counts: FloatArray
+    lengths: FloatArray
+    lower: IntArray
+    upper: IntArray
 
 
 class CollapsedPrior(NamedTuple):
@@ -149,43 +149,43 @@ class CollapsedPrior(NamedTuple):
     ``span`` factors n_kw + β_w + j can be multiplied before they leave the range of floats.
     """
 
-    alpha: Array
+    alpha: FloatArray  # (K,)
     concentration: float
-    beta: Array
+    beta: FloatArray  # (V,)
     beta_total: float
     span: int
 
 
-class Seats(NamedTuple):
-    """Who sits where: the class of each document, and what that adds up to.
+class ClassAssignments(NamedTuple):
+    """The class of each document, and the counts that this adds up to.
 
-    All are whole numbers, so that adding and taking away leaves no rounding behind.
+    Counts are whole numbers, so that adding and taking away leaves no rounding behind.
     """
 
-    classes: Array
-    sizes: Array
-    totals: Array
-    words: Array  # (V, K)
+    classes: IntArray  # (documents,)
+    sizes: FloatArray  # n_k, documents of each class
+    totals: FloatArray  # n_k·, their tokens
+    words: FloatArray  # n_kw, (V, K)
 
 
 @njit
-def move(bags: BagArrays, seats: Seats, d: int, k: int, sign: float) -> None:
+def move(bags: BagArrays, state: ClassAssignments, d: int, k: int, sign: float) -> None:
     """Add document d to class k (sign 1), or take it away (−1)."""
-    seats.sizes[k] += sign
-    seats.totals[k] += sign * bags.lengths[d]
+    state.sizes[k] += sign
+    state.totals[k] += sign * bags.lengths[d]
     for i in range(bags.indptr[d], bags.indptr[d + 1]):
-        seats.words[bags.words[i], k] += sign * bags.counts[i]
+        state.words[bags.words[i], k] += sign * bags.counts[i]
 
 
 @njit
-def seat_all(bags: BagArrays, seats: Seats) -> None:
+def count_all(bags: BagArrays, state: ClassAssignments) -> None:
     """Count every document in its class."""
-    for d in range(len(seats.classes)):
-        move(bags, seats, d, seats.classes[d], 1.0)
+    for d in range(len(state.classes)):
+        move(bags, state, d, state.classes[d], 1.0)
 
 
 @njit
-def log_weights(prior: CollapsedPrior, sizes: Array, out: Array) -> bool:
+def log_weights(prior: CollapsedPrior, sizes: FloatArray, out: FloatArray) -> bool:
     """out_k ← log weight_k; whether a restaurant has no place left for a new class."""
     K = len(sizes)
     if prior.concentration == 0.0:
@@ -203,16 +203,21 @@ def log_weights(prior: CollapsedPrior, sizes: Array, out: Array) -> bool:
 
 @njit
 def conditional(
-    bags: BagArrays, prior: CollapsedPrior, seats: Seats, d: int, room: Array, out: Array
+    bags: BagArrays,
+    prior: CollapsedPrior,
+    state: ClassAssignments,
+    d: int,
+    workspace: FloatArray,
+    out: FloatArray,
 ) -> bool:
     """out_k ← log p(z_d = k | z_−d, x) up to a constant, where k is allowed.
 
-    Document d must have been taken away. ``room`` is to work in. Answers whether a
-    restaurant is full.
+    Document d must have been taken away. ``workspace`` is (K,). Gives whether a restaurant is
+    full.
     """
     allowed = slice(bags.lower[d], bags.upper[d])
-    full = log_weights(prior, seats.sizes, out)
-    logs, totals, product = out[allowed], seats.totals[allowed], room[allowed]
+    full = log_weights(prior, state.sizes, out)
+    logs, totals, product = out[allowed], state.totals[allowed], workspace[allowed]
     K = len(logs)
     for k in range(K):
         logs[k] -= log_rising(totals[k] + prior.beta_total, bags.lengths[d])
@@ -220,7 +225,7 @@ def conditional(
     factors = 0
     for i in range(bags.indptr[d], bags.indptr[d + 1]):
         w, c = bags.words[i], bags.counts[i]
-        row, beta = seats.words[w, allowed], prior.beta[w]
+        row, beta = state.words[w, allowed], prior.beta[w]
         if c > MANY:
             for k in range(K):
                 logs[k] += log_rising(row[k] + beta, c)
@@ -237,43 +242,45 @@ def conditional(
 
 
 @inline
-def _take_logs(product: Array, logs: Array) -> None:
+def _take_logs(product: FloatArray, logs: FloatArray) -> None:
     for k in range(len(logs)):
         logs[k] += math.log(product[k])
         product[k] = 1.0
 
 
 @njit
-def sweep(bags: BagArrays, prior: CollapsedPrior, seats: Seats, seed: Any, temper: float) -> int:
+def sweep(
+    bags: BagArrays, prior: CollapsedPrior, state: ClassAssignments, seed: Any, temper: float
+) -> int:
     """Draw the class of every document anew, in random order.
 
-    Answers how many documents found a restaurant full. Documents with a single class stay put.
+    Gives how many documents met a full restaurant. Documents with a single class stay put.
     """
-    K = len(seats.sizes)
+    K = len(state.sizes)
     product, logs = np.empty(K), np.empty(K)
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     refused = 0
-    for d in shuffle_range(len(seats.classes), stream):
+    for d in shuffle_range(len(state.classes), stream):
         lower, upper = bags.lower[d], bags.upper[d]
         if upper - lower == 1:
             continue
-        move(bags, seats, d, seats.classes[d], -1.0)
-        refused += conditional(bags, prior, seats, d, product, logs)
-        seats.classes[d] = draw_from_logs(logs, lower, upper, temper, stream, product)
-        move(bags, seats, d, seats.classes[d], 1.0)
+        move(bags, state, d, state.classes[d], -1.0)
+        refused += conditional(bags, prior, state, d, product, logs)
+        state.classes[d] = draw_from_logs(logs, lower, upper, temper, stream, product)
+        move(bags, state, d, state.classes[d], 1.0)
     return refused
 
 
 @njit
-def log_words(prior: CollapsedPrior, seats: Seats) -> float:
+def log_words(prior: CollapsedPrior, state: ClassAssignments) -> float:
     """log p(x | z) = Σ_k [Σ_w log β_w^(n_kw) − log (Σβ)^(n_k·)]."""
     total = 0.0
-    V, K = seats.words.shape
+    V, K = state.words.shape
     for w in range(V):
         for k in range(K):
-            if seats.words[w, k] > 0.0:
-                total += log_rising(prior.beta[w], seats.words[w, k])
+            if state.words[w, k] > 0.0:
+                total += log_rising(prior.beta[w], state.words[w, k])
     for k in range(K):
-        total -= log_rising(prior.beta_total, seats.totals[k])
+        total -= log_rising(prior.beta_total, state.totals[k])
     return total

@@ -14,7 +14,7 @@ from softcount.core import interrupt, store
 from softcount.core.errors import DataError, LearnerError
 from softcount.core.estimator import FitOptions, all_or_nothing
 from softcount.core.store import numbers
-from softcount.core.types import Array, FloatArray, Params
+from softcount.core.types import Array, FloatArray, IntArray, Params
 from softcount.core.warnings import is_later_fold
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
@@ -353,28 +353,35 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
             n = min(int(folds), np.bincount(labels.numbers[rows]).max())
             folds = StratifiedKFold(n, shuffle=True, random_state=self._seed())
         splits = deal_folds(rows, labels.numbers, check_cv(folds))
+        accuracies: dict[float, FloatArray] = {}
+        for weight in sorted(map(float, self.unlabelled_weights)):
+            found = self._accuracies(weight, bags, labels, weights, splits)
+            if interrupt.asked():  # its fits were cut short: choose among those before it
+                break
+            if not len(found):  # nothing labelled has weight
+                return {}
+            accuracies[weight] = found
+        return accuracies
+
+    def _accuracies(
+        self, weight: float, bags: Bags, labels: Labels, weights: FloatArray, splits: list[IntArray]
+    ) -> FloatArray:
+        """How well λ = ``weight`` predicts hidden labels, split by split."""
         # folds learn from counts that are ready to use
         here = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in here}
-        accuracies: dict[float, FloatArray] = {}
-        for weight in sorted(map(float, self.unlabelled_weights)):
-            model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
-            found = []
-            for hidden in splits:
-                shown = labels.numbers.copy()
-                shown[hidden] = UNKNOWN
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", CollapseWarning)
-                    model.fit(bags.matrix, shown, weights)
-                right = model.transduction_[hidden] == labels.numbers[hidden]
-                if weights[hidden].any():
-                    found.append(np.average(right, weights=weights[hidden]))
-            if interrupt.asked():  # its fits were cut short: choose among those before it
-                break
-            if not found:  # nothing labelled has weight
-                return {}
-            accuracies[weight] = np.array(found)
-        return accuracies
+        model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
+        found = []
+        for hidden in splits:
+            shown = labels.numbers.copy()
+            shown[hidden] = UNKNOWN
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CollapseWarning)
+                model.fit(bags.matrix, shown, weights)
+            right = model.transduction_[hidden] == labels.numbers[hidden]
+            if weights[hidden].any():
+                found.append(np.average(right, weights=weights[hidden]))
+        return np.array(found)
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
