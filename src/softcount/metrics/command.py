@@ -5,27 +5,18 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
-from softcount.cli.frame import Command, StatusLine, at, try_all, write_page
-from softcount.cli.options import (
-    ClassInit,
-    HtmlFile,
-    LearnerOptions,
-    Model,
-    Output,
-    ShortRunsOption,
-    TextFile,
-    WordOptions,
-)
+from softcount.cli.frame import StatusLine, at, try_all, write_page
+from softcount.cli.options import HtmlFile, Model, Output, TextFile
 from softcount.cli.reading import read_points, read_texts
 from softcount.cli.targets import PLAIN
-from softcount.mixture.parameters import MultinomialMixtureParameters
+from softcount.mixture.command import MixtureOptions
 
 
-class Select(WordOptions, LearnerOptions, Command):
+class Select(MixtureOptions):
     """Compare numbers of classes for the lines of a file.
 
     Prints a row for each number, with all criteria side by side; a * marks the best of each. Blank
@@ -36,9 +27,6 @@ class Select(WordOptions, LearnerOptions, Command):
     softcount select documents.txt -k 5:50:5 --by heldout --html classes.html
     softcount select points.tsv --model gaussian --json > criteria.json
     """
-
-    declared = MultinomialMixtureParameters
-    takes: ClassVar = {"smoothing": ()}
 
     file: TextFile
     n_components: Annotated[
@@ -66,40 +54,23 @@ class Select(WordOptions, LearnerOptions, Command):
             choices=("multinomial", "bernoulli", "gaussian"),
         ),
     ] = "multinomial"
-    init: ClassInit = "kmeans"
-    short_runs: ShortRunsOption = 0
     json: Annotated[bool, Output("Print everything as JSON.")] = False
     html: HtmlFile = None
 
-    def check(self) -> None:
-        self.refuse_spectral(unless=self.model == "multinomial")
-        if self.model == "gaussian":
-            names = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
-            self.refuse("--model gaussian", names, "it reads numbers, not words")
-
     def run(self) -> None:
         numbers = numbers_in(self.n_components)
-        from softcount import mixture
         from softcount.metrics import select
         from softcount.metrics.report import find_edge, selection_page
 
-        settings = self.settings() | self.learning(self.make_learner())
-        settings |= {"init": self.init, "short_runs": self.short_runs}
         lines = (read_points if self.model == "gaussian" else read_texts)(self.file)
         lines.demand_some(self.file)
         items: Any = lines.items
-        estimator: Any
-        if self.model == "gaussian":
-            estimator = mixture.GaussianMixture(**settings)
-        else:
+        if self.model != "gaussian":
             items = [text for text in lines.texts if text.strip()]
-            settings["vectorizer"] = self.make_vectorizer(items)
-            bernoulli = self.model == "bernoulli"
-            estimator = mixture.MultinomialMixture(bernoulli=bernoulli, **settings)
         order = sorted(set(numbers))
         with StatusLine() as status:
             found = select(
-                estimator,
+                self.make_mixture(items),
                 items,
                 numbers,
                 self.by,  # type: ignore[arg-type]  # one of the choices

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from softcount.cli.frame import LearningCommand, refuse_two_of_stdin
+from softcount.cli.frame import Command, LearningCommand, refuse_two_of_stdin
 from softcount.cli.options import (
     AnswerOptions,
     Argument,
@@ -124,7 +124,38 @@ CLUSTERERS = {
 }
 
 
-class Cluster(_LinesCommand):
+class MixtureOptions(WordOptions, LearnerOptions, Command):
+    """Which mixture is learned without labels, and where it starts; ``softcount select``, too."""
+
+    declared = MultinomialMixtureParameters
+    takes: ClassVar = {"smoothing": ()}
+
+    model: str
+    init: ClassInit = None
+    short_runs: ShortRunsOption = 0
+
+    def check(self) -> None:
+        self.refuse_spectral(unless=self.model == "multinomial")
+        if self.model not in OF_WORDS:
+            names = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
+            self.refuse(f"--model {self.model}", names, "it reads numbers, not words")
+
+    def make_mixture(self, items: Any) -> Clusterer:
+        """The mixture that was asked for, for these texts or points."""
+        from softcount import mixture
+
+        settings = self.settings() | self.learning(self.make_learner(USUAL.get(self.model, "em")))
+        settings["short_runs"] = self.short_runs
+        if self.init is not None:
+            settings["init"] = self.init
+        if self.model in OF_WORDS:
+            settings["vectorizer"] = self.make_vectorizer(items)
+            settings["bernoulli"] = self.model == "bernoulli"
+        model: Clusterer = getattr(mixture, CLUSTERERS[self.model])(**settings)
+        return model
+
+
+class Cluster(MixtureOptions, _LinesCommand):
     """Sort the lines of a file into classes that nobody named.
 
     Prints the number of each line's class, from 0: exactly one line for each line of the file. What
@@ -140,7 +171,6 @@ class Cluster(_LinesCommand):
     softcount cluster documents.txt -k 20 --gold known.txt --summary
     """
 
-    declared = MultinomialMixtureParameters
     takes: ClassVar = {"n_components": ("-k", "--n-components"), "smoothing": ()}
 
     file: TextFile
@@ -166,14 +196,6 @@ class Cluster(_LinesCommand):
             metavar="NAME",
         ),
     ] = None
-    init: ClassInit = None
-    short_runs: ShortRunsOption = 0
-
-    def check(self) -> None:
-        self.refuse_spectral(unless=self.model == "multinomial")
-        if self.model not in OF_WORDS:
-            names = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
-            self.refuse(f"--model {self.model}", names, "it reads numbers, not words")
 
     def read(self, model: Clusterer | None) -> LinesRead:
         from softcount.cli.answers import is_of_words
@@ -185,17 +207,7 @@ class Cluster(_LinesCommand):
         return LinesRead(lines, read_gold(self.gold, self.file, len(lines.texts)))
 
     def make(self, data: LinesRead) -> Clusterer:
-        from softcount import mixture
-
-        settings = self.settings() | self.learning(self.make_learner(USUAL.get(self.model, "em")))
-        settings["short_runs"] = self.short_runs
-        if self.init is not None:
-            settings["init"] = self.init
-        if self.model in OF_WORDS:
-            settings["vectorizer"] = self.make_vectorizer(data.lines.items)
-            settings["bernoulli"] = self.model == "bernoulli"
-        model: Clusterer = getattr(mixture, CLUSTERERS[self.model])(**settings)
-        return model
+        return self.make_mixture(data.lines.items)
 
     def fit(self, model: Clusterer, data: LinesRead, progress: Progress) -> None:
         model.fit(data.lines.items, on_step=progress)
