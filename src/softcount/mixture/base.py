@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self, Unpack
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -149,7 +150,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         return self._generate(rng.choice(len(weights), size=n, p=weights), rng)
 
     @abstractmethod
-    def _generate(self, classes: IntArray, rng: np.random.Generator) -> Any:
+    def _generate(self, classes: IntArray, rng: Generator) -> Any:
         """New items of these classes."""
 
     # files

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy import sparse
 
 from softcount.core.bounds import MAX_WHOLE
@@ -126,7 +127,7 @@ class MixtureCore(Model):
         }
 
     def from_responsibilities(
-        self, x: Any, responsibilities: FloatArray, rng: np.random.Generator
+        self, x: Any, responsibilities: FloatArray, rng: Generator
     ) -> dict[str, FloatArray]:
         """Parameters that fit items which belong to classes by ``responsibilities``.
 
@@ -256,9 +257,7 @@ class Emission(ABC):
         """Operations an E-step, and bytes beside the data and what `MixtureCore` needs."""
 
     @abstractmethod
-    def generate(
-        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
-    ) -> Any:
+    def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
         """New observations, one for each entry of ``classes``, as rows of a matrix."""
 
 
@@ -290,9 +289,7 @@ class BagEmission(Emission):
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
         return _needs_of_words(x, self.family, 1, COPIES)
 
-    def generate(
-        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
-    ) -> Any:
+    def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
         """Words drawn one by one, class by class: documents are short beside the vocabulary."""
         rows, columns = [], []
         for k in np.unique(classes):
@@ -415,9 +412,7 @@ class PresenceEmission(Emission):
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
         return _needs_of_words(x, self.family, 2, COPIES + 2)
 
-    def generate(
-        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
-    ) -> Any:
+    def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
         _, present = self._probabilities(params)
         drawn = rng.random((len(classes), self.shape[1])) < present[classes]
         return sparse.csr_matrix(drawn.astype(np.int64))
@@ -465,9 +460,7 @@ class PointEmission(Emission):
         tables = COPIES * NUMBER * n_entries(self.family)
         return work, {"tables": tables, "steps": NUMBER * n * D + squares}
 
-    def generate(
-        self, params: Array, classes: IntArray, rng: np.random.Generator, size: Any
-    ) -> FloatArray:
+    def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> FloatArray:
         means, precisions = self.family.means(params), self.family.precisions(params)
         noise = rng.standard_normal((len(classes), self.family.n_dims))
         return means[classes] + self.family.form.whiten(noise, precisions[classes])

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 from scipy import sparse
 
 from softcount.core import store
@@ -116,7 +116,7 @@ class WordMixture(DocumentReader, Mixture):
         return telling_words(*self.class_words(), self.word_names(), n)
 
     # new data
-    def _generate(self, classes: IntArray, rng: np.random.Generator) -> Any:
+    def _generate(self, classes: IntArray, rng: Generator) -> Any:
         """Documents as long as those learned from: texts for texts, counts for counts."""
         lengths = self._draw_lengths(len(classes), rng)
         table, emission = self.raw_params_["words"], self.core_.emission

@@ -85,7 +85,7 @@ class CollapsedMixture:
             alpha, concentration, beta, float(beta.sum()), int(kernel.SPAN_BITS / bits)
         )
         sizes, totals = np.zeros((2, n_classes))
-        self._state = kernel.ClassAssignments(
+        self._state = kernel.Assignments(
             np.array(assignments, np.int64), sizes, totals, np.zeros((n_words, n_classes))
         )
         kernel.count_all(self._bags, self._state)

@@ -156,7 +156,7 @@ class CollapsedPrior(NamedTuple):
     span: int
 
 
-class ClassAssignments(NamedTuple):
+class Assignments(NamedTuple):
     """The class of each document, and the counts that this adds up to.
 
     Counts are whole numbers, so that adding and taking away leaves no rounding behind.
@@ -169,7 +169,7 @@ class ClassAssignments(NamedTuple):
 
 
 @njit
-def move(bags: BagArrays, state: ClassAssignments, d: int, k: int, sign: float) -> None:
+def move(bags: BagArrays, state: Assignments, d: int, k: int, sign: float) -> None:
     """Add document d to class k (sign 1), or take it away (−1)."""
     state.sizes[k] += sign
     state.totals[k] += sign * bags.lengths[d]
@@ -178,7 +178,7 @@ def move(bags: BagArrays, state: ClassAssignments, d: int, k: int, sign: float) 
 
 
 @njit
-def count_all(bags: BagArrays, state: ClassAssignments) -> None:
+def count_all(bags: BagArrays, state: Assignments) -> None:
     """Count every document in its class."""
     for d in range(len(state.classes)):
         move(bags, state, d, state.classes[d], 1.0)
@@ -205,7 +205,7 @@ def log_weights(prior: CollapsedPrior, sizes: FloatArray, out: FloatArray) -> bo
 def conditional(
     bags: BagArrays,
     prior: CollapsedPrior,
-    state: ClassAssignments,
+    state: Assignments,
     d: int,
     workspace: FloatArray,
     out: FloatArray,
@@ -250,7 +250,7 @@ def _take_logs(product: FloatArray, logs: FloatArray) -> None:
 
 @njit
 def sweep(
-    bags: BagArrays, prior: CollapsedPrior, state: ClassAssignments, seed: Any, temper: float
+    bags: BagArrays, prior: CollapsedPrior, state: Assignments, seed: Any, temper: float
 ) -> int:
     """Draw the class of every document anew, in random order.
 
@@ -273,7 +273,7 @@ def sweep(
 
 
 @njit
-def log_words(prior: CollapsedPrior, state: ClassAssignments) -> float:
+def log_words(prior: CollapsedPrior, state: Assignments) -> float:
     """log p(x | z) = Σ_k [Σ_w log β_w^(n_kw) − log (Σβ)^(n_k·)]."""
     total = 0.0
     V, K = state.words.shape

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, Self, Unpack
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from softcount.core import interrupt, store
@@ -185,9 +186,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def starts(self) -> Mapping[str, Start]:
         return {"labelled": self._start_from_labels}
 
-    def _start_from_labels(
-        self, core: MixtureCore, items: Items, rng: np.random.Generator
-    ) -> Params:
+    def _start_from_labels(self, core: MixtureCore, items: Items, rng: Generator) -> Params:
         """What the labelled documents say; those of one class dealt out among its components."""
         labels, m = self._labels, self.n_components
         by_class = np.zeros((len(items), len(labels.classes)))

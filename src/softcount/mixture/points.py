@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.utils.validation import validate_data
 
 from softcount.core import store
@@ -122,7 +123,7 @@ class PointMixture(Clusterer):
             params["weights"] = shaped("weights", given["weights"], (1, core.n_classes))
         return params
 
-    def _generate(self, classes: IntArray, rng: np.random.Generator) -> FloatArray:
+    def _generate(self, classes: IntArray, rng: Generator) -> FloatArray:
         emission, table = self.core_.emission, self.raw_params_["points"]
         drawn: FloatArray = emission.generate(table, classes, rng, None) + self.offset_
         return drawn

@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any, Self, Unpack
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import xlogy
 from sklearn.base import clone
 
@@ -185,7 +186,7 @@ class DirichletProcess(Clusterer):
 def _largest_first(start: Start) -> Start:
     """The same start, its classes sorted by size, as sticks expect them (Kurihara et al. 2007)."""
 
-    def sort(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+    def sort(core: MixtureCore, items: Items, rng: Generator) -> Params:
         params = start(core, items, rng)
         weights, table = params["weights"], params[core.emission.table]
         order = np.argsort(-weights.reshape(-1), kind="stable")

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 from scipy.optimize import nnls
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
@@ -48,7 +49,7 @@ _NOTHING = 1e-12  # where the strongest is about 1
 def _estimate(
     counts: csr_matrix,
     n_components: int,
-    rng: np.random.Generator,
+    rng: Generator,
     weights: FloatArray | None,
     solve: Callable[[Whitening], tuple[FloatArray, FloatArray]],
 ) -> tuple[FloatArray, FloatArray]:
@@ -197,9 +198,7 @@ class Whitening:
         return self.pairs.per_pair * own  # type: ignore[no-any-return]
 
 
-def whiten(
-    counts: csr_matrix, n_components: int, rng: np.random.Generator, weights: FloatArray
-) -> Whitening:
+def whiten(counts: csr_matrix, n_components: int, rng: Generator, weights: FloatArray) -> Whitening:
     """The K main directions of the second moment, none of them made up by a few documents.
 
     Where the model is right, K/N is the usual leverage, and the cap max(1/√N, 3K/N) is out of
@@ -222,11 +221,7 @@ def whiten(
 
 
 def _find_directions(
-    pairs: WordPairs,
-    scale: FloatArray,
-    n_components: int,
-    rng: np.random.Generator,
-    tolerance: float,
+    pairs: WordPairs, scale: FloatArray, n_components: int, rng: Generator, tolerance: float
 ) -> Whitening:
     """The directions of the largest eigenvalues, at most ``n_components`` of them."""
     failure = LearnerError(
@@ -271,10 +266,7 @@ _POWER_STEPS = 15
 
 
 def estimate_from_moments(
-    counts: csr_matrix,
-    n_components: int,
-    rng: np.random.Generator,
-    weights: FloatArray | None = None,
+    counts: csr_matrix, n_components: int, rng: Generator, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Class weights π (K) and word probabilities θ (K, V) of a mixture, without a start.
 
@@ -350,7 +342,7 @@ def _cubes(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
     return total.reshape(r, r, r)
 
 
-def power_method(tensor: FloatArray, documents: FloatArray, rng: np.random.Generator) -> FloatArray:
+def power_method(tensor: FloatArray, documents: FloatArray, rng: Generator) -> FloatArray:
     """Orthonormal-up-to-noise rows v_k of a symmetric tensor Σ_k λ_k v_k ⊗ v_k ⊗ v_k, λ_k > 0.
 
     v ← T(·, v, v) / ‖·‖ from many starts, half a dozen of which suffice as a rule: whitened
@@ -407,10 +399,7 @@ def _unit(rows: FloatArray) -> FloatArray:
 
 
 def estimate_from_anchors(
-    counts: csr_matrix,
-    n_components: int,
-    rng: np.random.Generator,
-    weights: FloatArray | None = None,
+    counts: csr_matrix, n_components: int, rng: Generator, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Class weights π (K) and word probabilities θ (K, V) of a mixture, without a start.
 
@@ -459,9 +448,7 @@ def spherical_core(
     return MixtureCore(name, weights, PointEmission(family), learner or EM())
 
 
-def spread_out(
-    x: FloatArray, n_classes: int, weights: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def spread_out(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) -> FloatArray:
     """Centres by k-means++ (Arthur & Vassilvitskii 2007): points far from each other.
 
     Where there are fewer different points than classes, some centres are the same.
@@ -490,9 +477,7 @@ def about(core: MixtureCore, items: Items, centres: FloatArray) -> dict[str, Arr
     }
 
 
-def cluster(
-    x: FloatArray, n_classes: int, weights: FloatArray, rng: np.random.Generator
-) -> IntArray:
+def cluster(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) -> IntArray:
     """The class of each point by k-means, from one k-means++ start."""
     core = spherical_core("k-means", n_classes, x.shape[1], learner=HardEM())
     known = ClassConstraints.nothing(len(x), n_classes, weights)
@@ -504,24 +489,22 @@ def cluster(
 
 # Starts of any mixture: functions (core, items, rng) → parameters.
 
-Start = Callable[[MixtureCore, Items, np.random.Generator], Params]
+Start = Callable[[MixtureCore, Items, Generator], Params]
 
 
-def at_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def at_random(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """Items dealt out to classes at random, each mostly to one: classes near the mean of all."""
     n, K = len(items), core.n_classes
     responsibilities = rng.dirichlet(np.full(K, 1.0), size=n) if n else np.zeros((0, K))
     return core.from_responsibilities(items.x, responsibilities * items.known.weights[:, None], rng)
 
 
-def uniform(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def uniform(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """Every class the same: EM cannot move from here, and says so."""
     return {name: family.uniform() for name, family in core.families.items()}
 
 
-def by_kmeans(
-    core: MixtureCore, items: Items, points: FloatArray, rng: np.random.Generator
-) -> Params:
+def by_kmeans(core: MixtureCore, items: Items, points: FloatArray, rng: Generator) -> Params:
     """k-means of the items as these points, then each class as its items say."""
     labels = cluster(points, core.n_classes, items.known.weights, rng)
     responsibilities = np.zeros((len(items), core.n_classes))
@@ -536,7 +519,7 @@ SVD_WORDS = 1 << 17
 """Words that an SVD looks at: 300 MB, of which there would be 2.7 GB for a million words."""
 
 
-def kmeans_of_words(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def kmeans_of_words(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """k-means of documents as points: tf-idf, reduced by a truncated SVD, made one length.
 
     An SVD needs some hundred numbers for each word. Where there are too many words, those of a
@@ -567,7 +550,7 @@ def by_estimate(
     estimate: Callable[..., tuple[FloatArray, FloatArray]],
     core: MixtureCore,
     items: Items,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Params:
     """What `estimate_from_moments` or `estimate_from_anchors` gives."""
     mix, words = estimate(_counts_of(items), core.n_classes, rng, items.known.weights)
@@ -582,18 +565,18 @@ def _counts_of(items: Items) -> csr_matrix:
 # Starts of mixtures of points.
 
 
-def kmeans_of_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def kmeans_of_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """k-means, then each class as its points say."""
     return by_kmeans(core, items, _points_of(items), rng)
 
 
-def spread_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def spread_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """k-means++ (Arthur & Vassilvitskii 2007): centres far from each other, all else common."""
     weights = items.known.weights
     return about(core, items, spread_out(_points_of(items), core.n_classes, weights, rng))
 
 
-def random_points(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def random_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """Centres at items drawn at random, all else common."""
     weights = items.known.weights
     enough = np.count_nonzero(weights) >= core.n_classes
