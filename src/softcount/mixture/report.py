@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -259,25 +259,17 @@ def make_groups(
     texts: Sequence[str] = (),
 ) -> list[Group]:
     """The groups in the order of their names; with examples if ``fitness`` says which to take."""
-    found = []
+    groups = []
     for k, name in enumerate(names):
         rows = np.flatnonzero(chosen == k)
         examples: list[str] = []
         if fitness is not None:
-            best = rows[np.argsort(-fitness[rows], kind="stable")]
-            examples = list(_choose_examples(texts[i] for i in best.tolist()))
+            for i in rows[np.argsort(-fitness[rows], kind="stable")].tolist():
+                short = shorten(texts[i])
+                if short and short not in examples:  # the first few that do not read the same
+                    examples.append(short)
+                if len(examples) == EXAMPLES:
+                    break
         share = len(rows) / max(len(chosen), 1)
-        found.append(Group(str(name), len(rows), share, marks[k], examples))
-    return found
-
-
-def _choose_examples(texts: Iterator[str]) -> Iterator[str]:
-    """The first few that do not read the same."""
-    seen: set[str] = set()
-    for text in texts:
-        short = shorten(text)
-        if short and short not in seen:
-            seen.add(short)
-            yield short
-        if len(seen) == EXAMPLES:
-            return
+        groups.append(Group(str(name), len(rows), share, marks[k], examples))
+    return groups
