@@ -70,10 +70,10 @@ def find_edge(selection: Selection) -> Edge | None:
 
 def _list_sentences(selection: Selection) -> list[str]:
     """What is chosen, whether to believe it, and how learning ended where it did not end well."""
-    said = [f"{NAMES[selection.by]} chooses {selection.best_k}."]
+    sentences = [f"{NAMES[selection.by]} chooses {selection.best_k}."]
     edge = find_edge(selection)
     if edge is not None:
-        said.append(
+        sentences.append(
             f"{selection.best_k} is the {edge} number that was tried: a choice at the edge is no "
             f"choice yet. Try {'more' if edge == 'largest' else 'fewer'}."
         )
@@ -81,7 +81,7 @@ def _list_sentences(selection: Selection) -> list[str]:
     for row in selection.table:
         if row.verdict is not None and not row.verdict.startswith(CONVERGED):
             poor.setdefault(row.verdict, []).append(str(row.k))
-    return [*said, *(f"k = {', '.join(ks)}: {verdict}" for verdict, ks in poor.items())]
+    return [*sentences, *(f"k = {', '.join(ks)}: {verdict}" for verdict, ks in poor.items())]
 
 
 def draw_selection(selection: Selection) -> str:

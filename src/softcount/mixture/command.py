@@ -215,8 +215,8 @@ class Cluster(MixtureOptions, _LinesCommand):
     def answer(self, model: Clusterer, data: LinesRead) -> LinesAnswered:
         from softcount.cli.answers import answer
 
-        said = answer(model, data.lines, "class", range(model.n_components))
-        return LinesAnswered(model, said, data)
+        answers = answer(model, data.lines, "class", range(model.n_components))
+        return LinesAnswered(model, answers, data)
 
     def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
         """The largest class first; those without lines are only counted."""
@@ -379,8 +379,8 @@ class Classify(_LinesCommand):
     def answer(self, model: NaiveBayes, data: LinesRead) -> LinesAnswered:
         from softcount.cli.answers import answer
 
-        said = answer(model, data.lines, "label", [str(label) for label in model.classes_])
-        return LinesAnswered(model, said, data)
+        answers = answer(model, data.lines, "label", [str(label) for label in model.classes_])
+        return LinesAnswered(model, answers, data)
 
     def print_answers(self, found: LinesAnswered) -> None:
         if self.file is not None or self.unlabelled is not None:

@@ -27,7 +27,7 @@ from softcount.text.documents import DocumentReader, telling_words
 
 
 class WordMixture(DocumentReader, Mixture):
-    """What all mixtures of documents share: how documents are read, and what is said of words."""
+    """What all mixtures of documents share: how documents are read, and p(word | class)."""
 
     smoothing: float
     prior: float | Mapping[str, float] | None
@@ -100,7 +100,7 @@ class WordMixture(DocumentReader, Mixture):
     # what was learned
     @property
     def words_(self) -> FloatArray:
-        """p(word | class), (classes, words); for a Bernoulli mixture the chance of its presence."""
+        """p(word | class), (classes, words); for a Bernoulli mixture that it is present."""
         self._require_fit()
         table = self.raw_params_["words"]
         if self.bernoulli:

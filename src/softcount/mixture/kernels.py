@@ -85,7 +85,7 @@ def _add(
 
 @njit
 def counts_by_document(x: Compressed, main: MainClasses, out: FloatArray) -> None:
-    """out_wk += Σ_d x_dw r_dk, document by document: what is said of one stays at hand."""
+    """out_wk += Σ_d x_dw r_dk, document by document: r_d stays in the cache."""
     indptr, words, counts = x
     r, borders, classes = main
     for d in range(len(indptr) - 1):
