@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
 from softcount.cli.answers import count_words, list_lines, name_file
-from softcount.cli.frame import Command, Deed, LearningCommand, at, load_model, refuse_two_of_stdin
+from softcount.cli.frame import Command, LearningCommand, at, load_model, refuse_two_of_stdin
 from softcount.cli.options import (
     WITH_PRIOR,
     AnswerOptions,
@@ -34,122 +34,78 @@ from softcount.cli.options import (
 from softcount.cli.reading import UNKNOWN, read_line_by_line, read_lines
 from softcount.cli.targets import PLAIN, WRITTEN, WRITTEN_OR_PRINTED
 from softcount.core.errors import DataError, brief
+from softcount.topics.parameters import LDAParameters
 
 if TYPE_CHECKING:
     from softcount.cli.frame import Progress
-    from softcount.core.types import Array, FloatArray
+    from softcount.core.types import FloatArray
     from softcount.mixture.report import Grouping
     from softcount.text.archive import Archive
     from softcount.topics.estimators import TopicModel
-    from softcount.topics.over_time import OverTime
 
-FEW = 5
+MAX_NAMED = 5
 """How many words a remark names before it only counts the rest."""
 LEAST_TEXT = 20
 """So many characters of a text are shown in a terminal, however narrow it is."""
-SHORT_NUMBER = re.compile(r"[0-9]{1,9}")
-NAMED = re.compile(r"\s*([0-9]{1,9})\s*:(.*)", re.DOTALL)
+TOPIC_NUMBER = re.compile(r"[0-9]{1,9}")
+SEEDS_OF_TOPIC = re.compile(r"\s*([0-9]{1,9})\s*:(.*)", re.DOTALL)
 """A line of seeds that says which topic it is for."""
+DATE_HINT = "give 1994, 1994-03, 1994-03-07, or a number; a blank line where it is unknown"
 
 
 @dataclass(frozen=True, eq=False)
-class LinesOfFiles:
-    """Documents in memory: every line of some files, blank ones too.
+class Documents:
+    """What a command was given: all lines of some files, blank ones too, or an archive.
 
-    ``items``    what models take
-    ``borders``  how many lines come before each file
+    ``texts``    the lines; none of an archive
+    ``starts``   how many lines come before each file
+    ``archive``  documents on disk, perhaps in another order than the lines it was built from
     """
 
     files: Sequence[str]
-    items: Sequence[str]
-    borders: Sequence[int]
+    texts: Sequence[str] = ()
+    starts: Sequence[int] = ()
+    archive: Archive | None = None
 
     @property
-    def called(self) -> str:
+    def items(self) -> Sequence[str] | Archive:
+        """What models take."""
+        return self.texts if self.archive is None else self.archive
+
+    @property
+    def title(self) -> str:
         """What titles say."""
+        if self.archive is not None:
+            return self.archive.path.resolve().name
         first, *others = self.files
         return name_file(first) + (f" and {len(others)} more" if others else "")
 
-    @property
-    def texts(self) -> Sequence[str]:
-        return self.items
-
-    @property
+    @cached_property
     def places(self) -> Sequence[int]:
         """Where each document stands among the lines, counted from 0."""
-        return range(len(self.items))
+        return range(len(self.texts)) if self.archive is None else self.archive.origin.tolist()
 
     def name(self, number: int) -> str:
         """FILE:LINE of a document."""
-        which = bisect_right(self.borders, number) - 1
-        return f"{name_file(self.files[which])}:{number - self.borders[which] + 1}"
+        if self.archive is not None:
+            return self.archive.name(number)
+        which = bisect_right(self.starts, number) - 1
+        return f"{name_file(self.files[which])}:{number - self.starts[which] + 1}"
 
-    def about(self, number: int) -> dict[str, Any]:
-        """What to show of a document that was found."""
-        return {"text": self.items[number]}
-
-    def lengths(self, model: TopicModel) -> Array:
-        """How many words of each document the model knows."""
+    def count_known_words(self, model: TopicModel) -> FloatArray:
+        """How many words of each document the model knows; of an archive it knows all."""
         import numpy as np
 
-        return np.asarray(count_words(model, self.items).sum(axis=1)).reshape(-1)
+        if self.archive is None:
+            return np.asarray(count_words(model, self.texts).sum(axis=1)).reshape(-1)
+        return np.concatenate([part.bags.lengths for part in self.archive.shards()])
 
-    def demand_some(self) -> None:
-        """Complain of files without anything to learn from."""
-        if not any(text.strip() for text in self.items):
+    def require_some(self) -> None:
+        """Raise if there is nothing to learn from; an archive is never empty."""
+        if self.archive is None and not any(text.strip() for text in self.texts):
             one = len(self.files) == 1
             fault = "the file is empty, or all its lines are" if one else "all lines are empty"
             raise DataError(f"{', '.join(self.files)}: {fault}", "one document a line")
-
-
-@dataclass(frozen=True, eq=False)
-class OnDisk:
-    """Documents in an archive, which may be in another order than the lines it was built from."""
-
-    items: Archive
-
-    texts = None
-
-    @property
-    def called(self) -> str:
-        return self.items.path.resolve().name
-
-    @cached_property
-    def places(self) -> Sequence[int]:
-        places: list[int] = self.items.origin.tolist()
-        return places
-
-    def name(self, number: int) -> str:
-        return self.items.name(number)
-
-    def about(self, number: int) -> dict[str, Any]:
-        return {"line": self.places[number] + 1, "name": self.name(number)}
-
-    def lengths(self, model: TopicModel) -> Array:
-        """How many words each document has: the model knows all of them."""
-        import numpy as np
-
-        parts = self.items.shards()
-        return np.concatenate([parts[i].bags.lengths for i in range(len(parts))])
-
-    def demand_some(self) -> None:
-        """An archive is never empty."""
-
-
-Documents = LinesOfFiles | OnDisk
-
-
-@dataclass(frozen=True, eq=False)
-class Names(Sequence[str]):
-    """What documents are called on a page, without folders, made when it is asked for."""
-
-    documents: Documents
-
-    def __len__(self) -> int:
-        return len(self.documents.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return Path(self.documents.name(index)).name
 
 
 def is_archive(files: Sequence[str]) -> bool:
@@ -162,146 +118,28 @@ def read_documents(files: Sequence[str]) -> Documents:
     if is_archive(files):
         from softcount.text.archive import Archive
 
-        return OnDisk(Archive.open(files[0]))
+        return Documents(files, archive=Archive.open(files[0]))
     texts: list[str] = []
-    borders = []
+    starts = []
     for file in files:
         if Path(file).is_dir():
             raise DataError(f"{file} is a folder", "give one archive and nothing else, or files")
-        borders.append(len(texts))
+        starts.append(len(texts))
         texts += [text for _, text in read_lines(file)]
-    return LinesOfFiles(files, texts, borders)
+    return Documents(files, texts, starts)
 
 
-# what is known of them
-def read_labels(path: str | None, documents: Documents, n_topics: int) -> list[Any] | None:
-    """The topics that each document may have: a list of them, or -1."""
-    if path is None:
-        return None
-    said = read_line_by_line("--labels", path, documents.called, len(documents.items), "topic")
-    labels = [
-        _topics(text, f"--labels {path}:{number}", n_topics) if text not in UNKNOWN else -1
-        for number, text in enumerate(said, 1)
-    ]
-    return [labels[place] for place in documents.places]
+@dataclass(frozen=True, eq=False)
+class DocumentNames(Sequence[str]):
+    """What documents are called on a page, without folders; made when asked for."""
 
+    documents: Documents
 
-def _topics(text: str, where: str, n_topics: int) -> list[int]:
-    fields = text.replace(",", " ").split()
-    found = [int(field) if SHORT_NUMBER.fullmatch(field) else n_topics for field in fields]
-    if not found or max(found) >= n_topics:
-        raise DataError(
-            f"{where}: {brief(text)} is no topic",
-            f"topics go from 0 to {n_topics - 1} (see -k); -1 or nothing where none is known",
-        )
-    return found
+    def __len__(self) -> int:
+        return len(self.documents.items)
 
-
-def read_dates(path: str | None, documents: Documents) -> list[str | None] | None:
-    """When each document is from."""
-    if path is None:
-        return None
-    from softcount.topics.over_time import cut_periods
-
-    said = read_line_by_line("--dates", path, documents.called, len(documents.items), "date")
-    try:
-        cut_periods(said)
-    except DataError as error:
-        one = re.fullmatch(r"document (\d+): (.*)", error.message, re.DOTALL)
-        where, fault = (f":{int(one[1]) + 1}", one[2]) if one else ("", error.message)
-        raise DataError(f"--dates {path}{where}: {fault}", DATE) from error
-    return [said[place] or None for place in documents.places]
-
-
-DATE = "give 1994, 1994-03, 1994-03-07, or a number; a blank line where it is unknown"
-
-
-def read_seeds(
-    path: str | None, n_topics: int, cut: Callable[[str], list[str]]
-) -> dict[int, list[str]] | None:
-    """Words that belong to topics, cut as those of the documents are."""
-    if path is None:
-        return None
-    seeds: dict[int, list[str]] = {}
-    for number, line in read_lines(path):
-        named = NAMED.fullmatch(line)
-        topic, text = (int(named[1]), named[2]) if named else (number - 1, line)
-        words = cut(text)
-        if not words:
-            continue
-        if topic >= n_topics:
-            raise DataError(
-                f"--seed-words {path}:{number}: there is no topic {topic}",
-                f"topics go from 0 to {n_topics - 1}: ask for more (-k)",
-            )
-        if topic in seeds:
-            raise DataError(
-                f"--seed-words {path}:{number}: topic {topic} has seeds already",
-                "put them on one line",
-            )
-        seeds[topic] = words
-    if not seeds:
-        raise DataError(f"--seed-words {path}: there are no words", "one topic a line: 'oil price'")
-    return seeds
-
-
-def cut_by(counter: Any) -> Callable[[str], list[str]]:
-    """What cuts a text into words."""
-    if counter is None:
-        return str.split
-    cut: Callable[[str], list[str]] = counter.build_analyzer()
-    return cut
-
-
-def read_frozen(path: Path | None, documents: Documents, counter: Any, k: int) -> Array | None:
-    """The topics of the model in a file, in terms of the words of these documents."""
-    if path is None:
-        return None
-    import numpy as np
-
-    model = load_model(path, "topics", lambda kind, stored: kind.restore(stored))
-    if model.n_components >= k:
-        raise DataError(
-            f"--frozen-topics {path} has {model.n_components} topics: with -k {k} there is "
-            "nothing to learn",
-            f"ask for more: -k {model.n_components + 1} or above",
-        )
-    columns = {word: column for column, word in enumerate(_words(documents, counter))}
-    rows = np.zeros((model.n_components, len(columns)))
-    for word, probabilities in zip(model.word_names().tolist(), model.topics_.T, strict=True):
-        if word in columns:
-            rows[:, columns[word]] = probabilities
-    if not rows.any(axis=1).all():
-        raise DataError(
-            f"--frozen-topics {path}: topic {int(rows.any(axis=1).argmin())} has none of the "
-            f"words of {documents.called}",
-            "freeze a model of similar documents, cut into words the same way",
-        )
-    return rows
-
-
-def _words(documents: Documents, counter: Any) -> list[Any]:
-    """The words that a model of these documents will have, in the order of its columns."""
-    from softcount.text.documents import learn_words, vocabulary_of
-
-    if isinstance(documents, OnDisk):
-        names = documents.items.vocabulary
-        return list(range(documents.items.n_words)) if names is None else names.tolist()
-    learn_words(counter, documents.items)
-    words: list[Any] = vocabulary_of(counter).tolist()
-    return words
-
-
-def remark_on_seeds(model: TopicModel, seeds: Mapping[int, Sequence[str]] | None) -> list[str]:
-    """A remark on seed words that no document has."""
-    known = set(model.word_names().tolist())
-    strange = sorted({word for words in (seeds or {}).values() for word in words} - known)
-    if not strange:
-        return []
-    more = f" and {len(strange) - FEW:,} more" if len(strange) > FEW else ""
-    return [
-        f"no document has the seed word{'s' * (len(strange) > 1)} {', '.join(strange[:FEW])}{more}"
-    ]
+    def __getitem__(self, index: Any) -> Any:
+        return Path(self.documents.name(index)).name
 
 
 # softcount topics
@@ -310,59 +148,51 @@ class DocumentsRead(NamedTuple):
 
     ``dates``       when they are from
     ``labels``      the topics that each may have
-    ``counter``     what counts their words
+    ``vectorizer``  what counts their words
     ``seed_words``  words that belong to topics
     """
 
     documents: Documents
     dates: Sequence[str | None] | None
     labels: Sequence[Any] | None = None
-    counter: Any = None
+    vectorizer: Any = None
     seed_words: Mapping[int, Sequence[str]] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class TopicsFound:
+class TopicsFound(NamedTuple):
     """Documents and their topics.
 
-    ``proportions``  p(topic | document), in the order of the documents
-    ``words``        how many words of each document the model knows
-    ``dates``        when they are from, if that is known
+    ``proportions``  p(topic | document), in the order of the documents, (documents, topics)
+    ``words``        how many words of each document the model knows, (documents,)
     """
 
     model: TopicModel
-    documents: Documents
+    data: DocumentsRead
     proportions: FloatArray
-    words: Array
-    dates: Sequence[str | None] | None
-    notes: Sequence[str] = ()
+    words: FloatArray
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> FloatArray:
         """Each topic's share of all words of these documents; of none, of what was learned from."""
         total = self.words.sum()
-        found: Array = self.words @ self.proportions / total if total else self.model.weights_
-        return found
+        return self.words @ self.proportions / total if total else self.model.weights_
 
     @property
     def title(self) -> str:
         k = self.model.n_components
-        return f"{k:,} topic{'s' * (k != 1)} in {self.documents.called}"
+        return f"{k:,} topic{'s' * (k != 1)} in {self.data.documents.title}"
 
-    def remark(self) -> str:
-        """A sentence on lines that have no topics; empty if there are none."""
-        places, empty = self.documents.places, (self.words == 0).nonzero()[0].tolist()
-        if not empty:
-            return ""
-        lines = list_lines(sorted(places[d] + 1 for d in empty))
-        verb = "has" if len(empty) == 1 else "have"
-        return f"{lines} {verb} no word that the model knows, and so no topic"
-
-    def over_time(self) -> OverTime:
-        """How large a part each topic has in every period."""
+    def format_periods(self) -> str:
+        """Periods × topics, tab-separated; shares are blank where a period has no words."""
         from softcount.topics.over_time import topics_over_time
 
-        return topics_over_time(self.proportions, self.words, self.dates or ())
+        table = topics_over_time(self.proportions, self.words, self.data.dates or ())
+        lines = ["\t".join(["period", "documents", *map(str, range(self.model.n_components))])]
+        rows = zip(table.periods, table.documents.tolist(), table.shares.tolist(), strict=True)
+        for period, n, shares in rows:
+            cells = ["" if p != p else f"{p:.6g}" for p in shares]  # NaN is not itself
+            lines.append("\t".join([period, str(n), *cells]))
+        return "\n".join(lines) + "\n"
 
 
 class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
@@ -381,6 +211,9 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     softcount topics huge.archive -k 200 --learner online --summary
     """
 
+    declared = LDAParameters
+    takes: ClassVar = {"n_components": ("-k", "--n-components"), "dtype": (), "short_runs": ()}
+    n_components: int
     texts: Annotated[
         list[str],
         Argument(
@@ -423,7 +256,6 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             metavar="FILE",
         ),
     ] = None
-    n_components: Annotated[int, Model("How many topics.", "-k", "--n-components", least=1)] = 20
     model: Annotated[
         str,
         Model(
@@ -441,13 +273,6 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             metavar="NUMBER",
         ),
     ] = None
-    dtype: Annotated[
-        str,
-        Model(
-            "float64; or float32: seven digits, less memory, and less time.",
-            choices=("float64", "float32"),
-        ),
-    ] = "float64"
     learner: Annotated[
         str | None,
         Learning(
@@ -467,14 +292,6 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             "anchors for em; random for others, and with --n-init, --short-runs, --seed-words, "
             "--labels or --frozen-topics.",
             file=PLAIN,
-        ),
-    ] = None
-    short_runs: Annotated[
-        int | None,
-        Learning(
-            "Try so many random starts by two quick passes; go on from the best (of random starts "
-            "else 3; for more than 2000 documents 1, which warms up).",
-            least=0,
         ),
     ] = None
     optimise: Annotated[
@@ -524,17 +341,117 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
 
     def read(self, model: TopicModel | None) -> DocumentsRead:
         documents = read_documents(self.texts)
-        dates = read_dates(self.dates, documents)
+        dates = self.read_dates(documents)
         if model is not None:
             return DocumentsRead(documents, dates)
-        documents.demand_some()
-        labels = read_labels(self.labels, documents, self.n_components)
-        if isinstance(documents, OnDisk):
-            counter = documents.items.vectorizer()
+        documents.require_some()
+        labels = self.read_labels(documents)
+        if documents.archive is None:
+            vectorizer = self.make_vectorizer(documents.texts)
         else:
-            counter = self.make_vectorizer(documents.items)
-        words = read_seeds(self.seed_words, self.n_components, cut_by(counter))
-        return DocumentsRead(documents, dates, labels, counter, words)
+            vectorizer = documents.archive.vectorizer()
+        return DocumentsRead(documents, dates, labels, vectorizer, self.read_seeds(vectorizer))
+
+    def read_dates(self, documents: Documents) -> list[str | None] | None:
+        """When each document is from."""
+        if self.dates is None:
+            return None
+        from softcount.topics.over_time import cut_periods
+
+        n = len(documents.items)
+        given = read_line_by_line("--dates", self.dates, documents.title, n, "date")
+        try:
+            cut_periods(given)
+        except DataError as error:
+            one = re.fullmatch(r"document (\d+): (.*)", error.message, re.DOTALL)
+            where, fault = (f":{int(one[1]) + 1}", one[2]) if one else ("", error.message)
+            raise DataError(f"--dates {self.dates}{where}: {fault}", DATE_HINT) from error
+        return [given[place] or None for place in documents.places]
+
+    def read_labels(self, documents: Documents) -> list[Any] | None:
+        """The topics that each document may have: a list of them, or -1."""
+        if self.labels is None:
+            return None
+        n, n_topics = len(documents.items), self.n_components
+        labels: list[Any] = []
+        given = read_line_by_line("--labels", self.labels, documents.title, n, "topic")
+        for number, text in enumerate(given, 1):
+            if text in UNKNOWN:
+                labels.append(-1)
+                continue
+            fields = text.replace(",", " ").split()
+            topics = [int(one) if TOPIC_NUMBER.fullmatch(one) else n_topics for one in fields]
+            if not topics or max(topics) >= n_topics:
+                raise DataError(
+                    f"--labels {self.labels}:{number}: {brief(text)} is no topic",
+                    f"topics go from 0 to {n_topics - 1} (see -k); -1 or nothing where none is "
+                    "known",
+                )
+            labels.append(topics)
+        return [labels[place] for place in documents.places]
+
+    def read_seeds(self, vectorizer: Any) -> dict[int, list[str]] | None:
+        """Words that belong to topics, cut as those of the documents are."""
+        if self.seed_words is None:
+            return None
+        analyse = str.split if vectorizer is None else vectorizer.build_analyzer()
+        seeds: dict[int, list[str]] = {}
+        for number, line in read_lines(self.seed_words):
+            named = SEEDS_OF_TOPIC.fullmatch(line)
+            topic, text = (int(named[1]), named[2]) if named else (number - 1, line)
+            words = analyse(text)
+            if not words:
+                continue
+            where = f"--seed-words {self.seed_words}:{number}"
+            if topic >= self.n_components:
+                raise DataError(
+                    f"{where}: there is no topic {topic}",
+                    f"topics go from 0 to {self.n_components - 1}: ask for more (-k)",
+                )
+            if topic in seeds:
+                raise DataError(f"{where}: topic {topic} has seeds already", "put them on one line")
+            seeds[topic] = words
+        if not seeds:
+            raise DataError(
+                f"--seed-words {self.seed_words}: there are no words",
+                "one topic a line: 'oil price'",
+            )
+        return seeds
+
+    def read_frozen_topics(self, data: DocumentsRead) -> FloatArray | None:
+        """The topics of the model in a file, in terms of the words of these documents."""
+        if self.frozen_topics is None:
+            return None
+        import numpy as np
+
+        from softcount.text.documents import learn_words, vocabulary_of
+
+        path, k, archive = self.frozen_topics, self.n_components, data.documents.archive
+        model = load_model(path, "topics", lambda kind, stored: kind.restore(stored))
+        if model.n_components >= k:
+            raise DataError(
+                f"--frozen-topics {path} has {model.n_components} topics: with -k {k} there is "
+                "nothing to learn",
+                f"ask for more: -k {model.n_components + 1} or above",
+            )
+        if archive is None:
+            learn_words(data.vectorizer, data.documents.texts)
+            words = vocabulary_of(data.vectorizer)
+        else:
+            words = archive.vocabulary
+            words = np.arange(archive.n_words) if words is None else words
+        columns = {word: column for column, word in enumerate(words.tolist())}
+        rows = np.zeros((model.n_components, len(columns)))
+        for word, probabilities in zip(model.word_names().tolist(), model.topics_.T, strict=True):
+            if word in columns:
+                rows[:, columns[word]] = probabilities
+        if not rows.any(axis=1).all():
+            raise DataError(
+                f"--frozen-topics {path}: topic {int(rows.any(axis=1).argmin())} has none of the "
+                f"words of {data.documents.title}",
+                "freeze a model of similar documents, cut into words the same way",
+            )
+        return rows
 
     def make(self, data: DocumentsRead) -> TopicModel:
         from softcount.topics import LDA, PLSA
@@ -543,21 +460,17 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         more: dict[str, Any] = {"optimise": self.optimise}
         if self.learner is None and self.tol is None:
             more["tol"] = TopicCore.default_learner.tol
-        k, documents = self.n_components, data.documents
         settings = {
-            "n_components": k,
-            "vectorizer": data.counter,
-            "init": self.init,
-            "short_runs": self.short_runs,
-            "smoothing": self.smoothing,
-            "seed_words": data.seed_words,
-            "frozen_topics": read_frozen(self.frozen_topics, documents, data.counter, k),
-            "dtype": self.dtype,
+            **self.settings(),
             **self.learning(self.make_learner(**more)),
+            "vectorizer": data.vectorizer,
+            "init": self.init,
+            "seed_words": data.seed_words,
+            "frozen_topics": self.read_frozen_topics(data),
         }
-        kinds: dict[str, type[TopicModel]] = {"lda": LDA, "plsa": PLSA}
-        given = {name: value for name, value in settings.items() if value is not None}
-        return kinds[self.model](**given)
+        if self.smoothing is not None:
+            settings["smoothing"] = self.smoothing
+        return LDA(**settings) if self.model == "lda" else PLSA(**settings)
 
     def size(self, data: DocumentsRead) -> int:
         return len(data.documents.items)
@@ -569,15 +482,13 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         import numpy as np
 
         documents = data.documents
+        if not len(documents.items):
+            return TopicsFound(model, data, np.zeros((0, model.n_components)), np.zeros(0))
         if self.load is None:  # folded in, as a saved model will answer when it is asked again
             proportions = model.fold_in_training_documents()
-        elif len(documents.items):
-            proportions = model.transform(documents.items)
         else:
-            proportions = np.zeros((0, model.n_components))
-        words = documents.lengths(model) if len(proportions) else np.zeros(0)
-        notes = remark_on_seeds(model, data.seed_words)
-        return TopicsFound(model, documents, proportions, words, data.dates, notes)
+            proportions = model.transform(documents.items)
+        return TopicsFound(model, data, proportions, documents.count_known_words(model))
 
     # what is printed
     def overview(self, found: TopicsFound) -> Grouping:
@@ -592,6 +503,18 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         mainly = np.bincount(some.argmax(axis=1), minlength=model.n_components).tolist()
         weights = found.weights.tolist()
         topics = [Group(str(k), mainly[k], weights[k], marks[k]) for k in range(len(weights))]
+        seeds = {word for words in (found.data.seed_words or {}).values() for word in words}
+        unseen = sorted(seeds - set(model.word_names().tolist()))
+        notes = []
+        if unseen:
+            names = ", ".join(unseen[:MAX_NAMED])
+            more = f" and {len(unseen) - MAX_NAMED:,} more" if len(unseen) > MAX_NAMED else ""
+            notes = [f"no document has the seed word{'s' * (len(unseen) > 1)} {names}{more}"]
+        empty = np.flatnonzero(found.words == 0).tolist()
+        if empty:
+            lines = list_lines(sorted(found.data.documents.places[d] + 1 for d in empty))
+            verb = "has" if len(empty) == 1 else "have"
+            notes.append(f"{lines} {verb} no word that the model knows, and so no topic")
         n = len(found.proportions)
         return Grouping(
             title=found.title,
@@ -602,14 +525,14 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             groups=sorted(topics, key=lambda topic: -topic.share),
             signature=model.signature_,
             fit=getattr(model, "fit_", None),
-            notes=[*found.notes, *filter(None, [found.remark()])],
+            notes=notes,
             tokens=True,
             n_marks=self.top_words or MARKS_IN_LINE,
         )
 
     def tell(self, found: TopicsFound) -> None:
         if self.over_time == "-":
-            sys.stdout.write(write_periods(found))
+            sys.stdout.write(found.format_periods())
             sys.stdout.flush()
         super().tell(found)
 
@@ -617,15 +540,18 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         """One line for each line of the files, in their order."""
         if self.over_time == "-":
             return
-        places = found.documents.places
+        places = found.data.documents.places
         main = found.proportions.argmax(axis=1).tolist()
         for number, d in enumerate(sorted(range(len(places)), key=places.__getitem__), 1):
             k, row, some = main[d], found.proportions[d].tolist(), found.words[d] > 0
             if self.json:
                 count = float(found.words[d])  # archives made in Python may have halves of words
-                one: dict[str, Any] = {"line": number, "topic": k if some else None}
-                one["share"] = row[k] if some else None
-                one["words"] = int(count) if count.is_integer() else count
+                one: dict[str, Any] = {
+                    "line": number,
+                    "topic": k if some else None,
+                    "share": row[k] if some else None,
+                    "words": int(count) if count.is_integer() else count,
+                }
                 if self.proba:
                     one["shares"] = row
                 text = json.dumps(one, ensure_ascii=False)
@@ -641,41 +567,29 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         from softcount.topics.report import topic_report
 
         model: Any = copy.copy(found.model)
-        n = len(found.proportions)
-        model.weights_ = found.weights
-        model.documents_ = found.proportions if n else None
+        model.weights_, model.documents_ = found.weights, None
         known: dict[str, Any] = {}
-        if n:
-            known = {"texts": found.documents.texts, "names": Names(found.documents)}
-            known |= {"dates": found.dates, "lengths": found.words}
+        if len(found.proportions):
+            model.documents_ = found.proportions
+            documents = found.data.documents
+            known = {"texts": documents.texts or None, "names": DocumentNames(documents)}
+            known |= {"dates": found.data.dates, "lengths": found.words}
         return topic_report(model, title=found.title, **known)
 
-    def files(self, found: Callable[[], TopicsFound]) -> Iterator[Deed]:
+    def files(self, found: Callable[[], TopicsFound]) -> Iterator[Callable[[], object] | None]:
         from softcount.report.page import write_whole
 
         def write_pyldavis(path: Path) -> None:
-            inputs = found().model.for_pyldavis(found().documents.items)
+            inputs = found().model.for_pyldavis(found().data.documents.items)
             plain = {name: getattr(x, "tolist", lambda x=x: x)() for name, x in inputs.items()}
             text = json.dumps(plain, ensure_ascii=False)
             write_whole(path, text + "\n", "what pyLDAvis takes to", "--pyldavis")
 
         def write_over_time(path: str) -> None:
-            text = write_periods(found())
-            write_whole(Path(path), text, "topics over time to", "--over-time")
+            write_whole(Path(path), found().format_periods(), "topics over time to", "--over-time")
 
         yield at(self.pyldavis, write_pyldavis)
         yield at(None if self.over_time == "-" else self.over_time, write_over_time)
-
-
-def write_periods(found: TopicsFound) -> str:
-    """Periods × topics, tab-separated; shares are blank where a period has no words."""
-    table = found.over_time()
-    lines = ["\t".join(["period", "documents", *map(str, range(found.model.n_components))])]
-    rows = zip(table.periods, table.documents.tolist(), table.shares.tolist(), strict=True)
-    for period, n, shares in rows:
-        cells = ["" if p != p else f"{p:.6g}" for p in shares]  # NaN is not itself
-        lines.append("\t".join([period, str(n), *cells]))
-    return "\n".join(lines) + "\n"
 
 
 # softcount similar
@@ -734,7 +648,7 @@ class Similar(Command):
         documents = None
         if self.file is not None:
             documents = read_documents([self.file])
-            documents.demand_some()
+            documents.require_some()
             model.index(documents.items)
         elif model.index_ is None:
             raise DataError(
@@ -745,8 +659,10 @@ class Similar(Command):
             hits: list[dict[str, Any]] = []
             for rank, (d, score) in enumerate(model.similar(text, self.n, self.words), 1):
                 hits.append({"rank": rank, "score": score, "line": d + 1})
-                if documents is not None:
-                    hits[-1] |= documents.about(d)
+                if documents is not None and documents.archive is None:
+                    hits[-1]["text"] = documents.texts[d]
+                elif documents is not None:
+                    hits[-1] |= {"line": documents.places[d] + 1, "name": documents.name(d)}
             if not hits and text.strip():
                 which = f"query {number}" if several else "the query"
                 typer.echo(f"softcount: {which} has no word that the model knows", err=True)
@@ -759,22 +675,17 @@ class Similar(Command):
 
 
 def _print_hits(hits: list[dict[str, Any]], query: int | None) -> None:
+    """Tab-separated fields; in a terminal as much of a document as there is room for."""
     for hit in hits:
         fields = [] if query is None else [str(query)]
         fields += [str(hit["rank"]), f"{hit['score']:.4f}", hit.get("name") or str(hit["line"])]
-        sys.stdout.write("\t".join([*fields, *_text(hit, fields)]) + "\n")
+        if "text" in hit and sys.stdout.isatty():
+            from softcount.report.text import clean, shorten
 
+            room = shutil.get_terminal_size().columns - len("\t".join(fields).expandtabs()) - 8
+            fields.append(shorten(clean(hit["text"]), max(room, LEAST_TEXT)))
+        elif "text" in hit:
+            from softcount.stories.command import one_field
 
-def _text(hit: dict[str, Any], before: list[str]) -> Iterator[str]:
-    """The line of a document; in a terminal as much of it as there is room for."""
-    if "text" not in hit:
-        return
-    if not sys.stdout.isatty():
-        from softcount.stories.command import one_field
-
-        yield one_field(hit["text"])
-        return
-    from softcount.report.text import clean, shorten
-
-    room = shutil.get_terminal_size().columns - len("\t".join(before).expandtabs()) - 8
-    yield shorten(clean(hit["text"]), max(room, LEAST_TEXT))
+            fields.append(one_field(hit["text"]))
+        sys.stdout.write("\t".join(fields) + "\n")
