@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from softcount.core.errors import DataError, LearnerError
 from softcount.topics import LDA, PLSA
-from softcount.topics.export import pyldavis_inputs
 from softcount.topics.over_time import MOST_PERIODS, cut_periods, topics_over_time
 
 
@@ -151,9 +150,7 @@ def test_export_keeps_what_pyldavis_demands(model: Any) -> None:
     counts[4] = 0
     counts[:, 7] = 0
     model.fit(counts)
-    inputs = pyldavis_inputs(
-        model.topics_, model.documents_, counts.sum(1), model.word_names(), counts.sum(0)
-    )
+    inputs = model.for_pyldavis(counts)
     topics, documents = inputs["topic_term_dists"], inputs["doc_topic_dists"]
     assert topics.shape == (3, 19)
     assert documents.shape == (29, 3)
@@ -167,17 +164,13 @@ def test_export_keeps_what_pyldavis_demands(model: Any) -> None:
 
 
 def test_a_topic_of_words_that_never_occur_is_left_with_all_words_alike() -> None:
-    inputs = pyldavis_inputs(
-        np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), np.array([[1.0, 0.0]]), [2], "abc", [1, 1, 0]
-    )
+    start = {"topics": np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])}
+    model = PLSA(2, init=start, short_runs=0).fit([[3, 3, 0], [0, 0, 5]])
+    inputs = model.for_pyldavis([[1, 1, 0]])
     assert inputs["topic_term_dists"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
-def test_export_refuses_what_does_not_fit_together() -> None:
-    topics, documents = np.full((2, 3), 1 / 3), np.full((4, 2), 0.5)
-    with pytest.raises(DataError, match="3 lengths do not fit 4 documents"):
-        pyldavis_inputs(topics, documents, [1, 1, 1], "abc", [1, 1, 1])
-    with pytest.raises(DataError, match="2 words do not fit 3 columns"):
-        pyldavis_inputs(topics, documents, [1] * 4, "ab", [1, 1, 1])
+def test_export_refuses_documents_without_words() -> None:
+    model = PLSA(2).fit([[3, 3, 0], [0, 0, 5]])
     with pytest.raises(DataError, match="no document that has a word"):
-        pyldavis_inputs(topics, documents, [0] * 4, "abc", [1, 1, 1])
+        model.for_pyldavis([[0, 0, 0]])

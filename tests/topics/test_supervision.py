@@ -19,7 +19,6 @@ from softcount.topics.data import (
     read_frozen_topics,
     read_labels,
     select_allowed,
-    word_columns,
 )
 from tests.oracles import plain_topics
 from tests.topics.common import LEARNERS
@@ -312,7 +311,7 @@ def test_seeds_are_counts_that_a_topic_has_beforehand(seed: int, strength: float
 
 
 def test_a_seed_word_counts_once_at_least() -> None:
-    words = word_columns(np.array(["a", "b", "c"], dtype=object))
+    words = {"a": 0, "b": 1, "c": 2}
     table = count_seed_words([["a", "b", "c"]], 0.1, np.array([0.0, 1.0, 40.0]), words, 2)
     np.testing.assert_array_equal(table.toarray(), [[0, 1, 4], [0, 0, 0]])
 
@@ -413,7 +412,7 @@ def frozen_rows(n: int = 2) -> Any:
 @pytest.mark.parametrize("learner", HOLDING, ids=str)
 def test_frozen_topics_stay_to_the_bit(learner: Any, dtype: str) -> None:
     rows = frozen_rows()
-    table = read_frozen_topics(rows, word_columns(np.arange(MORE_V)), 4)
+    table = read_frozen_topics(rows, dict(enumerate(range(MORE_V))), 4)
     np.testing.assert_allclose(table, rows, rtol=1e-14)
     for init in ("random", {"topics": np.full((4, MORE_V), 1.0 / MORE_V) + np.eye(4, MORE_V)}):
         model = sc.LDA(
@@ -429,7 +428,7 @@ def test_scouts_do_not_move_frozen_topics(learner: Any) -> None:
     model = sc.LDA(3, frozen_topics=rows, learner=learner, short_runs=2).fit(MORE_X)
     assert (
         model.topics_[:2].tobytes()
-        == read_frozen_topics(rows, word_columns(np.arange(MORE_V)), 3).tobytes()
+        == read_frozen_topics(rows, dict(enumerate(range(MORE_V))), 3).tobytes()
     )
     model = sc.LDA(3, frozen_topics=rows, init="anchors", learner=learner).fit(MORE_X)
     np.testing.assert_allclose(model.topics_[:2], rows, rtol=1e-14)
@@ -439,7 +438,7 @@ def test_scouts_do_not_move_frozen_topics(learner: Any) -> None:
 def test_partial_fit_does_not_move_them_either(learner: Any, tmp_path: Path) -> None:
     rows = frozen_rows()
     model = sc.LDA(3, frozen_topics=rows, learner=learner)
-    table = read_frozen_topics(rows, word_columns(np.arange(MORE_V)), 3)
+    table = read_frozen_topics(rows, dict(enumerate(range(MORE_V))), 3)
     for part in np.array_split(MORE_X, 4):
         assert model.partial_fit(part).topics_[:2].tobytes() == table.tobytes()
     model.save(tmp_path / "m")

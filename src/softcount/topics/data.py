@@ -16,7 +16,7 @@ from scipy import sparse
 
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import check_number
-from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.text.archive import Archive
 from softcount.text.bags import Bags
 from softcount.text.shards import split_items
@@ -325,11 +325,6 @@ Vocabulary = Mapping[Any, int]
 FROZEN_HINT = "give an array with a row for each topic, or a list of mappings from words to weights"
 
 
-def word_columns(names: Array) -> Vocabulary:
-    """Where each word is."""
-    return {name: column for column, name in enumerate(names.tolist())}
-
-
 def count_seed_words(
     seed_words: Any, strength: float, often: FloatArray, vocabulary: Vocabulary, n_topics: int
 ) -> Any:
@@ -340,8 +335,8 @@ def count_seed_words(
     ``strength``    a seed word counts as often as ``strength`` times the word occurs, at least once
     ``often``       how often each word occurs
 
-    >>> words = word_columns(np.array(["cup", "goal", "oil"], dtype=object))
-    >>> count_seed_words({1: ["oil"]}, 0.5, np.array([4, 2, 6]), words, 2).toarray()
+    >>> columns = {"cup": 0, "goal": 1, "oil": 2}
+    >>> count_seed_words({1: ["oil"]}, 0.5, np.array([4, 2, 6]), columns, 2).toarray()
     array([[0, 0, 0], [0, 0, 3]])
     """
     check_number("seed_strength", strength, "1 is usual", above=True)

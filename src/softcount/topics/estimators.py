@@ -14,10 +14,10 @@ from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, naming
 from softcount.core.fit import open_session
-from softcount.core.parameters import check_parameters, check_whole
+from softcount.core.parameters import check_parameters, check_whole, not_smoothed
 from softcount.core.store import AGAIN, numbers
 from softcount.core.stream import StreamProgress, fit_stream, stream_learner
-from softcount.core.types import Array, EStep, Fit, FloatArray, Params, Update
+from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params, Update
 from softcount.core.warnings import warn_of_ignored
 from softcount.families.columns import Columns
 from softcount.text.archive import Archive
@@ -36,9 +36,7 @@ from softcount.topics.data import (
     read_frozen_topics,
     read_labels,
     with_all_words,
-    word_columns,
 )
-from softcount.topics.export import pyldavis_inputs
 from softcount.topics.parameters import LDA_SMOOTHING, LDAParameters, TopicParameters
 
 if TYPE_CHECKING:
@@ -183,13 +181,19 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             )
         self._seed_counts = self._frozen_rows = None
         if self.seed_words is not None or self.frozen_topics is not None:
-            self._read_supervision(corpus)
+            K, columns = self.n_components, {w: i for i, w in enumerate(self.word_names().tolist())}
+            if self.seed_words is not None:
+                often, strength = count_words(corpus), self.seed_strength
+                self._seed_counts = count_seed_words(self.seed_words, strength, often, columns, K)
+            if self.frozen_topics is not None:
+                self._frozen_rows = read_frozen_topics(self.frozen_topics, columns, K)
         return self._make_core(self.n_features_in_), corpus
 
     def _bind_more(self, core: TopicCore, X: Any) -> TopicCorpus:
-        return self._corpus(X, None, first=False)
+        return self._corpus(X)
 
-    def _corpus(self, X: Any, labels: Any, *, first: bool) -> TopicCorpus:
+    def _corpus(self, X: Any, labels: Any = None, *, first: bool = False) -> TopicCorpus:
+        """Documents as users give them; ``first``: these say what to expect of others."""
         if isinstance(X, Archive):
             self._adopt_archive(X, first=first)
             return ArchivedTopicDocuments(X, read_labels(labels, len(X), self.n_components))
@@ -197,17 +201,6 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         allowed = read_labels(labels, len(bags), self.n_components)
         held_out = self._learner.schedule.held_out if first else 0.0
         return TopicDocuments(bags, allowed, held_out=held_out)
-
-    def _read_supervision(self, corpus: TopicCorpus) -> None:
-        """What the parameters say of topics, in terms of these words."""
-        columns, K = word_columns(self.word_names()), self.n_components
-        if self.seed_words is not None:
-            often = count_words(corpus)
-            self._seed_counts = count_seed_words(
-                self.seed_words, self.seed_strength, often, columns, K
-            )
-        if self.frozen_topics is not None:
-            self._frozen_rows = read_frozen_topics(self.frozen_topics, columns, K)
 
     @property
     def _n_frozen(self) -> int:
@@ -233,26 +226,29 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
     def _start_values(self, core: TopicCore, corpus: TopicCorpus, init: Any) -> Any:
         if init is None:
-            init = "anchors" if self._climbs_once(corpus) else "random"
+            # anchors where EM is to climb, once, to topics whose numbers mean nothing
+            known = (self.seed_words, self.frozen_topics, corpus.allowed, self.short_runs or None)
+            learner = self._learner
+            climbs = (learner.e, learner.m, learner.n_init) == ("soft", "maximise", 1)
+            climbs = climbs and learner.schedule.batch_size is None
+            init = "anchors" if climbs and all(each is None for each in known) else "random"
         if isinstance(init, Mapping):
             return self._guide_start(core.params(init))
         if isinstance(init, str) and init == "random":
             often = count_words(corpus)
-            return lambda rng: self._guide_start(_draw_start(core, often, rng))
+
+            def draw(rng: np.random.Generator) -> Params:
+                """Topics near the frequencies of all words, each a little another way."""
+                mass = (often + 0.1) * rng.uniform(0.5, 1.5, (core.n_topics, len(often)))
+                return self._guide_start({"topics": mass / mass.sum(axis=1, keepdims=True)})
+
+            return draw
         if isinstance(init, str) and init == "anchors":
             rng = np.random.default_rng(self._seed())
             return self._guide_start({"topics": anchor_topics(corpus.shards(), core.n_topics, rng)})
         raise LearnerError(
             f"init={init!r} is not known here", "choose 'random' or 'anchors', or give tables"
         )
-
-    def _climbs_once(self, corpus: TopicCorpus) -> bool:
-        """Whether EM is to climb, once, to topics whose numbers mean nothing."""
-        known = (self.seed_words, self.frozen_topics, corpus.allowed, self.short_runs or None)
-        learner = self._learner
-        climbs = (learner.e, learner.m, learner.n_init) == ("soft", "maximise", 1)
-        climbs = climbs and learner.schedule.batch_size is None
-        return climbs and all(each is None for each in known)
 
     def _guide_start(self, params: Params) -> Params:
         """A start that begins with the seeds where they belong, and with frozen topics."""
@@ -341,28 +337,24 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
     def _continue(self, X: Any, labels: Any) -> tuple[StreamProgress, TopicCore, TopicCorpus]:
         """Where learning stands, and the documents that come now."""
-        stream_learner(self._stream_learner)
+        _, steps = stream_learner(self._stream_learner)
         if not hasattr(self, "raw_params_"):
             core, corpus = self._bind(X, labels)
             start = self._start_values(core, corpus, "random" if self.init is None else self.init)
             params = start(np.random.default_rng(self._seed())) if callable(start) else start
             return StreamProgress(params, {}), core, corpus
         self._check_settings()
-        corpus = self._corpus(X, labels, first=False)
-        progress = getattr(self, "_progress", None) or self._progress_of_fit()
+        corpus = self._corpus(X, labels)
+        progress = getattr(self, "_progress", None)
+        if progress is None:  # what a fitted or loaded model has seen
+            n, often = len(self.documents_), float(self._lengths.mean()) * self.weights_
+            counts = {"topics": self._counts_behind(self.topics_, often, n)}
+            batches = -(-n // steps.batch_size)
+            progress = StreamProgress(self.raw_params_, counts, float(n), batches)
         core = self._make_core(self.n_features_in_)
         alpha = self.document_smoothing_ + (self._update == "maximise")
         core.document_prior = DocumentPrior(alpha, self._update)
         return progress, core, corpus
-
-    def _progress_of_fit(self) -> StreamProgress:
-        """What a fitted or loaded model has seen."""
-        _, steps = stream_learner(self._stream_learner)
-        n = len(self.documents_)
-        often = float(self._lengths.mean()) * self.weights_
-        counts = self._counts_behind(self.topics_, often, n)
-        batches = -(-n // steps.batch_size)
-        return StreamProgress(self.raw_params_, {"topics": counts}, float(n), batches)
 
     def _counts_behind(self, topics: FloatArray, often: FloatArray, items: float) -> FloatArray:
         """The counts of one item that topics were made from: what was added to them is taken away.
@@ -383,7 +375,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         A document without any known word has all topics alike.
         """
         self._require_fit()
-        return self._fold_in(self._corpus(X, None, first=False))[0]
+        return self._fold_in(self._corpus(X))[0]
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> FloatArray:
         """Learn, and give p(topic | document) of what was learned from, as `transform` does.
@@ -422,10 +414,19 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         `softcount.metrics.completion`.
         """
         self._require_fit()
-        corpus = self._corpus(X, None, first=False)
+        corpus = self._corpus(X)
         theta, logs = self._fold_in(corpus)[0], np.empty(len(corpus))
+        phi = np.ascontiguousarray(self.topics_.T)
         for shard in iterate_shards(corpus):
-            logs[shard.numbers] = _log_likelihoods(shard.bags, theta[shard.numbers], self.topics_)
+            rows, n = shard.bags.by_document, len(shard)
+            owners = np.repeat(np.arange(n), np.diff(rows.indptr))
+            p = np.empty(len(owners))  # p(w | d) of every entry
+            for first in range(0, len(owners), BLOCK):
+                some = slice(first, first + BLOCK)
+                of_documents = theta[shard.numbers[owners[some]]]
+                p[some] = np.einsum("ik,ik->i", of_documents, phi[rows.columns[some]])
+            with np.errstate(divide="ignore"):
+                logs[shard.numbers] = np.bincount(owners, rows.value * np.log(p), minlength=n)
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -449,7 +450,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return self._write_documents(sparse.csr_matrix((ones, place), shape=shape), rng)
 
     def for_pyldavis(self, X: Any) -> dict[str, Any]:
-        """What ``pyLDAvis.prepare(**inputs)`` takes, to show these documents' topics.
+        """What ``pyLDAvis.prepare(**inputs)`` takes (Sievert & Shirley 2014).
+
+        It wants rows that add up to 1, and neither empty documents nor words that never occur: both
+        are left out. A topic of which no word is left has all words alike.
 
         >>> from softcount import LDA
         >>> notes = ["cup match goal", "goal cup team", "oil price rise", "price oil market"]
@@ -457,10 +461,22 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
         """
         self._require_fit()
-        corpus = self._corpus(X, None, first=False)
-        rows, lengths = self._fold_in(corpus)
+        corpus = self._corpus(X)
+        theta, lengths = self._fold_in(corpus)
         often = count_words(corpus)
-        return pyldavis_inputs(self.topics_, rows, lengths, self.word_names(), often)
+        full, used = np.flatnonzero(lengths > 0.0), np.flatnonzero(often > 0.0)
+        if not len(full):
+            hint = "give those that were learned from"
+            raise DataError("there is no document that has a word", hint)
+        phi, theta = self.topics_[:, used], theta[full]
+        phi = np.where(phi.any(axis=1, keepdims=True), phi, 1.0)
+        return {
+            "topic_term_dists": phi / phi.sum(axis=1, keepdims=True),
+            "doc_topic_dists": theta / theta.sum(axis=1, keepdims=True),
+            "doc_lengths": _whole_if_possible(lengths[full]),
+            "vocab": [str(word) for word in self.word_names()[used]],
+            "term_frequency": _whole_if_possible(often[used]),
+        }
 
     # what it finds
     @property
@@ -477,7 +493,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         for each topic of each document.
         """
         self._require_fit()
-        self._index = self._make_index(self._corpus(X, None, first=False))
+        self._index = self._make_index(self._corpus(X))
         return self
 
     def _make_index(self, corpus: TopicCorpus) -> retrieval.DocumentIndex:
@@ -535,28 +551,8 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self._check_settings()
         K, V = self.n_components, self.n_features_in_
         topics = numbers(stored, store.TABLE + "topics", (K, V))
-        self._restore_supervision(stored, topics)
-        self._restore_progress(stored, topics)
-        self._restore_words(stored, given)
-        self.weights_ = _read_proportions(stored, "weights", (K,))
-        self.documents_ = _read_proportions(stored, "documents", (None, K))
-        self.temper_ = float(stored.meta["temper"])
-        if not 0.0 < self.temper_ < np.inf:
-            raise StoreError(f"{self.temper_} is no power of posteriors", AGAIN)
-        alpha, update = numbers(stored, "prior", (K,)), stored.meta["rows"]
-        if update not in ("maximise", "mean_field", "draw"):
-            raise StoreError(f"{update!r} is no way to learn", AGAIN)
-        if not self._smoothing["documents"] and (alpha != 1.0).any():
-            raise StoreError("there is a prior of documents, but no smoothing of them", AGAIN)
-        self._training_documents, self._index = None, None
-        if retrieval.ROWS in stored.arrays:
-            self._index = retrieval.DocumentIndex.restore(stored, K, V)
-        core = self._make_core(V)
-        core.document_prior = DocumentPrior(alpha, update)
-        return core
-
-    def _restore_supervision(self, stored: store.Stored, topics: FloatArray) -> None:
-        self._seed_counts = self._frozen_rows = None
+        # what is known of topics
+        self._seed_counts = None
         if "seeds" in stored.arrays:
             table = numbers(stored, "seeds", (3, None))
             if (table != np.rint(table)).any() or table.max(initial=0.0) >= 2**53:
@@ -566,21 +562,36 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
                 raise StoreError("seed words have no counts", AGAIN)
             self._seed_counts = sparse.csr_matrix((times, (rows, columns)), topics.shape)
         frozen = stored.meta["frozen"]
-        if not isinstance(frozen, int) or not 0 <= frozen < len(topics):
+        if not isinstance(frozen, int) or not 0 <= frozen < K:
             raise StoreError(f"{frozen!r} is no number of frozen topics", AGAIN)
         self._frozen_rows = topics[:frozen] if frozen else None
         if self.frozen_topics is None:  # an array is no setting that a file can hold
             self.frozen_topics = self._frozen_rows
-
-    def _restore_progress(self, stored: store.Stored, topics: FloatArray) -> None:
-        """How far `partial_fit` had come."""
-        if "online" not in stored.arrays:
-            return
-        items, batches, *often = numbers(stored, "online", (2 + self.n_components,))
-        if min(items, batches) < 1 or min(often) < 0.0:
-            raise StoreError("the progress of learning makes no sense", AGAIN)
-        counts = self._counts_behind(topics, np.array(often), items)
-        self._progress = StreamProgress({"topics": topics}, {"topics": counts}, items, int(batches))
+        # how far `partial_fit` had come
+        if "online" in stored.arrays:
+            items, batches, *often = numbers(stored, "online", (2 + K,))
+            if min(items, batches) < 1 or min(often) < 0.0:
+                raise StoreError("the progress of learning makes no sense", AGAIN)
+            counts = {"topics": self._counts_behind(topics, np.array(often), items)}
+            self._progress = StreamProgress({"topics": topics}, counts, items, int(batches))
+        # words and documents
+        self._restore_words(stored, given)
+        self.weights_ = _read_proportions(stored, "weights", (K,))
+        self.documents_ = _read_proportions(stored, "documents", (None, K))
+        self._training_documents, self._index = None, None
+        if retrieval.ROWS in stored.arrays:
+            self._index = retrieval.DocumentIndex.restore(stored, K, V)
+        self.temper_ = float(stored.meta["temper"])
+        if not 0.0 < self.temper_ < np.inf:
+            raise StoreError(f"{self.temper_} is no power of posteriors", AGAIN)
+        alpha, update = numbers(stored, "prior", (K,)), stored.meta["rows"]
+        if update not in ("maximise", "mean_field", "draw"):
+            raise StoreError(f"{update!r} is no way to learn", AGAIN)
+        if not self._smoothing["documents"] and (alpha != 1.0).any():
+            raise StoreError("there is a prior of documents, but no smoothing of them", AGAIN)
+        core = self._make_core(V)
+        core.document_prior = DocumentPrior(alpha, update)
+        return core
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -589,10 +600,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return tags
 
 
-def _draw_start(core: TopicCore, often: FloatArray, rng: np.random.Generator) -> Params:
-    """Topics near the frequencies of all words, each a little another way."""
-    mass = (often + 0.1) * rng.uniform(0.5, 1.5, (core.n_topics, len(often)))
-    return {"topics": mass / mass.sum(axis=1, keepdims=True)}
+def _whole_if_possible(counts: FloatArray) -> FloatArray | IntArray:
+    """Counts as whole numbers, if that is what they are."""
+    whole = np.rint(counts)
+    return whole.astype(np.int64) if np.array_equal(whole, counts) else counts
 
 
 def _read_proportions(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> FloatArray:
@@ -614,19 +625,6 @@ def _as_documents(query: Any) -> Any:
     if query.shape[0] != 1:
         raise DataError(f"the query has {query.shape[0]} rows", "ask for one document at a time")
     return query
-
-
-def _log_likelihoods(bags: Bags, theta: FloatArray, topics: FloatArray) -> FloatArray:
-    """log p(words of a document | θ_d, φ), (documents,)."""
-    rows, phi = bags.by_document, np.ascontiguousarray(topics.T)
-    documents = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
-    p = np.empty(len(documents))
-    for first in range(0, len(documents), BLOCK):
-        some = slice(first, first + BLOCK)
-        p[some] = np.einsum("ik,ik->i", theta[documents[some]], phi[rows.columns[some]])
-    with np.errstate(divide="ignore"):
-        logs: Any = np.bincount(documents, rows.value * np.log(p), minlength=len(bags))
-    return logs  # type: ignore[no-any-return]
 
 
 class PLSA(TopicModel):
@@ -702,19 +700,13 @@ class LDA(LDAParameters, TopicModel):  # type: ignore[misc]  # as above
     def _smoothing(self) -> Mapping[str, float]:
         if isinstance(self.smoothing, Mapping):
             return LDA_SMOOTHING | dict(self.smoothing)
-        return (
-            LDA_SMOOTHING
-            if self.smoothing is None
-            else dict.fromkeys(LDA_SMOOTHING, self.smoothing)
-        )
+        if self.smoothing is None:
+            return LDA_SMOOTHING
+        return dict.fromkeys(LDA_SMOOTHING, self.smoothing)
 
     def _lacks_prior(self) -> str:
-        zeros = [table for table, number in self._smoothing.items() if number == 0]
-        if not zeros:
-            return ""
-        return (
-            f"smoothing[{zeros[0]!r}]=0" if isinstance(self.smoothing, Mapping) else "smoothing=0"
-        )
+        by_table = self.smoothing is None or isinstance(self.smoothing, Mapping)
+        return not_smoothed(self._smoothing if by_table else self.smoothing, *LDA_SMOOTHING)
 
     def _prior_hint(self) -> str:
         return "give smoothing above 0; leave it out for 0.1 of documents and 0.01 of words"

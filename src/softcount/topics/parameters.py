@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from softcount.core.bounds import MAX_CLASSES, MAX_RUNS
 from softcount.core.parameters import (
@@ -11,22 +11,19 @@ from softcount.core.parameters import (
     Annotated,
     Doc,
     Integer,
+    LearningParameters,
     Number,
     OneOf,
     Smoothing,
     dataclass,
 )
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
-
 LDA_SMOOTHING = {"documents": 0.1, "words": 0.01}
 """What LDA adds to every count of a topic in a document, and of a word in a topic."""
 
 
 @dataclass(eq=False, repr=False)
-class TopicParameters:
+class TopicParameters(LearningParameters):
     """What PLSA and LDA share; here as PLSA has them."""
 
     n_components: Annotated[int, Integer(most=MAX_CLASSES), Doc("How many topics.")] = 20
@@ -72,14 +69,6 @@ class TopicParameters:
     vectorizer: Annotated[Any, Doc("What counts the words of texts, as scikit-learn has them.")] = (
         None
     )
-    learner: Annotated[
-        Learner | str | None, Doc("How to learn: a learner, or its name; by default EM.")
-    ] = None
-    max_iter: Annotated[int | None, Doc("How many iterations, instead of the learner's.")] = None
-    tol: Annotated[float | None, Doc("When learning ends, instead of the learner's.")] = None
-    n_init: Annotated[int | None, Doc("How many runs, instead of the learner's.")] = None
-    engine: Annotated[Engine | None, Doc("Where to learn; by default in threads here.")] = None
-    random_state: Annotated[Any, Doc("A seed, or a source of random numbers.")] = 0
 
 
 @dataclass(eq=False, repr=False)
