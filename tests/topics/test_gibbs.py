@@ -64,7 +64,7 @@ def test_sweeps_keep_count(case, stream, temper):
     assert np.array_equal(state.document_counts(), of_documents)
     assert np.array_equal(state.counts()["topics"], of_topics)
     # the sampler's own counts, by which it draws
-    assert np.array_equal(state._table.totals, of_topics.sum(axis=1))
+    assert np.array_equal(state._state.table.totals, of_topics.sum(axis=1))
     assert state.log_joint() == pytest.approx(joint(counts, alpha, beta, state.topics), abs=1e-8)
     fresh = sampler(counts, alpha, beta, state.topics, case[-1])
     for i in range(len(state.topics)):
@@ -405,7 +405,7 @@ def test_sweeps_keep_count_and_keep_to_what_is_known(case, stream, temper):
     assert np.array_equal(state.document_counts(), of_documents)
     assert np.array_equal(state.counts()["topics"], of_topics)
     both = of_topics + more["seed_counts"]
-    assert np.array_equal(state._table.totals, both.sum(axis=1))
+    assert np.array_equal(state._state.table.totals, both.sum(axis=1))
     expected = joint(counts, alpha, beta, state.topics, **more)
     assert state.log_joint() == pytest.approx(expected, abs=1e-8)
     fresh = sampler(counts, alpha, beta, state.topics, lists, **more)
@@ -475,12 +475,12 @@ def test_many_topics_at_their_usual_threshold():
         )
         parts = rows.indptr, rows.indices, rows.data, 20
         state = CollapsedTopics(*parts, alpha=alpha, beta=0.1, **given)
-        assert bool(len(state._table.dense)) == (n_topics < LISTS_FROM)
+        assert bool(len(state._state.table.dense)) == (n_topics < LISTS_FROM)
         for t in range(20):
             state.sweep(t, 1.0 if t % 5 else 0.8)
         of_documents, of_topics = tally(counts, state.topics, n_topics)
         assert not of_documents[~may_have(allowed)].any()
-        assert np.array_equal(state._table.totals, (of_topics + seed_counts).sum(axis=1))
+        assert np.array_equal(state._state.table.totals, (of_topics + seed_counts).sum(axis=1))
         expected = joint(counts, alpha, 0.1, state.topics, allowed, seed_counts)
         assert state.log_joint() == pytest.approx(expected, rel=1e-10)
         logs = state.conditional(7)
@@ -543,7 +543,7 @@ def test_entries_that_are_zero_or_there_twice(lists):
         for t in range(5):
             state.sweep(t)
     assert np.array_equal(one.topics, two.topics)
-    assert np.array_equal(one._table.totals, two._table.totals)
+    assert np.array_equal(one._state.table.totals, two._state.table.totals)
 
 
 @given(guided())

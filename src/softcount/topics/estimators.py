@@ -705,8 +705,10 @@ class LDA(LDAParameters, TopicModel):  # type: ignore[misc]  # as above
         return dict.fromkeys(LDA_SMOOTHING, self.smoothing)
 
     def _lacks_prior(self) -> str:
-        by_table = self.smoothing is None or isinstance(self.smoothing, Mapping)
-        return not_smoothed(self._smoothing if by_table else self.smoothing, *LDA_SMOOTHING)
+        if self.smoothing is None:
+            return ""
+        given = self._smoothing if isinstance(self.smoothing, Mapping) else self.smoothing
+        return not_smoothed(given, *LDA_SMOOTHING)
 
     def _prior_hint(self) -> str:
         return "give smoothing above 0; leave it out for 0.1 of documents and 0.01 of words"

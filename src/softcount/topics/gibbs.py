@@ -99,6 +99,15 @@ class TopicPriors(NamedTuple):
     """Vβ."""
 
 
+class TopicState(NamedTuple):
+    """What a sweep works with: what it changes, and what stays."""
+
+    tokens: TopicTokens
+    table: WordTopicCounts
+    allowed: AllowedTopics
+    prior: TopicPriors
+
+
 @inline
 def find_topic(table: WordTopicCounts, w: Whole, k: Whole) -> int:
     """Where in word w's list topic k is, or the place after the last."""
@@ -235,62 +244,53 @@ class TopicWorkspace(NamedTuple):
     """Running sums of every lane, (topics,)."""
     ends: FloatArray
     """0, and the sums of all lanes up to each, (lanes + 1,)."""
+    zeros: IntArray
+    """Counts of a word that no topic has, (1, topics): a_k alone is left of a product."""
 
 
-@inline
-def _make_workspace(totals: FloatArray, beta_total: float) -> TopicWorkspace:
-    K = len(totals)
+@_njit
+def sweep(state: TopicState, seed: np.uint64) -> None:
+    """Draw the topic of every token anew, in order."""
+    tokens, table, prior = state.tokens, state.table, state.prior
+    K = len(table.totals)
     wide = -(-K // WIDTH) * WIDTH
-    inverse = 1.0 / (totals + beta_total)
-    next_inverse = 1.0 / (totals + (beta_total + 1.0))
-    a, sums, ends = np.zeros(wide), np.empty(wide), np.zeros(WIDTH + 1)
-    return TopicWorkspace(np.zeros(K), a, inverse, next_inverse, sums, ends)
-
-
-@_njit
-def _open_document(work: TopicWorkspace, topics: IntArray, alpha: FloatArray) -> None:
-    """Count a document's topics."""
-    work.counts[:] = 0.0
-    for k in topics:
-        work.counts[k] += 1.0
-    for k in range(len(alpha)):
-        work.a[k] = (work.counts[k] + alpha[k]) * work.inverse[k]
-
-
-@_njit
-def sweep_dense(
-    tokens: TopicTokens,
-    allowed: AllowedTopics,
-    table: WordTopicCounts,
-    prior: TopicPriors,
-    seed: np.uint64,
-) -> None:
-    """Draw the topic of every token anew, in order, with dense rows."""
-    work = _make_workspace(table.totals, prior.beta_total)
+    work = TopicWorkspace(
+        np.zeros(K),
+        np.zeros(wide),
+        1.0 / (table.totals + prior.beta_total),
+        1.0 / (table.totals + (prior.beta_total + 1.0)),
+        np.empty(wide),
+        np.zeros(WIDTH + 1),
+        np.zeros((1, wide), np.int32),
+    )
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
     for d in range(len(tokens.borders) - 1):
         here = slice(tokens.borders[d], tokens.borders[d + 1])
         words, topics = tokens.words[here], tokens.topics[here]
-        few = allowed.topics[allowed.borders[d] : allowed.borders[d + 1]]
+        few = state.allowed.topics[state.allowed.borders[d] : state.allowed.borders[d + 1]]
+        if len(words) == 0 or len(few) == 1:
+            continue  # there is nothing to draw
+        work.counts[:] = 0.0
+        for k in topics:
+            work.counts[k] += 1.0
         if len(few):
-            _restricted_document(words, topics, few, table, prior, work, stream)
-        elif len(words):
-            _open_document(work, topics, prior.alpha)
-            _dense_document(words, topics, table.dense, table.totals, prior, work, stream)
+            _draw_restricted(words, topics, few, state, work, stream)
+            continue
+        for k in range(K):
+            work.a[k] = (work.counts[k] + prior.alpha[k]) * work.inverse[k]
+        if len(table.dense):
+            _draw_dense(words, topics, state, work, stream)
+        else:
+            _draw_listed(words, topics, state, work, stream)
 
 
 @_njit
-def _dense_document(
-    words: IntArray,
-    topics: IntArray,
-    dense: IntArray,
-    totals: FloatArray,
-    prior: TopicPriors,
-    work: TopicWorkspace,
-    stream: IntArray,
+def _draw_dense(
+    words: IntArray, topics: IntArray, state: TopicState, work: TopicWorkspace, stream: IntArray
 ) -> None:
     """All tokens of a document. The topic ``new`` of the one before is counted one token late."""
+    dense, totals, prior = state.table.dense, state.table.totals, state.prior
     K, rows = len(totals), dense.shape[1] // WIDTH
     beta, a, sums, ends = prior.beta, work.a, work.sums, work.ends
     new, before = np.uint64(0), np.uint64(0)
@@ -346,43 +346,14 @@ def _enter_topic(k: Whole, totals: FloatArray, prior: TopicPriors, work: TopicWo
 
 
 @_njit
-def sweep_lists(
-    tokens: TopicTokens,
-    allowed: AllowedTopics,
-    table: WordTopicCounts,
-    prior: TopicPriors,
-    seed: np.uint64,
+def _draw_listed(
+    words: IntArray, topics: IntArray, state: TopicState, work: TopicWorkspace, stream: IntArray
 ) -> None:
-    """Draw the topic of every token anew, in order, with lists."""
-    work = _make_workspace(table.totals, prior.beta_total)
-    stream = np.empty(1, np.uint64)
-    stream[0] = item_stream(seed, 0)
-    nothing = np.zeros((1, len(work.a)), np.int32)
-    for d in range(len(tokens.borders) - 1):
-        here = slice(tokens.borders[d], tokens.borders[d + 1])
-        words, topics = tokens.words[here], tokens.topics[here]
-        few = allowed.topics[allowed.borders[d] : allowed.borders[d + 1]]
-        if len(few):
-            _restricted_document(words, topics, few, table, prior, work, stream)
-            continue
-        _open_document(work, topics, prior.alpha)
-        _listed_document(words, topics, table, prior, work, nothing, stream)
-
-
-@_njit
-def _listed_document(
-    words: IntArray,
-    topics: IntArray,
-    table: WordTopicCounts,
-    prior: TopicPriors,
-    work: TopicWorkspace,
-    nothing: IntArray,
-    stream: IntArray,
-) -> None:
-    """All tokens of a document."""
+    """All tokens of a document, with lists."""
+    table, prior = state.table, state.prior
     a, sums, ends = work.a, work.sums, work.ends
     K, rows = len(table.totals), len(a) // WIDTH
-    base = cumulate_products(sums, ends, nothing, 0, 1.0, a)  # Σ_k a_k
+    base = cumulate_products(sums, ends, work.zeros, 0, 1.0, a)  # Σ_k a_k
     for i in range(len(words)):
         k, w = np.int64(topics[i]), words[i]
         base -= a[k]
@@ -397,7 +368,7 @@ def _listed_document(
             place = start + min(find_cumulated(sums, ends, few, target), size - 1)
             k = np.int64(table.topics[place])
         else:
-            base = cumulate_products(sums, ends, nothing, 0, 1.0, a)
+            base = cumulate_products(sums, ends, work.zeros, 0, 1.0, a)
             k = np.int64(min(find_cumulated(sums, ends, rows, uniform(stream, 0) * base), K - 1))
             place = find_topic(table, w, k)
         topics[i] = k
@@ -408,24 +379,20 @@ def _listed_document(
 
 
 @_njit
-def _restricted_document(
+def _draw_restricted(
     words: IntArray,
     topics: IntArray,
     few: IntArray,
-    table: WordTopicCounts,
-    prior: TopicPriors,
+    state: TopicState,
     work: TopicWorkspace,
     stream: IntArray,
 ) -> None:
     """All tokens of a document that may have a few topics only."""
-    if len(few) == 1:
-        return  # where else?
-    work.counts[:] = 0.0
-    for k in topics:
-        work.counts[k] += 1.0
+    table, prior = state.table, state.prior
     for i in range(len(words)):
-        w = words[i]
-        _move_token(table, work, w, np.int64(topics[i]), -1)
+        k, w = np.int64(topics[i]), words[i]
+        work.counts[k] -= 1
+        count_token(table, w, k, -1)
         total = 0.0
         for j in range(len(few)):
             k = few[j]
@@ -439,19 +406,11 @@ def _restricted_document(
         while j < len(few) - 1 and work.sums[j] <= target:
             j += 1
         topics[i] = few[j]
-        _move_token(table, work, w, np.int64(few[j]), 1)
+        work.counts[few[j]] += 1
+        count_token(table, w, few[j], 1)
     for k in few:
         work.inverse[k] = 1.0 / (table.totals[k] + prior.beta_total)
         work.next_inverse[k] = 1.0 / (table.totals[k] + (prior.beta_total + 1.0))
-
-
-@inline
-def _move_token(
-    table: WordTopicCounts, work: TopicWorkspace, w: Whole, k: Whole, sign: int
-) -> None:
-    """A token of the document at hand into a topic (sign 1), or out of it (−1)."""
-    work.counts[k] += sign
-    count_token(table, w, k, sign)
 
 
 @njit
@@ -470,15 +429,9 @@ def conditional_logs(
 
 
 @njit
-def sweep_tempered(
-    tokens: TopicTokens,
-    allowed: AllowedTopics,
-    table: WordTopicCounts,
-    prior: TopicPriors,
-    seed: np.uint64,
-    temper: float,
-) -> None:
+def sweep_tempered(state: TopicState, seed: np.uint64, temper: float) -> None:
     """Draw the topic of every token anew, in order, from a power of its distribution."""
+    tokens, table, allowed = state.tokens, state.table, state.allowed
     K = len(table.totals)
     barred = np.empty(K, np.bool_)
     of_document, logs, room = np.zeros(K), np.empty(K), np.empty(K)
@@ -495,7 +448,7 @@ def sweep_tempered(
             k, w = int(tokens.topics[i]), tokens.words[i]
             of_document[k] -= 1.0
             count_token(table, w, k, -1)
-            conditional_logs(table, prior, of_document, w, logs)
+            conditional_logs(table, state.prior, of_document, w, logs)
             logs[barred] = -np.inf
             k = draw_from_logs(logs, 0, K, temper, stream, room)
             tokens.topics[i] = k
@@ -658,43 +611,67 @@ class CollapsedTopics:
         allowed: Any = None,
         seed_counts: Any = None,
     ) -> None:
-        of_topics = _check_prior("alpha", np.atleast_1d(np.array(alpha, np.float64)))
-        of_words = float(_check_prior("beta", np.array([beta], np.float64))[0])
-        K = len(of_topics)
-        self._prior = TopicPriors(of_topics, of_words, n_words * of_words)
-        self._n_words = n_words
-        self._tokens = _list_tokens(*check_whole_counts(indptr, words, counts, n_words), K)
-        self._allowed_topics = _list_allowed(allowed, len(self._tokens.borders) - 1)
-        self._allowed_sets, self._set_of = _distinct_sets(self._allowed_topics, K)
+        K, self._n_words = np.size(alpha), n_words
+        prior = self._make_prior(np.atleast_1d(np.array(alpha, np.float64)), float(beta))
+        borders, columns, values = check_whole_counts(indptr, words, counts, n_words)
+        n, total = len(borders) - 1, values.sum()
+        if total > MOST_TOKENS:
+            raise DataError(
+                f"{total:.0f} tokens are too many for a collapsed sampler, which keeps them all",
+                "use a stepwise learner, or fewer documents",
+            )
+        tokens = TopicTokens(
+            np.append(0, np.cumsum(values)).astype(np.int64)[borders],
+            np.repeat(columns, values.astype(np.int64)),
+            np.zeros(int(total), np.uint16 if K <= 2**16 else np.uint32),
+        )
+        rows = _without_zeros(sparse.csr_matrix((n, K)) if allowed is None else allowed, np.bool_)
+        may_have = AllowedTopics(rows.indptr.astype(np.int64), rows.indices.astype(np.int64))
+        self._allowed_sets, self._set_of = _distinct_sets(may_have, K)
         choices = np.asarray(self._allowed_sets.sum(axis=1)).ravel()
         self._choosing = np.flatnonzero(choices[self._set_of] > 1)
-        if topics is None and (phi is not None or allowed is not None):
-            even = np.ones((n_words, K)) if phi is None else np.ascontiguousarray(phi.T)
-            draw_first_topics(self._tokens, self._allowed_topics, even, np.uint64(seed))
+        if topics is not None:
+            tokens.topics[:] = _check_first_topics(np.asarray(topics), tokens, may_have, K)
+        elif phi is None and allowed is None:
+            tokens.topics[:] = np.random.default_rng(seed).integers(0, K, len(tokens.words))
         else:
-            self._tokens.topics[:] = _first_topics(topics, seed, len(self._tokens.words), K)
-            _check_allowed(self._tokens, self._allowed_topics, K)
-        none = sparse.coo_matrix((K, n_words), dtype=np.int64)
-        self._seeds = none if seed_counts is None else _without_zeros(seed_counts, np.int64).tocoo()
+            even = np.ones((n_words, K)) if phi is None else np.ascontiguousarray(phi.T)
+            draw_first_topics(tokens, may_have, even, np.uint64(seed))
+        none = sparse.csr_matrix((K, n_words))
+        seeds = _without_zeros(none if seed_counts is None else seed_counts, np.int64)
+        self._seeds = seeds.tocoo()
         beforehand = np.bincount(self._seeds.row, self._seeds.data, K)
         self._seed_histogram = self._histogram_of_words(self._seeds.data, beforehand)
-        self._table = _make_counts(self._tokens.words, self._seeds, n_words, K)
-        count_tokens(self._tokens, self._table)
+        table = _make_counts(tokens.words, self._seeds, n_words, K)
+        count_tokens(tokens, table)
+        self._state = TopicState(tokens, table, may_have, prior)
+
+    def _make_prior(self, alpha: FloatArray, beta: float) -> TopicPriors:
+        least, most = PRIOR_RANGE
+        for name, values in (("alpha", alpha), ("beta", np.array([beta]))):
+            inside = values.ndim == 1 and ((values >= least) & (values <= most)).all()
+            if not inside or not len(values):
+                raise LearnerError(
+                    f"{name} must be numbers from {least:g} to {most:g}",
+                    "it is a Dirichlet prior's concentration: 0.1 for topics and 0.01 for words "
+                    "are usual",
+                )
+        return TopicPriors(alpha, beta, self._n_words * beta)
 
     @property
     def alpha(self) -> FloatArray:
         """The prior of the documents' topics."""
-        return self._prior.alpha.copy()
+        return self._state.prior.alpha.copy()
 
     @property
     def beta(self) -> float:
         """The prior of the topics' words."""
-        return self._prior.beta
+        return self._state.prior.beta
 
     @property
     def topics(self) -> IntArray:
         """The topic of every token, document by document."""
-        return self._tokens.topics
+        return self._state.tokens.topics
 
     def sweep(self, stream: int, temper: float = 1.0) -> None:
         """Draw every token's topic anew, given all others; ``temper`` is a power of p.
@@ -702,40 +679,39 @@ class CollapsedTopics:
         Draws depend on ``stream`` and the state alone. A power other than 1 is slower.
         """
         seed = np.uint64(stream % 2**64)
-        state = self._tokens, self._allowed_topics, self._table, self._prior, seed
         if temper != 1.0:
-            sweep_tempered(*state, float(temper))
-        elif len(self._table.dense):
-            sweep_dense(*state)
+            sweep_tempered(self._state, seed, float(temper))
         else:
-            sweep_lists(*state)
+            sweep(self._state, seed)
 
     def conditional(self, token: int) -> FloatArray:
         """log p(z_i = k | all others) of a token, up to a constant."""
-        d = np.searchsorted(self._tokens.borders, token, side="right") - 1
-        here = slice(self._tokens.borders[d], self._tokens.borders[d + 1])
-        w, now = int(self._tokens.words[token]), int(self.topics[token])
-        of_document = np.bincount(self.topics[here], minlength=len(self._prior.alpha))
+        d = np.searchsorted(self._state.tokens.borders, token, side="right") - 1
+        here = slice(self._state.tokens.borders[d], self._state.tokens.borders[d + 1])
+        w, now = int(self._state.tokens.words[token]), int(self.topics[token])
+        of_document = np.bincount(self.topics[here], minlength=len(self._state.prior.alpha))
         of_document[now] -= 1
-        logs = np.empty(len(self._prior.alpha))
-        count_token(self._table, w, now, -1)
-        conditional_logs(self._table, self._prior, of_document.astype(np.float64), w, logs)
-        count_token(self._table, w, now, 1)
-        borders = self._allowed_topics.borders
-        few = self._allowed_topics.topics[borders[d] : borders[d + 1]]
+        logs = np.empty(len(self._state.prior.alpha))
+        count_token(self._state.table, w, now, -1)
+        conditional_logs(
+            self._state.table, self._state.prior, of_document.astype(np.float64), w, logs
+        )
+        count_token(self._state.table, w, now, 1)
+        borders = self._state.allowed.borders
+        few = self._state.allowed.topics[borders[d] : borders[d + 1]]
         if len(few):
             logs[np.setdiff1d(np.arange(len(logs)), few)] = -np.inf
         return logs
 
     def counts(self) -> dict[str, FloatArray]:
         """How often each topic has each word (K, V), seeds apart."""
-        K, V = len(self._prior.alpha), self._n_words
-        where = self.topics.astype(np.int64) * V + self._tokens.words
+        K, V = len(self._state.prior.alpha), self._n_words
+        where = self.topics.astype(np.int64) * V + self._state.tokens.words
         return {"topics": np.bincount(where, minlength=K * V).reshape(K, V).astype(np.float64)}
 
     def means(self) -> dict[str, FloatArray]:
         """E[φ | w, z]: p(word | topic) given the topics of all tokens, (K, V)."""
-        mass = self.counts()["topics"] + self._prior.beta
+        mass = self.counts()["topics"] + self._state.prior.beta
         np.add.at(mass, (self._seeds.row, self._seeds.col), self._seeds.data)
         mass /= mass.sum(axis=1, keepdims=True)
         return {"topics": mass}
@@ -746,14 +722,14 @@ class CollapsedTopics:
 
     def stats(self) -> Stats:
         """log p(w, z): what others report of such samplers, for it costs next to nothing."""
-        documents, tokens = len(self._tokens.borders) - 1, len(self._tokens.words)
+        documents, tokens = len(self._state.tokens.borders) - 1, len(self._state.tokens.words)
         joint = self.log_joint()
         return Stats({}, joint, joint, float(documents), float(tokens))
 
     def document_counts(self) -> FloatArray:
         """How often each document has each topic (n, K)."""
-        n, K = len(self._tokens.borders) - 1, len(self._prior.alpha)
-        whose = np.repeat(np.arange(n), np.diff(self._tokens.borders))
+        n, K = len(self._state.tokens.borders) - 1, len(self._state.prior.alpha)
+        whose = np.repeat(np.arange(n), np.diff(self._state.tokens.borders))
         where = whose * K + self.topics
         return np.bincount(where, minlength=n * K).reshape(n, K).astype(np.float64)
 
@@ -762,11 +738,11 @@ class CollapsedTopics:
 
         Of the tokens in their order: there are no multinomial coefficients.
         """
-        beta = np.array([self._prior.beta])
+        beta = np.array([self._state.prior.beta])
         of_words = log_evidence(beta, self._word_histogram()) - log_evidence(
             beta, self._seed_histogram
         )
-        return of_words + log_evidence(self._prior.alpha, self._topic_histogram())
+        return of_words + log_evidence(self._state.prior.alpha, self._topic_histogram())
 
     def optimise(self) -> None:
         """Fit α and β to the topics of all tokens: log p(w, z | α, β) cannot fall.
@@ -775,25 +751,31 @@ class CollapsedTopics:
         McCallum (2009) found to matter. Documents that may have one topic only say nothing of α,
         and β stays as it is where there are seeds, which are a prior of another shape.
         """
-        beta = self._prior.beta
-        alpha = fit_prior(self._prior.alpha, self._topic_histogram())
+        beta = self._state.prior.beta
+        alpha = fit_prior(self._state.prior.alpha, self._topic_histogram())
         if not self._seeds.nnz:
             beta = float(fit_prior(np.array([beta]), self._word_histogram())[0])
-        self._prior = TopicPriors(alpha, beta, self._n_words * beta)
+        self._state = self._state._replace(prior=TopicPriors(alpha, beta, self._n_words * beta))
 
     def _topic_histogram(self) -> CountHistogram:
         """Of topics in documents that have a choice: log p(z) of the others is zero."""
         documents = self._choosing
-        topics, counts = document_topic_counts(self._tokens, documents, len(self._prior.alpha))
-        lengths = np.diff(self._tokens.borders)[documents]
+        topics, counts = document_topic_counts(
+            self._state.tokens, documents, len(self._state.prior.alpha)
+        )
+        lengths = np.diff(self._state.tokens.borders)[documents]
         return CountHistogram.of(
             topics, counts, lengths, self._allowed_sets, self._set_of[documents]
         )
 
     def _word_histogram(self) -> CountHistogram:
         """Of words in topics, seeds among them."""
-        of_words = self._table.dense.ravel() if len(self._table.dense) else self._table.counts
-        return self._histogram_of_words(of_words[of_words > 0], self._table.totals)
+        of_words = (
+            self._state.table.dense.ravel()
+            if len(self._state.table.dense)
+            else self._state.table.counts
+        )
+        return self._histogram_of_words(of_words[of_words > 0], self._state.table.totals)
 
     def _histogram_of_words(self, counts: Array, totals: Array) -> CountHistogram:
         return CountHistogram.of(np.zeros_like(counts), counts, totals, np.array([[self._n_words]]))
@@ -805,14 +787,6 @@ def _without_zeros(given: Any, dtype: type) -> Any:
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
-
-
-def _list_allowed(allowed: Any, n: int) -> AllowedTopics:
-    """Which topics documents may have, document by document."""
-    if allowed is None:
-        return AllowedTopics(np.zeros(n + 1, np.int64), np.zeros(0, np.int64))
-    rows = _without_zeros(allowed, np.bool_)
-    return AllowedTopics(rows.indptr.astype(np.int64), rows.indices.astype(np.int64))
 
 
 def _distinct_sets(allowed: AllowedTopics, n_topics: int) -> tuple[Any, IntArray]:
@@ -833,46 +807,11 @@ def _distinct_sets(allowed: AllowedTopics, n_topics: int) -> tuple[Any, IntArray
     return entries, kinds
 
 
-def _check_allowed(tokens: TopicTokens, allowed: AllowedTopics, n_topics: int) -> None:
-    """Raise if a token begins in a topic that its document cannot have."""
-    if not len(allowed.topics):
-        return
-    n = len(allowed.borders) - 1
-    whose = np.repeat(np.arange(n), np.diff(tokens.borders))
-    pairs = np.repeat(np.arange(n), np.diff(allowed.borders)) * n_topics + allowed.topics
-    free = np.diff(allowed.borders)[whose] == 0
-    wrong = np.flatnonzero(~free & ~np.isin(whose * n_topics + tokens.topics, pairs))
-    if len(wrong):
-        token = wrong[0]
-        raise DataError(
-            f"token {token} begins in topic {tokens.topics[token]}, which document {whose[token]} "
-            "cannot have",
-            "give topics that each document may have",
-        )
-
-
-def _list_tokens(
-    borders: FloatArray, words: IntArray, counts: FloatArray, n_topics: int
-) -> TopicTokens:
-    """The documents as tokens, all of topic 0."""
-    total = counts.sum()
-    if total > MOST_TOKENS:
-        raise DataError(
-            f"{total:.0f} tokens are too many for a collapsed sampler, which keeps them all",
-            "use a stepwise learner, or fewer documents",
-        )
-    before = np.append(0, np.cumsum(counts)).astype(np.int64)
-    narrow = np.uint16 if n_topics <= 2**16 else np.uint32
-    return TopicTokens(
-        before[borders], np.repeat(words, counts.astype(np.int64)), np.zeros(int(total), narrow)
-    )
-
-
-def _first_topics(topics: ArrayLike | None, seed: int, n: int, n_topics: int) -> IntArray:
-    """The tokens' first topics, checked or drawn."""
-    if topics is None:
-        return np.random.default_rng(seed).integers(0, n_topics, n)
-    given = np.asarray(topics)
+def _check_first_topics(
+    given: IntArray, tokens: TopicTokens, allowed: AllowedTopics, n_topics: int
+) -> IntArray:
+    """Topics that tokens are to begin with, if there are such and their documents may have them."""
+    n = len(tokens.words)
     if given.shape != (n,):
         raise DataError(
             f"there are {n} tokens, but topics of shape {given.shape}",
@@ -883,6 +822,17 @@ def _first_topics(topics: ArrayLike | None, seed: int, n: int, n_topics: int) ->
         raise DataError(
             f"token {wrong[0]} begins in topic {given[wrong[0]]}, but there are {n_topics}",
             f"give whole numbers from 0 to {n_topics - 1}",
+        )
+    n_documents, n_allowed = len(tokens.borders) - 1, np.diff(allowed.borders)
+    owners = np.repeat(np.arange(n_documents), np.diff(tokens.borders))
+    pairs = np.repeat(np.arange(n_documents), n_allowed) * n_topics + allowed.topics
+    barred = (n_allowed[owners] > 0) & ~np.isin(owners * n_topics + given, pairs)
+    if barred.any():
+        token = barred.argmax()
+        raise DataError(
+            f"token {token} begins in topic {given[token]}, which document {owners[token]} "
+            "cannot have",
+            "give topics that each document may have",
         )
     return given
 
@@ -903,13 +853,3 @@ def _make_counts(words: IntArray, seeds: Any, n_words: int, n_topics: int) -> Wo
     for k, w, times in zip(seeds.row, seeds.col, seeds.data, strict=True):
         count_token(table, w, k, times)
     return table
-
-
-def _check_prior(name: str, values: FloatArray) -> FloatArray:
-    least, most = PRIOR_RANGE
-    if values.ndim != 1 or not len(values) or not ((values >= least) & (values <= most)).all():
-        raise LearnerError(
-            f"{name} must be numbers from {least:g} to {most:g}",
-            "it is a Dirichlet prior's concentration: 0.1 for topics and 0.01 for words are usual",
-        )
-    return np.ascontiguousarray(values)
