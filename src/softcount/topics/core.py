@@ -34,7 +34,7 @@ from softcount.families.columns import ColumnCounts, Columns, LazyColumns, colum
 from softcount.kernels.threads import over_rows
 from softcount.kernels.vectors import WIDTH
 from softcount.learners.named import EM
-from softcount.text.bags import Bags
+from softcount.text.bags import Bags, Compressed
 from softcount.topics import kernels
 from softcount.topics.data import TopicCorpus, TopicDocuments, TopicShard
 from softcount.topics.gibbs import CollapsedTopics
@@ -53,14 +53,15 @@ INNER = 5
 """How often a mini-batch's documents are looked at before its words are counted."""
 
 WIDE = 48
-"""From so many topics on, a pass by documents and one by words are faster than both in one."""
+"""With more topics, a pass by documents and one by words are faster than both in one."""
 
 RARE = {"float64": 1e-50, "float32": 1e-6}
 """Words that are less probable in every topic are lifted."""
 
 IMPOSSIBLE = "has a word of probability zero in every topic"
 REMEDY = "smooth the topics, or leave the word out"
-TOPICS, DOCUMENTS = "topics", "documents"
+DOCUMENTS = "documents"
+"""The name of the documents' rows, which stay with their shard, among parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,25 +127,24 @@ class DocumentPrior:
             return TopicProportions(even, None, allowed)
         return self._mean_field(even * lengths[:, None], allowed)
 
-    def from_rows(
+    def lift(
         self, theta: FloatArray, lengths: FloatArray, allowed: BoolArray | None
     ) -> TopicProportions:
-        """Rows that someone else made."""
-        rows = _only(theta.astype(np.float64), allowed)
+        """Rows that someone else made, those that are all but zero lifted to `LOWEST`."""
+        rows = _mask(theta.astype(np.float64), allowed)
         peaks = rows.max(axis=1, keepdims=True)
         lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
         lifts = np.maximum(lifts, 0.0)
         if not lifts.any():
             return TopicProportions(rows, None, allowed)
-        return TopicProportions(
-            rows * np.exp(lifts), None, allowed, float(lengths @ lifts[:, 0]), lifts
-        )
+        lift = float(lengths @ lifts[:, 0])
+        return TopicProportions(rows * np.exp(lifts), None, allowed, lift, lifts)
 
     def normalise(self, rows: TopicProportions) -> FloatArray:
         """Rows as p(topic | document): as they are, or under mean field their posterior mean."""
         mass = rows.unlifted
         if self.update == "mean_field" and rows.counts is not None:
-            mass = _only(rows.counts + self.alpha, rows.allowed)
+            mass = _mask(rows.counts + self.alpha, rows.allowed)
         proportions: FloatArray = mass / mass.sum(axis=1, keepdims=True)
         return proportions
 
@@ -155,10 +155,9 @@ class DocumentPrior:
         if self.update == "mean_field":
             return self._mean_field(counts, old.allowed)
         if self.update == "draw":
-            return TopicProportions(
-                self._draw(counts + self.alpha, old.allowed, rng), None, old.allowed
-            )
-        mass = _only(counts + (self.alpha - 1.0), old.allowed)
+            theta = self._draw(counts + self.alpha, old.allowed, rng)
+            return TopicProportions(theta, None, old.allowed)
+        mass = _mask(counts + (self.alpha - 1.0), old.allowed)
         totals = mass.sum(axis=1, keepdims=True)
         theta = np.divide(mass, totals, out=np.array(old.theta), where=totals > 0.0)
         theta[theta < TINY] = 0.0
@@ -169,50 +168,47 @@ class DocumentPrior:
     ) -> FloatArray:
         """Rows of normalised Gammas; as logarithms where some are too small for a number."""
         drawn = rng.standard_gamma(shapes)
-        some = np.flatnonzero((_only(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
-        mass = _only(drawn, allowed)
+        some = np.flatnonzero((_mask(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
+        mass = _mask(drawn, allowed)
         if len(some):
             own = None if allowed is None else allowed[some]
-            logs = _only(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
+            logs = _mask(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
             mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
         theta = mass / mass.sum(axis=1, keepdims=True)
-        return _only(np.maximum(theta, SMALLEST), allowed)
+        return _mask(np.maximum(theta, SMALLEST), allowed)
 
     def _mean_field(self, counts: FloatArray, allowed: BoolArray | None) -> TopicProportions:
         mass = counts + self.alpha
-        totals = _only(mass, allowed).sum(axis=1, keepdims=True)
+        totals = _mask(mass, allowed).sum(axis=1, keepdims=True)
         logs = digamma(mass) - digamma(totals)
-        if allowed is not None:
-            logs = np.where(allowed, logs, -np.inf)
+        logs = _mask(logs, allowed, -np.inf)
         lift = np.maximum(LOWEST - logs.max(axis=1, keepdims=True), 0.0)
-        theta = _only(np.maximum(np.exp(logs + lift), TINY), allowed)
-        lifted = _only(counts, allowed).sum(axis=1) @ lift[:, 0]
+        theta = _mask(np.maximum(np.exp(logs + lift), TINY), allowed)
+        lifted = _mask(counts, allowed).sum(axis=1) @ lift[:, 0]
         return TopicProportions(theta, counts, allowed, float(lifted), lift if lift.any() else None)
 
     def objective(self, rows: TopicProportions) -> float:
-        """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ))."""
-        if self.update == "mean_field":
-            # rows that were given as such have no posterior to be priced
-            return 0.0 if rows.counts is None else -float(self._divergence(rows).sum())
-        if np.all(self.alpha == 1.0):
-            return 0.0
-        theta = rows.theta if rows.allowed is None else np.where(rows.allowed, rows.theta, 1.0)
-        return float(xlogy(self.alpha - 1.0, np.maximum(theta, SMALLEST)).sum())
+        """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ)).
 
-    def _divergence(self, rows: TopicProportions) -> FloatArray:
-        """KL(Dir(α + n) ‖ Dir(α)) of each row, over the topics that it may have."""
-        assert rows.counts is not None
-        counts = _only(rows.counts, rows.allowed)
-        alpha = _only(np.broadcast_to(self.alpha, counts.shape), rows.allowed)
+        Of each row that is KL(Dir(α + n) ‖ Dir(α)), over the topics that it may have.
+        """
+        if self.update != "mean_field":
+            if np.all(self.alpha == 1.0):
+                return 0.0
+            theta = _mask(rows.theta, rows.allowed, 1.0)
+            return float(xlogy(self.alpha - 1.0, np.maximum(theta, SMALLEST)).sum())
+        if rows.counts is None:  # rows that were given as such have no posterior to be priced
+            return 0.0
+        counts = _mask(rows.counts, rows.allowed)
+        alpha = _mask(np.broadcast_to(self.alpha, counts.shape), rows.allowed)
         entries = gammaln(self.alpha) - gammaln(counts + self.alpha)
         entries += counts * digamma(counts + self.alpha)
         before, seen = alpha.sum(axis=1), counts.sum(axis=1)
         ends = gammaln(before + seen) - gammaln(before) - seen * digamma(before + seen)
-        divergence: FloatArray = _only(entries, rows.allowed).sum(axis=1) + ends
-        return divergence
+        return -float((_mask(entries, rows.allowed).sum(axis=1) + ends).sum())
 
 
-def _only(values: FloatArray, allowed: BoolArray | None, otherwise: float = 0.0) -> FloatArray:
+def _mask(values: FloatArray, allowed: BoolArray | None, otherwise: float = 0.0) -> FloatArray:
     """The values, ``otherwise`` where they are not allowed."""
     return values if allowed is None else np.where(allowed, values, otherwise)
 
@@ -269,9 +265,9 @@ class TopicCore(Model):
     ) -> Stats:
         """Counts and log-likelihood of a shard, and its documents' new rows."""
         prior = self._prior_for(how)
-        rows = local or self._first_rows(params, shard, prior)
         phi, lift = self._phi(params["topics"], shard)
         rng = np.random.default_rng((how.stream, *shard.numbers[:1].tolist()))
+        rows = local or self._first_rows(params, shard, prior)
         if how.mini_batch and not how.score_only:
             rows = self._settle_rows(phi, rows, shard, how, rng)
         found = self._fill_in(phi, rows, shard, how, words=not how.score_only)
@@ -283,17 +279,26 @@ class TopicCore(Model):
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
-        counts = {"topics": self._form_counts(params["topics"], shard, found.of_words)}
+        # counts of the shard's words, in the form that goes with the table
+        of_words = found.of_words.astype(np.float64, copy=False)
+        counts: Any
+        if shard.own_words is None:
+            counts = np.ascontiguousarray(of_words.T)
+        elif isinstance(params["topics"], LazyColumns):
+            counts = ColumnCounts(shard.own_words, of_words)
+        else:
+            counts = self.topics.zeros()
+            counts[:, shard.own_words] = of_words.T
         moved = prior.estimate(found.of_documents, rows, rng)
         beside = NOTHING_UNCOUNTED
         if how.theory:
             ahead = moved if how.against is None else self._first_rows(how.against, shard, prior)
-            beside = Uncounted(
-                _expected_log(found.of_documents, rows),
-                _expected_log(found.of_documents, ahead),
-                of_rows,
+            now, then = (  # Σ n_dk log θ_dk
+                float(xlogy(found.of_documents.astype(np.float64), one.theta).sum()) - one.lift
+                for one in (rows, ahead)
             )
-        return Stats(counts, log_likelihood, score, n, tokens, moved, beside)
+            beside = Uncounted(now, then, of_rows)
+        return Stats({"topics": counts}, log_likelihood, score, n, tokens, moved, beside)
 
     def _settle_rows(
         self,
@@ -323,7 +328,7 @@ class TopicCore(Model):
                 f"{shard.numbers.max()}",
                 "give the documents that the rows belong to",
             )
-        return prior.from_rows(np.asarray(given)[shard.numbers], shard.bags.lengths, shard.allowed)
+        return prior.lift(np.asarray(given)[shard.numbers], shard.bags.lengths, shard.allowed)
 
     def rows_used(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
@@ -332,14 +337,15 @@ class TopicCore(Model):
 
         Under mean field these are exp E[log θ].
         """
-        return _row_stats(shard, self._rows(params, shard, how, local).unlifted)
+        rows = self._rows(params, shard, how, local).unlifted
+        return Stats({"rows": rows, "numbers": shard.numbers}, items=float(len(shard)))
 
     def rows_reported(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
     ) -> Stats:
         """The rows of a shard's documents as p(topic | document): under mean field, E[θ]."""
-        rows = self._rows(params, shard, how, local)
-        return _row_stats(shard, self._prior_for(how).normalise(rows))
+        rows = self._prior_for(how).normalise(self._rows(params, shard, how, local))
+        return Stats({"rows": rows, "numbers": shard.numbers}, items=float(len(shard)))
 
     def _rows(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None
@@ -348,7 +354,7 @@ class TopicCore(Model):
         rows = local or self._first_rows(params, shard, self._prior_for(how))
         if not how.mini_batch:
             return rows
-        phi, _ = self._phi(params[TOPICS], shard)
+        phi, _ = self._phi(params["topics"], shard)
         return self._settle_rows(phi, rows, shard, how, np.random.default_rng(0))
 
     def estimate(self, corpus: TopicCorpus) -> Estimate:
@@ -382,14 +388,10 @@ class TopicCore(Model):
         rows = local or self.document_prior.begin(shard.bags.lengths, shard.allowed)
         phi = pad_topics(np.asarray(params["topics"]).T)
         theta, entries = pad_topics(rows.theta), shard.held_out.by_document
-        ratios, logs = np.empty(len(entries.value)), np.empty(len(shard))
-        tables = (theta, phi, ratios, np.empty_like(theta), logs)
-        over_rows(kernels.expect_documents, entries.indptr, how.threads, entries, *tables)
-        # ratio = count / probability, or 0 for probability 0
-        probabilities = np.divide(
-            entries.value, ratios, out=np.zeros_like(ratios), where=ratios > 0.0
-        )
-        log_likelihood = float(entries.value @ np.log(np.maximum(probabilities, TINY)))
+        ratios = expect_topics(entries, theta, phi, threads=how.threads).ratios
+        p = np.zeros_like(ratios)  # ratio = count / probability, or 0 for probability 0
+        np.divide(entries.value, ratios, out=p, where=ratios > 0.0)
+        log_likelihood = float(entries.value @ np.log(np.maximum(p, TINY)))
         tokens = float(entries.value.sum())
         return Stats({}, log_likelihood, log_likelihood, float(len(shard)), tokens)
 
@@ -398,9 +400,6 @@ class TopicCore(Model):
         if "maximise" in (how.update, self.document_prior.update):
             return self.document_prior  # its prior has a mode, or has none
         return replace(self.document_prior, update=how.update or self.document_prior.update)
-
-    def _pad(self, table: FloatArray) -> FloatArray:
-        return pad_topics(table, self.dtype)
 
     def _phi(self, table: Any, shard: TopicShard) -> tuple[FloatArray, float]:
         """p(word | topic) of the shard's words, word by word, and by how much logs are too large.
@@ -414,82 +413,38 @@ class TopicCore(Model):
         peaks = words.max(axis=1)
         rare = np.flatnonzero((peaks < RARE[self.dtype]) & (peaks > 0.0))
         if not len(rare):
-            return self._pad(words), 0.0
+            return pad_topics(words, self.dtype), 0.0
         lifted = np.array(words)
         lifted[rare] /= peaks[rare, None]
-        return self._pad(lifted), -float(np.log(peaks[rare]) @ shard.own_counts[rare])
-
-    def _form_counts(self, table: Any, shard: TopicShard, of_words: FloatArray) -> Any:
-        """Counts of the shard's words, in the form that goes with the table."""
-        counts = of_words.astype(np.float64, copy=False)
-        if shard.own_words is None:
-            return np.ascontiguousarray(counts.T)
-        if isinstance(table, LazyColumns):
-            return ColumnCounts(shard.own_words, counts)
-        every = self.topics.zeros()
-        every[:, shard.own_words] = counts.T
-        return every
+        return pad_topics(lifted, self.dtype), -float(np.log(peaks[rare]) @ shard.own_counts[rare])
 
     def _fill_in(
         self, phi: FloatArray, rows: TopicProportions, shard: TopicShard, how: EStep, words: bool
     ) -> TopicCounts:
         """What the rows θ and the topics φ make of the documents' words."""
-        theta = self._pad(rows.theta)
-        if how.fill == "soft" and how.temper != 1.0:
-            logs = self._soft(phi, theta, shard, how, False).logs
-            found = self._soft(phi**how.temper, theta**how.temper, shard, how, words)
-            return replace(found, logs=logs, attained=found.logs / how.temper)
-        found = self._soft(phi, theta, shard, how, words and how.fill == "soft")
-        if how.fill == "soft" or how.score_only:
-            return found
-        return self._assign(phi, theta, shard, how, found)
-
-    def _soft(
-        self, phi: FloatArray, theta: FloatArray, shard: TopicShard, how: EStep, words: bool
-    ) -> TopicCounts:
-        n, K = len(shard), self.n_topics
-        entries, logs = shard.own_bags.by_document, np.zeros(len(shard))
-        ratios = np.empty(len(entries.value), theta.dtype)
-        of_documents = np.empty_like(theta)
-        of_words = np.empty_like(phi) if words else phi[:0]
-        if words and how.threads == 1 and K < WIDE:
-            kernels.expect_both(entries, theta, phi, ratios, of_documents, of_words, logs)
-        else:
-            over_rows(
-                kernels.expect_documents,
-                entries.indptr,
-                how.threads,
-                *(entries, theta, phi, ratios, of_documents, logs),
+        theta, K = pad_topics(rows.theta, self.dtype), self.n_topics
+        entries, temper = shard.own_bags.by_document, how.temper
+        if how.fill == "soft":
+            by_word = shard if words else None
+            if temper == 1.0:
+                sums = expect_topics(entries, theta, phi, by_word, how.threads)
+                logs = attained = sums.logs
+            else:
+                logs = expect_topics(entries, theta, phi, None, how.threads).logs
+                powers = theta**temper, phi**temper
+                sums = expect_topics(entries, *powers, by_word, how.threads)
+                attained = sums.logs / temper
+            return TopicCounts(sums.of_documents[:, :K], sums.of_words[:, :K], logs, attained)
+        sums = expect_topics(entries, theta, phi, None, how.threads)
+        logs = attained = sums.logs
+        if not how.score_only:  # words are given to one topic each, or to drawn ones
+            sums = sums._replace(of_words=np.empty_like(phi), logs=np.empty(len(shard)))
+            samples, stream = 0 if how.fill == "hard" else how.samples, np.uint64(how.stream)
+            kernels.assign_topics(
+                entries, shard.numbers, theta, phi, K, temper, samples, stream, sums
             )
-        if words and not (how.threads == 1 and K < WIDE):
-            by_word = shard.by_word
-            tables = (theta, phi, ratios, of_words)
-            over_rows(kernels.expect_words, by_word.indptr, how.threads, by_word, *tables)
-        return TopicCounts(of_documents[:n, :K], of_words[:, :K], logs, logs)
-
-    def _assign(
-        self, phi: FloatArray, theta: FloatArray, shard: TopicShard, how: EStep, soft: TopicCounts
-    ) -> TopicCounts:
-        """Words given to one topic each, or to drawn ones."""
-        of_documents, of_words = np.empty_like(theta), np.empty_like(phi)
-        best = np.empty(len(shard))
-        samples = 0 if how.fill == "hard" else how.samples
-        kernels.assign_topics(
-            shard.own_bags.by_document,
-            theta,
-            phi,
-            self.n_topics,
-            how.temper,
-            samples,
-            np.uint64(how.stream),
-            shard.numbers,
-            of_documents,
-            of_words,
-            best,
-        )
-        attained = best if how.fill == "hard" else soft.logs
-        K = self.n_topics
-        return TopicCounts(of_documents[:, :K], of_words[:, :K], soft.logs, attained)
+            attained = sums.logs if how.fill == "hard" else logs
+        return TopicCounts(sums.of_documents[:, :K], sums.of_words[:, :K], logs, attained)
 
     def collapse(
         self, shards: Sequence[TopicShard], params: Params, stream: int
@@ -498,6 +453,16 @@ class TopicCore(Model):
         if self.topics.held is not None:
             raise LearnerError("a collapsed sampler cannot hold topics frozen", "use Gibbs()")
         every = [shards[i] for i in range(len(shards))]
+        allowed = None
+        if any(shard.allowed is not None for shard in every):
+            none = np.zeros((1, self.n_topics), np.bool_)  # a row without any: all are allowed
+            rows = [
+                np.repeat(none, len(shard), axis=0)
+                if shard.allowed is None
+                else shard.allowed & ~shard.allowed.all(axis=1, keepdims=True)
+                for shard in every
+            ]
+            allowed = sparse.vstack(list(map(sparse.csr_matrix, rows)))
         bags = Bags.of(sparse.vstack([shard.bags.matrix for shard in every]))
         prior = np.broadcast_to(self.topics.alpha, self.n_topics * bags.n_words)
         beta = float(prior.min())
@@ -509,7 +474,7 @@ class TopicCore(Model):
             beta=beta,
             phi=np.asarray(params["topics"]),
             seed=stream,
-            allowed=_allowed_topics(every, self.n_topics),
+            allowed=allowed,
             seed_counts=np.rint(seeds),
         )
 
@@ -532,36 +497,13 @@ class TopicCore(Model):
 
     def params(self, given: Mapping[str, Any]) -> dict[str, FloatArray]:
         """Start values as an array of the table's shape; with rows of documents, if they came."""
-        if set(given) - {DOCUMENTS} != {TOPICS}:
+        if set(given) - {DOCUMENTS} != {"topics"}:
             raise StartError(f"start values are given for {sorted(given)}", 'give {"topics": …}')
-        params = {TOPICS: shaped(TOPICS, given[TOPICS], self.topics.zeros().shape)}
+        params = {"topics": shaped("topics", given["topics"], self.topics.zeros().shape)}
         if DOCUMENTS in given:
             rows = np.asarray(given[DOCUMENTS], dtype=float)
             params[DOCUMENTS] = shaped(DOCUMENTS, rows, (len(rows), self.n_topics))
         return params
-
-
-def _row_stats(shard: TopicShard, rows: FloatArray) -> Stats:
-    table = np.ascontiguousarray(rows, dtype=np.float64)
-    return Stats({"rows": table, "numbers": shard.numbers}, items=float(len(shard)))
-
-
-def _expected_log(of_documents: FloatArray, rows: TopicProportions) -> float:
-    """Σ n_dk log θ_dk."""
-    return float(xlogy(of_documents.astype(np.float64), rows.theta).sum()) - rows.lift
-
-
-def _allowed_topics(shards: Sequence[TopicShard], n_topics: int) -> Any:
-    """Which topics documents may have, where something is known of any."""
-    if all(shard.allowed is None for shard in shards):
-        return None
-    rows = [
-        sparse.csr_matrix((len(shard), n_topics))
-        if shard.allowed is None
-        else sparse.csr_matrix(shard.allowed * ~shard.allowed.all(axis=1, keepdims=True))
-        for shard in shards
-    ]
-    return sparse.vstack(rows)
 
 
 def pad_topics(table: FloatArray, dtype: str = "float64") -> FloatArray:
@@ -575,13 +517,31 @@ def pad_topics(table: FloatArray, dtype: str = "float64") -> FloatArray:
     return filled
 
 
-def expect_topics(bags: Bags, theta: FloatArray, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """n_dk, (documents, topics), and log p(document), of tables as `pad_topics` makes them."""
-    of_documents, logs = np.empty_like(theta), np.empty(len(bags))
-    entries = bags.by_document
-    ratios = np.empty(len(entries.value))
-    kernels.expect_documents(0, len(bags), entries, theta, phi, ratios, of_documents, logs)
-    return of_documents, logs
+def expect_topics(
+    entries: Compressed,
+    theta: FloatArray,
+    phi: FloatArray,
+    words_of: TopicShard | None = None,
+    threads: int = 1,
+) -> kernels.TopicSums:
+    """The soft E-step with tables as `pad_topics` makes them.
+
+    ``words_of``  the shard whose entries these are, if n_wk is wanted
+    """
+    sums = kernels.TopicSums(
+        np.empty_like(theta),
+        phi[:0] if words_of is None else np.empty_like(phi),
+        np.empty(len(entries.value), theta.dtype),
+        np.zeros(len(theta)),
+    )
+    if words_of is not None and threads == 1 and theta.shape[1] <= WIDE:
+        kernels.expect_both(entries, theta, phi, sums)
+        return sums
+    over_rows(kernels.expect_documents, entries.indptr, threads, entries, theta, phi, sums)
+    if words_of is not None:
+        by_word = words_of.by_word
+        over_rows(kernels.expect_words, by_word.indptr, threads, by_word, theta, phi, sums)
+    return sums
 
 
 def fold_in(

@@ -34,17 +34,26 @@ LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
 """Products of probabilities are turned into logarithms before they can underflow."""
 
 
+class TopicSums(NamedTuple):
+    """Space for what an E-step finds."""
+
+    of_documents: FloatArray
+    """n_dk, (documents, topics)."""
+    of_words: FloatArray
+    """n_wk, (words, topics); empty if nobody asks for them."""
+    ratios: FloatArray
+    """r_dw of every entry, document by document."""
+    logs: FloatArray
+    """log p(words of a document), (documents,)."""
+
+
 @inline
 def _expect_document(
-    d: int,
-    entries: Compressed,
-    theta: FloatArray,
-    phi: FloatArray,
-    ratios: FloatArray,
-    out: FloatArray,
-) -> float:
-    """out_d = n_d and the document's ratios; gives Σ_w x_dw log s_dw."""
+    d: int, entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums
+) -> None:
+    """n_dk, ratios and log p of a document."""
     indptr, words, counts = entries.indptr, entries.columns, entries.value
+    out, ratios = sums.of_documents, sums.ratios
     out[d] = 0.0
     log, product = 0.0, 1.0
     for i in range(indptr[d], indptr[d + 1]):
@@ -64,23 +73,16 @@ def _expect_document(
             log = -np.inf
     for k in range(out.shape[1]):
         out[d, k] *= theta[d, k]
-    return log + math.log(product)
+    sums.logs[d] = log + math.log(product)
 
 
 @njit
 def expect_documents(
-    first: int,
-    last: int,
-    entries: Compressed,
-    theta: FloatArray,
-    phi: FloatArray,
-    ratios: FloatArray,
-    of_documents: FloatArray,
-    logs: FloatArray,
+    first: int, last: int, entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums
 ) -> None:
     """n_dk, ratios and log p(document) for the documents from first to last."""
     for d in range(first, last):
-        logs[d] = _expect_document(d, entries, theta, phi, ratios, of_documents)
+        _expect_document(d, entries, theta, phi, sums)
 
 
 @njit
@@ -90,99 +92,57 @@ def expect_words(
     entries: EntriesByWord,
     theta: FloatArray,
     phi: FloatArray,
-    ratios: FloatArray,
-    of_words: FloatArray,
+    sums: TopicSums,
 ) -> None:
     """n_wk for the words from first to last, from the ratios that `expect_documents` left."""
     indptr, documents, places = entries.indptr, entries.documents, entries.places
+    of_words = sums.of_words
     for w in range(first, last):
         of_words[w] = 0.0
         for i in range(indptr[w], indptr[w + 1]):
             if i + AHEAD < len(documents):
                 prefetch_row(theta, documents[i + AHEAD])
-            add_scaled_row(of_words, w, ratios[places[i]], theta, documents[i])
+            add_scaled_row(of_words, w, sums.ratios[places[i]], theta, documents[i])
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
 
 
 @njit
-def expect_both(
-    entries: Compressed,
-    theta: FloatArray,
-    phi: FloatArray,
-    ratios: FloatArray,
-    of_documents: FloatArray,
-    of_words: FloatArray,
-    logs: FloatArray,
-) -> None:
+def expect_both(entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums) -> None:
     """The same as `expect_documents` and `expect_words`, one document after the other."""
-    indptr, words = entries.indptr, entries.columns
+    indptr, words, of_words = entries.indptr, entries.columns, sums.of_words
     of_words[:] = 0.0
     for d in range(len(indptr) - 1):
-        logs[d] = _expect_document(d, entries, theta, phi, ratios, of_documents)
+        _expect_document(d, entries, theta, phi, sums)
         for i in range(indptr[d], indptr[d + 1]):
             if i + AHEAD < len(words):
                 prefetch_row(of_words, words[i + AHEAD])
-            add_scaled_row(of_words, words[i], ratios[i], theta, d)
+            add_scaled_row(of_words, words[i], sums.ratios[i], theta, d)
     for w in range(len(of_words)):
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
 
 
-@inline
-def _draw_topic(weights: FloatArray, rest: float) -> int:
-    """The entry at which the sum of weights passes ``rest``."""
-    chosen = 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            chosen = k
-            rest -= weights[k]
-            if rest < 0.0:
-                break
-    return chosen
-
-
-@inline
-def _best_topic(d: int, theta: FloatArray, w: int, phi: FloatArray, weights: FloatArray) -> int:
-    """weights_k = θ_dk φ_wk; gives the topic with the largest."""
-    chosen = 0
-    for k in range(len(weights)):
-        weights[k] = theta[d, k] * phi[w, k]
-        if weights[k] > weights[chosen]:
-            chosen = k
-    return chosen
-
-
-@inline
-def _temper_weights(weights: FloatArray, temper: float) -> float:
-    """The weights to a power; gives their sum."""
-    total = 0.0
-    for k in range(len(weights)):
-        weights[k] = weights[k] ** temper if temper != 1.0 else weights[k]
-        total += weights[k]
-    return total
-
-
 @njit
 def assign_topics(
     entries: Compressed,
+    numbers: IntArray,
     theta: FloatArray,
     phi: FloatArray,
     n_topics: int,
     temper: float,
     samples: int,
     stream: np.uint64,
-    numbers: IntArray,
-    of_documents: FloatArray,
-    of_words: FloatArray,
-    best: FloatArray,
+    sums: TopicSums,
 ) -> None:
     """Each word to its best topic (samples = 0), or every occurrence to topics that are drawn.
 
     Draws are from posteriors to the power ``temper``, ``samples`` for each occurrence, and count so
-    much less each. ``best`` is Σ_w x_dw log max_k θ_dk φ_wk.
+    much less each. ``sums.logs`` is Σ_w x_dw log max_k θ_dk φ_wk. ``numbers`` are the documents'
+    numbers in the corpus, by which draws are seeded.
     """
     indptr, words, counts = entries.indptr, entries.columns, entries.value
+    of_documents, of_words, best = sums.of_documents, sums.of_words, sums.logs
     state, weights = np.empty(1, np.uint64), np.empty(n_topics)
     of_documents[:] = 0.0
     of_words[:] = 0.0
@@ -190,19 +150,32 @@ def assign_topics(
         state[0] = item_stream(stream, numbers[d])
         best[d] = 0.0
         for i in range(indptr[d], indptr[d + 1]):
-            w, x = words[i], counts[i]
-            chosen = _best_topic(d, theta, w, phi, weights)
+            w, x, chosen = words[i], counts[i], 0
+            for k in range(n_topics):
+                weights[k] = theta[d, k] * phi[w, k]
+                if weights[k] > weights[chosen]:
+                    chosen = k
             best[d] += x * math.log(weights[chosen]) if weights[chosen] > 0.0 else -np.inf
             if samples == 0:
                 of_documents[d, chosen] += x
                 of_words[w, chosen] += x
                 continue
-            total = _temper_weights(weights, temper)
+            total = 0.0
+            for k in range(n_topics):
+                weights[k] = weights[k] ** temper if temper != 1.0 else weights[k]
+                total += weights[k]
             draws = max(1, math.ceil(x)) * samples
             for _ in range(draws):
-                k = _draw_topic(weights, total * uniform(state, 0))
-                of_documents[d, k] += x / draws
-                of_words[w, k] += x / draws
+                # the topic at which the sum of weights passes a number drawn from 0 to its total
+                chosen, rest = 0, total * uniform(state, 0)
+                for k in range(n_topics):
+                    if weights[k] > 0.0:
+                        chosen = k
+                        rest -= weights[k]
+                        if rest < 0.0:
+                            break
+                of_documents[d, chosen] += x / draws
+                of_words[w, chosen] += x / draws
 
 
 # Finding the topics of documents while the topics' words stay as they are: one document after the

@@ -201,9 +201,9 @@ def _held_out_log_likelihood(
     log_likelihood = 0.0
     for first in range(0, len(seen), BLOCK):
         block = np.arange(first, min(first + BLOCK, len(seen)))
-        theta = fold_in(phi, seen.take(block), prior, max_iter, tol=0.0)
+        theta = pad_topics(fold_in(phi, seen.take(block), prior, max_iter, tol=0.0))
         log_likelihood += float(
-            expect_topics(unseen.take(block), pad_topics(theta), table)[1].sum()
+            expect_topics(unseen.take(block).by_document, theta, table).logs.sum()
         )
     return log_likelihood
 
