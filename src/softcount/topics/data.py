@@ -15,7 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.parameters import check_number
 from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.text.archive import Archive
 from softcount.text.bags import Bags
@@ -127,17 +126,19 @@ class TopicDocuments:
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TopicShard]:
         """The documents in shards, or in mini-batches shuffled by the seed."""
-        n = len(self)
-        if batch_size is None and n <= self.cut:
-            numbers, (bags, held_out) = np.arange(n), self.split
+        n, (bags, held_out) = len(self), self.split
+        if batch_size is None and n <= self.cut:  # all of them, and nothing is copied
+            numbers = np.arange(n)
             return [TopicShard(numbers, bags, select_allowed(self.allowed, numbers), held_out)]
-        return [self._shard(numbers) for numbers in split_items(n, self.cut, batch_size, seed)]
-
-    def _shard(self, numbers: IntArray) -> TopicShard:
-        bags, held_out = self.split
-        held_out = held_out.take(numbers) if held_out else None
-        allowed = select_allowed(self.allowed, numbers)
-        return TopicShard(numbers, bags.take(numbers), allowed, held_out)
+        return [
+            TopicShard(
+                numbers,
+                bags.take(numbers),
+                select_allowed(self.allowed, numbers),
+                None if held_out is None else held_out.take(numbers),
+            )
+            for numbers in split_items(n, self.cut, batch_size, seed)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,17 +240,11 @@ def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
             f"no word could be held out (held_out={share}): the documents are too few or too short",
             "use EM(), or hold out a larger share",
         )
-    return _with_counts(bags, rows.value - held_out), _with_counts(bags, held_out)
-
-
-def _with_counts(bags: Bags, values: FloatArray) -> Bags:
-    """The same documents with other counts, of which some may be zero."""
-    matrix = bags.matrix.copy()
-    matrix.data = values
-    return Bags.of(matrix)
-
-
-# Labels: which topics a document may have.
+    seen, unseen = (
+        Bags.of(sparse.csr_matrix((counts, rows.columns, rows.indptr), bags.matrix.shape))
+        for counts in (rows.value - held_out, held_out)
+    )
+    return seen, unseen
 
 
 def read_labels(labels: Any, n: int, n_topics: int) -> Any:
@@ -271,33 +266,27 @@ def read_labels(labels: Any, n: int, n_topics: int) -> Any:
         )
     rows, columns = [], []
     for d, label in enumerate(labels):
-        topics = _read_label(label, d, n_topics)
+        several = isinstance(label, Iterable) and not isinstance(label, str)
+        try:
+            given = list(label) if several else [label]
+            topics = [int(topic) for topic in given]
+        except (TypeError, ValueError, OverflowError):
+            given, topics = [], []
+        sound = topics == given and not any(isinstance(topic, bool | np.bool_) for topic in given)
+        if sound and topics == [UNKNOWN]:
+            continue
+        # a topic twice: most likely a row of zeros and ones
+        sound = sound and 0 < len(topics) == len(set(topics))
+        if not sound or not all(0 <= topic < n_topics for topic in topics):
+            raise DataError(
+                f"document {d} has the label {brief(label)}",
+                f"give topics from 0 to {n_topics - 1}, a list of them, or -1 if nothing is known",
+            )
         rows += [d] * len(topics)
         columns += topics
     allowed = sparse.csr_matrix((np.ones(len(rows), np.bool_), (rows, columns)), (n, n_topics))
     allowed.sum_duplicates()
     return allowed if allowed.nnz else None
-
-
-def _read_label(label: Any, d: int, n_topics: int) -> list[int]:
-    """The topics that a label allows."""
-    several = isinstance(label, Iterable) and not isinstance(label, str)
-    try:
-        given = list(label) if several else [label]
-        found = [int(topic) for topic in given]
-    except (TypeError, ValueError, OverflowError):
-        given, found = [], []
-    sound = found == given and not any(isinstance(topic, bool | np.bool_) for topic in given)
-    if found == [UNKNOWN] and sound:
-        return []
-    # a topic twice: most likely a row of zeros and ones
-    sound = sound and 0 < len(found) == len(set(found))
-    if not sound or not all(0 <= topic < n_topics for topic in found):
-        raise DataError(
-            f"document {d} has the label {brief(label)}",
-            f"give topics from 0 to {n_topics - 1}, a list of them, or -1 if nothing is known",
-        )
-    return found
 
 
 def select_allowed(allowed: Any, documents: IntArray) -> BoolArray | None:
@@ -316,41 +305,58 @@ def select_allowed(allowed: Any, documents: IntArray) -> BoolArray | None:
     return dense
 
 
-# Seed words and frozen topics.
-
-
-Vocabulary = Mapping[Any, int]
-"""The column of each word."""
-
 FROZEN_HINT = "give an array with a row for each topic, or a list of mappings from words to weights"
 
 
 def count_seed_words(
-    seed_words: Any, strength: float, often: FloatArray, vocabulary: Vocabulary, n_topics: int
+    seed_words: Any, strength: float, often: FloatArray, columns: Mapping[Any, int], n_topics: int
 ) -> Any:
     """Seed words as tokens that a topic has beforehand: sparse (topics, words), whole numbers.
 
     ``seed_words``  topic → words, or a list of such (topic 0, 1, …); words that never occur in
                     the corpus are passed over
     ``strength``    a seed word counts as often as ``strength`` times the word occurs, at least once
-    ``often``       how often each word occurs
+    ``often``       how often each word occurs, (words,)
+    ``columns``     the column of each word
 
     >>> columns = {"cup": 0, "goal": 1, "oil": 2}
     >>> count_seed_words({1: ["oil"]}, 0.5, np.array([4, 2, 6]), columns, 2).toarray()
     array([[0, 0, 0], [0, 0, 3]])
     """
-    check_number("seed_strength", strength, "1 is usual", above=True)
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(seed_words, Mapping):
+        pairs = seed_words.items()
+    elif isinstance(seed_words, Sequence) and not isinstance(seed_words, str):
+        pairs = enumerate(seed_words)
+    else:
+        hint = "give a mapping from topics to lists of words"
+        raise DataError(f"seed_words={brief(seed_words)}", hint)
     table = sparse.lil_matrix((n_topics, len(often)), dtype=np.int64)
-    for topic, words in _by_topic(seed_words):
+    for given, words in pairs:
+        try:
+            topic = int(given)  # files have the numbers as strings
+        except (TypeError, ValueError):
+            topic = None
+        if topic is None or not (isinstance(given, str) or topic == given):
+            raise DataError(f"seed_words: {brief(given)} is no topic", "topics are whole numbers")
         if not 0 <= topic < n_topics:
             raise DataError(
                 f"there are seeds for topic {topic}", f"topics go from 0 to {n_topics - 1}"
             )
         if isinstance(words, str) or not isinstance(words, Iterable):
             raise DataError(f"the seeds of topic {topic} are {brief(words)}", "give a list")
-        for column in _columns_of(words, vocabulary):
-            if often[column] > 0:
-                table[topic, column] = _whole_count(strength * often[column])
+        for word in words:
+            if not isinstance(word, Hashable):
+                hint = "give a list of words for each topic"
+                raise DataError(f"{brief(word)} is no seed word", hint)
+            column = columns.get(word)
+            if column is None or not often[column]:
+                continue
+            count = strength * often[column]
+            if count > MOST_SEED_COUNTS:
+                hint = "lower seed_strength"
+                raise LearnerError(f"a seed word would count {count:g} times", hint)
+            table[topic, column] = max(1, round(float(count)))
     if not table.nnz:
         raise DataError(
             "none of the seed words is in the corpus",
@@ -359,22 +365,26 @@ def count_seed_words(
     return table.tocsr()
 
 
-def read_frozen_topics(frozen: Any, vocabulary: Vocabulary, n_topics: int) -> FloatArray:
+def read_frozen_topics(frozen: Any, columns: Mapping[Any, int], n_topics: int) -> FloatArray:
     """The first topics, which do not learn: p(word | topic), (frozen, words).
 
     ``frozen``  an array with a row for each topic; or a list of mappings from words to weights, of
-                which those that are not in the vocabulary are passed over
+                which those that have no column are passed over
     """
     try:
-        given = list(frozen)
-        rows = [_row_of_weights(row, vocabulary) for row in given]
+        rows = list(frozen)
+        for k, row in enumerate(rows):
+            if isinstance(row, Mapping):
+                rows[k] = np.zeros(len(columns))
+                for word in row.keys() & columns.keys():
+                    rows[k][columns[word]] = row[word]
         table = np.array(rows, np.float64)
     except (TypeError, ValueError) as error:
         message = f"frozen_topics={brief(frozen)} are no topics: {error}"
         raise DataError(message, FROZEN_HINT) from error
-    if table.ndim != 2 or table.shape[1] != len(vocabulary):
+    if table.ndim != 2 or table.shape[1] != len(columns):
         raise DataError(
-            f"frozen topics have the shape {table.shape}, but there are {len(vocabulary)} words",
+            f"frozen topics have the shape {table.shape}, but there are {len(columns)} words",
             FROZEN_HINT,
         )
     if not (np.isfinite(table) & (table >= 0.0)).all() or not table.any(axis=1).all():
@@ -385,48 +395,3 @@ def read_frozen_topics(frozen: Any, vocabulary: Vocabulary, n_topics: int) -> Fl
             "set n_components to more; to fold documents in use transform",
         )
     return table / table.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
-
-
-def _by_topic(given: Any) -> Iterable[tuple[int, Any]]:
-    if isinstance(given, Mapping):
-        pairs = given.items()
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        pairs = enumerate(given)  # type: ignore[assignment]
-    else:
-        hint = "give a mapping from topics to lists of words"
-        raise DataError(f"seed_words={brief(given)}", hint)
-    for topic, words in pairs:
-        try:
-            number = int(topic)
-        except (TypeError, ValueError):
-            number = None
-        # files have the numbers as strings
-        if number is None or not (isinstance(topic, str) or number == topic):
-            raise DataError(f"seed_words: {brief(topic)} is no topic", "topics are whole numbers")
-        yield number, words
-
-
-def _columns_of(words: Iterable[Any], vocabulary: Vocabulary) -> list[int]:
-    given = list(words)
-    strange = [word for word in given if not isinstance(word, Hashable)]
-    if strange:
-        hint = "give a list of words for each topic"
-        raise DataError(f"{brief(strange[0])} is no seed word", hint)
-    return [vocabulary[word] for word in given if word in vocabulary]
-
-
-def _whole_count(often: float) -> int:
-    """How often a seed word counts: whole, at least once."""
-    if often > MOST_SEED_COUNTS:
-        raise LearnerError(f"a seed word would count {often:g} times", "lower seed_strength")
-    return max(1, round(float(often)))
-
-
-def _row_of_weights(row: Any, vocabulary: Vocabulary) -> Any:
-    if not isinstance(row, Mapping):
-        return row
-    weights = np.zeros(len(vocabulary))
-    for word, weight in row.items():
-        if word in vocabulary:
-            weights[vocabulary[word]] = weight
-    return weights

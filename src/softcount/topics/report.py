@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -20,13 +20,9 @@ from softcount.report.page import render_page
 from softcount.report.text import SnippetPart, clean, find_snippet, plural, shorten
 from softcount.topics.over_time import OverTime, topics_over_time
 
-# The words of topics, by relevance
+TENTHS, DEFAULT = range(11), 6
+"""λ, the weight of how common a word is, goes from 0 to 1 by tenths; where the slider begins."""
 
-
-TENTHS = range(11)
-"""λ goes from 0 to 1 by tenths."""
-
-DEFAULT = 6
 FINE = 1000
 """Logarithms are kept in thousandths of a nat."""
 
@@ -35,8 +31,7 @@ WIDEST = 8
 """Largest number of topics that are kept of a word."""
 
 
-@dataclass(frozen=True, eq=False)
-class TopicWords:
+class TopicWords(NamedTuple):
     """The words that a page may come to show.
 
     ``n``       how many words a topic shows at a time
@@ -59,7 +54,9 @@ class TopicWords:
         places, logs = self.places[k], self.logs[k]
         rarity = self.rarity[places]
         best = np.argsort(-_rank(logs, rarity, tenths), kind="stable")[:n]
-        return [(int(self.chosen[places[i]]), _exp(logs[i]), _exp(rarity[i])) for i in best]
+        p, overall = np.exp(-logs[best] / FINE), np.exp(-rarity[best] / FINE)
+        columns = self.chosen[places[best]]
+        return list(zip(columns.tolist(), p.tolist(), overall.tolist(), strict=True))
 
 
 def choose_words(topics: FloatArray, weights: FloatArray) -> TopicWords:
@@ -71,18 +68,33 @@ def choose_words(topics: FloatArray, weights: FloatArray) -> TopicWords:
     """
     K = len(topics)
     n = int(np.clip(ALL_WORDS // K, FEWEST_WORDS, MOST_WORDS))
-    overall = weights / weights.sum() @ topics
+    weights = weights / weights.sum()
+    overall = weights @ topics
     rarity = _thousandths(overall)
     columns, logs = [], []
     for row in topics:
         possible = np.flatnonzero((row > 0.0) & (overall > 0.0))
         fine = _thousandths(row[possible])
-        kept = _find_candidates(fine, rarity[possible], n)
+        kept = np.arange(len(possible))
+        if len(possible) > n:
+            best = []
+            for tenths in TENTHS:
+                ranks = _rank(fine, rarity[possible], tenths)
+                good = np.flatnonzero(ranks >= np.partition(ranks, -n)[-n])
+                best.append(good[np.argsort(-ranks[good], kind="stable")[:n]])
+            kept = np.unique(np.concatenate(best))
         columns.append(possible[kept])
         logs.append(fine[kept])
     chosen = np.unique(np.concatenate(columns))
     places = [np.searchsorted(chosen, one) for one in columns]
-    spread = _find_topics(topics[:, chosen], weights / weights.sum())
+    # p(k | w) of a word's likeliest topic, and of the others that have 2 % of it
+    joint = topics[:, chosen] * weights[:, None]
+    share = np.rint(100.0 * joint / np.maximum(joint.sum(axis=0), 1e-300)).astype(np.int64)
+    order = np.argsort(-share, axis=0, kind="stable")[:WIDEST]
+    spread = [
+        [int(x) for k in ks if share[k, w] >= 2 or k == ks[0] for x in (k, share[k, w])]
+        for w, ks in enumerate(order.T)
+    ]
     return TopicWords(n, chosen, rarity[chosen], places, logs, spread)
 
 
@@ -94,10 +106,6 @@ def _thousandths(probabilities: FloatArray) -> IntArray:
     return whole
 
 
-def _exp(fine: int) -> float:
-    return float(np.exp(-fine / FINE))
-
-
 def _rank(logs: IntArray, rarity: IntArray, tenths: int) -> IntArray:
     """Words by λ log p(w | k) + (1 − λ) log [p(w | k) / p(w)] (Sievert & Shirley 2014).
 
@@ -107,32 +115,6 @@ def _rank(logs: IntArray, rarity: IntArray, tenths: int) -> IntArray:
     relevant = (10 - tenths) * rarity - 10 * logs
     ranks: IntArray = (relevant << 20) - logs
     return ranks
-
-
-def _find_candidates(logs: IntArray, rarity: IntArray, n: int) -> IntArray:
-    if len(logs) <= n:
-        return np.arange(len(logs))
-    kept = []
-    for tenths in TENTHS:
-        ranks = _rank(logs, rarity, tenths)
-        least = np.partition(ranks, len(ranks) - n)[len(ranks) - n]
-        good = np.flatnonzero(ranks >= least)
-        kept.append(good[np.argsort(-ranks[good], kind="stable")[:n]])
-    return np.unique(np.concatenate(kept))
-
-
-def _find_topics(topics: FloatArray, weights: FloatArray) -> list[list[int]]:
-    """p(k | w) of a word's likeliest topic, and of the others that have 2 % of it."""
-    joint = topics * weights[:, None]
-    share = np.rint(100.0 * joint / np.maximum(joint.sum(axis=0), 1e-300)).astype(np.int64)
-    order = np.argsort(-share, axis=0, kind="stable")[:WIDEST]
-    return [
-        [int(x) for k in ks if share[k, w] >= 2 or k == ks[0] for x in (k, share[k, w])]
-        for w, ks in enumerate(order.T)
-    ]
-
-
-# How far topics are from each other, and where they stand on a map
 
 
 WIDTH, HEIGHT = 640, 440
@@ -164,8 +146,16 @@ def measure_distances(topics: FloatArray) -> FloatArray:
     >>> measure_distances(np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])).round(3).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    phi = _join_rare_columns(np.asarray(topics)).astype(np.float32)
-    K = len(phi)
+    phi = np.asarray(topics)
+    K, V = phi.shape
+    most = max(100, 2 * WORK // K**2 - K)
+    if most < V:  # the commonest words as they are, the others by the topic that has most of them
+        order = np.argsort(-phi.sum(axis=0), kind="stable")
+        common, rare = phi[:, order[:most]], phi[:, order[most:]]
+        group = (np.arange(V - most), rare.argmax(axis=0))
+        member = sparse.csr_matrix((np.ones(V - most), group), shape=(V - most, K))
+        phi = np.column_stack([common, rare @ member])
+    phi = phi.astype(np.float32)
     inside = _sum_x_log_x(phi)
     result = np.zeros((K, K))
     for k in range(K - 1):
@@ -180,19 +170,6 @@ def _sum_x_log_x(rows: FloatArray) -> FloatArray:
     x = np.maximum(rows, 1e-30, dtype=np.float32)
     total: FloatArray = (x * np.log2(x)).sum(axis=1, dtype=np.float64)
     return total
-
-
-def _join_rare_columns(phi: FloatArray) -> FloatArray:
-    """The commonest words as they are, the others added up by the topic that has most of them."""
-    K, V = phi.shape
-    most = max(100, 2 * WORK // K**2 - K)
-    if most >= V:
-        return phi
-    order = np.argsort(-phi.sum(axis=0), kind="stable")
-    common, rare = phi[:, order[:most]], phi[:, order[most:]]
-    group = (np.arange(V - most), rare.argmax(axis=0))
-    member = sparse.csr_matrix((np.ones(V - most), group), shape=(V - most, K))
-    return np.column_stack([common, rare @ member])
 
 
 def embed(apart: FloatArray, dimensions: int = 2) -> FloatArray:
@@ -216,8 +193,7 @@ def embed(apart: FloatArray, dimensions: int = 2) -> FloatArray:
     return points * np.where(largest < 0.0, -1.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class TopicMap:
+class TopicMap(NamedTuple):
     """Circles on a map: ``centre`` (topics, 2) and ``radius`` (topics)."""
 
     centre: FloatArray
@@ -226,8 +202,7 @@ class TopicMap:
 
 def lay_out_map(apart: FloatArray, weights: FloatArray) -> TopicMap:
     """Topics as circles whose areas are their sizes, moved apart where they would overlap."""
-    share = weights / weights.sum()
-    radius = np.sqrt(share * INK * WIDTH * HEIGHT / np.pi)
+    radius = np.sqrt(weights / weights.sum() * INK * WIDTH * HEIGHT / np.pi)
     radius = np.clip(radius, SMALLEST, LARGEST)
     low = radius[:, None] + MARGIN
     high = np.array([WIDTH, HEIGHT]) - low
@@ -236,36 +211,28 @@ def lay_out_map(apart: FloatArray, weights: FloatArray) -> TopicMap:
     scale = room / np.maximum(np.ptp(points, axis=0), 1e-9)
     scale = np.minimum(scale, STRETCH * scale.min())  # one axis may be drawn a little longer
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
-    centre = (points - middle) * scale + [WIDTH / 2, HEIGHT / 2]
-    centre = np.clip(centre, low, high)
-    return TopicMap(_move_apart(centre, radius, low, high), radius)
-
-
-def _move_apart(
-    centre: FloatArray, radius: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
-    """Push overlapping circles away from each other, a little at a time, inside the frame."""
+    centre = np.clip((points - middle) * scale + [WIDTH / 2, HEIGHT / 2], low, high)
+    # overlapping circles are pushed away from each other, a little at a time, inside the frame
     across = 2.0 * np.sqrt(WIDTH * HEIGHT / (np.pi * len(radius)))
     gap = min(WIDEST_GAP, across * (np.sqrt(FILLED) - np.sqrt(INK)))
     needed = radius[:, None] + radius + gap
     np.fill_diagonal(needed, 0.0)
     # circles at one place would not know where to go: a spiral tells them
     angle = 2.4 * np.arange(len(radius))
-    at = centre + 0.01 * np.column_stack([np.cos(angle), np.sin(angle)])
+    centre = centre + 0.01 * np.column_stack([np.cos(angle), np.sin(angle)])
     for _ in range(ROUNDS if len(radius) < MANY else FEW_ROUNDS):
-        x, y = (at[:, None, axis] - at[None, :, axis] for axis in (0, 1))
+        x, y = (centre[:, None, axis] - centre[None, :, axis] for axis in (0, 1))
         length = np.sqrt(x * x + y * y)
         lacking = np.maximum(needed - length, 0.0)
         if lacking.max() < 0.5:
             break
         push = 0.4 * lacking / np.maximum(length, 1e-9)
-        at = at + np.column_stack([(push * x).sum(axis=1), (push * y).sum(axis=1)])
-        at = np.clip(at, low, high)
-    return at
+        centre = centre + np.column_stack([(push * x).sum(axis=1), (push * y).sum(axis=1)])
+        centre = np.clip(centre, low, high)
+    return TopicMap(centre, radius)
 
 
-@dataclass(frozen=True)
-class MapLabel:
+class MapLabel(NamedTuple):
     """A text at the place where its middle is."""
 
     x: float
@@ -273,7 +240,7 @@ class MapLabel:
     text: str
 
 
-FIGURE, LINE = 6.4, 13.0
+LETTER, LINE = 6.4, 13.0
 """Width of a letter of a label, and height of a line."""
 
 
@@ -287,35 +254,27 @@ def place_labels(chart: TopicMap, texts: Sequence[Sequence[str]]) -> list[MapLab
     circles = np.column_stack([chart.centre, chart.radius])
     for k in np.argsort(-chart.radius, kind="stable"):
         others = np.delete(circles, k, axis=0)
-        for label, box in _list_places(circles[k], texts[k]):
-            if _is_free(box, taken, others):
-                labels[k], taken = label, np.vstack([taken, box])
+        for x, y, text in _list_places(circles[k], texts[k]):
+            half = LETTER * len(text) / 2
+            box = np.array([x - half, y - LINE / 2, x + half, y + LINE / 2])
+            inside = box.min() >= 2 and box[2] <= WIDTH - 2 and box[3] <= HEIGHT - 2
+            covers = (box[:2] < taken[:, 2:]) & (taken[:, :2] < box[2:])
+            nearest = np.clip(others[:, :2], box[:2], box[2:])
+            away = np.hypot(*(others[:, :2] - nearest).T)
+            if inside and not covers.all(axis=1).any() and not (away < others[:, 2]).any():
+                labels[k] = MapLabel(round(x, 1), round(y, 1), text)
+                taken = np.vstack([taken, box])
                 break
     return labels
 
 
-def _list_places(circle: FloatArray, texts: Sequence[str]) -> Iterator[tuple[MapLabel, FloatArray]]:
+def _list_places(circle: FloatArray, texts: Sequence[str]) -> Iterator[tuple[float, float, str]]:
+    """Where the middle of a label may be: below, above, right and left of a circle."""
     x, y, r = circle.tolist()
     for text in texts:
-        half = FIGURE * len(text) / 2
-        below, beside = r + 0.7 * LINE, r + half + 3
+        below, beside = r + 0.7 * LINE, r + LETTER * len(text) / 2 + 3
         for dx, dy in ((0, below), (0, -below), (beside, 0), (-beside, 0)):
-            a, b = x + dx, y + dy
-            box = np.array([a - half, b - LINE / 2, a + half, b + LINE / 2])
-            yield MapLabel(round(a, 1), round(b, 1), text), box
-
-
-def _is_free(box: FloatArray, taken: FloatArray, circles: FloatArray) -> bool:
-    if box[0] < 2 or box[1] < 2 or box[2] > WIDTH - 2 or box[3] > HEIGHT - 2:
-        return False
-    if ((box[:2] < taken[:, 2:]) & (taken[:, :2] < box[2:])).all(axis=1).any():
-        return False
-    nearest = np.clip(circles[:, :2], box[:2], box[2:])
-    away = np.hypot(*(circles[:, :2] - nearest).T)
-    return not (away < circles[:, 2]).any()
-
-
-# Documents that are typical of topics
+            yield x + dx, y + dy, text
 
 
 LONGEST_NAME = 80
@@ -327,8 +286,7 @@ READ_THE_SAME = 80
 SIGNS = re.compile(r"<[^>]*>|[\W_]+")
 
 
-@dataclass(frozen=True)
-class TypicalDocument:
+class TypicalDocument(NamedTuple):
     """A document that is typical of a topic; ``snippet`` is the part of it to show, or nothing."""
 
     name: str
@@ -384,9 +342,6 @@ def join_text(document: Any) -> str:
     if isinstance(document, str):
         return document
     return " ".join(map(str, document)) if isinstance(document, Sequence) else str(document)
-
-
-# The page: self-contained, readable without a script, better with it
 
 
 WORDS_WITHOUT_SCRIPT = 12
@@ -595,21 +550,11 @@ def _read_posteriors(model: Any, given: dict[str, Any]) -> FloatArray | None:
 def _list_circles(topics: TopicsSummary) -> list[dict[str, Any]]:
     """The topics on a plane; small ones last, so that they lie on top."""
     chart = lay_out_map(topics.apart, topics.weights)
-    texts = [_list_labels(topics.top(k, WORDS_ON_MAP)) for k in range(len(topics.weights))]
+    texts = []
+    for k in range(len(topics.weights)):  # two words, or one, if these are not too long
+        words = topics.top(k, WORDS_ON_MAP)
+        some = [" ".join(words[:n]) for n in range(len(words), 0, -1)]
+        texts.append([text for text in some if len(text) <= LONGEST_LABEL])
     labels = place_labels(chart, texts)
-    return [
-        {
-            "k": k,
-            "x": chart.centre[k, 0].round(1),
-            "y": chart.centre[k, 1].round(1),
-            "r": chart.radius[k].round(1),
-            "label": labels[k],
-        }
-        for k in topics.order
-    ]
-
-
-def _list_labels(words: Sequence[str]) -> list[str]:
-    """Two words, or one, if they are not too long to stand on a map."""
-    texts = [" ".join(words[:n]) for n in range(len(words), 0, -1)]
-    return [text for text in texts if len(text) <= LONGEST_LABEL]
+    (x, y), r = chart.centre.round(1).T, chart.radius.round(1)
+    return [{"k": k, "x": x[k], "y": y[k], "r": r[k], "label": labels[k]} for k in topics.order]
