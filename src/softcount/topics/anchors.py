@@ -109,17 +109,15 @@ def _blocks(parts: Sequence[HasBags]) -> Iterator[_DocumentBlock]:
         filled = np.flatnonzero(bags.lengths > 0.0)
         for first in range(0, len(filled), _DOCUMENTS):
             some = filled[first : first + _DOCUMENTS]
-            yield _make_block(bags.matrix[some], bags.lengths[some])
-
-
-def _make_block(counts: csr_matrix, tokens: FloatArray) -> _DocumentBlock:
-    places, n = (counts.indices, counts.indptr), np.repeat(tokens, np.diff(counts.indptr))
-    frequencies = counts.data / n
-    same = csr_matrix((frequencies * np.minimum(counts.data, 1.0) / n, *places), counts.shape)
-    different = 1.0 - same.sum(axis=1).A1
-    per_pair: FloatArray = np.zeros_like(tokens)
-    np.divide(tokens, different, out=per_pair, where=different > _PAIRS)
-    return _DocumentBlock(csr_matrix((frequencies, *places), counts.shape), same, tokens, per_pair)
+            counts, tokens = bags.matrix[some], bags.lengths[some]
+            places, n = (counts.indices, counts.indptr), np.repeat(tokens, np.diff(counts.indptr))
+            shares = counts.data / n
+            same = csr_matrix((shares * np.minimum(counts.data, 1.0) / n, *places), counts.shape)
+            different = 1.0 - same.sum(axis=1).A1
+            per_pair = np.zeros_like(tokens)
+            np.divide(tokens, different, out=per_pair, where=different > _PAIRS)
+            counts = csr_matrix((shares, *places), counts.shape)
+            yield _DocumentBlock(counts, same, tokens, per_pair)
 
 
 class _CorpusCounts(NamedTuple):
@@ -340,25 +338,24 @@ def mixture_weights(rows: FloatArray, corners: FloatArray) -> FloatArray:
     rows, corners = rows - centre, corners - centre
     gram = corners @ corners.T
     rate = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-300)
-    blocks = [rows[i : i + _ROWS] @ corners.T for i in range(0, len(rows), _ROWS)]
-    return np.vstack([_descend(gram, block, rate) for block in blocks])
+    found = []
+    for first in range(0, len(rows), _ROWS):
+        target = rows[first : first + _ROWS] @ corners.T
+        ahead = weights = np.full(target.shape, 1.0 / target.shape[1])
+        momentum = 1.0
+        for _ in range(_STEPS):
+            new = _project_on_simplex(ahead - rate * (ahead @ gram - target))
+            grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            moved = new - weights
+            ahead = new + (momentum - 1) / grown * moved
+            weights, momentum = new, grown
+            if np.abs(moved).max() < _STILL:
+                break
+        found.append(weights)
+    return np.vstack(found)
 
 
-def _descend(gram: FloatArray, target: FloatArray, rate: float) -> FloatArray:
-    weights = np.full(target.shape, 1.0 / target.shape[1])
-    ahead, momentum = weights, 1.0
-    for _ in range(_STEPS):
-        new = _onto_simplex(ahead - rate * (ahead @ gram - target))
-        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        moved = new - weights
-        ahead = new + (momentum - 1) / grown * moved
-        weights, momentum = new, grown
-        if np.abs(moved).max() < _STILL:
-            break
-    return weights
-
-
-def _onto_simplex(rows: FloatArray) -> FloatArray:
+def _project_on_simplex(rows: FloatArray) -> FloatArray:
     """The nearest point of the probability simplex to each row (Held, Wolfe, Crowder 1974)."""
     falling = -np.sort(-rows, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)

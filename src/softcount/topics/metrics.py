@@ -78,10 +78,18 @@ def npmi(topics: Any, reference: Any, top: int = 10) -> Coherence:
     coherence 0.7500 (2 topics, 0.5000 to 1.0000)
     """
     lists, present = _coherence_inputs(topics, reference, top)
-    n = present.shape[0]
-    return Coherence(
-        tuple(_mean_npmi(_document_frequencies(present, words) / n) for words in lists)
-    )
+    means = []
+    for words in lists:
+        frequencies = _document_frequencies(present, words) / present.shape[0]
+        i, j = np.triu_indices(len(words), 1)
+        own, both = np.diag(frequencies), frequencies[i, j]
+        figures = np.where(both == 0.0, -1.0, 1.0)  # 1 stays where both are in every document
+        some = (both > 0.0) & (both < 1.0)
+        # log(p_ij / p_i p_j) / −log p_ij, in a form that rounding cannot push beyond −1 … 1
+        figures[some] = np.log(own[i[some]]) + np.log(own[j[some]])
+        figures[some] = figures[some] / np.log(both[some]) - 1.0
+        means.append(float(figures.mean()))
+    return Coherence(tuple(means))
 
 
 def umass(topics: Any, reference: Any, top: int = 10) -> Coherence:
@@ -159,11 +167,14 @@ def completion(
         )
     if max_iter < 1:
         raise DataError(f"max_iter={max_iter}", "at least one; the protocol has 100")
-    phi = _probabilities(topics)
+    weights = _weights(topics)
+    phi = weights / weights.max(axis=1, keepdims=True)  # so that no sum can overflow
+    phi /= phi.sum(axis=1, keepdims=True)
+    phi[phi < TINY] = 0.0
     halves = document_completion(matrix, share, random_state)
     _check_width(halves[0], phi, "matrix")
     known = phi.any(axis=0)
-    impossible = int(halves[1][:, ~known].sum())
+    phi, impossible = phi[:, known], int(halves[1][:, ~known].sum())
     seen, unseen = (Bags.of(half[:, known]) for half in halves)
     tokens = int(unseen.lengths.sum())
     if not tokens:
@@ -171,7 +182,13 @@ def completion(
             "there is no token to predict: the documents are empty, or all their words unknown",
             "give documents with words that the topics have, and at least a handful of tokens",
         )
-    log_likelihood = _held_out_log_likelihood(seen, unseen, phi[:, known], smoothing, max_iter)
+    table, prior = pad_topics(phi.T), DocumentPrior(np.full(len(phi), 1.0 + smoothing))
+    log_likelihood = 0.0
+    for first in range(0, len(seen), BLOCK):
+        block = np.arange(first, min(first + BLOCK, len(seen)))
+        theta = pad_topics(fold_in(phi, seen.take(block), prior, max_iter, tol=0.0))
+        found = expect_topics(unseen.take(block).by_document, theta, table)
+        log_likelihood += float(found.logs.sum())
     documents = int((unseen.lengths > 0.0).sum())
     return Completion(perplexity(log_likelihood, tokens), documents, tokens, impossible)
 
@@ -193,33 +210,6 @@ def completion_perplexity(
     return np.inf if found.impossible else found.perplexity
 
 
-def _held_out_log_likelihood(
-    seen: Bags, unseen: Bags, phi: FloatArray, smoothing: float, max_iter: int
-) -> float:
-    """log p of the unseen halves, some documents at a time."""
-    table, prior = pad_topics(phi.T), DocumentPrior(np.full(len(phi), 1.0 + smoothing))
-    log_likelihood = 0.0
-    for first in range(0, len(seen), BLOCK):
-        block = np.arange(first, min(first + BLOCK, len(seen)))
-        theta = pad_topics(fold_in(phi, seen.take(block), prior, max_iter, tol=0.0))
-        log_likelihood += float(
-            expect_topics(unseen.take(block).by_document, theta, table).logs.sum()
-        )
-    return log_likelihood
-
-
-def _mean_npmi(frequencies: FloatArray) -> float:
-    """The mean over pairs; ``frequencies`` has p_ij, and p_i on its diagonal."""
-    i, j = np.triu_indices(len(frequencies), 1)
-    own, both = np.diag(frequencies), frequencies[i, j]
-    figures = np.where(both == 0.0, -1.0, 1.0)  # 1 stays where both are in every document
-    some = (both > 0.0) & (both < 1.0)
-    # log(p_ij / p_i p_j) / −log p_ij, in a form that rounding cannot push beyond −1 … 1
-    figures[some] = np.log(own[i[some]]) + np.log(own[j[some]])
-    figures[some] = figures[some] / np.log(both[some]) - 1.0
-    return float(figures.mean())
-
-
 def _coherence_inputs(topics: Any, reference: Any, top: int) -> tuple[list[IntArray], Any]:
     """Top words of each topic, at least two, and which document has which word, by word."""
     weights = _weights(topics)
@@ -230,7 +220,8 @@ def _coherence_inputs(topics: Any, reference: Any, top: int) -> tuple[list[IntAr
                 f"topic {k} has {len(words)} top word, and coherence is about pairs",
                 "ask for two top words at least, and leave out topics that have fewer",
             )
-    present = _occurrences(reference)
+    counts = _table(reference, "reference", "give counts: a row for each document")
+    present = sparse.csc_matrix(counts != 0).astype(np.int64)
     _check_width(present, weights, "reference")
     return lists, present
 
@@ -250,15 +241,6 @@ def _top_words(weights: FloatArray, top: int) -> list[IntArray]:
     return [words[row[words] > 0.0] for words, row in zip(order, weights, strict=True)]
 
 
-def _probabilities(topics: Any) -> FloatArray:
-    """φ_kw: rows that add up to one."""
-    weights = _weights(topics)
-    phi: FloatArray = weights / weights.max(axis=1, keepdims=True)  # so that no sum can overflow
-    phi /= phi.sum(axis=1, keepdims=True)
-    phi[phi < TINY] = 0.0
-    return phi
-
-
 def _weights(topics: Any) -> FloatArray:
     """Topics as an array of weights, checked."""
     given = getattr(topics, "topics_", topics)
@@ -271,12 +253,6 @@ def _weights(topics: Any) -> FloatArray:
             "leave such topics out: topics[topics.sum(axis=1) > 0]",
         )
     return dense
-
-
-def _occurrences(reference: Any) -> Any:
-    """1 where a document has a word, in columns."""
-    counts = _table(reference, "reference", "give counts: a row for each document")
-    return sparse.csc_matrix(counts != 0).astype(np.int64)
 
 
 def _table(given: Any, what: str, hint: str) -> Any:

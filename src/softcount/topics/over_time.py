@@ -5,12 +5,12 @@ Periods are years, months or days of the calendar, or equal stretches.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -31,8 +31,7 @@ EIGHT_FIGURES = re.compile(r"\d{8}")
 HINT = "give ISO dates (1994, 1994-03, 1994-03-07), datetimes, or numbers; None where unknown"
 
 
-@dataclass(frozen=True, eq=False)
-class Periods:
+class Periods(NamedTuple):
     """Periods one after the other, empty ones among them too.
 
     ``place``  the number of the period of each item, −1 where its time is not known
@@ -74,76 +73,58 @@ def cut_periods(dates: Sequence[Any] | Array, bins: Bins | None = None) -> Perio
     return Periods(names, place)
 
 
-# Reading dates
-
-
 def _read_dates(dates: Sequence[Any] | Array) -> Array:
     """As datetime64 with NaT, or as float64 with NaN."""
-    given = np.asarray(dates) if hasattr(dates, "dtype") else None
-    if given is not None and given.dtype.kind == "M":
-        return given.astype("datetime64[us]")
+    if isinstance(dates, np.ndarray) and dates.dtype.kind == "M":
+        return dates.astype("datetime64[us]")
     found = [_read_date(value, d) for d, value in enumerate(dates)]
     if not any(isinstance(value, np.datetime64) for value in found):
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
-    return np.array([_date_year(value, d) for d, value in enumerate(found)], dtype="datetime64[us]")
+    for d, value in enumerate(found):
+        if value is None:
+            found[d] = np.datetime64("NaT", "us")
+        elif isinstance(value, float):  # among dates, a number of four figures is a year
+            if value != int(value) or not 1000 <= value <= 9999:
+                raise DataError(
+                    f"document {d}: {value:g} is no date, but other documents have dates", HINT
+                )
+            found[d] = np.datetime64(f"{int(value)}", "us")
+    return np.array(found, dtype="datetime64[us]")
 
 
 def _read_date(value: Any, d: int) -> np.datetime64 | float | None:
-    if _is_missing(value):
+    """When document d is from; None if that is not known."""
+    text = value.strip() if isinstance(value, str) else None
+    try:
+        if value is None or text == "" or value != value:  # NaN and NaT are not themselves
+            return None
+    except TypeError:  # pandas' NA is neither equal nor unequal
         return None
     try:
-        return _parse(value.strip()) if isinstance(value, str) else _convert(value)
+        if text is not None:
+            if MONTH.fullmatch(text):
+                return np.datetime64(text, "us")
+            try:
+                value = (
+                    datetime.fromisoformat(text) if EIGHT_FIGURES.fullmatch(text) else float(text)
+                )
+            except ValueError:
+                value = datetime.fromisoformat(text)
+            if value != value:
+                return None
+        if isinstance(value, np.datetime64):
+            fine: np.datetime64 = value.astype("datetime64[us]")
+            return fine
+        if isinstance(value, datetime):
+            plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return np.datetime64(plain.isoformat(), "us")
+        if isinstance(value, date):
+            return np.datetime64(value, "us")
+        if not isinstance(value, bool | np.bool_) and math.isfinite(value):
+            return float(value)
     except (ValueError, TypeError, OverflowError):
-        raise DataError(f"document {d}: {brief(value)} is no time", HINT) from None
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or isinstance(value, str):
-        return not value or not value.strip()
-    try:
-        return bool(value != value)  # NaN, NaT
-    except TypeError:  # pandas' NA is neither equal nor unequal
-        return True
-
-
-def _parse(text: str) -> np.datetime64 | float | None:
-    if MONTH.fullmatch(text):
-        return np.datetime64(text, "us")
-    if EIGHT_FIGURES.fullmatch(text):
-        return _convert(datetime.fromisoformat(text))
-    try:
-        number = float(text)
-    except ValueError:
-        return _convert(datetime.fromisoformat(text))
-    return None if number != number else _convert(number)
-
-
-def _convert(value: Any) -> np.datetime64 | float:
-    if isinstance(value, np.datetime64):
-        fine: np.datetime64 = value.astype("datetime64[us]")
-        return fine
-    if isinstance(value, datetime):
-        plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-        return np.datetime64(plain.isoformat(), "us")
-    if isinstance(value, date):
-        return np.datetime64(value, "us")
-    if isinstance(value, bool | np.bool_) or not np.isfinite(number := float(value)):
-        raise ValueError
-    return number
-
-
-def _date_year(value: np.datetime64 | float | None, d: int) -> np.datetime64:
-    """Among dates, a number of four figures is a year."""
-    if value is None:
-        return np.datetime64("NaT", "us")
-    if isinstance(value, np.datetime64):
-        return value
-    if value != int(value) or not 1000 <= value <= 9999:
-        raise DataError(f"document {d}: {value:g} is no date, but other documents have dates", HINT)
-    return np.datetime64(f"{int(value)}", "us")
-
-
-# Cutting into periods
+        pass
+    raise DataError(f"document {d}: {brief(value)} is no time", HINT)
 
 
 def _cut_calendar(values: Array, bins: str | None) -> tuple[tuple[str, ...], IntArray]:
@@ -161,8 +142,11 @@ def _cut_calendar(values: Array, bins: str | None) -> tuple[tuple[str, ...], Int
 
 
 def _cut_numbers(values: Array) -> tuple[tuple[str, ...], IntArray]:
-    whole = bool((values == np.floor(values)).all())
-    width = _choose_width(float(np.ptp(values)), whole)
+    whole, span, width = bool((values == np.floor(values)).all()), float(np.ptp(values)), 1.0
+    if span > 0.0 and not (whole and span < MOST_PERIODS):  # a round width that makes some 20 to 60
+        power = 10.0 ** np.floor(np.log10(span / 50.0))
+        width = float(next(power * m for m in (1, 2, 5, 10) if power * m >= span / 50.0))
+        width = max(width, 1.0) if whole else width
     numbers = np.floor(values / width + 1e-9).astype(np.int64)
     first, last = int(numbers.min()), int(numbers.max())
     starts = [k * width for k in range(first, last + 1)]
@@ -173,15 +157,6 @@ def _cut_numbers(values: Array) -> tuple[tuple[str, ...], IntArray]:
     else:
         names = [f"{start:g}–{start + width:g}" for start in starts]
     return tuple(names), numbers - first
-
-
-def _choose_width(span: float, whole: bool) -> float:
-    """1 for whole numbers that are not too many, or a round width that makes some 20 to 60."""
-    if span == 0.0 or (whole and span < MOST_PERIODS):
-        return 1.0
-    power = 10.0 ** np.floor(np.log10(span / 50.0))
-    width = float(next(power * m for m in (1, 2, 5, 10) if power * m >= span / 50.0))
-    return max(width, 1.0) if whole else width
 
 
 def _cut_equally(values: Array, n: int) -> tuple[tuple[str, ...], IntArray]:
@@ -195,8 +170,7 @@ def _cut_equally(values: Array, n: int) -> tuple[tuple[str, ...], IntArray]:
     if dates:
         starts = edges[:-1].astype(np.int64).astype("datetime64[us]").astype("datetime64[s]")
         days = starts.astype("datetime64[D]")
-        told = days if len(np.unique(days)) == n else starts
-        return tuple(map(str, told)), place
+        return tuple(map(str, days if len(np.unique(days)) == n else starts)), place
     return tuple(f"{a:g}–{b:g}" for a, b in pairwise(edges)), place
 
 
@@ -205,8 +179,7 @@ def _check_few(n: int) -> None:
         raise DataError(f"{n:,} periods are more than {LIMIT:,}", "choose longer ones by bins=")
 
 
-@dataclass(frozen=True, eq=False)
-class OverTime:
+class OverTime(NamedTuple):
     """A table of periods × topics.
 
     ``periods``    their names, in order; periods without documents are among them
@@ -247,13 +220,12 @@ def topics_over_time(
                 f"there are {n:,} documents but {len(given):,} {name}",
                 f"give {name} for each document, in the same order",
             )
-    found = cut_periods(dates, bins)
-    known = np.flatnonzero(found.place >= 0)
-    shape = (len(found.names), n)
-    place = found.place[known]
+    names, place = cut_periods(dates, bins)
+    known = np.flatnonzero(place >= 0)
+    shape, place = (len(names), n), place[known]
     counted = sparse.csr_matrix((weight[known], (place, known)), shape=shape) @ theta
     words = np.bincount(place, weight[known], minlength=shape[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(words[:, None] > 0.0, counted / words[:, None], np.nan)
     sizes = np.bincount(place, minlength=shape[0])
-    return OverTime(found.names, shares, sizes, n - len(known))
+    return OverTime(names, shares, sizes, n - len(known))
