@@ -348,7 +348,7 @@ DIRECT = re.compile(
     r"""\.write_(text|bytes)\(|open\([^)]*["'][wax]b?\+?["']|os\.(replace|rename)\(|\.to_csv\("""
     r"""|np\.save|\.tofile\(|mkstemp|NamedTemporaryFile"""
 )
-INSIDE_A_DRAFT = {"text/archive_format.py", "core/drafts.py"}
+INSIDE_A_DRAFT = {"text/archive.py", "core/drafts.py"}
 """The writer itself, and what writes to a folder that is a draft."""
 
 

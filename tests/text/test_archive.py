@@ -23,8 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.core.errors import DataError, StoreError
 from softcount.text import archive as building
-from softcount.text.archive import Archive
-from softcount.text.archive_format import WordTable
+from softcount.text.archive import Archive, WordTable
 from softcount.text.bags import Bags
 from tests import real
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softcount.core.errors import StoreError
-from softcount.text import archive_format
+from softcount.text import archive as archives
 from softcount.text.archive import Archive
 
 FILES = ("meta.json", "vocabulary.json", "origin.bin", "indptr.bin", "words.bin", "counts.bin")
@@ -47,7 +47,7 @@ def forge(folder: Path, **changes: Any) -> None:
     """What a forger would write: a checksum that is right, whatever else is wrong."""
     said = json.loads((folder / "meta.json").read_text()) | changes
     said.pop("sha256")
-    (folder / "meta.json").write_text(json.dumps(said | {"sha256": archive_format._digest(said)}))
+    (folder / "meta.json").write_text(json.dumps(said | {"sha256": archives._digest(said)}))
 
 
 def test_an_intact_archive_is_not_refused(folder: Path) -> None:
@@ -186,7 +186,7 @@ def test_hostile_meta(folder: Path, raw: bytes) -> None:
 
 
 def test_meta_that_is_huge(folder: Path) -> None:
-    os.truncate(folder / "meta.json", archive_format.LARGEST_META + 1)
+    os.truncate(folder / "meta.json", archives.LARGEST_META + 1)
     refused(folder, "is too large")
 
 
@@ -250,9 +250,7 @@ def test_a_missing_fact(folder: Path) -> None:
         whole = (folder / "meta.json").read_text()
         said = json.loads(whole)
         del said["sha256"], said[name]
-        (folder / "meta.json").write_text(
-            json.dumps(said | {"sha256": archive_format._digest(said)})
-        )
+        (folder / "meta.json").write_text(json.dumps(said | {"sha256": archives._digest(said)}))
         refused(folder, f"{name} is missing")
         (folder / "meta.json").write_text(whole)
 

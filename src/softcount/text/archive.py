@@ -1,20 +1,30 @@
-"""Corpora larger than memory: counts of words in a folder on disk, read a shard at a time."""
+"""Corpora larger than memory: counts of words in a folder on disk, read a shard at a time.
+
+A folder has the counts as flat files (``indptr.bin``, ``words.bin``, ``counts.bin``: the rows of a
+CSR matrix), the words (``vocabulary.json``), the order of shuffled documents (``origin.bin``), and
+``meta.json``, which says what there is. That is written last, and trusted by nobody.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
+import math
 import os
 import shutil
+import stat
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -23,30 +33,30 @@ from sklearn.feature_extraction.text import CountVectorizer
 from softcount.core.bounds import within_range
 from softcount.core.drafts import open_whole_folder
 from softcount.core.errors import DataError, StoreError, brief
-from softcount.core.types import Array
-from softcount.text.archive_format import (
-    DAMAGED,
-    INDPTR,
-    ORIGIN,
-    VOCABULARY,
-    ArchiveFacts,
-    FixedWords,
-    FoundWord,
-    RowFiles,
-    RowWriter,
-    WordSelection,
-    WordTable,
-    check_stop_words,
-    disk_errors,
-    map_file,
-    read_facts,
-    renumber_words,
-    split_rows,
-    write_file,
-)
+from softcount.core.types import Array, IntArray
 from softcount.text.bags import Bags, Compressed
 from softcount.text.documents import as_it_is, describe_vectorizer, restore_vectorizer
 from softcount.text.tokenise import spaces, words
+
+INDPTR, WORDS, COUNTS = "indptr.bin", "words.bin", "counts.bin"
+META, VOCABULARY, ORIGIN = "meta.json", "vocabulary.json", "origin.bin"
+SMALL, WIDE = "<u2", "<f8"
+"""How counts are written: as whole numbers of 16 bits, or if that will not do as floats."""
+FORMAT, FORMAT_VERSION = "softcount archive", 1
+WANTED = {"min_count", "max_share", "max_words", "stop_words"}
+LARGEST_META = 1 << 26
+"""No honest meta.json has more bytes."""
+DAMAGED = "the archive is damaged or was not written by softcount: build it again"
+
+AT_ONCE = 1 << 20
+"""So many words of text are in memory at a time, or a few more: a document is never cut."""
+SHARD_ENTRIES, SHARD_DOCUMENTS = 1 << 22, 1 << 16
+"""A shard's limits: so many counts, so many documents."""
+MOST_WORDS_AT_ONCE = 1 << 20
+"""So many words, and those of one more piece of text, are kept in memory: some 500 MB at worst."""
+
+OnProgress = Callable[[str, int], None]
+"""Is told what is being done and how many documents are done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,21 +159,21 @@ class Archive:
                         Mini-batches are then read in one go, not gathered from everywhere; needs
                         24 bytes of memory per document
         """
-        wanted = WordSelection(min_count, max_share, max_words, check_stop_words(stop_words))
-        _demand_names(vocabulary)
-        known = _fixed_words(like, wanted)
+        if isinstance(stop_words, str):
+            raise DataError(f"stop_words is one text: {brief(stop_words)}", "give a list of words")
+        wanted = WordSelection(min_count, max_share, max_words, frozenset(stop_words))
+        _check_names(vocabulary)
+        known = _find_known_words(like, wanted)
         if shuffle is not None and shuffle < 0:
             raise DataError(f"shuffle={shuffle} is no seed", "give a whole number from 0 on")
-        _build(
-            Sources(documents),
-            Path(path),
-            wanted,
-            tokens=tokens,
-            vocabulary=vocabulary,
-            known=known,
-            shuffle=shuffle,
-            on_progress=on_progress,
-        )
+        sources = Sources(documents)
+        with _new_folder(Path(path)) as folder:
+            scratch = folder / "scratch"
+            with disk_errors(scratch):
+                scratch.mkdir()
+            raw = _count_documents(sources, tokens, vocabulary, known, wanted, scratch, on_progress)
+            _write_archive(raw, folder, wanted, known, sources, shuffle, on_progress)
+            shutil.rmtree(scratch)
         return cls.open(path)
 
     @classmethod
@@ -303,7 +313,451 @@ class Archive:
                 raise StoreError(f"{path} does not match its checksum", DAMAGED)
 
 
-def _fixed_words(like: Archive | Sequence[str] | None, wanted: WordSelection) -> FixedWords | None:
+# What an archive says of itself.
+
+
+@dataclass(frozen=True)
+class ArchiveFacts:
+    """What an archive holds.
+
+    ``tokens``      counts added up
+    ``counts``      the dtype of counts.bin
+    ``shards``      borders: shard s has documents shards[s] ≤ d < shards[s + 1]
+    ``sources``     names of places, and how many documents came from each; empty: from one
+    ``shuffle``     the seed by which documents were shuffled, or None
+    ``vectorizer``  how texts were cut into words, as `describe_vectorizer` says it; or None
+    ``wanted``      which words were kept, for people to read
+    ``files``       size and SHA-256 of every other file
+    """
+
+    n_documents: int
+    n_words: int
+    n_entries: int
+    tokens: float
+    counts: str
+    shards: list[int]
+    sources: list[tuple[str, int]]
+    shuffle: int | None
+    vectorizer: dict[str, Any] | None
+    wanted: dict[str, Any]
+    files: dict[str, tuple[int, str]]
+
+    def rows(self, folder: Path) -> RowFiles:
+        return RowFiles(folder, self.n_documents, self.n_words, self.n_entries, self.counts)
+
+    def write(self, folder: Path) -> None:
+        facts = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        facts["sha256"] = _digest(facts)
+        write_file(folder / META, json.dumps(facts, indent=1) + "\n")
+
+
+def _digest(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def read_facts(folder: Path) -> ArchiveFacts:
+    """What an archive says of itself, if it can be true: its files are there, of the right sizes.
+
+    Raises `StoreError` otherwise. The files' contents are checked when they are used.
+    """
+    path = folder / META
+    if not folder.is_dir():
+        raise StoreError(f"there is no archive {folder}", "build one: softcount corpus build")
+    if not path.exists():
+        raise StoreError(
+            f"{folder} is no archive: it has no {META}",
+            "name the files in the folder, or make an archive of them: softcount corpus build",
+        )
+    if _size_of(path) > LARGEST_META:
+        raise StoreError(f"{path} is too large", DAMAGED)
+    try:
+        said = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}", DAMAGED) from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is not JSON: {error}", DAMAGED) from error
+    if not isinstance(said, dict) or said.get("format") != FORMAT:
+        raise StoreError(f"{path} describes no softcount archive", DAMAGED)
+    if said.get("format_version") != FORMAT_VERSION:
+        raise StoreError(
+            f"{path} has format version {said.get('format_version')!r}, "
+            f"and this softcount reads {FORMAT_VERSION}",
+            "install a softcount that reads it, or build the archive again",
+        )
+    if said.pop("sha256", None) != _digest(said):
+        raise StoreError(f"{path} does not match its own checksum", DAMAGED)
+    for name, is_sound in _SOUND.items():
+        if name not in said or not is_sound(said[name]):
+            raise StoreError(f"{path}: {name} is missing or is nothing that it can be", DAMAGED)
+    said["sources"] = [tuple(source) for source in said["sources"]]
+    said["files"] = {name: tuple(stamp) for name, stamp in said["files"].items()}
+    facts = ArchiveFacts(**{field.name: said[field.name] for field in fields(ArchiveFacts)})
+    borders, n = facts.shards, facts.n_documents
+    if borders[0] != 0 or borders[-1] != n or not all(a < b for a, b in pairwise(borders)):
+        raise StoreError(f"{path}: the shards' borders are out of order", DAMAGED)
+    if facts.sources and sum(n for _, n in facts.sources) != n:
+        raise StoreError(f"{path}: the sources have other numbers of documents", DAMAGED)
+    expected = {
+        INDPTR: 8 * (n + 1),
+        WORDS: 4 * facts.n_entries,
+        COUNTS: np.dtype(facts.counts).itemsize * facts.n_entries,
+    }
+    if facts.shuffle is not None:
+        expected[ORIGIN] = 8 * n
+    if VOCABULARY in facts.files:
+        expected[VOCABULARY] = facts.files[VOCABULARY][0]
+    if {name: size for name, (size, _) in facts.files.items()} != expected:  # or other names
+        raise StoreError(f"{path}: the files are not those of an archive", DAMAGED)
+    for name, size in expected.items():
+        if (found := _size_of(folder / name)) != size:
+            raise StoreError(f"{folder / name} has {found} bytes, not {size}", DAMAGED)
+    return facts
+
+
+def _size_of(path: Path) -> int:
+    """Bytes of a regular file; a pipe or a device could keep us waiting for ever."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}", DAMAGED) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path} is not a file", DAMAGED)
+    return status.st_size
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 56
+
+
+def _are_pairs(values: Iterable[Any], *kinds: type) -> bool:
+    """Whether all are pairs of these types, numbers at least 0."""
+    return all(
+        isinstance(pair, list)
+        and tuple(map(type, pair)) == kinds
+        and all(_is_count(value) for value in pair if type(value) is int)
+        for pair in values
+    )
+
+
+_SOUND: dict[str, Callable[[Any], bool]] = {
+    "n_documents": lambda v: _is_count(v) and v > 0,
+    "n_words": lambda v: _is_count(v) and v < 1 << 31,
+    "n_entries": _is_count,
+    "tokens": lambda v: type(v) is float and math.isfinite(v) and v >= 0.0,
+    "counts": lambda v: v in (SMALL, WIDE),
+    "shards": lambda v: isinstance(v, list) and len(v) > 1 and all(map(_is_count, v)),
+    "sources": lambda v: isinstance(v, list) and _are_pairs(v, str, int),
+    "shuffle": lambda v: v is None or _is_count(v),
+    "vectorizer": lambda v: v is None or isinstance(v, dict),
+    "wanted": lambda v: (
+        isinstance(v, dict)
+        and set(v) == WANTED
+        and all(value is None or type(value) in (int, float) for value in v.values())
+    ),
+    "files": lambda v: isinstance(v, dict) and _are_pairs(v.values(), int, str),
+}
+"""What each fact can be."""
+
+
+# Rows of counts in flat files.
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Faults of the disk as errors that say what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}",
+            "choose a folder that exists, may be written to and has room",
+        ) from error
+
+
+class GrowingFile:
+    """A new file that only grows, and the SHA-256 of all that is in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._digest = hashlib.sha256()
+        with disk_errors(path):
+            self._file = path.open("xb")
+
+    def append(self, numbers: Array | bytes) -> None:
+        raw = numbers if isinstance(numbers, bytes) else numbers.tobytes()
+        with disk_errors(self.path):
+            self._file.write(raw)
+        self._digest.update(raw)
+        self.size += len(raw)
+
+    def sync(self) -> tuple[int, str]:
+        """All of it on the disk for good; gives its size and SHA-256."""
+        with disk_errors(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return self.size, self._digest.hexdigest()
+
+    def close(self) -> None:
+        with disk_errors(self.path):
+            self._file.close()
+
+
+def write_file(path: Path, content: Array | str) -> tuple[int, str]:
+    """A new file, all of it on the disk; gives its size and SHA-256. Texts must be ASCII."""
+    file = GrowingFile(path)
+    file.append(content.encode("ascii") if isinstance(content, str) else content)
+    stamp = file.sync()
+    file.close()
+    return stamp
+
+
+class RowWriter:
+    """Documents written to flat files in a folder, one after the other; use ``with``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.n_documents = self.n_entries = 0
+        self.tokens, self.counts = 0.0, SMALL
+        self._files = {name: GrowingFile(folder / name) for name in (INDPTR, WORDS, COUNTS)}
+        self._files[INDPTR].append(np.zeros(1, "<i8"))
+
+    def append(self, rows: Compressed) -> None:
+        """Some more documents."""
+        values = rows.value
+        fits = values.max(initial=0.0) <= 0xFFFF and bool((values == np.floor(values)).all())
+        if self.counts == SMALL and not fits:
+            self._widen()
+        self._files[INDPTR].append((rows.indptr[1:] + self.n_entries).astype("<i8"))
+        self._files[WORDS].append(rows.columns.astype("<i4"))
+        self._files[COUNTS].append(values.astype(self.counts))
+        self.n_documents += len(rows.indptr) - 1
+        self.n_entries += len(rows.columns)
+        self.tokens += float(values.sum())
+
+    def sync(self) -> dict[str, tuple[int, str]]:
+        """All of it on the disk for good; gives the size and the SHA-256 of each file."""
+        return {name: file.sync() for name, file in self._files.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def _widen(self) -> None:
+        """The counts so far, written again as float64."""
+        path = self._files[COUNTS].path
+        narrow = path.with_suffix(".narrow")
+        self._files[COUNTS].close()
+        with disk_errors(path):
+            path.rename(narrow)
+        self.counts, self._files[COUNTS] = WIDE, GrowingFile(path)
+        with narrow.open("rb") as file:
+            while raw := file.read(AT_ONCE * np.dtype(SMALL).itemsize):
+                self._files[COUNTS].append(np.frombuffer(raw, SMALL).astype(WIDE))
+        narrow.unlink()
+
+
+@dataclass(frozen=True)
+class RowFiles:
+    """Flat files of documents. Nothing is kept open: every part is mapped when it is asked for.
+
+    What comes from the disk is never trusted: numbers of words beyond ``n_words`` would have
+    kernels write to memory that is not theirs.
+    """
+
+    folder: Path
+    n_documents: int
+    n_words: int
+    n_entries: int
+    counts: str
+
+    @property
+    def indptr(self) -> IntArray:
+        return map_file(self.folder / INDPTR, "<i8", self.n_documents + 1)
+
+    def run(self, first: int, last: int) -> Compressed:
+        """Documents first ≤ d < last."""
+        indptr = np.array(self.indptr[first : last + 1], np.int64)
+        self._check_borders(indptr[:-1], indptr[1:])
+        return self._read(indptr - indptr[0], slice(int(indptr[0]), int(indptr[-1])))
+
+    def take(self, documents: IntArray) -> Compressed:
+        """Any documents, each at most once, in any order."""
+        indptr = self.indptr
+        starts = np.array(indptr[documents], np.int64)
+        ends = np.array(indptr[documents + 1], np.int64)
+        self._check_borders(starts, ends)
+        indptr = np.append(0, np.cumsum(ends - starts))
+        entries = np.repeat(starts - indptr[:-1], ends - starts) + np.arange(indptr[-1])
+        return self._read(indptr, entries)
+
+    def _check_borders(self, starts: IntArray, ends: IntArray) -> None:
+        sound = bool((starts >= 0).all() and (starts <= ends).all())
+        if not sound or (ends > self.n_entries).any() or (ends - starts).sum() > self.n_entries:
+            raise StoreError(f"{self.folder / INDPTR} has borders that are out of order", DAMAGED)
+
+    def _read(self, indptr: IntArray, entries: IntArray | slice) -> Compressed:
+        """Copies of these entries, if they are numbers of words and counts."""
+        size = self.n_entries
+        words = np.array(map_file(self.folder / WORDS, "<i4", size)[entries], np.int32)
+        value = np.array(map_file(self.folder / COUNTS, self.counts, size)[entries], np.float64)
+        if len(words) and not 0 <= words.min() <= words.max() < self.n_words:
+            raise StoreError(
+                f"{self.folder / WORDS} has words beyond the {self.n_words} there are", DAMAGED
+            )
+        if len(value) and not 0.0 < value.min() <= value.max() < np.inf:
+            raise StoreError(f"{self.folder / COUNTS} has counts that are no counts", DAMAGED)
+        return Compressed(indptr, words, value)
+
+
+def map_file(path: Path, dtype: str, size: int) -> Array:
+    """The numbers in a file, not read before they are used."""
+    if size == 0:  # there is nothing to map
+        return np.zeros(0, dtype)
+    try:
+        return np.asarray(np.memmap(path, dtype, mode="r", shape=(size,)))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} cannot be mapped: {error}", DAMAGED) from error
+
+
+def split_rows(indptr: Array, most_entries: int, most_documents: int) -> Iterator[tuple[int, int]]:
+    """Runs of documents, as long as both limits allow; one document at least.
+
+    >>> list(split_rows(np.array([0, 3, 5, 5, 20, 21]), 6, 2))
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    first, n = 0, len(indptr) - 1
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + most_entries, side="right")) - 1
+        last = min(max(last, first + 1), first + most_documents, n)
+        yield first, last
+        first = last
+
+
+# Which words a corpus has and which of them count, however many there are.
+
+
+class FoundWord(NamedTuple):
+    """A word, how many documents have it, and the numbers it went by."""
+
+    word: str
+    documents: int
+    numbers: tuple[int, ...]
+
+
+class WordTable:
+    """Numbers for words, in the order in which they come, and how many documents have each.
+
+    A table that grows too large is put on disk, sorted, and a new one begun with new numbers, so
+    that a word may have several; `merge` brings them together. Memory stays bounded, counts exact.
+
+    ``numbers``  word → number; a word that is not there gets the next one. New after `add`.
+    """
+
+    def __init__(self, folder: Path, most: int = MOST_WORDS_AT_ONCE) -> None:
+        self._folder, self._most = folder, most
+        self._runs: list[Path] = []
+        self._begin(0)
+
+    def _begin(self, first: int) -> None:
+        self._first = first
+        self.numbers: defaultdict[str, int] = defaultdict(count(first).__next__)
+        self._documents = np.zeros(0, np.int64)
+
+    @property
+    def size(self) -> int:
+        """How many numbers were given."""
+        return self._first + len(self.numbers)
+
+    def add(self, words: IntArray) -> None:
+        """Numbers of words in some documents, each once for each document that has the word."""
+        seen = np.bincount(words - self._first, minlength=len(self.numbers))
+        seen[: len(self._documents)] += self._documents
+        self._documents = seen
+        if len(self.numbers) > self._most:
+            path = self._folder / f"words-{len(self._runs)}.jsonl"
+            with disk_errors(path), path.open("x", encoding="ascii") as file:
+                file.writelines(json.dumps(one) + "\n" for one in self._sort())
+            self._runs.append(path)
+            self._begin(self.size)
+
+    def _sort(self) -> list[tuple[str, int, int]]:
+        each = zip(self.numbers.items(), self._documents.tolist(), strict=True)
+        return sorted((word, documents, number) for (word, number), documents in each)
+
+    def merge(self) -> Iterator[FoundWord]:
+        """All words in alphabetical order."""
+        runs: list[Iterable[tuple[str, int, int]]] = [self._sort(), *map(_read_run, self._runs)]
+        for word, same in groupby(heapq.merge(*runs), key=itemgetter(0)):
+            _, documents, numbers = zip(*same, strict=True)
+            yield FoundWord(word, sum(documents), numbers)
+
+
+def _read_run(path: Path) -> Iterator[tuple[str, int, int]]:
+    with path.open(encoding="ascii") as file:
+        for line in file:
+            word, documents, number = json.loads(line)
+            yield word, documents, number
+
+
+@dataclass(frozen=True)
+class WordSelection:
+    """Which words count.
+
+    ``min_count``   in so many documents at least
+    ``max_share``   in no larger part of the documents
+    ``max_words``   so many words at most: those that most documents have
+    ``stop_words``  none of these
+    """
+
+    min_count: int = 1
+    max_share: float = 1.0
+    max_words: int | None = None
+    stop_words: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.min_count < 1 or not 0.0 <= self.max_share <= 1.0:
+            raise DataError(
+                f"min_count={self.min_count}, max_share={self.max_share} let no word pass",
+                "min_count is 1 or more, max_share is from 0 to 1",
+            )
+        if self.max_words is not None and self.max_words < 1:
+            raise DataError(f"max_words={self.max_words} leaves no word", "give 1 or more")
+
+    def choose(self, found: Iterable[FoundWord], n_documents: int) -> Iterator[FoundWord]:
+        """Those that count, in the order in which they come."""
+        most = self.max_share * n_documents
+        kept = (
+            one
+            for one in found
+            if self.min_count <= one.documents <= most and one.word not in self.stop_words
+        )
+        if self.max_words is None:
+            return kept
+        best = heapq.nsmallest(
+            self.max_words, enumerate(kept), key=lambda e: (-e[1].documents, e[0])
+        )
+        return iter([one for _, one in sorted(best, key=itemgetter(0))])
+
+
+class KnownWords(NamedTuple):
+    """The words of another corpus, which are the ones that count, in its order.
+
+    ``words``     None: its columns have no names
+    ``n_words``   how many these are
+    ``analyzer``  how its texts were cut (`softcount.text.documents.ANALYZERS`); None: nobody knows
+    """
+
+    words: Sequence[str] | None
+    n_words: int
+    analyzer: str | None = None
+
+
+def _find_known_words(
+    like: Archive | Sequence[str] | None, wanted: WordSelection
+) -> KnownWords | None:
     """The words that another corpus has."""
     if like is None:
         return None
@@ -314,22 +768,21 @@ def _fixed_words(like: Archive | Sequence[str] | None, wanted: WordSelection) ->
         )
     if isinstance(like, Archive):
         words = None if like.vocabulary is None else like.vocabulary.tolist()
-        return FixedWords(words, like.n_words, (like.facts.vectorizer or {}).get("analyzer"))
+        return KnownWords(words, like.n_words, (like.facts.vectorizer or {}).get("analyzer"))
     if isinstance(like, str | os.PathLike):
         raise DataError(f"like is {brief(like)}, a name", "open it: like=Archive.open(…)")
-    _demand_names(like)
+    _check_names(like)
     if not len(like):
         raise DataError("like has no words", "give at least one")
-    return FixedWords(list(like), len(like))
+    return KnownWords(list(like), len(like))
 
 
-def _demand_names(vocabulary: Sequence[str] | None) -> None:
-    if vocabulary is None:
-        return
-    names = list(vocabulary)
-    if not all(isinstance(name, str) for name in names):
-        strange = next(name for name in names if not isinstance(name, str))
-        raise DataError(f"the vocabulary has {brief(strange)} among its words", "give strings")
+def _check_names(vocabulary: Sequence[str] | None) -> None:
+    """Raise if names of columns are no different strings."""
+    names = list(vocabulary or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"the vocabulary has {brief(name)} among its words", "give strings")
     if len(set(names)) < len(names):
         raise DataError("the vocabulary has a word twice", "give different words")
 
@@ -339,24 +792,6 @@ def _demand_names(vocabulary: Sequence[str] | None) -> None:
 # The documents' words get provisional numbers and go to disk as they come. Then it is known which
 # words count, and all is written once more with final numbers, words in alphabetical order (or that
 # of another corpus whose words they are to be), and the documents shuffled if that is wanted.
-
-
-AT_ONCE = 1 << 20
-"""So many words of text are in memory at a time, or a few more: a document is never cut."""
-SHARD_ENTRIES, SHARD_DOCUMENTS = 1 << 22, 1 << 16
-"""A shard's limits: so many counts, so many documents."""
-
-OnProgress = Callable[[str, int], None]
-"""Is told what is being done and how many documents are done."""
-
-
-@dataclass(frozen=True)
-class _RawDocuments:
-    """Documents on disk with provisional numbers for words, and what is known of those words."""
-
-    rows: RowFiles
-    found: Iterable[FoundWord] | None
-    vectorizer: dict[str, Any] | None
 
 
 @contextmanager
@@ -379,236 +814,6 @@ def _new_folder(target: Path) -> Iterator[Path]:
             raise
 
 
-def _build(
-    sources: Sources,
-    target: Path,
-    wanted: WordSelection,
-    *,
-    tokens: bool,
-    vocabulary: Sequence[str] | None,
-    known: FixedWords | None,
-    shuffle: int | None,
-    on_progress: OnProgress,
-) -> None:
-    """Write an archive of these documents."""
-    with _new_folder(target) as folder:
-        scratch = folder / "scratch"
-        with disk_errors(scratch):
-            scratch.mkdir()
-        first, documents = _peek(iter(sources))
-        if _is_matrix(first):
-            _demand_matching_columns(vocabulary, known)
-            raw = _read_blocks(documents, vocabulary, known, wanted, scratch, on_progress)
-        elif vocabulary is not None:
-            raise DataError("texts bring their own words", "leave out vocabulary")
-        else:
-            into_words = _choose_tokeniser_of(first, tokens, known)
-            raw = _read_texts(first, documents, sources, into_words, scratch, on_progress)
-        _finish(raw, folder, wanted, known, sources, shuffle, on_progress)
-        shutil.rmtree(scratch)
-
-
-# the same words as another corpus
-def _choose_tokeniser_of(
-    first: Any, tokens: bool, known: FixedWords | None
-) -> Callable[[Any], list[str]]:
-    """What cuts documents into words: as those of the other corpus were cut, if there is one."""
-    if known is None:
-        return _choose_tokeniser(first, tokens)
-    if known.words is None:
-        raise DataError(
-            "the archive to be like has no names for its words, so texts cannot be counted by it",
-            "give counts in the same columns, or an archive of texts",
-        )
-    into_words = _choose_tokeniser(first, tokens or known.analyzer == "spaces")
-    analyzer = describe_vectorizer(CountVectorizer(analyzer=into_words))["analyzer"]
-    if known.analyzer not in (None, analyzer):
-        raise DataError(
-            f"the words of the archive to be like were cut otherwise ({known.analyzer!r}, and "
-            f"these {analyzer!r})",
-            "give documents of the same kind, and leave out tokens",
-        )
-    return into_words
-
-
-def _demand_matching_columns(vocabulary: Sequence[str] | None, known: FixedWords | None) -> None:
-    if known is None or (vocabulary is None) == (known.words is None):
-        return
-    if vocabulary is None:
-        raise DataError(
-            "columns without names cannot be matched with the words they are to be like",
-            "give the words of the columns: vocabulary=[…]",
-        )
-    raise DataError(
-        "the archive to be like has no names for its words, and these columns have",
-        "leave out vocabulary, if the columns are the same",
-    )
-
-
-# once through the documents
-def _read_texts(
-    first: Any,
-    documents: Iterator[Any],
-    sources: Sources,
-    into_words: Callable[[Any], list[str]],
-    scratch: Path,
-    on_progress: OnProgress,
-) -> _RawDocuments:
-    table = WordTable(scratch)
-
-    def cut_up() -> Iterator[list[str]]:
-        for one in documents:
-            _demand_like(one, first, sources)
-            yield into_words(one)
-
-    with RowWriter(scratch) as writer:
-        for part in _number_documents(cut_up(), table):
-            writer.append(part)
-            on_progress("reading", writer.n_documents)
-    rows = RowFiles(scratch, writer.n_documents, table.size, writer.n_entries, writer.counts)
-    return _RawDocuments(
-        rows, table.merged(), describe_vectorizer(CountVectorizer(analyzer=into_words))
-    )
-
-
-def _number_documents(documents: Iterator[list[str]], table: WordTable) -> Iterator[Compressed]:
-    """Words as numbers, some documents at a time."""
-    numbers, ends = array("i"), array("q", [0])
-    for document in documents:
-        numbers.extend(map(table.numbers.__getitem__, document))
-        ends.append(len(numbers))
-        if max(len(numbers), len(ends)) >= AT_ONCE:
-            yield _add_up(numbers, ends, table)
-            numbers, ends = array("i"), array("q", [0])
-    if len(ends) > 1:
-        yield _add_up(numbers, ends, table)
-
-
-def _add_up(numbers: Sequence[int], ends: Sequence[int], table: WordTable) -> Compressed:
-    """Each word of a document once, with its count."""
-    rows = sparse.csr_matrix(
-        (np.ones(len(numbers)), np.asarray(numbers), np.asarray(ends)),
-        shape=(len(ends) - 1, table.size),
-    )
-    rows.sum_duplicates()
-    table.add(rows.indices)
-    return Compressed(rows.indptr, rows.indices, rows.data)
-
-
-def _read_blocks(
-    blocks: Iterator[Any],
-    vocabulary: Sequence[str] | None,
-    known: FixedWords | None,
-    wanted: WordSelection,
-    scratch: Path,
-    on_progress: OnProgress,
-) -> _RawDocuments:
-    if vocabulary is None and wanted != WordSelection():
-        raise DataError(
-            "columns without names cannot be left out: nobody could tell which ones are left",
-            "give the words of the columns: vocabulary=[…]",
-        )
-    n_words = None if known is None else known.n_words  # of columns without names
-    if vocabulary is not None:
-        n_words = len(vocabulary)
-    documents = np.zeros(0, np.int64)
-    with RowWriter(scratch) as writer:
-        for block in blocks:
-            bags = _block_bags(block, writer.n_documents, n_words)
-            n_words = bags.n_words
-            seen = np.bincount(bags.by_document.columns, minlength=n_words)
-            documents = seen + documents if len(documents) else seen
-            writer.append(bags.by_document)
-            on_progress("reading", writer.n_documents)
-    rows = RowFiles(scratch, writer.n_documents, n_words or 0, writer.n_entries, writer.counts)
-    return _RawDocuments(
-        rows, None if vocabulary is None else _columns(vocabulary, documents), None
-    )
-
-
-def _columns(vocabulary: Sequence[str], documents: Array) -> Iterator[FoundWord]:
-    for number, (word, n) in enumerate(zip(vocabulary, documents.tolist(), strict=True)):
-        yield FoundWord(word, n, (number,))
-
-
-# once through the numbers
-def _finish(
-    raw: _RawDocuments,
-    folder: Path,
-    wanted: WordSelection,
-    known: FixedWords | None,
-    sources: Sources,
-    shuffle: int | None,
-    on_progress: OnProgress,
-) -> None:
-    n, n_words = raw.rows.n_documents, raw.rows.n_words
-    new, files = None, {}
-    if raw.found is not None:
-        words: Sequence[str]
-        if known is not None and known.words is not None:
-            words, new = known.words, known.renumber(raw.found, n_words)
-        else:
-            words, new = renumber_words(wanted.choose(raw.found, n), n_words)
-        n_words = len(words)
-        files[VOCABULARY] = write_file(folder / VOCABULARY, _words_as_json(words))
-    order = None if shuffle is None else np.random.default_rng(shuffle).permutation(n)
-    if order is not None:
-        files[ORIGIN] = write_file(folder / ORIGIN, order.astype("<i8"))
-    with RowWriter(folder) as writer:
-        for documents in _split_order(raw.rows, order):
-            writer.append(_renumber_rows(raw.rows.take(documents), new, n_words))
-            on_progress("writing", writer.n_documents)
-        files |= writer.sync()
-    indptr = map_file(folder / INDPTR, "<i8", n + 1)
-    kept = asdict(wanted) | {"stop_words": len(wanted.stop_words)}
-    ArchiveFacts(
-        n_documents=n,
-        n_words=n_words,
-        n_entries=writer.n_entries,
-        tokens=writer.tokens,
-        counts=writer.counts,
-        shards=[0, *(last for _, last in split_rows(indptr, SHARD_ENTRIES, SHARD_DOCUMENTS))],
-        sources=sources.counts,
-        shuffle=shuffle,
-        vectorizer=raw.vectorizer,
-        wanted=kept,
-        files=files,
-    ).write(folder)
-
-
-def _words_as_json(words: Iterable[str]) -> str:
-    return "[\n" + ",\n".join(map(json.dumps, words)) + "\n]\n"
-
-
-def _split_order(rows: RowFiles, order: Array | None) -> Iterator[Array]:
-    """All documents, in this order or their own, as many at a time as memory is meant to hold."""
-    for first in range(0, rows.n_documents, SHARD_DOCUMENTS):
-        last = min(first + SHARD_DOCUMENTS, rows.n_documents)
-        some = np.arange(first, last) if order is None else order[first:last]
-        indptr = rows.indptr
-        ends = np.cumsum(indptr[some + 1] - indptr[some])
-        borders = np.concatenate([np.zeros(1, np.int64), ends])
-        for low, high in split_rows(borders, SHARD_ENTRIES, SHARD_DOCUMENTS):
-            yield some[low:high]
-
-
-def _renumber_rows(rows: Compressed, new: Array | None, n_words: int) -> Compressed:
-    """Words with their new numbers, in their order; those without one are left out."""
-    if new is None:
-        return rows
-    words = new[rows.columns]
-    kept = words >= 0
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-    matrix = sparse.csr_matrix(
-        (rows.value[kept], words[kept], ends[rows.indptr]), shape=(len(rows.indptr) - 1, n_words)
-    )
-    matrix.sort_indices()
-    return Compressed(matrix.indptr, matrix.indices, matrix.data)
-
-
-# Documents as they come, from one place or several, and what they are made of.
-
-
 class Sources:
     """Documents of several named places, or of one without a name, counted as they pass.
 
@@ -624,15 +829,14 @@ class Sources:
                 "give a list of texts, one for each document",
             )
         self._named = isinstance(given, Mapping)
-        places = given if isinstance(given, Mapping) else {"": given}
-        self._places = {name: _blocks(documents) for name, documents in places.items()}
+        self._places: Mapping[str, Any] = given if isinstance(given, Mapping) else {"": given}
         self._counts = dict.fromkeys(self._places, 0)
         self._place = ""
 
     def __iter__(self) -> Iterator[Any]:
         for place, documents in self._places.items():
             self._place = place
-            for one in documents:
+            for one in [documents] if _is_matrix(documents) else documents:
                 self._counts[place] += one.shape[0] if _is_matrix(one) else 1
                 yield one
 
@@ -648,68 +852,253 @@ class Sources:
         return f"{self._place}:{n}" if self._named else f"document {n - 1}"
 
 
-def _blocks(given: Iterable[Any]) -> Iterable[Any]:
-    return [given] if _is_matrix(given) else given
-
-
 def _is_matrix(one: Any) -> bool:
     """Whether this is a block of counts, not a document."""
     return getattr(one, "ndim", 1) == 2
 
 
-def _peek(documents: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
-    """The first document, and all of them."""
+class _RawDocuments(NamedTuple):
+    """Documents on disk with provisional numbers for words, and what is known of those words."""
+
+    rows: RowFiles
+    found: Iterable[FoundWord] | None
+    vectorizer: dict[str, Any] | None
+
+
+def _count_documents(
+    sources: Sources,
+    tokens: bool,
+    vocabulary: Sequence[str] | None,
+    known: KnownWords | None,
+    wanted: WordSelection,
+    scratch: Path,
+    on_progress: OnProgress,
+) -> _RawDocuments:
+    """Once through the documents: their counts, with provisional numbers for words."""
+    documents = iter(sources)
     for first in documents:
-        return first, chain([first], documents)
-    raise DataError("there are no documents", "give at least one")
+        documents = chain([first], documents)
+        break
+    else:
+        raise DataError("there are no documents", "give at least one")
+    vectorizer: dict[str, Any] | None = None
+    found: Iterable[FoundWord] | None = None
+    with RowWriter(scratch) as writer:
+        if _is_matrix(first):
+            n_words, within = 0, np.zeros(0, np.int64)
+            for bags in _read_blocks(documents, vocabulary, known, wanted):
+                n_words = bags.n_words
+                seen = np.bincount(bags.by_document.columns, minlength=n_words)
+                within = seen + within if len(within) else seen
+                writer.append(bags.by_document)
+                on_progress("reading", writer.n_documents)
+            if vocabulary is not None:
+                each = enumerate(zip(vocabulary, within.tolist(), strict=True))
+                found = (FoundWord(word, n, (number,)) for number, (word, n) in each)
+        elif vocabulary is not None:
+            raise DataError("texts bring their own words", "leave out vocabulary")
+        else:
+            table, analyzer = WordTable(scratch), _choose_analyzer(first, tokens, known)
+            for rows in _number_words(documents, first, sources, analyzer, table):
+                writer.append(rows)
+                on_progress("reading", writer.n_documents)
+            n_words, found = table.size, table.merge()
+            vectorizer = describe_vectorizer(CountVectorizer(analyzer=analyzer))
+    files = RowFiles(scratch, writer.n_documents, n_words, writer.n_entries, writer.counts)
+    return _RawDocuments(files, found, vectorizer)
 
 
-def _choose_tokeniser(first: Any, tokens: bool) -> Callable[[Any], list[str]]:
-    """What cuts documents like the first one into words."""
+def _choose_analyzer(
+    first: Any, tokens: bool, known: KnownWords | None
+) -> Callable[[Any], Sequence[str]]:
+    """What cuts documents like the first one into words: as those of another corpus were cut, if
+    their words are to be the same.
+    """
+    if known is not None and known.words is None:
+        raise DataError(
+            "the archive to be like has no names for its words, so texts cannot be counted by it",
+            "give counts in the same columns, or an archive of texts",
+        )
+    analyzer: Callable[[Any], Sequence[str]]
     if isinstance(first, str):
-        return spaces if tokens else words
-    if isinstance(first, list | tuple):
-        return as_it_is  # type: ignore[return-value]
-    hint = "give texts, lists of words, or sparse matrices of counts"
-    if isinstance(first, bytes):
-        hint = "decode it first, for example text.decode('utf-8')"
-    raise DataError(f"the first document is {brief(first)}", hint)
+        analyzer = spaces if tokens or (known and known.analyzer == "spaces") else words
+    elif isinstance(first, list | tuple):
+        analyzer = as_it_is
+    else:
+        hint = "give texts, lists of words, or sparse matrices of counts"
+        if isinstance(first, bytes):
+            hint = "decode it first, for example text.decode('utf-8')"
+        raise DataError(f"the first document is {brief(first)}", hint)
+    name = describe_vectorizer(CountVectorizer(analyzer=analyzer))["analyzer"]
+    if known is not None and known.analyzer not in (None, name):
+        raise DataError(
+            f"the words of the archive to be like were cut otherwise ({known.analyzer!r}, and "
+            f"these {name!r})",
+            "give documents of the same kind, and leave out tokens",
+        )
+    return analyzer
 
 
-def _demand_like(one: Any, first: Any, sources: Sources) -> None:
-    """Complain of a document that is not of the same kind as the first one."""
+def _number_words(
+    documents: Iterable[Any],
+    first: Any,
+    sources: Sources,
+    analyzer: Callable[[Any], Sequence[str]],
+    table: WordTable,
+) -> Iterator[Compressed]:
+    """Words as numbers, some documents at a time: each word of a document once, with its count."""
+    numbers, ends = array("i"), array("q", [0])
+
+    def add_up() -> Compressed:
+        size = (len(ends) - 1, table.size)
+        rows = sparse.csr_matrix(
+            (np.ones(len(numbers)), np.asarray(numbers), np.asarray(ends)), size
+        )
+        rows.sum_duplicates()
+        table.add(rows.indices)
+        return Compressed(rows.indptr, rows.indices, rows.data)
+
     is_text = isinstance(first, str)
-    if not isinstance(one, str if is_text else list | tuple):
-        others = "texts" if is_text else "lists of words"
-        raise DataError(
-            f"{sources.here} is {brief(one)}, while others are {others}",
-            f"give {others} only; an empty document is an empty one of these",
-        )
-    if not is_text and not all(isinstance(word, str) for word in one):
-        strange = next(word for word in one if not isinstance(word, str))
-        raise DataError(f"{sources.here} has {brief(strange)} among its words", "words are strings")
+    others = "texts" if is_text else "lists of words"
+    for one in documents:
+        if not isinstance(one, str if is_text else list | tuple):
+            raise DataError(
+                f"{sources.here} is {brief(one)}, while others are {others}",
+                f"give {others} only; an empty document is an empty one of these",
+            )
+        if not is_text and not all(isinstance(word, str) for word in one):
+            strange = brief(next(word for word in one if not isinstance(word, str)))
+            raise DataError(f"{sources.here} has {strange} among its words", "words are strings")
+        numbers.extend(map(table.numbers.__getitem__, analyzer(one)))
+        ends.append(len(numbers))
+        if max(len(numbers), len(ends)) >= AT_ONCE:
+            yield add_up()
+            numbers, ends = array("i"), array("q", [0])
+    if len(ends) > 1:
+        yield add_up()
 
 
-def _block_bags(block: Any, before: int, n_words: int | None) -> Bags:
-    """A block of counts, of as many words as the others; ``before`` documents came before it."""
-    if not _is_matrix(block):
+def _read_blocks(
+    blocks: Iterable[Any],
+    vocabulary: Sequence[str] | None,
+    known: KnownWords | None,
+    wanted: WordSelection,
+) -> Iterator[Bags]:
+    """Blocks of counts, of as many words each."""
+    if known is not None and known.words is not None and vocabulary is None:
         raise DataError(
-            f"after {before} documents comes {brief(block)}, while others are matrices",
-            "give blocks of counts only",
+            "columns without names cannot be matched with the words they are to be like",
+            "give the words of the columns: vocabulary=[…]",
         )
-    if n_words is not None and block.shape[1] != n_words:
+    if known is not None and known.words is None and vocabulary is not None:
         raise DataError(
-            f"after {before} documents comes a block of {block.shape[1]} words, "
-            f"while others have {n_words}",
-            "give the same columns in every block",
+            "the archive to be like has no names for its words, and these columns have",
+            "leave out vocabulary, if the columns are the same",
         )
-    with within_range(f"the block after {before} documents"):
-        rows = sparse.csr_matrix(block, dtype=np.float64)
-    strange = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
-    if len(strange):
-        d = int(np.searchsorted(rows.indptr, strange[0], side="right")) - 1
+    if vocabulary is None and wanted != WordSelection():
         raise DataError(
-            f"document {before + d} has a count of {rows.data[strange[0]]:g}",
-            "counts of words are finite and cannot be negative",
+            "columns without names cannot be left out: nobody could tell which ones are left",
+            "give the words of the columns: vocabulary=[…]",
         )
-    return Bags.of(rows)
+    n_words = None if known is None else known.n_words  # of columns without names
+    if vocabulary is not None:
+        n_words = len(vocabulary)
+    before = 0
+    for block in blocks:
+        if not _is_matrix(block):
+            raise DataError(
+                f"after {before} documents comes {brief(block)}, while others are matrices",
+                "give blocks of counts only",
+            )
+        if n_words is not None and block.shape[1] != n_words:
+            raise DataError(
+                f"after {before} documents comes a block of {block.shape[1]} words, "
+                f"while others have {n_words}",
+                "give the same columns in every block",
+            )
+        with within_range(f"the block after {before} documents"):
+            rows = sparse.csr_matrix(block, dtype=np.float64)
+        strange = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
+        if len(strange):
+            d = int(np.searchsorted(rows.indptr, strange[0], side="right")) - 1
+            raise DataError(
+                f"document {before + d} has a count of {rows.data[strange[0]]:g}",
+                "counts of words are finite and cannot be negative",
+            )
+        n_words, before = rows.shape[1], before + rows.shape[0]
+        yield Bags.of(rows)
+
+
+def _write_archive(
+    raw: _RawDocuments,
+    folder: Path,
+    wanted: WordSelection,
+    known: KnownWords | None,
+    sources: Sources,
+    shuffle: int | None,
+    on_progress: OnProgress,
+) -> None:
+    """Once through the numbers: words that count get their final ones, documents their order."""
+    n, n_words = raw.rows.n_documents, raw.rows.n_words
+    new, files = None, {}
+    if raw.found is not None:
+        new = np.full(n_words, -1, np.int32)  # −1: the word does not count
+        words: list[str] = []
+        if known is not None and known.words is not None:
+            words = list(known.words)
+            places = {word: place for place, word in enumerate(words)}
+            for one in raw.found:
+                new[list(one.numbers)] = places.get(one.word, -1)
+        else:
+            for one in wanted.choose(raw.found, n):
+                new[list(one.numbers)] = len(words)
+                words.append(one.word)
+        if not words:
+            raise DataError(
+                "no words are left: every document is empty, or all its words were left out",
+                "look at the documents, at min_count, max_share and the stop words",
+            )
+        n_words = len(words)
+        text = "[\n" + ",\n".join(map(json.dumps, words)) + "\n]\n"
+        files[VOCABULARY] = write_file(folder / VOCABULARY, text)
+    order = None if shuffle is None else np.random.default_rng(shuffle).permutation(n)
+    if order is not None:
+        files[ORIGIN] = write_file(folder / ORIGIN, order.astype("<i8"))
+    with RowWriter(folder) as writer:
+        for documents in _split_order(raw.rows, order):
+            rows = raw.rows.take(documents)
+            if new is not None:  # words in the order of their new numbers
+                columns = new[rows.columns]
+                kept = columns >= 0
+                indptr = np.append(0, np.cumsum(kept))[rows.indptr]
+                shape = (len(documents), n_words)
+                matrix = sparse.csr_matrix((rows.value[kept], columns[kept], indptr), shape)
+                matrix.sort_indices()
+                rows = Compressed(matrix.indptr, matrix.indices, matrix.data)
+            writer.append(rows)
+            on_progress("writing", writer.n_documents)
+        files |= writer.sync()
+    indptr = map_file(folder / INDPTR, "<i8", n + 1)
+    ArchiveFacts(
+        n_documents=n,
+        n_words=n_words,
+        n_entries=writer.n_entries,
+        tokens=writer.tokens,
+        counts=writer.counts,
+        shards=[0, *(last for _, last in split_rows(indptr, SHARD_ENTRIES, SHARD_DOCUMENTS))],
+        sources=sources.counts,
+        shuffle=shuffle,
+        vectorizer=raw.vectorizer,
+        wanted=asdict(wanted) | {"stop_words": len(wanted.stop_words)},
+        files=files,
+    ).write(folder)
+
+
+def _split_order(rows: RowFiles, order: IntArray | None) -> Iterator[IntArray]:
+    """All documents, in this order or their own, as many at a time as memory is meant to hold."""
+    for first in range(0, rows.n_documents, SHARD_DOCUMENTS):
+        last = min(first + SHARD_DOCUMENTS, rows.n_documents)
+        some = np.arange(first, last) if order is None else order[first:last]
+        borders = np.append(0, np.cumsum(rows.indptr[some + 1] - rows.indptr[some]))
+        for low, high in split_rows(borders, SHARD_ENTRIES, SHARD_DOCUMENTS):
+            yield some[low:high]
