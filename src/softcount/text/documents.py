@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
-
-from softcount.core.errors import DataError, LearnerError, StoreError, brief
-from softcount.text.tokenise import spaces, words
-
-if TYPE_CHECKING:
-    from softcount.text.archive import Archive
-from collections.abc import Mapping
-
 from sklearn.utils.validation import validate_data
 
 from softcount.core import store
 from softcount.core.bounds import demand_drawable, within_range
+from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.store import numbers, strings
-from softcount.core.types import Array
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.text.bags import Bags
+from softcount.text.tokenise import spaces, words
 
-ANALYZERS = {"words": words, "spaces": spaces}
-"""Ways to cut a text that a model file can name."""
+if TYPE_CHECKING:
+    from softcount.text.archive import Archive
 
 
 def as_it_is(tokens: Sequence[str]) -> Sequence[str]:
@@ -34,7 +28,12 @@ def as_it_is(tokens: Sequence[str]) -> Sequence[str]:
     return tokens
 
 
-ANALYZERS["as_it_is"] = as_it_is  # type: ignore[assignment]
+ANALYZERS: dict[str, Callable[[Any], Sequence[str]]] = {
+    "words": words,
+    "spaces": spaces,
+    "as_it_is": as_it_is,
+}
+"""Ways to cut a text that a model file can name."""
 
 
 def find_texts(data: Any) -> list[Any] | None:
@@ -52,47 +51,31 @@ def find_texts(data: Any) -> list[Any] | None:
     items = list(data)
     if not items:
         raise DataError("there are no documents", "give at least one")
-    first = next((item for item in items if not _is_empty(item)), None)
-    if isinstance(first, str) or (first is None and any(isinstance(i, str) for i in items)):
-        _demand_all(items, str, "texts")
-        return items
+    filled = [x for x in items if not (isinstance(x, str | list | tuple) and len(x) == 0)]
+    first: Any = filled[0] if filled else []
+    if first is None or not filled:  # what is missing says nothing: do others say more?
+        first = next((x for x in items if isinstance(x, str)), first)
     if isinstance(first, bytes):
         raise DataError(
             f"document {items.index(first)} is made of bytes: {brief(first)}",
             "decode it first, for example text.decode('utf-8')",
         )
-    if _is_cut(first) or all(_is_cut(item) and not item for item in items):
-        _demand_all(items, list | tuple, "lists of words")
-        for number, document in enumerate(items):
-            _demand_words(number, document)
-        return items
-    return None
-
-
-def _is_empty(item: Any) -> bool:
-    return isinstance(item, str | list | tuple) and len(item) == 0
-
-
-def _is_cut(item: Any) -> bool:
-    """Whether this can be a list of words."""
-    return isinstance(item, list | tuple) and (not item or isinstance(item[0], str))
-
-
-def _demand_all(items: Sequence[Any], kind: Any, called: str) -> None:
+    kind: Any = str
+    called = "texts"
+    if isinstance(first, list | tuple) and (not first or isinstance(first[0], str)):
+        kind, called = list | tuple, "lists of words"
+    elif not isinstance(first, str):
+        return None
     for number, item in enumerate(items):
         if not isinstance(item, kind):
             raise DataError(
                 f"document {number} is {brief(item)}, while others are {called}",
                 f"give {called} only; an empty document is an empty one of these",
             )
-
-
-def _demand_words(number: int, document: Sequence[Any]) -> None:
-    if not all(isinstance(word, str) for word in document):
-        strange = next(word for word in document if not isinstance(word, str))
-        raise DataError(
-            f"document {number} has {brief(strange)} among its words", "words are strings"
-        )
+        if kind is not str and not all(isinstance(word, str) for word in item):
+            strange = brief(next(word for word in item if not isinstance(word, str)))
+            raise DataError(f"document {number} has {strange} among its words", "words are strings")
+    return items
 
 
 def default_vectorizer(texts: Sequence[Any]) -> CountVectorizer:
@@ -188,37 +171,33 @@ def restore_vectorizer(described: Any, vocabulary: Any) -> Any:
             "this model was fitted with a vectorizer of your own, which the file does not hold",
             "pass it: softcount.load(path, vectorizer=…)",
         )
-    settings = _read_settings(described)
-    if vocabulary is None:
-        raise StoreError("the file has a vectorizer, but no words", "save the model again")
-    if settings.pop("ours"):
-        settings["analyzer"] = ANALYZERS[settings["analyzer"]]
-    return _with_words(CountVectorizer(**settings), vocabulary)
-
-
-def _read_settings(described: Any) -> dict[str, Any]:
-    """Settings of a vectorizer, if they are such as `describe_vectorizer` writes."""
+    again = "save the model again"
     if not isinstance(described, dict) or set(described) != {*SETTINGS, "analyzer", "ours"}:
-        raise StoreError("the file describes no vectorizer that is known", "save the model again")
+        raise StoreError("the file describes no vectorizer that is known", again)
     settings = dict(described)
     ours, stop_words, ngrams = (settings[name] for name in ("ours", "stop_words", "ngram_range"))
     sound = {
         "analyzer": settings["analyzer"] in (list(ANALYZERS) if ours is True else NAMED),
-        "stop_words": stop_words in (None, "english") or _are(stop_words, str),
-        "ngram_range": _are(ngrams, int) and len(ngrams) == 2 and 1 <= ngrams[0] <= ngrams[1],
+        "stop_words": stop_words in (None, "english") or _is_list_of(stop_words, str),
+        "ngram_range": _is_list_of(ngrams, int)
+        and len(ngrams) == 2
+        and 1 <= ngrams[0] <= ngrams[1],
         "strip_accents": settings["strip_accents"] in (None, "ascii", "unicode"),
         **{name: isinstance(settings[name], bool) for name in ("lowercase", "binary", "ours")},
     }
     for name, is_sound in sound.items():
         if not is_sound:
-            raise StoreError(
-                f"the file describes a vectorizer with {name}={brief(settings[name])}",
-                "save the model again",
-            )
-    return {**settings, "ngram_range": tuple(ngrams)}
+            fault = f"{name}={brief(settings[name])}"
+            raise StoreError(f"the file describes a vectorizer with {fault}", again)
+    if vocabulary is None:
+        raise StoreError("the file has a vectorizer, but no words", again)
+    if settings.pop("ours"):
+        settings["analyzer"] = ANALYZERS[settings["analyzer"]]
+    settings["ngram_range"] = tuple(ngrams)
+    return _with_words(CountVectorizer(**settings), vocabulary)
 
 
-def _are(values: Any, kind: type) -> bool:
+def _is_list_of(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
@@ -258,50 +237,46 @@ def vocabulary_of(vectorizer: Any) -> Any:
     return np.asarray(vectorizer.get_feature_names_out(), dtype=object)
 
 
-# Models that read documents: from texts or counts to bags of words, the same way ever after.
-
-
 KEPT_LENGTHS = 10_000
+"""Of so many documents a model remembers how long they are."""
 
 
 class DocumentReader:
-    """What a model of documents knows of words (a mixin for estimators)."""
+    """What a model of documents knows of words (a mixin for estimators).
+
+    From texts or counts to bags of words, the same way ever after.
+    """
 
     vectorizer: Any
     vectorizer_: Any
     vocabulary_: Array | None
     """The words, in the order of the columns; None if the model was fitted to a bare matrix."""
     n_features_in_: int
-    _lengths: Array
+    _lengths: FloatArray
 
     def _read_documents(self, X: Any, *, first: bool) -> Bags:
         """Documents as users give them; ``first``: these say what to expect of others."""
-        found = find_texts(X)
-        if found is not None:
-            X = self._counted(found, first)
-        elif first:
+        texts, names = find_texts(X), None
+        if first:
             self.vectorizer_ = None
-        if hasattr(X, "columns") and first:  # a data frame names its words
-            names: Any = np.asarray(X.columns, dtype=object)
-        else:
-            names = None
+        if texts is not None and first:
+            self.vectorizer_ = copy_vectorizer(self.vectorizer, texts)
+            X = learn_words(self.vectorizer_, texts)
+            names = vocabulary_of(self.vectorizer_)
+        elif texts is not None:
+            if getattr(self, "vectorizer_", None) is None:
+                raise DataError(
+                    "this model was fitted to a matrix of counts, and cannot count words by itself",
+                    "pass counts in the same columns, or fit the model to texts",
+                )
+            X = count_words(self.vectorizer_, texts)
+        elif hasattr(X, "columns"):  # a data frame names its words
+            names = np.asarray(X.columns, dtype=object)
         with within_range("the data"):
             checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
         if first:
-            counted = self.vectorizer_ is not None
-            self.vocabulary_ = vocabulary_of(self.vectorizer_) if counted else names
+            self.vocabulary_ = names
         return Bags.of(checked)
-
-    def _counted(self, documents: list[Any], first: bool) -> Any:
-        if first:
-            self.vectorizer_ = copy_vectorizer(self.vectorizer, documents)
-            return learn_words(self.vectorizer_, documents)
-        if getattr(self, "vectorizer_", None) is None:
-            raise DataError(
-                "this model was fitted to a matrix of counts, and cannot count words by itself",
-                "pass counts in the same columns, or fit the model to texts",
-            )
-        return count_words(self.vectorizer_, documents)
 
     def _adopt_archive(self, archive: Archive, *, first: bool) -> None:
         """Documents on disk; ``first``: their words are what to expect of others."""
@@ -325,14 +300,14 @@ class DocumentReader:
         return self.vocabulary_
 
     # new documents
-    def _remember_lengths(self, lengths: Array) -> None:
+    def _remember_lengths(self, lengths: FloatArray) -> None:
         """Keep how long documents are, or an even selection of them."""
         n = len(lengths)
         self._lengths = lengths[np.linspace(0, n - 1, min(n, KEPT_LENGTHS)).astype(np.int64)]
 
-    def _draw_lengths(self, n: int, rng: np.random.Generator) -> Array:
+    def _draw_lengths(self, n: int, rng: np.random.Generator) -> IntArray:
         """Lengths of documents as those learned from had."""
-        lengths: Array = np.round(rng.choice(self._lengths, size=n))
+        lengths: FloatArray = np.round(rng.choice(self._lengths, size=n))
         demand_drawable(lengths, "words")
         return lengths.astype(np.int64)
 
@@ -352,12 +327,10 @@ class DocumentReader:
     # files
     def _store_words(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """What a file must hold to read and tell documents again."""
-        names = self.vocabulary_
+        names, counter = self.vocabulary_, self.vectorizer_
         facts = {
             "vocabulary": None if names is None else list(map(str, names)),
-            "vectorizer": None
-            if self.vectorizer_ is None
-            else describe_vectorizer(self.vectorizer_),
+            "vectorizer": None if counter is None else describe_vectorizer(counter),
         }
         return {"lengths": self._lengths}, facts
 
@@ -378,7 +351,7 @@ class DocumentReader:
 
 
 def telling_words(
-    weights: Array, words: Array, names: Array, n: int = 10
+    weights: FloatArray, words: FloatArray, names: Array, n: int = 10
 ) -> list[list[tuple[Any, float]]]:
     """The words that mark each class, with their probabilities.
 
