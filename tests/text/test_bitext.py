@@ -78,7 +78,8 @@ def test_words_with_the_same_hash_are_told_apart() -> None:
     lasts = np.array([5, 1, 3, 5, 2, 4, 8])  # ab a b ab aa ba a
     tokens, codes = np.full(7, -1, np.int32), np.full(7, 2**32 - 1, np.uint32)
     slots, text, starts = np.zeros(16, np.uint64), np.zeros(64, np.uint8), np.zeros(16, np.int64)
-    done = kernel._number_words(data, firsts, lasts, codes, 0, tokens, slots, text, starts, 0)
+    spans, table = kernel.WordSpans(firsts, lasts, codes), kernel.WordHash(slots, text, starts)
+    done = kernel._number_words(data, spans, 0, tokens, table, 0)
     assert done == (7, 5)
     assert tokens.tolist() == [0, 1, 2, 0, 3, 4, 1]
     assert text.tobytes().startswith(b"ab\na\nb\naa\nba\n\0")

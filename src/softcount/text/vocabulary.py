@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
 from softcount.text.lines import Name, encode_texts
@@ -22,8 +22,8 @@ from softcount.text.lines import Name, encode_texts
 class NumberedLines(NamedTuple):
     """Lines as numbers of words: line n ends before token ``ends[n]``, ``words[k]`` is word k."""
 
-    tokens: Array
-    ends: Array
+    tokens: IntArray
+    ends: IntArray
     words: Sequence[str]
 
     def line_of(self, number: int) -> int:
@@ -57,6 +57,28 @@ class Vocabulary:
         return numbers
 
 
+class WordSpans(NamedTuple):
+    """Words of a text: where each begins and ends, and a hash of it (32 bits)."""
+
+    firsts: IntArray
+    lasts: IntArray
+    codes: IntArray
+
+
+class WordHash(NamedTuple):
+    """The words that have a number.
+
+    ``slots``   by their hash (open addressing; Knuth 1973, § 6.4): the hash in the high half,
+                number + 1 in the low half; 0: free. A power of two.
+    ``text``    one after the other, each with \\n behind it
+    ``starts``  where each begins in it, and where the next one will
+    """
+
+    slots: IntArray
+    text: IntArray
+    starts: IntArray
+
+
 class LineTokeniser:
     """Cuts UTF-8 text at white space, a piece at a time; each new word gets the next number.
 
@@ -70,55 +92,46 @@ class LineTokeniser:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self._slots = np.zeros(1 << 8, np.uint64)
-        self._text = np.zeros(1 << 10, np.uint8)
-        self._starts = np.zeros(1 << 8, np.int64)
+        self._table = WordHash(
+            np.zeros(1 << 8, np.uint64), np.zeros(1 << 10, np.uint8), np.zeros(1 << 8, np.int64)
+        )
 
     def cut(self, text: bytes, name: Name) -> NumberedLines:
         """The words of whole lines; words are those of all pieces so far."""
         data = np.frombuffer(text, np.uint8)
         most = len(data) // 2 + 1
         firsts, lasts = np.empty((2, most), np.int64)
-        codes = np.empty(most, np.uint32)
+        spans = WordSpans(firsts, lasts, np.empty(most, np.uint32))
         ends = np.empty(text.count(b"\n") + 1, np.int64)
-        n, n_lines = _find_words(data, firsts, lasts, codes, ends)
+        n, n_lines = _find_words(data, spans, ends)
         tokens, done, n_words = np.empty(n, np.int32), 0, len(self.words)
         while done < n:
-            done, n_words = _number_words(
-                data,
-                firsts,
-                lasts,
-                codes,
-                done,
-                tokens,
-                self._slots,
-                self._text,
-                self._starts,
-                n_words,
-            )
+            done, n_words = _number_words(data, spans, done, tokens, self._table, n_words)
             if done < n:
-                self._make_room(n_words, int(lasts[done] - firsts[done]))
+                self._grow(n_words, int(spans.lasts[done] - spans.firsts[done]))
         found = NumberedLines(tokens, ends[:n_lines], self.words)
         self._decode(n_words, found, name)
         return found
 
-    def _make_room(self, n_words: int, size: int) -> None:
-        """Room for one more word, of so many bytes, and many others."""
-        if 2 * n_words + 2 > len(self._slots):
-            slots = np.zeros(2 * len(self._slots), np.uint64)
-            _rehash(self._slots, slots)
-            self._slots = slots
-        if n_words + 2 > len(self._starts):
-            self._starts = np.resize(self._starts, 2 * len(self._starts))
-        if self._starts[n_words] + size + 1 > len(self._text):
-            self._text = np.resize(self._text, 2 * len(self._text) + size)
+    def _grow(self, n_words: int, size: int) -> None:
+        """Make room for one more word, of so many bytes, and many others."""
+        slots, text, starts = self._table
+        if 2 * n_words + 2 > len(slots):
+            larger = np.zeros(2 * len(slots), np.uint64)
+            _rehash(slots, larger)
+            slots = larger
+        if n_words + 2 > len(starts):
+            starts = np.resize(starts, 2 * len(starts))
+        if starts[n_words] + size + 1 > len(text):
+            text = np.resize(text, 2 * len(text) + size)
+        self._table = WordHash(slots, text, starts)
 
     def _decode(self, n_words: int, found: NumberedLines, name: Name) -> None:
         """Turn the new words into strings."""
-        before = len(self.words)
-        raw = self._text[self._starts[before] : self._starts[n_words]].tobytes()
+        before, (_, text, starts) = len(self.words), self._table
+        raw = text[starts[before] : starts[n_words]].tobytes()
         try:
-            text = raw.decode()
+            new = raw.decode().split("\n")[:-1]
         except UnicodeDecodeError as error:
             number = before + raw.count(b"\n", 0, error.start)
             word = raw[: error.end].split(b"\n")[-1]
@@ -126,8 +139,7 @@ class LineTokeniser:
                 f"{name(found.line_of(number))} is not UTF-8 text: {brief(word)}",
                 "convert the text to UTF-8",
             ) from error
-        new = text.split("\n")[:-1]
-        if "\0" in text:
+        if b"\0" in raw:
             number = before + next(n for n, word in enumerate(new) if "\0" in word)
             raise DataError(
                 f"{name(found.line_of(number))} has a NUL byte in it",
@@ -161,7 +173,7 @@ def number_lists(sentences: Sequence[Sequence[str]], name: Name) -> NumberedLine
     return found
 
 
-def _int64(values: array[int]) -> Array:
+def _int64(values: array[int]) -> IntArray:
     # numpy has two names for this type, and np.asarray chooses the rarer one
     return np.asarray(values).view(np.int64)
 
@@ -226,11 +238,11 @@ class SideBuilder:
         return [*known, *self._added]
 
     @property
-    def tokens(self) -> Array:
+    def tokens(self) -> IntArray:
         return np.asarray(self._tokens)
 
     @property
-    def indptr(self) -> Array:
+    def indptr(self) -> IntArray:
         return _int64(self._indptr)
 
 
@@ -259,11 +271,8 @@ def add_lines(some: Iterable[bytes], side: SideBuilder, name: Name) -> None:
     """Pieces of text, cut at white space; ``name`` says what messages call a line of them all."""
     cutter = LineTokeniser()
     for piece in some:
-        side.add(cutter.cut(piece, _names_after(len(side), name)))
-
-
-def _names_after(before: int, name: Name) -> Name:
-    return lambda line: name(before + line)
+        before = len(side)
+        side.add(cutter.cut(piece, lambda line, before=before: name(before + line)))  # type: ignore[misc]
 
 
 # Compiled loops: UTF-8 text is cut at white space, and its words are numbered as they appear.
@@ -277,24 +286,18 @@ _INSIDE, _SPACE, _PERHAPS, _NEWLINE = 0, 1, 2, 3
 """A byte: of a word, white space, the first of white space above ASCII, or the end of a line."""
 
 
-def _kinds() -> Array:
-    """The kind of each byte."""
-    kinds = np.full(256, _INSIDE, np.uint8)
-    spaces = [chr(c) for c in range(0x3001) if chr(c).isspace()]  # U+3000 is the last
-    for first, *more in (space.encode() for space in spaces):
-        kinds[first] = _PERHAPS if more else _SPACE
-    kinds[ord("\n")] = _NEWLINE
-    return kinds
-
-
-_KINDS = _kinds()
+_KINDS = np.full(256, _INSIDE, np.uint8)
+for _space in filter(str.isspace, map(chr, range(0x3001))):  # U+3000 is the last
+    _first, *_more = _space.encode()
+    _KINDS[_first] = _PERHAPS if _more else _SPACE
+_KINDS[ord("\n")] = _NEWLINE
 _NEWLINE_BYTE = 10
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _LOW, _HALF, _ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 
 
 @inline
-def _wide_space(data: Array, i: int) -> int:
+def _wide_space(data: IntArray, i: int) -> int:
     """How many bytes of white space above ASCII begin at i; 0: it is something else."""
     if i + 1 >= len(data):
         return 0
@@ -317,10 +320,8 @@ def _wide_space(data: Array, i: int) -> int:
 
 
 @njit
-def _find_words(
-    data: Array, firsts: Array, lasts: Array, codes: Array, ends: Array
-) -> tuple[int, int]:
-    """Where each word begins and ends, a hash of it (32 bits), and how many words end each line.
+def _find_words(data: IntArray, spans: WordSpans, ends: IntArray) -> tuple[int, int]:
+    """Find all words, and how many of them end each line.
 
     What stands behind the last \\n is a line too. Returns how many words and lines there are.
     """
@@ -341,8 +342,8 @@ def _find_words(
                 break
             code = (code ^ np.uint64(data[i])) * _MULTIPLIER
             i += 1
-        firsts[n], lasts[n] = first, i
-        codes[n] = mix(code + np.uint64(i - first)) & _LOW
+        spans.firsts[n], spans.lasts[n] = first, i
+        spans.codes[n] = mix(code + np.uint64(i - first)) & _LOW
         n += 1
     if len(data) and data[-1] != _NEWLINE_BYTE:
         ends[n_lines] = n
@@ -352,27 +353,15 @@ def _find_words(
 
 @njit
 def _number_words(
-    data: Array,
-    firsts: Array,
-    lasts: Array,
-    codes: Array,
-    begin: int,
-    tokens: Array,
-    slots: Array,
-    text: Array,
-    starts: Array,
-    n_words: int,
+    data: IntArray, spans: WordSpans, begin: int, tokens: IntArray, table: WordHash, n_words: int
 ) -> tuple[int, int]:
     """Write the numbers of these words, from ``begin`` on; a new word gets the next number.
 
-    ``slots``   the words that have a number, by their hash (open addressing; Knuth 1973, § 6.4):
-                the hash in the high half, number + 1 in the low half; 0: free. A power of two.
-    ``text``    these words one after the other, each with \\n behind it
-    ``starts``  where each begins in it, and where the next one will
-
     Returns how many words are done, and how many different ones there are now. If not all are done,
-    the next one is new and one of the three arrays has no room for it.
+    the next one is new and the table has no room for it.
     """
+    firsts, lasts, codes = spans
+    slots, text, starts = table
     mask = np.uint64(len(slots) - 1)
     for t in range(begin, len(tokens)):
         first, size, code = firsts[t], lasts[t] - firsts[t], np.uint64(codes[t])
@@ -403,7 +392,7 @@ def _number_words(
 
 
 @njit
-def _rehash(slots: Array, larger: Array) -> None:
+def _rehash(slots: IntArray, larger: IntArray) -> None:
     """Put the words of ``slots`` into ``larger``, which is empty."""
     mask = np.uint64(len(larger) - 1)
     for slot in slots:
@@ -415,7 +404,7 @@ def _rehash(slots: Array, larger: Array) -> None:
 
 
 @njit
-def _list_new(tokens: Array, new: Array, fresh: Array) -> int:
+def _list_new(tokens: IntArray, new: IntArray, fresh: IntArray) -> int:
     """Write to ``fresh`` the tokens for which ``new`` has −1, each once; it has −2 afterwards."""
     n = 0
     for token in tokens:
@@ -428,13 +417,13 @@ def _list_new(tokens: Array, new: Array, fresh: Array) -> int:
 
 @njit
 def split_sides(
-    tokens: Array,
-    ends: Array,
+    tokens: IntArray,
+    ends: IntArray,
     bar: int,
-    left: Array,
-    left_ends: Array,
-    right: Array,
-    right_ends: Array,
+    left: IntArray,
+    left_ends: IntArray,
+    right: IntArray,
+    right_ends: IntArray,
 ) -> tuple[int, int]:
     """What is left and right of the ``bar`` of each line; a blank line has two empty sides.
 
