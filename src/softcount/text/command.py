@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +15,7 @@ from softcount.cli.targets import NEW_FOLDER
 from softcount.core.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.text.archive import Archive
+    from softcount.text.archive import ArchiveFacts
 
 JsonOption = Annotated[bool, Output("Print one JSON object.")]
 
@@ -76,13 +75,20 @@ class Build(WordOptions, Command):
             self.refuse("--like", names, "that archive says which words count")
 
     def run(self) -> None:
-        _demand_readable(self.files)
+        # complain before the work, which may take hours, and not in the middle of it
+        for number, file in enumerate(self.files):
+            if file in self.files[:number]:
+                raise DataError(f"{file} is given twice", "give every file once")
+            if file != "-" and not Path(file).exists():
+                raise DataError(f"{file}: there is no such file", "check the name")
+            if Path(file).is_dir():
+                raise DataError(f"{file} is a folder", "give the files in it")
         from softcount.text.archive import Archive
         from softcount.text.tokenise import spaces, words
 
         with StatusLine() as status:
             archive = Archive.build(
-                {file: _texts(file) for file in self.files},
+                {file: (text for _, text in read_lines(file)) for file in self.files},
                 self.output,
                 tokens=self.tokens,
                 min_count=self.min_count,
@@ -93,7 +99,7 @@ class Build(WordOptions, Command):
                 shuffle=self.shuffle,
                 on_progress=lambda doing, n: status.show(f"{doing}   {n:,} documents"),
             )
-        _print(archive, self.json)
+        print_facts(archive.facts, self.json)
 
 
 class Info(Command):
@@ -109,7 +115,31 @@ class Info(Command):
         found = Archive.open(self.archive)
         if self.verify:
             found.verify()
-        _print(found, self.json)
+        print_facts(found.facts, self.json)
+
+
+def print_facts(facts: ArchiveFacts, as_json: bool) -> None:
+    """What is in an archive: as JSON, or one tab-separated fact a line."""
+    said = {
+        "documents": facts.n_documents,
+        "words": facts.n_words,
+        "tokens": int(facts.tokens) if facts.tokens.is_integer() else facts.tokens,
+        "entries": facts.n_entries,
+        "shards": len(facts.shards) - 1,
+        "bytes": sum(size for size, _ in facts.files.values()),
+        "cut": facts.vectorizer and facts.vectorizer.get("analyzer"),
+        **facts.wanted,
+        "shuffle": facts.shuffle,
+    }
+    if as_json:
+        whole = said | {"sources": dict(facts.sources)}
+        typer.echo(json.dumps(whole, ensure_ascii=False, indent=1))
+        return
+    for name, value in said.items():
+        if value is not None:
+            typer.echo(f"{name}\t{value}")
+    for name, lines in facts.sources:
+        typer.echo(f"source\t{name}\t{lines}")
 
 
 group = make_group(
@@ -117,49 +147,3 @@ group = make_group(
     "are larger than memory.",
     {"build": Build, "info": Info},
 )
-
-
-def _demand_readable(files: Sequence[str]) -> None:
-    """Complain before the work, which may take hours, and not in the middle of it."""
-    for number, file in enumerate(files):
-        if file in files[:number]:
-            raise DataError(f"{file} is given twice", "give every file once")
-        if file != "-" and not Path(file).exists():
-            raise DataError(f"{file}: there is no such file", "check the name")
-        if Path(file).is_dir():
-            raise DataError(f"{file} is a folder", "give the files in it")
-
-
-def _texts(file: str) -> Iterator[str]:
-    for _, text in read_lines(file):
-        yield text
-
-
-def _print(archive: Archive, as_json: bool) -> None:
-    said = _said(archive)
-    if as_json:
-        typer.echo(json.dumps(said, ensure_ascii=False, indent=1))
-        return
-    sources = said.pop("sources")
-    for name, value in said.items():
-        if value is not None:
-            typer.echo(f"{name}\t{value}")
-    for name, lines in sources.items():
-        typer.echo(f"source\t{name}\t{lines}")
-
-
-def _said(archive: Archive) -> dict[str, Any]:
-    facts = archive.facts
-    cut = facts.vectorizer and facts.vectorizer.get("analyzer")
-    return {
-        "documents": facts.n_documents,
-        "words": facts.n_words,
-        "tokens": int(facts.tokens) if facts.tokens.is_integer() else facts.tokens,
-        "entries": facts.n_entries,
-        "shards": len(facts.shards) - 1,
-        "bytes": sum(size for size, _ in facts.files.values()),
-        "cut": cut,
-        **facts.wanted,
-        "shuffle": facts.shuffle,
-        "sources": dict(facts.sources),
-    }
