@@ -33,8 +33,7 @@ class Build(WordOptions, Command):
     """
 
     files: Annotated[
-        list[str],
-        Argument("Text files, one document a line; .gz too; - is stdin.", metavar="FILE"),
+        list[str], Argument("Text files, one document a line; .gz too; - is stdin.", metavar="FILE")
     ]
     output: Annotated[
         Path,
@@ -47,8 +46,7 @@ class Build(WordOptions, Command):
         ),
     ]
     max_words: Annotated[
-        int | None,
-        Input("Keep so many words at most: those that most lines have.", least=1),
+        int | None, Input("Keep so many words at most: those that most lines have.", least=1)
     ] = None
     like: Annotated[
         Path | None,

@@ -295,8 +295,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         ),
     ] = None
     optimise: Annotated[
-        int | None,
-        Learning("collapsed-gibbs: fit the priors after every so many sweeps.", least=1),
+        int | None, Learning("collapsed-gibbs: fit the priors after every so many sweeps.", least=1)
     ] = None
     top_words: Annotated[
         int | None, Output("Show so many words a topic (else 8, as JSON 10).", least=1)
@@ -610,9 +609,7 @@ class Similar(Command):
     query: Annotated[
         str | None,
         Argument(
-            "What to look for; if not given, or -: each line of stdin.",
-            metavar="QUERY",
-            file=PLAIN,
+            "What to look for; if not given, or -: each line of stdin.", metavar="QUERY", file=PLAIN
         ),
     ] = None
     file: Annotated[

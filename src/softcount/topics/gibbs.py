@@ -490,12 +490,7 @@ class CountHistogram(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        which: IntArray,
-        counts: Array,
-        totals: Array,
-        entries: Any,
-        kinds: IntArray | int = 0,
+        cls, which: IntArray, counts: Array, totals: Array, entries: Any, kinds: IntArray | int = 0
     ) -> CountHistogram:
         """From entries that are not zero, in any order, and the rows' totals and kinds."""
         rows = np.broadcast_to(kinds, totals.shape)[totals > 0]

@@ -42,8 +42,7 @@ class TopicParameters(LearningParameters):
         Doc("A seed word counts for its topic so many times as often as the corpus has it."),
     ] = 1.0
     frozen_topics: Annotated[
-        Any,
-        Doc("The first topics, which stay as they are: rows of p(word | topic), or mappings."),
+        Any, Doc("The first topics, which stay as they are: rows of p(word | topic), or mappings.")
     ] = None
     init: Annotated[
         Any,
