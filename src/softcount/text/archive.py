@@ -56,7 +56,7 @@ MOST_WORDS_AT_ONCE = 1 << 20
 """So many words, and those of one more piece of text, are kept in memory: some 500 MB at worst."""
 
 OnProgress = Callable[[str, int], None]
-"""Is told what is being done and how many documents are done."""
+"""Called with what is being done, and how many documents are done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,27 +371,27 @@ def read_facts(folder: Path) -> ArchiveFacts:
     if _size_of(path) > LARGEST_META:
         raise StoreError(f"{path} is too large", DAMAGED)
     try:
-        said = json.loads(path.read_bytes())
+        meta = json.loads(path.read_bytes())
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}", DAMAGED) from error
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is not JSON: {error}", DAMAGED) from error
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise StoreError(f"{path} describes no softcount archive", DAMAGED)
-    if said.get("format_version") != FORMAT_VERSION:
+    if meta.get("format_version") != FORMAT_VERSION:
         raise StoreError(
-            f"{path} has format version {said.get('format_version')!r}, "
+            f"{path} has format version {meta.get('format_version')!r}, "
             f"and this softcount reads {FORMAT_VERSION}",
             "install a softcount that reads it, or build the archive again",
         )
-    if said.pop("sha256", None) != _digest(said):
+    if meta.pop("sha256", None) != _digest(meta):
         raise StoreError(f"{path} does not match its own checksum", DAMAGED)
     for name, is_sound in _SOUND.items():
-        if name not in said or not is_sound(said[name]):
+        if name not in meta or not is_sound(meta[name]):
             raise StoreError(f"{path}: {name} is missing or is nothing that it can be", DAMAGED)
-    said["sources"] = [tuple(source) for source in said["sources"]]
-    said["files"] = {name: tuple(stamp) for name, stamp in said["files"].items()}
-    facts = ArchiveFacts(**{field.name: said[field.name] for field in fields(ArchiveFacts)})
+    meta["sources"] = [tuple(source) for source in meta["sources"]]
+    meta["files"] = {name: tuple(stamp) for name, stamp in meta["files"].items()}
+    facts = ArchiveFacts(**{field.name: meta[field.name] for field in fields(ArchiveFacts)})
     borders, n = facts.shards, facts.n_documents
     if borders[0] != 0 or borders[-1] != n or not all(a < b for a, b in pairwise(borders)):
         raise StoreError(f"{path}: the shards' borders are out of order", DAMAGED)
@@ -787,7 +787,7 @@ def _check_names(vocabulary: Sequence[str] | None) -> None:
         raise DataError("the vocabulary has a word twice", "give different words")
 
 
-# An archive is made: documents are read once, in order, with bounded memory.
+# Building an archive: documents are read once, in order, with bounded memory.
 #
 # The documents' words get provisional numbers and go to disk as they come. Then it is known which
 # words count, and all is written once more with final numbers, words in alphabetical order (or that

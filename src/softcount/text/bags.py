@@ -37,7 +37,7 @@ class Bags:
 
     @classmethod
     def of(cls, matrix: Any) -> Self:
-        """From a matrix that is sparse, or an array, of counts ≥ 0 (fractions are welcome).
+        """From a matrix that is sparse, or an array, of counts ≥ 0, fractions among them.
 
         Counts too small to be felt are taken for 0: see `softcount.core.bounds`.
         """
@@ -60,10 +60,10 @@ class Bags:
         if least < MIN_WEIGHT:
             rows.data[rows.data < MIN_WEIGHT] = 0.0
             rows.eliminate_zeros()
-        return cls._made(rows)
+        return cls._of_rows(rows)
 
     @classmethod
-    def _made(cls, rows: Any) -> Self:
+    def _of_rows(cls, rows: Any) -> Self:
         indptr, index = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
         return cls(Compressed(indptr, index, rows.data), rows.shape[1])
 
@@ -95,7 +95,7 @@ class Bags:
 
     def take(self, documents: Array) -> Self:
         """Some of the documents."""
-        return self._made(self.matrix[documents])
+        return self._of_rows(self.matrix[documents])
 
     def present(self) -> Self:
         """Which words occur, once each."""
@@ -125,7 +125,7 @@ LARGEST_COUNT = 2.0**40
 def check_whole_counts(
     indptr: ArrayLike, words: ArrayLike, counts: ArrayLike, n_words: int
 ) -> tuple[Array, Array, Array]:
-    """The documents in CSR form, checked: a kernel believes whatever it is told."""
+    """The documents in CSR form, checked: kernels do not look."""
     borders = np.ascontiguousarray(indptr, np.int64)
     which = np.ascontiguousarray(words, np.int32)
     values = np.ascontiguousarray(counts, np.float64)

@@ -73,7 +73,7 @@ class Build(WordOptions, Command):
             self.refuse("--like", names, "that archive says which words count")
 
     def run(self) -> None:
-        # complain before the work, which may take hours, and not in the middle of it
+        # before the work, which may take hours, and not in the middle of it
         for number, file in enumerate(self.files):
             if file in self.files[:number]:
                 raise DataError(f"{file} is given twice", "give every file once")
@@ -118,7 +118,7 @@ class Info(Command):
 
 def print_facts(facts: ArchiveFacts, as_json: bool) -> None:
     """What is in an archive: as JSON, or one tab-separated fact a line."""
-    said = {
+    summary = {
         "documents": facts.n_documents,
         "words": facts.n_words,
         "tokens": int(facts.tokens) if facts.tokens.is_integer() else facts.tokens,
@@ -130,10 +130,10 @@ def print_facts(facts: ArchiveFacts, as_json: bool) -> None:
         "shuffle": facts.shuffle,
     }
     if as_json:
-        whole = said | {"sources": dict(facts.sources)}
+        whole = summary | {"sources": dict(facts.sources)}
         typer.echo(json.dumps(whole, ensure_ascii=False, indent=1))
         return
-    for name, value in said.items():
+    for name, value in summary.items():
         if value is not None:
             typer.echo(f"{name}\t{value}")
     for name, lines in facts.sources:

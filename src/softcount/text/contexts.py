@@ -65,7 +65,7 @@ def find_occurrences(
 def demand_found(
     found: Sequence[Occurrence], sentences: Sequence[Sequence[str]], forms: Collection[str]
 ) -> None:
-    """Complain of a word that never occurs, and suggest words that do."""
+    """Raise if a word never occurs, and suggest words that do."""
     if found:
         return
     present = {token for tokens in sentences for token in tokens}

@@ -100,7 +100,7 @@ def copy_vectorizer(
 
 def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
     """Counts of the words of these texts, which become the vocabulary."""
-    _demand_readable(vectorizer, texts)
+    _check_readable(vectorizer, texts)
     try:
         return vectorizer.fit_transform(texts)
     except ValueError as error:
@@ -114,12 +114,12 @@ def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
 
 def count_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
     """Counts of words that are in the vocabulary already."""
-    _demand_readable(vectorizer, texts)
+    _check_readable(vectorizer, texts)
     return vectorizer.transform(texts)
 
 
-def _demand_readable(vectorizer: Any, texts: Sequence[Any]) -> None:
-    """Complain where a text would be taken for a list of words, letter by letter, or vice versa."""
+def _check_readable(vectorizer: Any, texts: Sequence[Any]) -> None:
+    """Raise if a text would be taken for a list of words, letter by letter, or vice versa."""
     analyzer = getattr(vectorizer, "analyzer", None)
     if analyzer is as_it_is and any(isinstance(text, str) for text in texts):
         raise DataError(

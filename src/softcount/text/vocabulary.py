@@ -34,7 +34,7 @@ class NumberedLines(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words that have their numbers already. Kept by who encodes often: ``numbers`` takes a while.
+    """Words that have their numbers already. Keep it to encode again: ``numbers`` takes a while.
 
     >>> Vocabulary(["the", "house"]).numbers
     {'the': 0, 'house': 1}

@@ -1,7 +1,7 @@
-"""What topic models learn from: documents in shards, and what is known of their topics.
+"""What topic models learn from: documents in shards, and supervision.
 
-Knowledge comes in three forms: labels (which topics a document may have), seed words (tokens that a
-topic has beforehand), and frozen topics (rows of p(word | topic) that do not learn).
+Supervision comes in three forms: labels (which topics a document may have), seed words (tokens that
+a topic has beforehand), and frozen topics (rows of p(word | topic) that do not learn).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from softcount.text.bags import Bags
 from softcount.text.shards import split_items
 
 HELD_OUT_SEED = 0
-"""Of the draw of held-out words: the same documents are always split alike, whatever else is
-random."""
+"""Seed of the draw of held-out words: the same documents are always split in the same way."""
 
 UNKNOWN = -1
 """The label of a document of which nothing is known."""
@@ -186,7 +185,7 @@ TopicCorpus = TopicDocuments | ArchivedTopicDocuments
 
 
 def count_words(corpus: TopicCorpus) -> FloatArray:
-    """How often each word occurs; words held out are not counted, for starts must not know them."""
+    """How often each word occurs; held-out words are not counted: starts must not know them."""
     shards = corpus.shards()
     counts = (_count_each_word(shards[i].bags) for i in range(len(shards)))
     return sum(counts)  # type: ignore[return-value]
@@ -309,14 +308,18 @@ FROZEN_HINT = "give an array with a row for each topic, or a list of mappings fr
 
 
 def count_seed_words(
-    seed_words: Any, strength: float, often: FloatArray, columns: Mapping[Any, int], n_topics: int
+    seed_words: Any,
+    strength: float,
+    word_counts: FloatArray,
+    columns: Mapping[Any, int],
+    n_topics: int,
 ) -> Any:
     """Seed words as tokens that a topic has beforehand: sparse (topics, words), whole numbers.
 
     ``seed_words``  topic → words, or a list of such (topic 0, 1, …); words that never occur in
                     the corpus are passed over
     ``strength``    a seed word counts as often as ``strength`` times the word occurs, at least once
-    ``often``       how often each word occurs, (words,)
+    ``word_counts`` how often each word occurs, (words,)
     ``columns``     the column of each word
 
     >>> columns = {"cup": 0, "goal": 1, "oil": 2}
@@ -331,7 +334,7 @@ def count_seed_words(
     else:
         hint = "give a mapping from topics to lists of words"
         raise DataError(f"seed_words={brief(seed_words)}", hint)
-    table = sparse.lil_matrix((n_topics, len(often)), dtype=np.int64)
+    table = sparse.lil_matrix((n_topics, len(word_counts)), dtype=np.int64)
     for given, words in pairs:
         try:
             topic = int(given)  # files have the numbers as strings
@@ -350,9 +353,9 @@ def count_seed_words(
                 hint = "give a list of words for each topic"
                 raise DataError(f"{brief(word)} is no seed word", hint)
             column = columns.get(word)
-            if column is None or not often[column]:
+            if column is None or not word_counts[column]:
                 continue
-            count = strength * often[column]
+            count = strength * word_counts[column]
             if count > MOST_SEED_COUNTS:
                 hint = "lower seed_strength"
                 raise LearnerError(f"a seed word would count {count:g} times", hint)

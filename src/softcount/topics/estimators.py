@@ -60,7 +60,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     Estimator,
     BaseEstimator,  # type: ignore[misc]
 ):
-    """What PLSA and LDA share: learning, folding in, scoring, finding, generating."""
+    """What PLSA and LDA share: learning, folding in, scoring, retrieval, generating."""
 
     default_learner = TopicCore.default_learner
     core_: TopicCore
@@ -164,7 +164,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         """
         warn_of_ignored(self, y, FOR_LABELS)
         with all_or_nothing(self):
-            self.__dict__.pop("_progress", None)  # begin anew, whatever was learned before
+            self.__dict__.pop("_progress", None)  # start afresh
             core, corpus = self._bind(X, labels)
             return self._learn(core, corpus, init, **options)
 
@@ -183,8 +183,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         if self.seed_words is not None or self.frozen_topics is not None:
             K, columns = self.n_components, {w: i for i, w in enumerate(self.word_names().tolist())}
             if self.seed_words is not None:
-                often, strength = count_words(corpus), self.seed_strength
-                self._seed_counts = count_seed_words(self.seed_words, strength, often, columns, K)
+                self._seed_counts = count_seed_words(
+                    self.seed_words, self.seed_strength, count_words(corpus), columns, K
+                )
             if self.frozen_topics is not None:
                 self._frozen_rows = read_frozen_topics(self.frozen_topics, columns, K)
         return self._make_core(self.n_features_in_), corpus
@@ -206,17 +207,19 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     def _n_frozen(self) -> int:
         return 0 if self._frozen_rows is None else len(self._frozen_rows)
 
-    def _seeded(self) -> Any:
+    def _seed_smoothing(self) -> Any:
         """What seed words add to counts, (topics, words); or 0."""
         return 0.0 if self._seed_counts is None else self._seed_counts.toarray()
 
-    def _make_core(self, n_words: int) -> TopicCore:
+    def _make_core(self, n_words: int, prior: DocumentPrior | None = None) -> TopicCore:
+        """The model; ``prior`` of the documents' topics if it is not as the smoothing says."""
         K, added = self.n_components, self._smoothing
         # adding a to every count gives the mode under 1 + a, and the mean under a
         mode = self._update == "maximise"
         frozen = None if self._frozen_rows is None else np.arange(K) < self._n_frozen
-        topics = Columns((K, n_words), added["words"] + mode + self._seeded(), frozen=frozen)
-        prior = DocumentPrior(np.full(K, added["documents"] + mode), self._update)
+        alpha = added["words"] + mode + self._seed_smoothing()
+        topics = Columns((K, n_words), alpha, frozen=frozen)
+        prior = prior or DocumentPrior(np.full(K, added["documents"] + mode), self._update)
         return TopicCore(type(self).__name__, topics, prior, dtype=self.dtype)
 
     def _n_short_runs(self, corpus: TopicCorpus, start: Any) -> int:
@@ -235,11 +238,12 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         if isinstance(init, Mapping):
             return self._guide_start(core.params(init))
         if isinstance(init, str) and init == "random":
-            often = count_words(corpus)
+            word_counts = count_words(corpus)
 
             def draw(rng: np.random.Generator) -> Params:
                 """Topics near the frequencies of all words, each a little another way."""
-                mass = (often + 0.1) * rng.uniform(0.5, 1.5, (core.n_topics, len(often)))
+                factors = rng.uniform(0.5, 1.5, (core.n_topics, len(word_counts)))
+                mass = (word_counts + 0.1) * factors
                 return self._guide_start({"topics": mass / mass.sum(axis=1, keepdims=True)})
 
             return draw
@@ -304,7 +308,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self._remember_lengths(lengths)
         return lengths
 
-    # learning from documents as they come
+    # learning from a stream of documents
     def partial_fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:
         """Learn from some documents, and from more with every call; see `fit` for ``labels``.
 
@@ -327,8 +331,8 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             self.n_iter_ = progress.batches
             self.temper_ = stream_learner(learner)[0].temper_at(0)
             self._keep_documents(corpus)
-            often = progress.counts["topics"].sum(axis=1)
-            self.weights_ = often / often.sum()
+            topic_counts = progress.counts["topics"].sum(axis=1)
+            self.weights_ = topic_counts / topic_counts.sum()
             return self
 
     @property
@@ -347,28 +351,29 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         corpus = self._corpus(X, labels)
         progress = getattr(self, "_progress", None)
         if progress is None:  # what a fitted or loaded model has seen
-            n, often = len(self.documents_), float(self._lengths.mean()) * self.weights_
-            counts = {"topics": self._counts_behind(self.topics_, often, n)}
+            n, topic_counts = len(self.documents_), float(self._lengths.mean()) * self.weights_
+            counts = {"topics": self._recover_counts(self.topics_, topic_counts, n)}
             batches = -(-n // steps.batch_size)
             progress = StreamProgress(self.raw_params_, counts, float(n), batches)
-        core = self._make_core(self.n_features_in_)
         alpha = self.document_smoothing_ + (self._update == "maximise")
-        core.document_prior = DocumentPrior(alpha, self._update)
+        core = self._make_core(self.n_features_in_, DocumentPrior(alpha, self._update))
         return progress, core, corpus
 
-    def _counts_behind(self, topics: FloatArray, often: FloatArray, items: float) -> FloatArray:
-        """The counts of one item that topics were made from: what was added to them is taken away.
+    def _recover_counts(
+        self, topics: FloatArray, topic_counts: FloatArray, items: float
+    ) -> FloatArray:
+        """The counts of one item behind the topics, without the smoothing, (topics, words).
 
-        ``often``  how many words of an item each topic has, (topics,)
+        ``topic_counts``  how many words of an item each topic has, (topics,)
         """
-        added = np.broadcast_to(self._smoothing["words"] + self._seeded(), topics.shape)
-        totals = items * often[:, None] + added.sum(axis=1, keepdims=True)
+        added = np.broadcast_to(self._smoothing["words"] + self._seed_smoothing(), topics.shape)
+        totals = items * topic_counts[:, None] + added.sum(axis=1, keepdims=True)
         counts: FloatArray = np.maximum(totals * topics - added, 0.0) / items
-        frozen = self._n_frozen
-        counts[:frozen] = often[:frozen, None] * topics[:frozen]  # nothing was added to these
+        frozen = self._n_frozen  # to these nothing was added
+        counts[:frozen] = topic_counts[:frozen, None] * topics[:frozen]
         return counts
 
-    # what it says of documents
+    # inference
     def transform(self, X: Any) -> FloatArray:
         """p(topic | document), (documents, topics), folded in: the topics stay as they are.
 
@@ -439,15 +444,14 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         check_whole("n", n)
         rng = np.random.default_rng(random_state)
         theta = self.documents_[rng.integers(len(self.documents_), size=n)]
-        rows, columns = [], []
-        for d, length in enumerate(self._draw_lengths(n, rng)):
-            of_words = theta[d] @ self.topics_
-            columns.append(rng.choice(len(of_words), size=length, p=of_words / of_words.sum()))
-            rows.append(np.full(length, d))
-        place = (np.concatenate(rows), np.concatenate(columns))
-        ones = np.ones(len(place[0]), np.int64)
-        shape = (n, self.n_features_in_)
-        return self._write_documents(sparse.csr_matrix((ones, place), shape=shape), rng)
+        lengths, columns = self._draw_lengths(n, rng), []
+        for proportions, length in zip(theta, lengths, strict=True):
+            p = proportions @ self.topics_
+            columns.append(rng.choice(len(p), size=length, p=p / p.sum()))
+        entries = np.repeat(np.arange(n), lengths), np.concatenate(columns)
+        ones = np.ones(len(entries[0]), np.int64)
+        counts = sparse.csr_matrix((ones, entries), (n, self.n_features_in_))
+        return self._write_documents(counts, rng)
 
     def for_pyldavis(self, X: Any) -> dict[str, Any]:
         """What ``pyLDAvis.prepare(**inputs)`` takes (Sievert & Shirley 2014).
@@ -463,8 +467,8 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self._require_fit()
         corpus = self._corpus(X)
         theta, lengths = self._fold_in(corpus)
-        often = count_words(corpus)
-        full, used = np.flatnonzero(lengths > 0.0), np.flatnonzero(often > 0.0)
+        word_counts = count_words(corpus)
+        full, used = np.flatnonzero(lengths > 0.0), np.flatnonzero(word_counts > 0.0)
         if not len(full):
             hint = "give those that were learned from"
             raise DataError("there is no document that has a word", hint)
@@ -475,10 +479,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             "doc_topic_dists": theta / theta.sum(axis=1, keepdims=True),
             "doc_lengths": _whole_if_possible(lengths[full]),
             "vocab": [str(word) for word in self.word_names()[used]],
-            "term_frequency": _whole_if_possible(often[used]),
+            "term_frequency": _whole_if_possible(word_counts[used]),
         }
 
-    # what it finds
+    # retrieval
     @property
     def index_(self) -> retrieval.DocumentIndex | None:
         """What finds the documents learned from; None if they are on disk, or were never there."""
@@ -541,9 +545,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         if self.index_ is not None:
             own |= self.index_.arrays()
         if hasattr(self, "_progress"):
-            so_far = self._progress
-            often = so_far.counts["topics"].sum(axis=1)
-            own["online"] = np.array([so_far.items, so_far.batches, *often])
+            seen = self._progress
+            topic_counts = seen.counts["topics"].sum(axis=1)
+            own["online"] = np.array([seen.items, seen.batches, *topic_counts])
         own_facts = {"rows": prior.update, "frozen": self._n_frozen, "temper": self.temper_}
         return arrays | own, facts | own_facts
 
@@ -569,10 +573,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             self.frozen_topics = self._frozen_rows
         # how far `partial_fit` had come
         if "online" in stored.arrays:
-            items, batches, *often = numbers(stored, "online", (2 + K,))
-            if min(items, batches) < 1 or min(often) < 0.0:
+            items, batches, *topic_counts = numbers(stored, "online", (2 + K,))
+            if min(items, batches) < 1 or min(topic_counts) < 0.0:
                 raise StoreError("the progress of learning makes no sense", AGAIN)
-            counts = {"topics": self._counts_behind(topics, np.array(often), items)}
+            counts = {"topics": self._recover_counts(topics, np.array(topic_counts), items)}
             self._progress = StreamProgress({"topics": topics}, counts, items, int(batches))
         # words and documents
         self._restore_words(stored, given)
@@ -589,9 +593,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             raise StoreError(f"{update!r} is no way to learn", AGAIN)
         if not self._smoothing["documents"] and (alpha != 1.0).any():
             raise StoreError("there is a prior of documents, but no smoothing of them", AGAIN)
-        core = self._make_core(V)
-        core.document_prior = DocumentPrior(alpha, update)
-        return core
+        return self._make_core(V, DocumentPrior(alpha, update))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -670,7 +672,7 @@ class PLSA(TopicModel):
         return "use LDA, which is PLSA with smoothing of documents too"
 
     def _lacks_sampler(self) -> str:
-        return ""  # there is one, but not without a prior: of that `_lacks_prior` complains
+        return ""  # there is one, but not without a prior: see `_lacks_prior`
 
 
 class LDA(LDAParameters, TopicModel):  # type: ignore[misc]  # as above

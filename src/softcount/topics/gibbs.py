@@ -494,9 +494,9 @@ class CountHistogram(NamedTuple):
     ) -> CountHistogram:
         """From entries that are not zero, in any order, and the rows' totals and kinds."""
         rows = np.broadcast_to(kinds, totals.shape)[totals > 0]
-        seen, often = _count_pairs(which, counts)
+        seen, times = _count_pairs(which, counts)
         ends, row_times = _count_pairs(rows, totals[totals > 0])
-        return cls(seen[0], seen[1].astype(np.float64), often, ends[1], ends[0], row_times, entries)
+        return cls(seen[0], seen[1].astype(np.float64), times, ends[1], ends[0], row_times, entries)
 
 
 def _count_pairs(first: Array, second: Array) -> tuple[IntArray, FloatArray]:

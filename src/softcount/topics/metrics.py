@@ -317,10 +317,10 @@ def mean_average_precision(
     >>> mean_average_precision([[0, 1, 2], [2, 1, 0]], [{0}, {1}])  # (1 + 1/2) / 2
     0.75
     """
-    ours, theirs = list(rankings), list(relevant)
-    if len(ours) != len(theirs) or not ours:
+    ranked, wanted = list(rankings), list(relevant)
+    if len(ranked) != len(wanted) or not ranked:
         raise DataError(
-            f"{len(ours)} rankings for {len(theirs)} sets of relevant documents",
+            f"{len(ranked)} rankings for {len(wanted)} sets of relevant documents",
             "give one of each for every query, and at least one query",
         )
-    return float(np.mean([average_precision(*query) for query in zip(ours, theirs, strict=True)]))
+    return float(np.mean([average_precision(*query) for query in zip(ranked, wanted, strict=True)]))

@@ -29,7 +29,7 @@ from softcount.core.types import FloatArray, IntArray
 from softcount.text.bags import Bags
 
 CELLS = 1 << 21
-"""Scores are made for as many queries at a time as need no more numbers than this, or for one."""
+"""Queries are scored together as long as they need no more numbers than this."""
 
 IDF, ROWS, BORDERS, NUMBERS, VALUES = (
     f"index.{name}" for name in ("idf", "rows", "borders", "numbers", "values")
@@ -169,10 +169,13 @@ class DocumentIndex:
     # files
     def arrays(self) -> dict[str, FloatArray | IntArray]:
         """What a file must hold; see `restore`."""
-        it = self.postings
-        borders, which = it.indptr.astype(np.int64), it.indices.astype(np.int32)
-        mine = {IDF: self.tf_idf.idf, ROWS: self.vectors}
-        return {**mine, BORDERS: borders, NUMBERS: which, VALUES: it.data}
+        return {
+            IDF: self.tf_idf.idf,
+            ROWS: self.vectors,
+            BORDERS: self.postings.indptr.astype(np.int64),
+            NUMBERS: self.postings.indices.astype(np.int32),
+            VALUES: self.postings.data,
+        }
 
     @classmethod
     def restore(cls, stored: store.Stored, n_topics: int, n_words: int) -> Self:
@@ -181,14 +184,14 @@ class DocumentIndex:
         values = numbers(stored, VALUES, (None,))
         borders, which = _read_whole(stored, BORDERS), _read_whole(stored, NUMBERS)
         n = rows.shape[1]
-        good = (
-            len(borders) == n_words + 1
-            and borders[0] == 0
-            and borders[-1] == len(which) == len(values)
-            and bool((np.diff(borders) >= 0).all())
-            and bool(((which >= 0) & (which < n)).all())
-        )
-        if not good or not all(_are_cosines(part) for part in (rows, values)):
+        if (
+            len(borders) != n_words + 1
+            or borders[0] != 0
+            or not borders[-1] == len(which) == len(values)
+            or (np.diff(borders) < 0).any()
+            or ((which < 0) | (which >= n)).any()
+            or any(((x < 0.0) | (x > 1.0 + 1e-9)).any() for x in (rows, values))  # no cosines
+        ):
             raise StoreError("the index of documents does not fit together", AGAIN)
         if not (idf > 0.0).all():
             raise StoreError("the index of documents has a word that counts for nothing", AGAIN)
@@ -201,11 +204,6 @@ def _read_whole(stored: store.Stored, name: str) -> IntArray:
     if array.ndim != 1 or array.dtype.kind != "i":
         raise StoreError(f"{name!r} is not a list of whole numbers", AGAIN)
     return array
-
-
-def _are_cosines(array: FloatArray) -> bool:
-    """Whether all entries are from 0 to 1, but for rounding."""
-    return bool(((array >= 0.0) & (array <= 1.0 + 1e-9)).all())
 
 
 def _unit(bags: Bags, vectors: FloatArray) -> FloatArray:
