@@ -166,14 +166,11 @@ class Archive:
         known = _find_known_words(like, wanted)
         if shuffle is not None and shuffle < 0:
             raise DataError(f"shuffle={shuffle} is no seed", "give a whole number from 0 on")
-        sources = Sources(documents)
+        builder = _Builder(
+            Sources(documents), tokens, vocabulary, known, wanted, shuffle, on_progress
+        )
         with _new_folder(Path(path)) as folder:
-            scratch = folder / "scratch"
-            with disk_errors(scratch):
-                scratch.mkdir()
-            raw = _count_documents(sources, tokens, vocabulary, known, wanted, scratch, on_progress)
-            _write_archive(raw, folder, wanted, known, sources, shuffle, on_progress)
-            shutil.rmtree(scratch)
+            builder.write(folder)
         return cls.open(path)
 
     @classmethod
@@ -857,241 +854,228 @@ def _is_matrix(one: Any) -> bool:
     return getattr(one, "ndim", 1) == 2
 
 
-class _RawDocuments(NamedTuple):
-    """Documents on disk with provisional numbers for words, and what is known of those words."""
+@dataclass(frozen=True)
+class _Builder:
+    """What makes an archive of documents; see `Archive.build`."""
 
-    rows: RowFiles
-    found: Iterable[FoundWord] | None
-    vectorizer: dict[str, Any] | None
+    sources: Sources
+    tokens: bool
+    vocabulary: Sequence[str] | None
+    known: KnownWords | None
+    wanted: WordSelection
+    shuffle: int | None
+    on_progress: OnProgress
 
+    def _count(
+        self, scratch: Path
+    ) -> tuple[RowFiles, Iterable[FoundWord] | None, dict[str, Any] | None]:
+        """Once through the documents: their counts, with provisional numbers for words.
 
-def _count_documents(
-    sources: Sources,
-    tokens: bool,
-    vocabulary: Sequence[str] | None,
-    known: KnownWords | None,
-    wanted: WordSelection,
-    scratch: Path,
-    on_progress: OnProgress,
-) -> _RawDocuments:
-    """Once through the documents: their counts, with provisional numbers for words."""
-    documents = iter(sources)
-    for first in documents:
-        documents = chain([first], documents)
-        break
-    else:
-        raise DataError("there are no documents", "give at least one")
-    vectorizer: dict[str, Any] | None = None
-    found: Iterable[FoundWord] | None = None
-    with RowWriter(scratch) as writer:
-        if _is_matrix(first):
-            n_words, within = 0, np.zeros(0, np.int64)
-            for bags in _read_blocks(documents, vocabulary, known, wanted):
-                n_words = bags.n_words
-                seen = np.bincount(bags.by_document.columns, minlength=n_words)
-                within = seen + within if len(within) else seen
-                writer.append(bags.by_document)
-                on_progress("reading", writer.n_documents)
-            if vocabulary is not None:
-                each = enumerate(zip(vocabulary, within.tolist(), strict=True))
-                found = (FoundWord(word, n, (number,)) for number, (word, n) in each)
-        elif vocabulary is not None:
-            raise DataError("texts bring their own words", "leave out vocabulary")
+        Also what is known of these words, if they have names, and how texts were cut into them.
+        """
+        documents = iter(self.sources)
+        for first in documents:
+            documents = chain([first], documents)
+            break
         else:
-            table, analyzer = WordTable(scratch), _choose_analyzer(first, tokens, known)
-            for rows in _number_words(documents, first, sources, analyzer, table):
-                writer.append(rows)
-                on_progress("reading", writer.n_documents)
-            n_words, found = table.size, table.merge()
-            vectorizer = describe_vectorizer(CountVectorizer(analyzer=analyzer))
-    files = RowFiles(scratch, writer.n_documents, n_words, writer.n_entries, writer.counts)
-    return _RawDocuments(files, found, vectorizer)
+            raise DataError("there are no documents", "give at least one")
+        vectorizer: dict[str, Any] | None = None
+        found: Iterable[FoundWord] | None = None
+        with RowWriter(scratch) as writer:
+            if _is_matrix(first):
+                n_words, within = 0, np.zeros(0, np.int64)
+                for bags in self._read_blocks(documents):
+                    n_words = bags.n_words
+                    seen = np.bincount(bags.by_document.columns, minlength=n_words)
+                    within = seen + within if len(within) else seen
+                    writer.append(bags.by_document)
+                    self.on_progress("reading", writer.n_documents)
+                if self.vocabulary is not None:
+                    each = enumerate(zip(self.vocabulary, within.tolist(), strict=True))
+                    found = (FoundWord(word, n, (number,)) for number, (word, n) in each)
+            elif self.vocabulary is not None:
+                raise DataError("texts bring their own words", "leave out vocabulary")
+            else:
+                table, analyzer = WordTable(scratch), self._choose_analyzer(first)
+                for rows in self._number_words(documents, analyzer, table):
+                    writer.append(rows)
+                    self.on_progress("reading", writer.n_documents)
+                n_words, found = table.size, table.merge()
+                vectorizer = describe_vectorizer(CountVectorizer(analyzer=analyzer))
+        files = RowFiles(scratch, writer.n_documents, n_words, writer.n_entries, writer.counts)
+        return files, found, vectorizer
 
-
-def _choose_analyzer(
-    first: Any, tokens: bool, known: KnownWords | None
-) -> Callable[[Any], Sequence[str]]:
-    """What cuts documents like the first one into words: as those of another corpus were cut, if
-    their words are to be the same.
-    """
-    if known is not None and known.words is None:
-        raise DataError(
-            "the archive to be like has no names for its words, so texts cannot be counted by it",
-            "give counts in the same columns, or an archive of texts",
-        )
-    analyzer: Callable[[Any], Sequence[str]]
-    if isinstance(first, str):
-        analyzer = spaces if tokens or (known and known.analyzer == "spaces") else words
-    elif isinstance(first, list | tuple):
-        analyzer = as_it_is
-    else:
-        hint = "give texts, lists of words, or sparse matrices of counts"
-        if isinstance(first, bytes):
-            hint = "decode it first, for example text.decode('utf-8')"
-        raise DataError(f"the first document is {brief(first)}", hint)
-    name = describe_vectorizer(CountVectorizer(analyzer=analyzer))["analyzer"]
-    if known is not None and known.analyzer not in (None, name):
-        raise DataError(
-            f"the words of the archive to be like were cut otherwise ({known.analyzer!r}, and "
-            f"these {name!r})",
-            "give documents of the same kind, and leave out tokens",
-        )
-    return analyzer
-
-
-def _number_words(
-    documents: Iterable[Any],
-    first: Any,
-    sources: Sources,
-    analyzer: Callable[[Any], Sequence[str]],
-    table: WordTable,
-) -> Iterator[Compressed]:
-    """Words as numbers, some documents at a time: each word of a document once, with its count."""
-    numbers, ends = array("i"), array("q", [0])
-
-    def add_up() -> Compressed:
-        size = (len(ends) - 1, table.size)
-        rows = sparse.csr_matrix(
-            (np.ones(len(numbers)), np.asarray(numbers), np.asarray(ends)), size
-        )
-        rows.sum_duplicates()
-        table.add(rows.indices)
-        return Compressed(rows.indptr, rows.indices, rows.data)
-
-    is_text = isinstance(first, str)
-    others = "texts" if is_text else "lists of words"
-    for one in documents:
-        if not isinstance(one, str if is_text else list | tuple):
+    def _choose_analyzer(self, first: Any) -> Callable[[Any], Sequence[str]]:
+        """What cuts documents like the first one into words: as those of `known` were cut."""
+        known = self.known
+        if known is not None and known.words is None:
             raise DataError(
-                f"{sources.here} is {brief(one)}, while others are {others}",
-                f"give {others} only; an empty document is an empty one of these",
+                "the archive to be like has no names for its words, so texts cannot be counted by "
+                "it",
+                "give counts in the same columns, or an archive of texts",
             )
-        if not is_text and not all(isinstance(word, str) for word in one):
-            strange = brief(next(word for word in one if not isinstance(word, str)))
-            raise DataError(f"{sources.here} has {strange} among its words", "words are strings")
-        numbers.extend(map(table.numbers.__getitem__, analyzer(one)))
-        ends.append(len(numbers))
-        if max(len(numbers), len(ends)) >= AT_ONCE:
+        analyzer: Callable[[Any], Sequence[str]]
+        if isinstance(first, str):
+            tokens = self.tokens or (known is not None and known.analyzer == "spaces")
+            analyzer = spaces if tokens else words
+        elif isinstance(first, list | tuple):
+            analyzer = as_it_is
+        else:
+            hint = "give texts, lists of words, or sparse matrices of counts"
+            if isinstance(first, bytes):
+                hint = "decode it first, for example text.decode('utf-8')"
+            raise DataError(f"the first document is {brief(first)}", hint)
+        name = describe_vectorizer(CountVectorizer(analyzer=analyzer))["analyzer"]
+        if known is not None and known.analyzer not in (None, name):
+            raise DataError(
+                "the words of the archive to be like were cut otherwise "
+                f"({known.analyzer!r}, and these {name!r})",
+                "give documents of the same kind, and leave out tokens",
+            )
+        return analyzer
+
+    def _number_words(
+        self, documents: Iterable[Any], analyzer: Callable[[Any], Sequence[str]], table: WordTable
+    ) -> Iterator[Compressed]:
+        """Words as numbers, some documents at a time: each once a document, with its count."""
+        numbers, ends = array("i"), array("q", [0])
+
+        def add_up() -> Compressed:
+            size = (len(ends) - 1, table.size)
+            rows = sparse.csr_matrix(
+                (np.ones(len(numbers)), np.asarray(numbers), np.asarray(ends)), size
+            )
+            rows.sum_duplicates()
+            table.add(rows.indices)
+            return Compressed(rows.indptr, rows.indices, rows.data)
+
+        is_text = analyzer is not as_it_is
+        others = "texts" if is_text else "lists of words"
+        for one in documents:
+            if not isinstance(one, str if is_text else list | tuple):
+                raise DataError(
+                    f"{self.sources.here} is {brief(one)}, while others are {others}",
+                    f"give {others} only; an empty document is an empty one of these",
+                )
+            if not is_text and not all(isinstance(word, str) for word in one):
+                strange = brief(next(word for word in one if not isinstance(word, str)))
+                raise DataError(
+                    f"{self.sources.here} has {strange} among its words", "words are strings"
+                )
+            numbers.extend(map(table.numbers.__getitem__, analyzer(one)))
+            ends.append(len(numbers))
+            if max(len(numbers), len(ends)) >= AT_ONCE:
+                yield add_up()
+                numbers, ends = array("i"), array("q", [0])
+        if len(ends) > 1:
             yield add_up()
-            numbers, ends = array("i"), array("q", [0])
-    if len(ends) > 1:
-        yield add_up()
 
+    def _read_blocks(self, blocks: Iterable[Any]) -> Iterator[Bags]:
+        """Blocks of counts, of as many words each."""
+        known = self.known
+        if known is not None and known.words is not None and self.vocabulary is None:
+            raise DataError(
+                "columns without names cannot be matched with the words they are to be like",
+                "give the words of the columns: vocabulary=[…]",
+            )
+        if known is not None and known.words is None and self.vocabulary is not None:
+            raise DataError(
+                "the archive to be like has no names for its words, and these columns have",
+                "leave out vocabulary, if the columns are the same",
+            )
+        if self.vocabulary is None and self.wanted != WordSelection():
+            raise DataError(
+                "columns without names cannot be left out: nobody could tell which ones are left",
+                "give the words of the columns: vocabulary=[…]",
+            )
+        n_words = None if known is None else known.n_words  # of columns without names
+        if self.vocabulary is not None:
+            n_words = len(self.vocabulary)
+        before = 0
+        for block in blocks:
+            if not _is_matrix(block):
+                raise DataError(
+                    f"after {before} documents comes {brief(block)}, while others are matrices",
+                    "give blocks of counts only",
+                )
+            if n_words is not None and block.shape[1] != n_words:
+                raise DataError(
+                    f"after {before} documents comes a block of {block.shape[1]} words, "
+                    f"while others have {n_words}",
+                    "give the same columns in every block",
+                )
+            with within_range(f"the block after {before} documents"):
+                rows = sparse.csr_matrix(block, dtype=np.float64)
+            strange = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
+            if len(strange):
+                d = int(np.searchsorted(rows.indptr, strange[0], side="right")) - 1
+                raise DataError(
+                    f"document {before + d} has a count of {rows.data[strange[0]]:g}",
+                    "counts of words are finite and cannot be negative",
+                )
+            n_words, before = rows.shape[1], before + rows.shape[0]
+            yield Bags.of(rows)
 
-def _read_blocks(
-    blocks: Iterable[Any],
-    vocabulary: Sequence[str] | None,
-    known: KnownWords | None,
-    wanted: WordSelection,
-) -> Iterator[Bags]:
-    """Blocks of counts, of as many words each."""
-    if known is not None and known.words is not None and vocabulary is None:
-        raise DataError(
-            "columns without names cannot be matched with the words they are to be like",
-            "give the words of the columns: vocabulary=[…]",
-        )
-    if known is not None and known.words is None and vocabulary is not None:
-        raise DataError(
-            "the archive to be like has no names for its words, and these columns have",
-            "leave out vocabulary, if the columns are the same",
-        )
-    if vocabulary is None and wanted != WordSelection():
-        raise DataError(
-            "columns without names cannot be left out: nobody could tell which ones are left",
-            "give the words of the columns: vocabulary=[…]",
-        )
-    n_words = None if known is None else known.n_words  # of columns without names
-    if vocabulary is not None:
-        n_words = len(vocabulary)
-    before = 0
-    for block in blocks:
-        if not _is_matrix(block):
-            raise DataError(
-                f"after {before} documents comes {brief(block)}, while others are matrices",
-                "give blocks of counts only",
-            )
-        if n_words is not None and block.shape[1] != n_words:
-            raise DataError(
-                f"after {before} documents comes a block of {block.shape[1]} words, "
-                f"while others have {n_words}",
-                "give the same columns in every block",
-            )
-        with within_range(f"the block after {before} documents"):
-            rows = sparse.csr_matrix(block, dtype=np.float64)
-        strange = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
-        if len(strange):
-            d = int(np.searchsorted(rows.indptr, strange[0], side="right")) - 1
-            raise DataError(
-                f"document {before + d} has a count of {rows.data[strange[0]]:g}",
-                "counts of words are finite and cannot be negative",
-            )
-        n_words, before = rows.shape[1], before + rows.shape[0]
-        yield Bags.of(rows)
-
-
-def _write_archive(
-    raw: _RawDocuments,
-    folder: Path,
-    wanted: WordSelection,
-    known: KnownWords | None,
-    sources: Sources,
-    shuffle: int | None,
-    on_progress: OnProgress,
-) -> None:
-    """Once through the numbers: words that count get their final ones, documents their order."""
-    n, n_words = raw.rows.n_documents, raw.rows.n_words
-    new, files = None, {}
-    if raw.found is not None:
-        new = np.full(n_words, -1, np.int32)  # −1: the word does not count
-        words: list[str] = []
-        if known is not None and known.words is not None:
-            words = list(known.words)
-            places = {word: place for place, word in enumerate(words)}
-            for one in raw.found:
-                new[list(one.numbers)] = places.get(one.word, -1)
-        else:
-            for one in wanted.choose(raw.found, n):
-                new[list(one.numbers)] = len(words)
-                words.append(one.word)
-        if not words:
-            raise DataError(
-                "no words are left: every document is empty, or all its words were left out",
-                "look at the documents, at min_count, max_share and the stop words",
-            )
-        n_words = len(words)
-        text = "[\n" + ",\n".join(map(json.dumps, words)) + "\n]\n"
-        files[VOCABULARY] = write_file(folder / VOCABULARY, text)
-    order = None if shuffle is None else np.random.default_rng(shuffle).permutation(n)
-    if order is not None:
-        files[ORIGIN] = write_file(folder / ORIGIN, order.astype("<i8"))
-    with RowWriter(folder) as writer:
-        for documents in _split_order(raw.rows, order):
-            rows = raw.rows.take(documents)
-            if new is not None:  # words in the order of their new numbers
-                columns = new[rows.columns]
-                kept = columns >= 0
-                indptr = np.append(0, np.cumsum(kept))[rows.indptr]
-                shape = (len(documents), n_words)
-                matrix = sparse.csr_matrix((rows.value[kept], columns[kept], indptr), shape)
-                matrix.sort_indices()
-                rows = Compressed(matrix.indptr, matrix.indices, matrix.data)
-            writer.append(rows)
-            on_progress("writing", writer.n_documents)
-        files |= writer.sync()
-    indptr = map_file(folder / INDPTR, "<i8", n + 1)
-    ArchiveFacts(
-        n_documents=n,
-        n_words=n_words,
-        n_entries=writer.n_entries,
-        tokens=writer.tokens,
-        counts=writer.counts,
-        shards=[0, *(last for _, last in split_rows(indptr, SHARD_ENTRIES, SHARD_DOCUMENTS))],
-        sources=sources.counts,
-        shuffle=shuffle,
-        vectorizer=raw.vectorizer,
-        wanted=asdict(wanted) | {"stop_words": len(wanted.stop_words)},
-        files=files,
-    ).write(folder)
+    def write(self, folder: Path) -> None:
+        """Count the documents; then words that count get their numbers, documents their order."""
+        scratch = folder / "scratch"
+        with disk_errors(scratch):
+            scratch.mkdir()
+        raw, found, vectorizer = self._count(scratch)
+        n, n_words = raw.n_documents, raw.n_words
+        new, files = None, {}
+        if found is not None:
+            new = np.full(n_words, -1, np.int32)  # −1: the word does not count
+            words: list[str] = []
+            if self.known is not None and self.known.words is not None:
+                words = list(self.known.words)
+                places = {word: place for place, word in enumerate(words)}
+                for one in found:
+                    new[list(one.numbers)] = places.get(one.word, -1)
+            else:
+                for one in self.wanted.choose(found, n):
+                    new[list(one.numbers)] = len(words)
+                    words.append(one.word)
+            if not words:
+                raise DataError(
+                    "no words are left: every document is empty, or all its words were left out",
+                    "look at the documents, at min_count, max_share and the stop words",
+                )
+            n_words = len(words)
+            text = "[\n" + ",\n".join(map(json.dumps, words)) + "\n]\n"
+            files[VOCABULARY] = write_file(folder / VOCABULARY, text)
+        order = None if self.shuffle is None else np.random.default_rng(self.shuffle).permutation(n)
+        if order is not None:
+            files[ORIGIN] = write_file(folder / ORIGIN, order.astype("<i8"))
+        with RowWriter(folder) as writer:
+            for documents in _split_order(raw, order):
+                rows = raw.take(documents)
+                if new is not None:  # words in the order of their new numbers
+                    columns = new[rows.columns]
+                    kept = columns >= 0
+                    indptr = np.append(0, np.cumsum(kept))[rows.indptr]
+                    shape = (len(documents), n_words)
+                    matrix = sparse.csr_matrix((rows.value[kept], columns[kept], indptr), shape)
+                    matrix.sort_indices()
+                    rows = Compressed(matrix.indptr, matrix.indices, matrix.data)
+                writer.append(rows)
+                self.on_progress("writing", writer.n_documents)
+            files |= writer.sync()
+        indptr = map_file(folder / INDPTR, "<i8", n + 1)
+        ArchiveFacts(
+            n_documents=n,
+            n_words=n_words,
+            n_entries=writer.n_entries,
+            tokens=writer.tokens,
+            counts=writer.counts,
+            shards=[0, *(last for _, last in split_rows(indptr, SHARD_ENTRIES, SHARD_DOCUMENTS))],
+            sources=self.sources.counts,
+            shuffle=self.shuffle,
+            vectorizer=vectorizer,
+            wanted=asdict(self.wanted) | {"stop_words": len(self.wanted.stop_words)},
+            files=files,
+        ).write(folder)
+        shutil.rmtree(scratch)
 
 
 def _split_order(rows: RowFiles, order: IntArray | None) -> Iterator[IntArray]:
