@@ -320,10 +320,6 @@ GOOD = {
     [
         ({"counts": [1, 2.5, 1]}, r"document 1 has 2\.5 of word 0"),
         ({"words": [0, 0, 2]}, "word numbers below 2"),
-        ({"topics": [0, 1, 1]}, "there are 4 tokens"),
-        ({"topics": [0, 1, 2, 0]}, "token 2 begins in topic 2"),
-        ({"topics": [0, -1, 1, 0]}, "token 1 begins in topic -1"),
-        ({"topics": [0, 0.5, 1, 0]}, r"token 1 begins in topic 0\.5"),
         ({"counts": [1, 2**32, 1]}, "too many for a collapsed sampler"),
     ],
 )
@@ -515,12 +511,6 @@ def test_without_likely_words_too_first_topics_are_those_allowed(lists):
     counts = np.full((3, 2), 60)
     state = sampler(counts, np.ones(3), 0.1, lists=lists, allowed=allowed)
     assert np.array_equal(state.document_counts() > 0, may_have(allowed))
-
-
-def test_a_start_that_is_not_allowed_is_named():
-    allowed = np.array([[True, False], [False, False]])
-    with pytest.raises(DataError, match="token 1 begins in topic 1, which document 0 cannot have"):
-        sampler([[2, 0], [0, 2]], np.ones(2), 0.1, [0, 1, 1, 1], allowed=allowed)
 
 
 @BOTH

@@ -213,22 +213,6 @@ def _mask(values: FloatArray, allowed: BoolArray | None, otherwise: float = 0.0)
     return values if allowed is None else np.where(allowed, values, otherwise)
 
 
-@dataclass(frozen=True, eq=False)
-class TopicCounts:
-    """What an E-step finds in a shard.
-
-    ``of_documents``  n_dk, (documents, topics)
-    ``of_words``      n_wk, (words, topics); empty if nobody asked for them
-    ``logs``          log p(words of a document), (documents,)
-    ``attained``      what the learner climbs, (documents,): the same for soft EM
-    """
-
-    of_documents: FloatArray
-    of_words: FloatArray
-    logs: FloatArray
-    attained: FloatArray
-
-
 class TopicCore(Model):
     """p(w | d) = Σ_k θ_dk φ_kw (Hofmann 1999); with Dirichlet priors Blei, Ng & Jordan 2003.
 
@@ -270,12 +254,12 @@ class TopicCore(Model):
         rows = local or self._first_rows(params, shard, prior)
         if how.mini_batch and not how.score_only:
             rows = self._settle_rows(phi, rows, shard, how, rng)
-        found = self._fill_in(phi, rows, shard, how, words=not how.score_only)
+        found, attained = self._fill_in(phi, rows, shard, how, words=not how.score_only)
         demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
         lift += rows.lift
         log_likelihood = float(found.logs.sum()) - lift
         of_rows = prior.objective(rows)
-        score = float(found.attained.sum()) - lift + of_rows
+        score = float(attained.sum()) - lift + of_rows
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
@@ -311,7 +295,7 @@ class TopicCore(Model):
         """Rows of a mini-batch, which are moved several times before its words are counted."""
         prior = self._prior_for(how)
         for _ in range(self.inner - 1):
-            found = self._fill_in(phi, rows, shard, how, words=False)
+            found, _ = self._fill_in(phi, rows, shard, how, words=False)
             rows = prior.estimate(found.of_documents, rows, rng)
         return rows
 
@@ -420,31 +404,29 @@ class TopicCore(Model):
 
     def _fill_in(
         self, phi: FloatArray, rows: TopicProportions, shard: TopicShard, how: EStep, words: bool
-    ) -> TopicCounts:
-        """What the rows θ and the topics φ make of the documents' words."""
-        theta, K = pad_topics(rows.theta, self.dtype), self.n_topics
-        entries, temper = shard.own_bags.by_document, how.temper
-        if how.fill == "soft":
-            by_word = shard if words else None
-            if temper == 1.0:
-                sums = expect_topics(entries, theta, phi, by_word, how.threads)
-                logs = attained = sums.logs
-            else:
-                logs = expect_topics(entries, theta, phi, None, how.threads).logs
-                powers = theta**temper, phi**temper
-                sums = expect_topics(entries, *powers, by_word, how.threads)
-                attained = sums.logs / temper
-            return TopicCounts(sums.of_documents[:, :K], sums.of_words[:, :K], logs, attained)
-        sums = expect_topics(entries, theta, phi, None, how.threads)
+    ) -> tuple[kernels.TopicSums, FloatArray]:
+        """What the rows θ and the topics φ make of the documents' words.
+
+        Also what the learner climbs, (documents,): log p(words of a document) for soft EM.
+        """
+        theta, K, temper = pad_topics(rows.theta, self.dtype), self.n_topics, how.temper
+        entries, words_of = shard.own_bags.by_document, shard if words else None
+        plain = how.fill == "soft" and temper == 1.0
+        sums = expect_topics(entries, theta, phi, words_of if plain else None, how.threads)
         logs = attained = sums.logs
-        if not how.score_only:  # words are given to one topic each, or to drawn ones
+        if how.fill == "soft" and not plain:
+            sums = expect_topics(entries, theta**temper, phi**temper, words_of, how.threads)
+            attained = sums.logs / temper
+        elif how.fill != "soft" and not how.score_only:
+            # words are given to one topic each, or to drawn ones
             sums = sums._replace(of_words=np.empty_like(phi), logs=np.empty(len(shard)))
             samples, stream = 0 if how.fill == "hard" else how.samples, np.uint64(how.stream)
             kernels.assign_topics(
                 entries, shard.numbers, theta, phi, K, temper, samples, stream, sums
             )
             attained = sums.logs if how.fill == "hard" else logs
-        return TopicCounts(sums.of_documents[:, :K], sums.of_words[:, :K], logs, attained)
+        of_documents, of_words = sums.of_documents[:, :K], sums.of_words[:, :K]
+        return sums._replace(of_documents=of_documents, of_words=of_words, logs=logs), attained
 
     def collapse(
         self, shards: Sequence[TopicShard], params: Params, stream: int

@@ -220,9 +220,6 @@ def sum_log_rising(x: FloatArray, n: FloatArray, times: FloatArray) -> float:
     return total
 
 
-# Sweeps over all tokens.
-
-
 LOST = 1e-6
 """Where taking a token away leaves less of the sum than this, it is computed anew."""
 
@@ -456,7 +453,7 @@ def sweep_tempered(state: TopicState, seed: np.uint64, temper: float) -> None:
             count_token(table, w, k, 1)
 
 
-# How likely counts are under a Dirichlet prior, and the prior under which they are likeliest.
+# Fitting Dirichlet priors to counts.
 
 
 SMALLEST_PRIOR = 1e-5
@@ -466,7 +463,7 @@ LARGEST_PRIOR = 1e10
 """Nor rise above this: counts as even as chance allows are likelier the larger the prior."""
 
 MAX_ITER = 200
-"""How often the fixed point is repeated, at most."""
+"""At most so many iterations of the fixed point."""
 
 TOL = 1e-5
 """It ends where no prior changes by more than this share of itself."""
@@ -500,11 +497,10 @@ class CountHistogram(NamedTuple):
 
 
 def _count_pairs(first: Array, second: Array) -> tuple[IntArray, FloatArray]:
-    """The pairs of whole numbers that there are, (2, pairs), and how often."""
+    """The different pairs of whole numbers, (2, pairs), and how often each occurs, (pairs,)."""
     span = int(second.max(initial=0)) + 1
-    keys, times = np.unique(
-        first.astype(np.int64) * span + second.astype(np.int64), return_counts=True
-    )
+    keys = first.astype(np.int64) * span + second.astype(np.int64)
+    keys, times = np.unique(keys, return_counts=True)
     return np.array([keys // span, keys % span]), times.astype(np.float64)
 
 
@@ -552,9 +548,6 @@ def fit_prior(prior: FloatArray, seen: CountHistogram) -> FloatArray:
     return prior
 
 
-# Latent Dirichlet allocation with its parameters integrated out, sampled one token at a time.
-
-
 PRIOR_RANGE = (1e-10, 1e10)
 """The smallest prior and the largest."""
 
@@ -573,7 +566,7 @@ class CollapsedTopics:
     ``alpha``    Dirichlet prior of the documents' topics, one number for each topic
     ``beta``     Dirichlet prior of the topics' words, one number
     ``topics``   the topic of every token to begin with, document by document, a word with count 3
-                 being three tokens; if None they are drawn, by ``seed``
+                 being three tokens (they are not checked); if None they are drawn, by ``seed``
     ``phi``      p(word | topic) (K, V) to draw the first topics with; if None all are as likely
     ``allowed``  sparse (documents, topics): which topics a document may have; all if it has none
     ``seed_counts``  sparse (K, V) of whole numbers: tokens that a topic has beforehand
@@ -626,7 +619,7 @@ class CollapsedTopics:
         choices = np.asarray(self._allowed_sets.sum(axis=1)).ravel()
         self._choosing = np.flatnonzero(choices[self._set_of] > 1)
         if topics is not None:
-            tokens.topics[:] = _check_first_topics(np.asarray(topics), tokens, may_have, K)
+            tokens.topics[:] = topics
         elif phi is None and allowed is None:
             tokens.topics[:] = np.random.default_rng(seed).integers(0, K, len(tokens.words))
         else:
@@ -681,21 +674,19 @@ class CollapsedTopics:
 
     def conditional(self, token: int) -> FloatArray:
         """log p(z_i = k | all others) of a token, up to a constant."""
-        d = np.searchsorted(self._state.tokens.borders, token, side="right") - 1
-        here = slice(self._state.tokens.borders[d], self._state.tokens.borders[d + 1])
-        w, now = int(self._state.tokens.words[token]), int(self.topics[token])
-        of_document = np.bincount(self.topics[here], minlength=len(self._state.prior.alpha))
-        of_document[now] -= 1
-        logs = np.empty(len(self._state.prior.alpha))
-        count_token(self._state.table, w, now, -1)
-        conditional_logs(
-            self._state.table, self._state.prior, of_document.astype(np.float64), w, logs
-        )
-        count_token(self._state.table, w, now, 1)
-        borders = self._state.allowed.borders
-        few = self._state.allowed.topics[borders[d] : borders[d + 1]]
+        tokens, table, allowed, prior = self._state
+        d = np.searchsorted(tokens.borders, token, side="right") - 1
+        w, now, K = tokens.words[token], int(tokens.topics[token]), len(prior.alpha)
+        here = tokens.topics[tokens.borders[d] : tokens.borders[d + 1]]
+        of_document = np.bincount(here, minlength=K).astype(np.float64)
+        of_document[now] -= 1.0
+        logs = np.empty(K)
+        count_token(table, w, now, -1)
+        conditional_logs(table, prior, of_document, w, logs)
+        count_token(table, w, now, 1)
+        few = allowed.topics[allowed.borders[d] : allowed.borders[d + 1]]
         if len(few):
-            logs[np.setdiff1d(np.arange(len(logs)), few)] = -np.inf
+            logs[np.setdiff1d(np.arange(K), few)] = -np.inf
         return logs
 
     def counts(self) -> dict[str, FloatArray]:
@@ -717,15 +708,14 @@ class CollapsedTopics:
 
     def stats(self) -> Stats:
         """log p(w, z): what others report of such samplers, for it costs next to nothing."""
-        documents, tokens = len(self._state.tokens.borders) - 1, len(self._state.tokens.words)
-        joint = self.log_joint()
-        return Stats({}, joint, joint, float(documents), float(tokens))
+        tokens, joint = self._state.tokens, self.log_joint()
+        return Stats({}, joint, joint, float(len(tokens.borders) - 1), float(len(tokens.words)))
 
     def document_counts(self) -> FloatArray:
         """How often each document has each topic (n, K)."""
-        n, K = len(self._state.tokens.borders) - 1, len(self._state.prior.alpha)
-        whose = np.repeat(np.arange(n), np.diff(self._state.tokens.borders))
-        where = whose * K + self.topics
+        borders, K = self._state.tokens.borders, len(self._state.prior.alpha)
+        n = len(borders) - 1
+        where = np.repeat(np.arange(n), np.diff(borders)) * K + self.topics
         return np.bincount(where, minlength=n * K).reshape(n, K).astype(np.float64)
 
     def log_joint(self) -> float:
@@ -733,10 +723,9 @@ class CollapsedTopics:
 
         Of the tokens in their order: there are no multinomial coefficients.
         """
-        beta = np.array([self._state.prior.beta])
-        of_words = log_evidence(beta, self._word_histogram()) - log_evidence(
-            beta, self._seed_histogram
-        )
+        beta = np.array([self.beta])
+        of_words = log_evidence(beta, self._word_histogram())
+        of_words -= log_evidence(beta, self._seed_histogram)
         return of_words + log_evidence(self._state.prior.alpha, self._topic_histogram())
 
     def optimise(self) -> None:
@@ -754,23 +743,16 @@ class CollapsedTopics:
 
     def _topic_histogram(self) -> CountHistogram:
         """Of topics in documents that have a choice: log p(z) of the others is zero."""
-        documents = self._choosing
-        topics, counts = document_topic_counts(
-            self._state.tokens, documents, len(self._state.prior.alpha)
-        )
-        lengths = np.diff(self._state.tokens.borders)[documents]
-        return CountHistogram.of(
-            topics, counts, lengths, self._allowed_sets, self._set_of[documents]
-        )
+        tokens, documents = self._state.tokens, self._choosing
+        topics, counts = document_topic_counts(tokens, documents, len(self._state.prior.alpha))
+        lengths, sets = np.diff(tokens.borders)[documents], self._set_of[documents]
+        return CountHistogram.of(topics, counts, lengths, self._allowed_sets, sets)
 
     def _word_histogram(self) -> CountHistogram:
         """Of words in topics, seeds among them."""
-        of_words = (
-            self._state.table.dense.ravel()
-            if len(self._state.table.dense)
-            else self._state.table.counts
-        )
-        return self._histogram_of_words(of_words[of_words > 0], self._state.table.totals)
+        table = self._state.table
+        of_words = table.dense.ravel() if len(table.dense) else table.counts
+        return self._histogram_of_words(of_words[of_words > 0], table.totals)
 
     def _histogram_of_words(self, counts: Array, totals: Array) -> CountHistogram:
         return CountHistogram.of(np.zeros_like(counts), counts, totals, np.array([[self._n_words]]))
@@ -800,36 +782,6 @@ def _distinct_sets(allowed: AllowedTopics, n_topics: int) -> tuple[Any, IntArray
     which = np.concatenate(sets)
     entries = sparse.csr_matrix((np.ones(len(which)), which, borders), (len(sets), n_topics))
     return entries, kinds
-
-
-def _check_first_topics(
-    given: IntArray, tokens: TopicTokens, allowed: AllowedTopics, n_topics: int
-) -> IntArray:
-    """Topics that tokens are to begin with, if there are such and their documents may have them."""
-    n = len(tokens.words)
-    if given.shape != (n,):
-        raise DataError(
-            f"there are {n} tokens, but topics of shape {given.shape}",
-            "give one topic for every token: a word with count 3 is three tokens",
-        )
-    wrong = np.flatnonzero((given < 0) | (given >= n_topics) | (given != np.floor(given)))
-    if len(wrong):
-        raise DataError(
-            f"token {wrong[0]} begins in topic {given[wrong[0]]}, but there are {n_topics}",
-            f"give whole numbers from 0 to {n_topics - 1}",
-        )
-    n_documents, n_allowed = len(tokens.borders) - 1, np.diff(allowed.borders)
-    owners = np.repeat(np.arange(n_documents), np.diff(tokens.borders))
-    pairs = np.repeat(np.arange(n_documents), n_allowed) * n_topics + allowed.topics
-    barred = (n_allowed[owners] > 0) & ~np.isin(owners * n_topics + given, pairs)
-    if barred.any():
-        token = barred.argmax()
-        raise DataError(
-            f"token {token} begins in topic {given[token]}, which document {owners[token]} "
-            "cannot have",
-            "give topics that each document may have",
-        )
-    return given
 
 
 def _make_counts(words: IntArray, seeds: Any, n_words: int, n_topics: int) -> WordTopicCounts:
