@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from softcount.core import store
-from softcount.core.errors import DataError, LearnerError, StoreError
+from softcount.core.errors import LearnerError, StoreError
 from softcount.text.bags import Bags
 from softcount.topics import PLSA, retrieval
 from softcount.topics.retrieval import DocumentIndex, TfIdf
@@ -221,12 +221,3 @@ def test_the_weight_of_words_is_a_share(words: Any) -> None:
 def test_as_many_hits_as_one_can_count(n: Any) -> None:
     with pytest.raises(LearnerError, match="n="):
         an_index().rank(Bags.of([[1, 0, 0]]), np.array([[1.0, 0.0]]), n=n)
-
-
-def test_queries_must_fit_the_index() -> None:
-    with pytest.raises(DataError, match="counted in 2 words"):
-        an_index().rank(Bags.of([[1, 0]]), np.array([[1.0, 0.0]]))
-    with pytest.raises(DataError, match="have 3 topics"):
-        an_index().rank(Bags.of([[1, 0, 0]]), np.array([[1.0, 0.0, 0.0]]))
-    with pytest.raises(DataError, match="for 2 documents"):
-        an_index().rank(Bags.of([[1, 0, 0], [0, 1, 0]]), np.array([[1.0, 0.0]]))

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core import store
-from softcount.core.errors import DataError, LearnerError, StoreError, brief
+from softcount.core.errors import LearnerError, StoreError, brief
 from softcount.core.parameters import check_number, check_whole
 from softcount.core.store import AGAIN, numbers
 from softcount.core.types import FloatArray, IntArray
@@ -58,11 +58,6 @@ class TfIdf:
 
     def __call__(self, bags: Bags) -> Any:
         """Documents × words, every row of length one, or zero if the document is empty (CSR)."""
-        if bags.n_words != len(self.idf):
-            raise DataError(
-                f"the documents are counted in {bags.n_words} words, the index in {len(self.idf)}",
-                "count the words of both in the same way",
-            )
         rows = bags.by_document
         weights = np.log1p(rows.value) * self.idf[rows.columns]
         places = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
@@ -145,11 +140,6 @@ class DocumentIndex:
     def _scores(self, bags: Bags, vectors: FloatArray, words: float) -> Iterator[FloatArray]:
         """One row of scores for each query, made for some queries at a time."""
         queries, by_words = _unit(bags, vectors), self.tf_idf(bags)
-        if queries.shape[1] != len(self.vectors):
-            raise DataError(
-                f"the queries have {queries.shape[1]} topics, the index has {len(self.vectors)}",
-                "make both with the same model",
-            )
         step = max(1, CELLS // max(1, len(self)))
         for first in range(0, len(bags), step):
             part = slice(first, first + step)
@@ -208,13 +198,7 @@ def _read_whole(stored: store.Stored, name: str) -> IntArray:
 
 def _unit(bags: Bags, vectors: FloatArray) -> FloatArray:
     """Topic vectors of length one; zero for documents without words, which have no topics."""
-    given = np.asarray(vectors, dtype=np.float64)
-    if given.ndim != 2 or len(given) != len(bags):
-        raise DataError(
-            f"the topic vectors have the shape {given.shape} for {len(bags)} documents",
-            "give one row for each document",
-        )
-    table = np.where(bags.lengths[:, None] > 0.0, given, 0.0)
+    table = np.where(bags.lengths[:, None] > 0.0, vectors, 0.0)
     lengths = np.sqrt((table**2).sum(axis=1, keepdims=True))
     unit: FloatArray = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0.0)
     return unit
