@@ -68,7 +68,7 @@ class ArchivePart:
     """
 
     archive: Archive
-    numbers: Array
+    numbers: IntArray
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -88,9 +88,9 @@ class ArchiveParts(Sequence[ArchivePart]):
     """
 
     archive: Archive
-    borders: Array
-    turn: Array
-    order: Array | None = None
+    borders: IntArray
+    turn: IntArray
+    order: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.turn)
@@ -220,7 +220,7 @@ class Archive:
         return restore_vectorizer(self.facts.vectorizer, self.vocabulary)
 
     @property
-    def origin(self) -> Array:
+    def origin(self) -> IntArray:
         """The place of each document in what the archive was built from, counted from 0.
 
         ``out[archive.origin] = rows`` puts one row per document back in the order of the input.
@@ -274,7 +274,7 @@ class Archive:
         return ArchiveParts(self, borders, np.arange(len(borders) - 1), rng.permutation(n))
 
     # counts
-    def bags(self, numbers: Array) -> Bags:
+    def bags(self, numbers: IntArray) -> Bags:
         """Some documents, each at most once, in memory."""
         numbers = np.asarray(numbers, np.int64)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n_documents:
@@ -619,7 +619,9 @@ def map_file(path: Path, dtype: str, size: int) -> Array:
         raise StoreError(f"{path} cannot be mapped: {error}", DAMAGED) from error
 
 
-def split_rows(indptr: Array, most_entries: int, most_documents: int) -> Iterator[tuple[int, int]]:
+def split_rows(
+    indptr: IntArray, most_entries: int, most_documents: int
+) -> Iterator[tuple[int, int]]:
     """Runs of documents, as long as both limits allow; one document at least.
 
     >>> list(split_rows(np.array([0, 3, 5, 5, 20, 21]), 6, 2))

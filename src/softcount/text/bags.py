@@ -12,15 +12,15 @@ from scipy import sparse
 
 from softcount.core.bounds import MAX_COUNT, MIN_WEIGHT
 from softcount.core.errors import DataError
-from softcount.core.types import Array
+from softcount.core.types import FloatArray, IntArray
 
 
 class Compressed(NamedTuple):
     """Rows laid end to end: row r has ``columns[indptr[r]:indptr[r + 1]]``."""
 
-    indptr: Array
-    columns: Array
-    value: Array
+    indptr: IntArray
+    columns: IntArray
+    value: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +86,19 @@ class Bags:
         return len(self.by_document.indptr) - 1
 
     @cached_property
-    def lengths(self) -> Array:
-        """Words in each document."""
+    def lengths(self) -> FloatArray:
+        """Words in each document, (documents,)."""
         rows = self.by_document
-        return np.bincount(
-            np.repeat(np.arange(len(self)), np.diff(rows.indptr)), rows.value, minlength=len(self)
-        )
+        owners = np.repeat(np.arange(len(self)), np.diff(rows.indptr))
+        return np.bincount(owners, rows.value, len(self)).astype(np.float64, copy=False)
 
-    def take(self, documents: Array) -> Self:
+    @cached_property
+    def word_counts(self) -> FloatArray:
+        """How often each word occurs, (words,)."""
+        rows = self.by_document
+        return np.bincount(rows.columns, rows.value, self.n_words).astype(np.float64, copy=False)
+
+    def take(self, documents: IntArray) -> Self:
         """Some of the documents."""
         return self._of_rows(self.matrix[documents])
 
@@ -115,16 +120,13 @@ def _owner(rows: Any, entry: Any) -> int:
     return int(np.searchsorted(rows.indptr, entry, side="right")) - 1
 
 
-# Documents whose counts must be whole numbers, for kernels that take them word by word.
-
-
 LARGEST_COUNT = 2.0**40
 """The largest count of one word in one document; sums stay exact."""
 
 
 def check_whole_counts(
     indptr: ArrayLike, words: ArrayLike, counts: ArrayLike, n_words: int
-) -> tuple[Array, Array, Array]:
+) -> tuple[IntArray, IntArray, FloatArray]:
     """The documents in CSR form, checked: kernels do not look."""
     borders = np.ascontiguousarray(indptr, np.int64)
     which = np.ascontiguousarray(words, np.int32)

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from softcount.core.errors import DataError
-from softcount.core.types import Array
+from softcount.core.types import FloatArray
 from softcount.kernels.threads import single_threaded
 
 
@@ -23,8 +23,8 @@ class SemanticSpace:
     ``axes``  (dimensions, words)
     """
 
-    idf: Array
-    axes: Array
+    idf: FloatArray
+    axes: FloatArray
 
     @classmethod
     def of(cls, counts: Any, dimensions: int, seed: int) -> Self:
@@ -35,22 +35,22 @@ class SemanticSpace:
                 f"counts of shape {counts.shape} span no space",
                 "an SVD needs two contexts and two words at least: leave svd out",
             )
-        idf: Array = TfidfTransformer().fit(counts).idf_
+        idf: FloatArray = TfidfTransformer().fit(counts).idf_
         # dimensions without any variance: scikit-learn divides by it, and we do not ask for that
         with single_threaded(), np.errstate(all="ignore"):
             svd = TruncatedSVD(few, random_state=seed).fit(_weighted(counts, idf))
         return cls(idf, svd.components_)
 
-    def points(self, counts: Any) -> Array:
+    def points(self, counts: Any) -> FloatArray:
         """Bags as unit vectors; a bag without any known word is at zero."""
         if not counts.shape[0]:
             return np.zeros((0, len(self.axes)))
         with single_threaded():
-            points: Array = normalize(np.asarray(_weighted(counts, self.idf) @ self.axes.T))
+            points: FloatArray = normalize(np.asarray(_weighted(counts, self.idf) @ self.axes.T))
         return points
 
 
-def _weighted(counts: Any, idf: Array) -> Any:
+def _weighted(counts: Any, idf: FloatArray) -> Any:
     """(1 + log count) · idf, each row of length 1; fractions below one count as they are."""
     weighted = counts.astype(np.float64).tocsr(copy=True)
     damped = 1.0 + np.log(np.maximum(weighted.data, 1.0))

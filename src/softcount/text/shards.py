@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from softcount.core.types import Array
+from softcount.core.types import IntArray
 
 
-def split_items(n: int, cut: int, batch_size: int | None, seed: int) -> list[Array]:
+def split_items(n: int, cut: int, batch_size: int | None, seed: int) -> list[IntArray]:
     """The numbers of the items in each shard.
 
     ``batch_size`` None: in their own order, ``cut`` at a time; else shuffled by the seed, so many.

@@ -400,7 +400,9 @@ class TopicCore(Model):
             return pad_topics(words, self.dtype), 0.0
         lifted = np.array(words)
         lifted[rare] /= peaks[rare, None]
-        return pad_topics(lifted, self.dtype), -float(np.log(peaks[rare]) @ shard.own_counts[rare])
+        return pad_topics(lifted, self.dtype), -float(
+            np.log(peaks[rare]) @ shard.own_bags.word_counts[rare]
+        )
 
     def _fill_in(
         self, phi: FloatArray, rows: TopicProportions, shard: TopicShard, how: EStep, words: bool
@@ -434,7 +436,7 @@ class TopicCore(Model):
         """The sampler for all documents; words begin in topics as likely as they have them."""
         if self.topics.held is not None:
             raise LearnerError("a collapsed sampler cannot hold topics frozen", "use Gibbs()")
-        every = [shards[i] for i in range(len(shards))]
+        every = list(shards)
         allowed = None
         if any(shard.allowed is not None for shard in every):
             none = np.zeros((1, self.n_topics), np.bool_)  # a row without any: all are allowed

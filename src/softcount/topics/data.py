@@ -75,11 +75,6 @@ class TopicShard:
         return Bags(rows._replace(columns=columns), len(self.own_words))
 
     @cached_property
-    def own_counts(self) -> FloatArray:
-        """How often each word of `own_bags` occurs."""
-        return _count_each_word(self.own_bags)
-
-    @cached_property
     def by_word(self) -> EntriesByWord:
         """`own_bags` word by word."""
         rows = self.own_bags.by_document
@@ -186,21 +181,12 @@ TopicCorpus = TopicDocuments | ArchivedTopicDocuments
 
 def count_words(corpus: TopicCorpus) -> FloatArray:
     """How often each word occurs; held-out words are not counted: starts must not know them."""
-    shards = corpus.shards()
-    counts = (_count_each_word(shards[i].bags) for i in range(len(shards)))
-    return sum(counts)  # type: ignore[return-value]
-
-
-def _count_each_word(bags: Bags) -> FloatArray:
-    rows = bags.by_document
-    counts: Any = np.bincount(rows.columns, rows.value, minlength=bags.n_words)  # of floats
-    return counts  # type: ignore[no-any-return]
+    return sum(shard.bags.word_counts for shard in corpus.shards())  # type: ignore[return-value]
 
 
 def iterate_shards(corpus: TopicCorpus) -> Iterator[TopicShard]:
     """All documents with all their words, a shard at a time."""
-    shards = with_all_words(corpus).shards()
-    return (shards[i] for i in range(len(shards)))
+    return iter(with_all_words(corpus).shards())
 
 
 def with_all_words(corpus: TopicCorpus) -> TopicCorpus:
