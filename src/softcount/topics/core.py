@@ -127,19 +127,6 @@ class DocumentPrior:
             return TopicProportions(even, None, allowed)
         return self._mean_field(even * lengths[:, None], allowed)
 
-    def lift(
-        self, theta: FloatArray, lengths: FloatArray, allowed: BoolArray | None
-    ) -> TopicProportions:
-        """Rows that someone else made, those that are all but zero lifted to `LOWEST`."""
-        rows = _mask(theta.astype(np.float64), allowed)
-        peaks = rows.max(axis=1, keepdims=True)
-        lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
-        lifts = np.maximum(lifts, 0.0)
-        if not lifts.any():
-            return TopicProportions(rows, None, allowed)
-        lift = float(lengths @ lifts[:, 0])
-        return TopicProportions(rows * np.exp(lifts), None, allowed, lift, lifts)
-
     def normalise(self, rows: TopicProportions) -> FloatArray:
         """Rows as p(topic | document): as they are, or under mean field their posterior mean."""
         mass = rows.unlifted
@@ -154,28 +141,23 @@ class DocumentPrior:
         """New rows from expected counts; those of empty documents prefer what the prior does."""
         if self.update == "mean_field":
             return self._mean_field(counts, old.allowed)
-        if self.update == "draw":
-            theta = self._draw(counts + self.alpha, old.allowed, rng)
-            return TopicProportions(theta, None, old.allowed)
-        mass = _mask(counts + (self.alpha - 1.0), old.allowed)
+        allowed = old.allowed
+        if self.update == "draw":  # normalised Gammas; as logarithms where some are too small
+            shapes = counts + self.alpha
+            drawn = rng.standard_gamma(shapes)
+            mass = _mask(drawn, allowed)
+            some = np.flatnonzero((_mask(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
+            if len(some):
+                own = None if allowed is None else allowed[some]
+                logs = _mask(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
+                mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
+            theta = np.maximum(mass / mass.sum(axis=1, keepdims=True), SMALLEST)
+            return TopicProportions(_mask(theta, allowed), None, allowed)
+        mass = _mask(counts + (self.alpha - 1.0), allowed)
         totals = mass.sum(axis=1, keepdims=True)
         theta = np.divide(mass, totals, out=np.array(old.theta), where=totals > 0.0)
         theta[theta < TINY] = 0.0
-        return TopicProportions(theta, None, old.allowed)
-
-    def _draw(
-        self, shapes: FloatArray, allowed: BoolArray | None, rng: np.random.Generator
-    ) -> FloatArray:
-        """Rows of normalised Gammas; as logarithms where some are too small for a number."""
-        drawn = rng.standard_gamma(shapes)
-        some = np.flatnonzero((_mask(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
-        mass = _mask(drawn, allowed)
-        if len(some):
-            own = None if allowed is None else allowed[some]
-            logs = _mask(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
-            mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
-        theta = mass / mass.sum(axis=1, keepdims=True)
-        return _mask(np.maximum(theta, SMALLEST), allowed)
+        return TopicProportions(theta, None, allowed)
 
     def _mean_field(self, counts: FloatArray, allowed: BoolArray | None) -> TopicProportions:
         mass = counts + self.alpha
@@ -302,7 +284,7 @@ class TopicCore(Model):
     def _first_rows(
         self, params: Params, shard: TopicShard, prior: DocumentPrior
     ) -> TopicProportions:
-        """The rows of documents that were not looked at yet."""
+        """The rows that documents begin with: those given, or rows that prefer no topic."""
         given = params.get(DOCUMENTS)
         if given is None:
             return prior.begin(shard.bags.lengths, shard.allowed)
@@ -312,7 +294,14 @@ class TopicCore(Model):
                 f"{shard.numbers.max()}",
                 "give the documents that the rows belong to",
             )
-        return prior.lift(np.asarray(given)[shard.numbers], shard.bags.lengths, shard.allowed)
+        rows = _mask(np.asarray(given)[shard.numbers].astype(np.float64), shard.allowed)
+        peaks = rows.max(axis=1, keepdims=True)  # those that are all but zero are lifted
+        lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
+        lifts = np.maximum(lifts, 0.0)
+        if not lifts.any():
+            return TopicProportions(rows, None, shard.allowed)
+        lift = float(shard.bags.lengths @ lifts[:, 0])
+        return TopicProportions(rows * np.exp(lifts), None, shard.allowed, lift, lifts)
 
     def rows_used(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
