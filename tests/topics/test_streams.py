@@ -26,7 +26,7 @@ from softcount.text.bags import Bags
 from softcount.topics import LDA, PLSA
 from softcount.topics.anchors import anchor_topics
 from softcount.topics.core import INNER
-from softcount.topics.data import ArchivedTopicDocuments, TopicDocuments
+from softcount.topics.data import TopicDocuments
 from tests.oracles import plain_topics
 from tests.topics.common import LEARNERS
 
@@ -542,7 +542,7 @@ def test_mini_batches_are_those_of_a_corpus_in_memory(archive: Archive) -> None:
 def test_anchors_of_an_archive_and_of_memory(archive: Archive) -> None:
     on_disk, in_memory = (
         anchor_topics(corpus.shards(), 3, np.random.default_rng(1))
-        for corpus in (ArchivedTopicDocuments(archive), TopicDocuments(Bags.of(counts())))
+        for corpus in (TopicDocuments(archive), TopicDocuments(Bags.of(counts())))
     )
     np.testing.assert_allclose(on_disk, in_memory, rtol=1e-6, atol=1e-9)
 

@@ -36,7 +36,7 @@ from softcount.kernels.vectors import WIDTH
 from softcount.learners.named import EM
 from softcount.text.bags import Bags, Compressed
 from softcount.topics import kernels
-from softcount.topics.data import TopicCorpus, TopicDocuments, TopicShard
+from softcount.topics.data import TopicDocuments, TopicShard
 from softcount.topics.gibbs import CollapsedTopics
 
 TINY = 1e-100
@@ -330,10 +330,10 @@ class TopicCore(Model):
         phi, _ = self._phi(params["topics"], shard)
         return self._settle_rows(phi, rows, shard, how, np.random.default_rng(0))
 
-    def estimate(self, corpus: TopicCorpus) -> Estimate:
+    def estimate(self, corpus: TopicDocuments) -> Estimate:
         """Tables, rows of documents, and both turned; of an archive a shard is read at a time."""
         n, K, entries = len(corpus), self.n_topics, n_entries(self.topics)
-        data = held(corpus) if isinstance(corpus, TopicDocuments) else 0
+        data = held(corpus) if isinstance(corpus.documents, Bags) else 0
         nnz = data / 20.0 if data else corpus.tokens
         return needing(
             n,

@@ -6,7 +6,7 @@ a topic has beforehand), and frozen topics (rows of p(word | topic) that do not 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -88,38 +88,47 @@ class TopicShard:
 
 @dataclass(frozen=True, eq=False)
 class TopicDocuments:
-    """A corpus of documents in memory.
+    """A corpus of documents, in memory or on disk.
 
-    ``bags``      all their words
-    ``allowed``   which topics documents may have, as `read_labels` gives it
-    ``cut``       how many documents a shard has, at most
-    ``held_out``  the share of words that is kept from learning
+    ``documents``  all their words: bags, or an archive, of which a shard at a time is in memory
+    ``allowed``    which topics documents may have, as `read_labels` gives it
+    ``cut``        how many documents a shard has, at most; an archive has shards of its own
+    ``held_out``   the share of words that is kept from learning; none of an archive
     """
 
-    bags: Bags
+    documents: Bags | Archive
     allowed: Any = None
     cut: int = 1 << 17
     held_out: float = 0.0
 
     def __len__(self) -> int:
-        return len(self.bags)
+        return len(self.documents)
 
     @property
     def tokens(self) -> float:
         """All counts added up."""
-        return float(self.bags.lengths.sum())
+        if isinstance(self.documents, Archive):
+            return self.documents.tokens
+        return float(self.documents.lengths.sum())
 
     @cached_property
     def split(self) -> tuple[Bags, Bags | None]:
-        """The documents' words to learn from, and those held out."""
-        return hold_out(self.bags, self.held_out) if self.held_out else (self.bags, None)
+        """The words of documents in memory to learn from, and those held out."""
+        assert isinstance(self.documents, Bags)
+        if not self.held_out:
+            return self.documents, None
+        return hold_out(self.documents, self.held_out)
 
     def name(self, number: int) -> str:
         """What messages call a document."""
+        if isinstance(self.documents, Archive):
+            return self.documents.name(number)
         return f"document {number}"
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TopicShard]:
         """The documents in shards, or in mini-batches shuffled by the seed."""
+        if isinstance(self.documents, Archive):
+            return _ArchivedShards(self.documents.shards(batch_size, seed), self.allowed)
         n, (bags, held_out) = len(self), self.split
         if batch_size is None and n <= self.cut:  # all of them, and nothing is copied
             numbers = np.arange(n)
@@ -133,30 +142,6 @@ class TopicDocuments:
             )
             for numbers in split_items(n, self.cut, batch_size, seed)
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class ArchivedTopicDocuments:
-    """A corpus of documents on disk, of which a shard at a time is in memory."""
-
-    archive: Archive
-    allowed: Any = None
-
-    def __len__(self) -> int:
-        return len(self.archive)
-
-    @property
-    def tokens(self) -> float:
-        """All counts added up."""
-        return self.archive.tokens
-
-    def name(self, number: int) -> str:
-        """What messages call a document."""
-        return self.archive.name(number)
-
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TopicShard]:
-        """The archive's own shards, or mini-batches shuffled by the seed."""
-        return _ArchivedShards(self.archive.shards(batch_size, seed), self.allowed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,22 +161,14 @@ class _ArchivedShards(Sequence[TopicShard]):
         return TopicShard(part.numbers, part.bags, select_allowed(self.allowed, part.numbers))
 
 
-TopicCorpus = TopicDocuments | ArchivedTopicDocuments
-
-
-def count_words(corpus: TopicCorpus) -> FloatArray:
+def count_words(corpus: TopicDocuments) -> FloatArray:
     """How often each word occurs; held-out words are not counted: starts must not know them."""
     return sum(shard.bags.word_counts for shard in corpus.shards())  # type: ignore[return-value]
 
 
-def iterate_shards(corpus: TopicCorpus) -> Iterator[TopicShard]:
-    """All documents with all their words, a shard at a time."""
-    return iter(with_all_words(corpus).shards())
-
-
-def with_all_words(corpus: TopicCorpus) -> TopicCorpus:
+def with_all_words(corpus: TopicDocuments) -> TopicDocuments:
     """The same documents, none of whose words are held out."""
-    return replace(corpus, held_out=0.0) if isinstance(corpus, TopicDocuments) else corpus
+    return replace(corpus, held_out=0.0)
 
 
 def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:

@@ -27,12 +27,9 @@ from softcount.topics import retrieval
 from softcount.topics.anchors import anchor_topics
 from softcount.topics.core import DOCUMENTS, DocumentPrior, TopicCore
 from softcount.topics.data import (
-    ArchivedTopicDocuments,
-    TopicCorpus,
     TopicDocuments,
     count_seed_words,
     count_words,
-    iterate_shards,
     read_frozen_topics,
     read_labels,
     with_all_words,
@@ -82,7 +79,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     """Tokens that topics have beforehand, sparse (topics, words); or None."""
     _frozen_rows: FloatArray | None
     """p(word | topic) of the first topics, if these do not learn, (frozen, words)."""
-    _training_documents: TopicCorpus | None
+    _training_documents: TopicDocuments | None
     """The documents learned from, with all their words; None if they are gone."""
     _index: retrieval.DocumentIndex | None
     _progress: StreamProgress
@@ -172,7 +169,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         check_parameters(self)
         self._check_learning()
 
-    def _bind(self, X: Any, labels: Any = None) -> tuple[TopicCore, TopicCorpus]:
+    def _bind(self, X: Any, labels: Any = None) -> tuple[TopicCore, TopicDocuments]:
         self._check_settings()
         corpus = self._corpus(X, labels, first=True)
         if not corpus.tokens:
@@ -190,18 +187,17 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
                 self._frozen_rows = read_frozen_topics(self.frozen_topics, columns, K)
         return self._make_core(self.n_features_in_), corpus
 
-    def _bind_more(self, core: TopicCore, X: Any) -> TopicCorpus:
+    def _bind_more(self, core: TopicCore, X: Any) -> TopicDocuments:
         return self._corpus(X)
 
-    def _corpus(self, X: Any, labels: Any = None, *, first: bool = False) -> TopicCorpus:
+    def _corpus(self, X: Any, labels: Any = None, *, first: bool = False) -> TopicDocuments:
         """Documents as users give them; ``first``: these say what to expect of others."""
         if isinstance(X, Archive):
             self._adopt_archive(X, first=first)
-            return ArchivedTopicDocuments(X, read_labels(labels, len(X), self.n_components))
-        bags = self._read_documents(X, first=first)
-        allowed = read_labels(labels, len(bags), self.n_components)
+        documents = X if isinstance(X, Archive) else self._read_documents(X, first=first)
+        allowed = read_labels(labels, len(documents), self.n_components)
         held_out = self._learner.schedule.held_out if first else 0.0
-        return TopicDocuments(bags, allowed, held_out=held_out)
+        return TopicDocuments(documents, allowed, held_out=held_out)
 
     @property
     def _n_frozen(self) -> int:
@@ -222,12 +218,12 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         prior = prior or DocumentPrior(np.full(K, added["documents"] + mode), self._update)
         return TopicCore(type(self).__name__, topics, prior, dtype=self.dtype)
 
-    def _n_short_runs(self, corpus: TopicCorpus, start: Any) -> int:
+    def _n_short_runs(self, corpus: TopicDocuments, start: Any) -> int:
         if self.short_runs is not None:
             return self.short_runs
         return FEW_SHORT_RUNS if len(corpus) <= FEW_DOCUMENTS and callable(start) else 1
 
-    def _start_values(self, core: TopicCore, corpus: TopicCorpus, init: Any) -> Any:
+    def _start_values(self, core: TopicCore, corpus: TopicDocuments, init: Any) -> Any:
         if init is None:
             # anchors where EM is to climb, once, to topics whose numbers mean nothing
             known = (self.seed_words, self.frozen_topics, corpus.allowed, self.short_runs or None)
@@ -266,7 +262,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             topics[: self._n_frozen] = self._frozen_rows
         return {"topics": topics}
 
-    def _read_params(self, core: TopicCore, corpus: TopicCorpus, given: Any) -> Params:
+    def _read_params(self, core: TopicCore, corpus: TopicDocuments, given: Any) -> Params:
         """Tables as arrays; rows of documents, if there are such, must be those of the corpus."""
         params = core.params(given)
         rows = params.get(DOCUMENTS)
@@ -277,23 +273,23 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             )
         return params
 
-    def _keep_fit(self, core: TopicCore, corpus: TopicCorpus, found: Fit) -> None:
+    def _keep_fit(self, core: TopicCore, corpus: TopicDocuments, found: Fit) -> None:
         if found.priors:
             core.document_prior = DocumentPrior(found.priors["documents"], self._update)
         super()._keep_fit(core, corpus, found)
 
-    def _keeps_local(self, corpus: TopicCorpus) -> bool:
+    def _keeps_local(self, corpus: TopicDocuments) -> bool:
         """Whether the documents' rows are part of what is learned, and are kept: see documents_."""
         learner, schedule = self._learner, self._learner.schedule
         return not (learner.m == "draw" or schedule.held_out or schedule.shuffles)
 
-    def _after_fit(self, corpus: TopicCorpus) -> None:
+    def _after_fit(self, corpus: TopicDocuments) -> None:
         self.n_iter_ = len(self.fit_.trace) - 1
         self.temper_ = self.fit_.trace[-1].temper
         lengths = self._keep_documents(corpus, self.fit_.local.get(DOCUMENTS))
         self.weights_ = lengths @ self.documents_ / lengths.sum()
 
-    def _keep_documents(self, corpus: TopicCorpus, rows: FloatArray | None = None) -> FloatArray:
+    def _keep_documents(self, corpus: TopicDocuments, rows: FloatArray | None = None) -> FloatArray:
         """Keep the documents' rows (or fold them in), and remember where they can be found.
 
         Gives how long they are.
@@ -303,7 +299,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             self.documents_, lengths = self._fold_in(corpus)
         else:
             self.documents_, lengths = rows, np.empty(len(rows))
-            for shard in iterate_shards(corpus):
+            for shard in with_all_words(corpus).shards():
                 lengths[shard.numbers] = shard.bags.lengths
         self._remember_lengths(lengths)
         return lengths
@@ -339,7 +335,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     def _stream_learner(self) -> Learner | None:
         return None if self.learner is None else self._learner
 
-    def _continue(self, X: Any, labels: Any) -> tuple[StreamProgress, TopicCore, TopicCorpus]:
+    def _continue(self, X: Any, labels: Any) -> tuple[StreamProgress, TopicCore, TopicDocuments]:
         """Where learning stands, and the documents that come now."""
         _, steps = stream_learner(self._stream_learner)
         if not hasattr(self, "raw_params_"):
@@ -401,7 +397,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             raise DataError("the documents learned from are gone", "use transform(documents)")
         return self._fold_in(self._training_documents)[0]
 
-    def _fold_in(self, corpus: TopicCorpus) -> tuple[FloatArray, FloatArray]:
+    def _fold_in(self, corpus: TopicDocuments) -> tuple[FloatArray, FloatArray]:
         """p(topic | document) with the topics held fixed, and how long each document is."""
         rows, lengths = np.empty((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
         how = EStep(temper=self.temper_)
@@ -422,7 +418,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         corpus = self._corpus(X)
         theta, logs = self._fold_in(corpus)[0], np.empty(len(corpus))
         phi = np.ascontiguousarray(self.topics_.T)
-        for shard in iterate_shards(corpus):
+        for shard in with_all_words(corpus).shards():
             rows, n = shard.bags.by_document, len(shard)
             owners = np.repeat(np.arange(n), np.diff(rows.indptr))
             p = np.empty(len(owners))  # p(w | d) of every entry
@@ -486,8 +482,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     @property
     def index_(self) -> retrieval.DocumentIndex | None:
         """What finds the documents learned from; None if they are on disk, or were never there."""
-        if self._index is None and isinstance(self._training_documents, TopicDocuments):
-            self._index = self._make_index(self._training_documents)
+        corpus = self._training_documents
+        if self._index is None and corpus is not None and isinstance(corpus.documents, Bags):
+            self._index = self._make_index(corpus)
         return self._index
 
     def index(self, X: Any) -> Self:
@@ -500,8 +497,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self._index = self._make_index(self._corpus(X))
         return self
 
-    def _make_index(self, corpus: TopicCorpus) -> retrieval.DocumentIndex:
-        bags = Bags.of(sparse.vstack([shard.bags.matrix for shard in iterate_shards(corpus)]))
+    def _make_index(self, corpus: TopicDocuments) -> retrieval.DocumentIndex:
+        bags = Bags.of(
+            sparse.vstack([shard.bags.matrix for shard in with_all_words(corpus).shards()])
+        )
         vectors = retrieval.TfIdf.of(bags).topic_vectors(bags, self.topics_, self.weights_)
         return retrieval.DocumentIndex.of(bags, vectors)
 
