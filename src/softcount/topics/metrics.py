@@ -77,11 +77,11 @@ def npmi(topics: Any, reference: Any, top: int = 10) -> Coherence:
     >>> print(npmi([[0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]], counts))
     coherence 0.7500 (2 topics, 0.5000 to 1.0000)
     """
-    lists, present = _coherence_inputs(topics, reference, top)
+    tables, n = _count_cooccurrences(topics, reference, top)
     means = []
-    for words in lists:
-        frequencies = _document_frequencies(present, words) / present.shape[0]
-        i, j = np.triu_indices(len(words), 1)
+    for _, together in tables:
+        frequencies = together / n
+        i, j = np.triu_indices(len(together), 1)
         own, both = np.diag(frequencies), frequencies[i, j]
         figures = np.where(both == 0.0, -1.0, 1.0)  # 1 stays where both are in every document
         some = (both > 0.0) & (both < 1.0)
@@ -104,10 +104,9 @@ def umass(topics: Any, reference: Any, top: int = 10) -> Coherence:
     >>> umass([[0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]], counts).topics  # log 3/2, log 2/2
     (0.405..., 0.0)
     """
-    lists, present = _coherence_inputs(topics, reference, top)
+    tables, _ = _count_cooccurrences(topics, reference, top)
     figures = []
-    for k, words in enumerate(lists):
-        together = _document_frequencies(present, words)
+    for k, (words, together) in enumerate(tables):
         frequencies = np.diag(together)
         if not frequencies.all():
             raise DataError(
@@ -210,8 +209,13 @@ def completion_perplexity(
     return np.inf if found.impossible else found.perplexity
 
 
-def _coherence_inputs(topics: Any, reference: Any, top: int) -> tuple[list[IntArray], Any]:
-    """Top words of each topic, at least two, and which document has which word, by word."""
+def _count_cooccurrences(
+    topics: Any, reference: Any, top: int
+) -> tuple[list[tuple[IntArray, IntArray]], int]:
+    """The top words of each topic, and D_ij of these; and how many documents there are.
+
+    D_ij: how many documents have both words; on the diagonal, one.
+    """
     weights = _weights(topics)
     lists = _top_words(weights, top)
     for k, words in enumerate(lists):
@@ -221,16 +225,10 @@ def _coherence_inputs(topics: Any, reference: Any, top: int) -> tuple[list[IntAr
                 "ask for two top words at least, and leave out topics that have fewer",
             )
     counts = _table(reference, "reference", "give counts: a row for each document")
+    _check_width(counts, weights, "reference")
     present = sparse.csc_matrix(counts != 0).astype(np.int64)
-    _check_width(present, weights, "reference")
-    return lists, present
-
-
-def _document_frequencies(present: Any, words: IntArray) -> IntArray:
-    """D_ij: how many documents have both words; on the diagonal, one."""
-    columns = present[:, words]
-    together: IntArray = (columns.T @ columns).toarray()
-    return together
+    blocks = ((words, present[:, words]) for words in lists)
+    return [(words, (block.T @ block).toarray()) for words, block in blocks], present.shape[0]
 
 
 def _top_words(weights: FloatArray, top: int) -> list[IntArray]:
