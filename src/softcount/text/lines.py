@@ -86,12 +86,9 @@ def decode_text(raw: bytes, name: Name) -> str:
 def encode_texts(texts: list[str]) -> Iterator[bytes]:
     """Texts as lines of UTF-8."""
     for first in range(0, len(texts), BLOCK):
-        yield _lines(texts[first : first + BLOCK])
-
-
-def _lines(texts: list[str]) -> bytes:
-    joint = "\n".join(texts)
-    if joint.count("\n") >= len(texts):
-        joint = "\n".join(text.replace("\n", " ") for text in texts)
-    # half a character gets through here and is found, with its place, when words are decoded
-    return joint.encode("utf-8", "surrogatepass") + b"\n"
+        some = texts[first : first + BLOCK]
+        joint = "\n".join(some)
+        if joint.count("\n") >= len(some):  # a line break inside a text is white space
+            joint = "\n".join(text.replace("\n", " ") for text in some)
+        # half a character gets through here and is found, with its place, when words are decoded
+        yield joint.encode("utf-8", "surrogatepass") + b"\n"
