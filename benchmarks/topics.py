@@ -177,7 +177,7 @@ def memory() -> dict[str, float]:
     }
     for n_topics in WARM:
         state = sampler(n_topics)
-        own = sum(part.nbytes for part in state._tokens)
+        own = sum(part.nbytes for part in state._state.tokens)
         table = sum(part.nbytes for part in state._state.table)
         figures[f"bytes a token, sampler, K={n_topics}, tokens"] = own / tokens
         figures[f"bytes a token, sampler, K={n_topics}, words' topics"] = table / tokens
