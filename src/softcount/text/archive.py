@@ -163,7 +163,7 @@ class Archive:
             raise DataError(f"stop_words is one text: {brief(stop_words)}", "give a list of words")
         wanted = WordSelection(min_count, max_share, max_words, frozenset(stop_words))
         _check_names(vocabulary)
-        known = _find_known_words(like, wanted)
+        known = _find_fixed_words(like, wanted)
         if shuffle is not None and shuffle < 0:
             raise DataError(f"shuffle={shuffle} is no seed", "give a whole number from 0 on")
         builder = _Builder(
@@ -741,7 +741,7 @@ class WordSelection:
         return iter([one for _, one in sorted(best, key=itemgetter(0))])
 
 
-class KnownWords(NamedTuple):
+class FixedWords(NamedTuple):
     """The words of another corpus, which are the ones that count, in its order.
 
     ``words``     None: its columns have no names
@@ -754,9 +754,9 @@ class KnownWords(NamedTuple):
     analyzer: str | None = None
 
 
-def _find_known_words(
+def _find_fixed_words(
     like: Archive | Sequence[str] | None, wanted: WordSelection
-) -> KnownWords | None:
+) -> FixedWords | None:
     """The words that another corpus has."""
     if like is None:
         return None
@@ -767,13 +767,13 @@ def _find_known_words(
         )
     if isinstance(like, Archive):
         words = None if like.vocabulary is None else like.vocabulary.tolist()
-        return KnownWords(words, like.n_words, (like.facts.vectorizer or {}).get("analyzer"))
+        return FixedWords(words, like.n_words, (like.facts.vectorizer or {}).get("analyzer"))
     if isinstance(like, str | os.PathLike):
         raise DataError(f"like is {brief(like)}, a name", "open it: like=Archive.open(…)")
     _check_names(like)
     if not len(like):
         raise DataError("like has no words", "give at least one")
-    return KnownWords(list(like), len(like))
+    return FixedWords(list(like), len(like))
 
 
 def _check_names(vocabulary: Sequence[str] | None) -> None:
@@ -863,7 +863,7 @@ class _Builder:
     sources: Sources
     tokens: bool
     vocabulary: Sequence[str] | None
-    known: KnownWords | None
+    known: FixedWords | None
     wanted: WordSelection
     shuffle: int | None
     on_progress: OnProgress
