@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from softcount._version import __version__
 from softcount.core import interrupt
-from softcount.core.errors import ImpossibleItem, LearnerError
+from softcount.core.errors import DataError, ImpossibleItem, LearnerError, SoftcountError
 from softcount.core.model import Corpus, Model, demand_bound
-from softcount.core.types import Array, EStep, Fit, Params, State, Trace
-from softcount.core.verdict import ROUNDING, Verdict, ended, judge
-from softcount.engines.base import Engine, Session
+from softcount.core.types import Array, Counts, EStep, Fit, Params, State, Stats, Trace
+from softcount.core.verdict import Verdict
+from softcount.engines.base import Engine, Expect, Session
+from softcount.engines.local import Local
 from softcount.families.base import check_start
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM, StochasticVB
-from softcount.learners.schedules import Batch, Pending, Step, Tables, expected_log
+from softcount.learners.schedules import Batch, Pending, Sampler, Step, Tables, expected_log
 
 __all__ = ["Corpus", "Model", "WarmStart", "fit", "trace"]
-
-from collections import Counter
-from typing import Any
-
-from softcount.core.errors import DataError
-from softcount.core.types import Counts, Stats
-from softcount.engines.base import Expect
-from softcount.engines.local import Local
-from softcount.learners.schedules import Sampler
 
 
 @dataclass(frozen=True)
@@ -52,15 +46,15 @@ OnStep = Callable[[State], object]
 SHORT_RUN_BATCH = 256
 """How many items short runs look at before they take a step."""
 
+SLACK = 1e-9
+"""The fraction of its size by which an objective may fall through rounding alone."""
 
-def open_session(
-    model: Model, data: Corpus, engine: Engine | None, batch_size: int | None = None, seed: int = 0
-) -> Session:
-    """The data's shards, opened on the engine (`Local` if None)."""
-    if len(data) == 0:
-        raise DataError("there is nothing to learn from: the data set is empty", "pass some items")
-    shards = data.shards(batch_size, seed)
-    return (engine or Local()).open(shards, threads_inside=model.threads_inside)
+ROUNDING = 2.0**-43
+"""The same, of the number of observations and of the counts that priors stand for. An objective may
+be far smaller than the terms it is the sum of: n observations of probability 1 − ε have a
+log-likelihood near 0, each of whose terms has an error of about 2^-53; and log Γ(n), of which the
+bounds of variational Bayes are differences, is about n log n, for which 2^10 leaves room up to
+n = 10^15 and beyond."""
 
 
 def trace(
@@ -76,12 +70,32 @@ def trace(
 ) -> Generator[State, None, Verdict]:
     """Learn step by step: yields the start and every step after it, returns the verdict.
 
+    Under `EM` this is the textbook's algorithm,
+
+        repeat
+            E-step   counts, log p(x | θ)  =  Σ over shards of model.expect(θ, shard)
+                     yield State(θ, log p(x | θ)), and stop if it has converged
+            M-step   θ  =  family.maximise(counts) for every family of distributions
+
+    Other learners fill in hidden values by the best or by draws (`Learner.e`), make parameters
+    from counts in another way (`Learner.m`), or more often (`Learner.schedule`).
+
     A state's parameters and its figures belong together: the E-step at θ_t gives state t.
     ``run`` tells restarts of one seed apart; ``theory`` fills in ``q`` and ``bound``.
     To read it to the end: ``for state in trace(model, data, EM(), start=params): ...``.
     """
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
-        return (yield from Run(model, session, learner, seed, run, theory).states(start))
+        return (yield from Run(model, session, learner, seed, run, theory).trace(start))
+
+
+def open_session(
+    model: Model, data: Corpus, engine: Engine | None, batch_size: int | None = None, seed: int = 0
+) -> Session:
+    """The data's shards, opened on the engine (`Local` if None)."""
+    if len(data) == 0:
+        raise DataError("there is nothing to learn from: the data set is empty", "pass some items")
+    shards = data.shards(batch_size, seed)
+    return (engine or Local()).open(shards, threads_inside=model.threads_inside)
 
 
 @interrupt.graceful()
@@ -124,8 +138,6 @@ def fit(
             f"{type(learner).__name__} leaves nothing to chance",
             "set n_init=1, or let init be random",
         )
-    watchers = (on_step,) if callable(on_step) else tuple(on_step)
-    results = []
     warm_up: list[Trace] = []
     if isinstance(init, WarmStart):
         start = dict(init.params)
@@ -135,10 +147,11 @@ def fit(
             start |= before.params
             warm_up.append(before.trace)
         init = start
-    if short_runs > 1 or (
-        short_runs == 1 and callable(init) and learner.schedule.batch_size is None
-    ):
+    may_warm_up = callable(init) and learner.schedule.batch_size is None
+    if short_runs > 1 or (short_runs == 1 and may_warm_up):
         init = _best_of_short_runs(model, data, learner, engine, init, short_runs)
+    watchers = (on_step,) if callable(on_step) else tuple(on_step)
+    results: list[_Result] = []
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         for number in range(learner.n_init):
             run = Run(model, session, learner, seed, number, theory, keep_local)
@@ -152,16 +165,29 @@ def fit(
             if interrupt.asked():
                 break
         shards = f"{len(session)} shard{'s' if len(session) != 1 else ''}"
-    signature = f"softcount {__version__} · {model.name} · {learner} · seed {seed} · {shards}"
-    best = 0 if len(results) == 1 else _best(model, results, development, engine)
+    scores = [result.objective for result in results]
+    if development is not None and len(results) > 1:
+        with open_session(model, development, engine) as session:
+            for number, result in enumerate(results):
+                try:
+                    stats = session.expect(model.expect, result.params, EStep(score_only=True))
+                    scores[number] = stats.log_likelihood
+                except ImpossibleItem:
+                    scores[number] = -np.inf
+    best = int(np.argmax(scores))
     traces = tuple(replace(result.trace, warm_up=tuple(warm_up)) for result in results)
+    diagnostics: dict[str, float] = {}
+    if learner.m == "draw":
+        from softcount.learners.diagnostics import summarise  # only samplers need it
+
+        diagnostics = summarise([result.kept for result in results])
     return Fit(
         params=results[best].params,
         trace=traces[best],
         traces=traces,
-        signature=signature,
+        signature=f"softcount {__version__} · {model.name} · {learner} · seed {seed} · {shards}",
         draws=tuple(result.draws for result in results) if learner.m == "draw" else (),
-        diagnostics=_diagnostics(results) if learner.m == "draw" else {},
+        diagnostics=diagnostics,
         priors=results[best].priors,
         local=results[best].local,
     )
@@ -175,7 +201,7 @@ def _best_of_short_runs(
     init: Init,
     short_runs: int,
 ) -> Callable[[np.random.Generator], Params]:
-    """A start that is the best of some, each tried by short stepwise runs.
+    """A start that is the best of some, each tried by a short stepwise run.
 
     Mini-batches learn most of what there is to learn in a pass or two (Liang & Klein 2009), which
     is enough to tell good starts from bad ones.
@@ -224,7 +250,7 @@ PURPOSES = ("start", "expect", "update", "order", "collapse", "sweep")
 class Run:
     """One run from one start: the model's E-step on the engine, the learner's update of families.
 
-    It is what schedules ask for work (`softcount.learners.schedules.Work`).
+    It is what schedules ask for E- and M-steps (`softcount.learners.schedules.Work`).
 
     ``run``         tells restarts of one seed apart
     ``theory``      record Q and the bound of every step
@@ -265,34 +291,33 @@ class Run:
 
     # the loop
 
-    def states(self, start: Params) -> Generator[State, None, Verdict]:
-        """Every state, the start included; returns the verdict."""
+    def trace(self, start: Params) -> Generator[State, None, Verdict]:
+        """Every state, the start included; returns the verdict (see `trace`)."""
         self.session.reset()
-        model, learner, schedule = self.model, self.learner, self.learner.schedule
         params = check_start(self.families, start)
-        few = model.few_steps and learner == model.default_learner
+        schedule = self.learner.schedule
         if schedule.streams:
             tables = Tables(params, 0.0)
-        elif learner.m == "mean_field":
+        elif self.learner.m == "mean_field":
             tables = Tables(params, -np.inf)  # a variational posterior does not exist yet
         else:
             tables = self.tables(params)
-        steps = schedule.steps(self, tables)
-        before = None
-        while True:
-            began = time.perf_counter()
-            step = next(steps, None)
-            if step is None:
-                assert before is not None
-                return schedule.ending or ended(self.families, before)
+        before: State | None = None
+        began = time.perf_counter()
+        for step in schedule.steps(self, tables):
             now = self._state(step, time.perf_counter() - began)
             self.last = step
-            verdict = judge(learner, self.families, before, now, model.monotone, few)
+            verdict = self._judge(before, now)
             yield now
             if verdict:
                 return verdict
             before = now
             self.step += 1
+            began = time.perf_counter()
+        assert before is not None
+        if schedule.ending:
+            return schedule.ending
+        return Verdict.STUCK if self._indistinguishable(before.params) else Verdict.CONVERGED
 
     def _state(self, step: Step, seconds: float) -> State:
         """The step's figures; ``seconds`` is what this step alone took."""
@@ -329,11 +354,53 @@ class Run:
             rounding=ROUNDING * (observed + self.prior_size),
         )
 
+    def _judge(self, before: State | None, now: State) -> Verdict | None:
+        """The verdict, if the run ends with the step ``now``; None if it goes on."""
+        model, learner = self.model, self.learner
+        if np.isnan(now.objective):
+            raise SoftcountError(
+                f"the objective is not a number at step {now.step}",
+                "this is a fault of the model: its E-step returned NaN; run check_model on it",
+            )
+        if learner.max_iter == 0:
+            return Verdict.SOLVED
+        if learner.stochastic:
+            return Verdict.SAMPLED if now.step >= learner.max_iter else None
+        converged = False
+        if before is not None and now.temper == before.temper:
+            slack = SLACK * max(1.0, abs(before.objective)) + max(before.rounding, now.rounding)
+            if model.monotone and learner.monotone and now.objective < before.objective - slack:
+                return Verdict.FELL
+            # whether the step changed next to nothing; tol = 0: nothing at all
+            if now.temper == learner.last_temper and not learner.schedule.held_out:
+                if learner.stop == "change":
+                    converged = now.change <= learner.tol
+                elif learner.stop == "perplexity":
+                    moved = abs(now.perplexity - before.perplexity)
+                    converged = moved <= learner.tol * now.perplexity
+                else:
+                    moved = abs(now.objective - before.objective)
+                    converged = moved <= learner.tol * max(1.0, abs(now.objective))
+        if not (converged and learner.tol > 0) and now.step < learner.max_iter:
+            return None
+        if self._indistinguishable(now.params):
+            return Verdict.STUCK
+        if converged:
+            return Verdict.CONVERGED
+        few_are_meant = model.few_steps and learner == model.default_learner
+        return Verdict.ENOUGH if few_are_meant else Verdict.OUT_OF_STEPS
+
+    def _indistinguishable(self, params: Params) -> bool:
+        """Whether every family that has rows to compare finds them all the same."""
+        answers = [family.alike(params[name]) for name, family in self.families.items()]
+        compared = [answer for answer in answers if answer is not None]
+        return bool(compared) and all(compared)
+
     def drain(self, init: Start, watchers: Sequence[OnStep], keep_params: bool) -> _Result:
         """Run to the end."""
         start = init(self.rng("start")) if callable(init) else init
         states, draws, kept = [], [], []
-        steps = self.states(start)
+        steps = self.trace(start)
         while True:
             try:
                 state = next(steps)
@@ -393,10 +460,6 @@ class Run:
 
     # E-steps
 
-    @property
-    def n_shards(self) -> int:
-        return len(self.session)
-
     def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
         how = self._how(whole=shards is None)
         return self.session.expect(self.model.expect, params, how, shards)
@@ -442,18 +505,11 @@ class Run:
                 f"{self.model.name} has no held-out words, by which {self.learner} would end",
                 "use EM(); the temper is chosen on held-out words for topic models alone",
             )
-        return self.session.expect(
-            self.model.held_out_log_likelihood, params, EStep(score_only=True)
-        )
+        how = EStep(score_only=True)
+        return self.session.expect(self.model.held_out_log_likelihood, params, how)
 
     def collapse(self, params: Params) -> Sampler:
         return self.model.collapse(self.session.shards, params, self.stream("collapse"))
-
-    def snapshot(self) -> Any:
-        return self.session.snapshot()
-
-    def restore(self, snapshot: Any) -> None:
-        self.session.restore(snapshot)
 
     # M-steps
 
@@ -473,9 +529,6 @@ class Run:
         # nobody asks a point for its counts: let go of them
         return Tables(params, sum(family.log_prior(params[name]) for name, family in families))
 
-    def running(self) -> RunningCounts:
-        return RunningCounts(self)
-
     # random numbers
 
     def rng(self, purpose: str) -> np.random.Generator:
@@ -489,59 +542,3 @@ class Run:
         key = (self._run, PURPOSES.index(purpose), self._used[purpose])
         self._used[purpose] += 1
         return np.random.SeedSequence(self._seed, spawn_key=key)
-
-
-class RunningCounts:
-    """A running average of the counts of all families (`softcount.learners.schedules.Average`)."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._parts = {name: family.running() for name, family in run.families.items()}
-
-    def blend(self, batch: Stats, eta: float, scale: float) -> None:
-        for name, part in self._parts.items():
-            part.blend(batch.counts[name] * scale, eta)
-
-    def params(self, old: Params) -> Params:
-        rng = self._run.rng("update")
-        return {
-            name: part.params(self._run.learner.m, old[name], rng)
-            for name, part in self._parts.items()
-        }
-
-    def tables(self, params: Params) -> Tables:
-        counts = {name: part.counts() for name, part in self._parts.items()}
-        return self._run.tables({name: np.asarray(table) for name, table in params.items()}, counts)
-
-
-def _best(
-    model: Model, results: Sequence[_Result], development: Corpus | None, engine: Engine | None
-) -> int:
-    """The number of the best run; the first among equals."""
-    if development is None:
-        return int(np.argmax([result.objective for result in results]))
-    how = EStep(score_only=True)
-    scores = []
-    with open_session(model, development, engine) as session:
-        for result in results:
-            try:
-                scores.append(session.expect(model.expect, result.params, how).log_likelihood)
-            except ImpossibleItem:
-                scores.append(-np.inf)
-    return int(np.argmax(scores))
-
-
-def _diagnostics(results: Sequence[_Result]) -> dict[str, float]:
-    """The worst over log-likelihood and objective, neither of which cares how classes are named."""
-    from softcount.learners import diagnostics  # scipy: only samplers need it
-
-    shortest = min(len(result.kept) for result in results)
-    figures = [
-        np.array([[getattr(state, figure) for state in r.kept[:shortest]] for r in results])
-        for figure in ("log_likelihood", "objective")
-    ]
-    return {
-        "rhat": max(diagnostics.rhat(draws) for draws in figures),
-        "ess_bulk": min(diagnostics.ess_bulk(draws) for draws in figures),
-        "ess_tail": min(diagnostics.ess_tail(draws) for draws in figures),
-    }

@@ -75,7 +75,7 @@ class Streaming(Schedule):
         rng = work.rng("update")
         if self.update == "mean_field" and seen:  # what was kept is the mean
             params = _update(families, self.update, counts, seen, params, rng)
-        for shard in range(work.n_shards):
+        for shard in range(len(work.session)):
             batch = work.expect(params, [shard])
             seen, t, new = seen + batch.items, t + 1, _average(batch)
             eta = min(self.stepwise.step_size(t), MOST * batch.items / seen)

@@ -7,14 +7,33 @@ do no harm.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from softcount.core.types import Array
+from softcount.core.types import Array, State
 
 SHORTEST = 4
 """Draws a chain below which nothing can be said (the answer is NaN)."""
+
+
+def summarise(chains: Sequence[Sequence[State]]) -> dict[str, float]:
+    """The worst figures over log-likelihood and objective, which do not depend on class names.
+
+    ``chains``  the states of each chain whose parameters are draws
+    """
+    shortest = min(map(len, chains))
+    figures = [
+        np.array([[getattr(state, figure) for state in chain[:shortest]] for chain in chains])
+        for figure in ("log_likelihood", "objective")
+    ]
+    return {
+        "rhat": max(map(rhat, figures)),
+        "ess_bulk": min(map(ess_bulk, figures)),
+        "ess_tail": min(map(ess_tail, figures)),
+    }
 
 
 def rhat(draws: ArrayLike) -> float:
@@ -89,19 +108,14 @@ def _plain_ess(chains: Array) -> float:
         return float(chains.size)
     n = chains.shape[1]
     within, total = _variances(chains)
+    # each chain's autocovariance at every lag, divided by n, by FFT (padded: no wrap-around)
+    spectrum = np.fft.rfft(chains - chains.mean(axis=1, keepdims=True), n=2 * n)
+    covariances: Array = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * n)[:, :n] / n
     # their ρ_t = 1 − (W − mean of the chains' autocovariances, unbiased in scale) / var⁺
-    rho = 1 - (within - _autocovariances(chains).mean(axis=0) * n / (n - 1)) / total
+    rho = 1 - (within - covariances.mean(axis=0) * n / (n - 1)) / total
     rho[0] = 1.0
     pairs = rho[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs < 0)
     pairs = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
     tau = max(-1 + 2 * float(pairs.sum()), 1 / np.log10(chains.size))  # antithetic chains: bounded
     return float(chains.size / tau)
-
-
-def _autocovariances(chains: Array) -> Array:
-    """Each chain's autocovariance at every lag, divided by n, by FFT (padded: no wrap-around)."""
-    n = chains.shape[1]
-    spectrum = np.fft.rfft(chains - chains.mean(axis=1, keepdims=True), n=2 * n)
-    covariances: Array = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * n)[:, :n] / n
-    return covariances

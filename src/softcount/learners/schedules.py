@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import ceil
 from numbers import Integral
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from softcount.core.interrupt import Responsive
 from softcount.core.types import Array, Counts, Params, Stats
 from softcount.core.verdict import Verdict
 from softcount.families.base import Family
+
+if TYPE_CHECKING:
+    from softcount.engines.base import Session
+    from softcount.learners.base import Learner
 
 # What schedules and the loop say to each other: tables, steps, and the work to be done.
 
@@ -87,19 +92,6 @@ class Pending(Mapping[str, Array]):
         return len(self._params())
 
 
-class Average(Protocol):
-    """A running average of counts, for stepwise learning."""
-
-    def blend(self, batch: Stats, eta: float, scale: float) -> None:
-        """s ← (1 − η) s + η · scale · s_batch."""
-
-    def params(self, old: Params) -> Params:
-        """Parameters from the average; large tables may be lazy, and last until the next blend."""
-
-    def tables(self, params: Params) -> Tables:
-        """These parameters in full, with their penalty."""
-
-
 class Sampler(Protocol):
     """Hidden values of all items, drawn one given all others, parameters integrated out."""
 
@@ -138,8 +130,12 @@ class Work(Protocol):
         """The families, by name."""
 
     @property
-    def n_shards(self) -> int:
-        """How many shards the data is cut into."""
+    def learner(self) -> Learner:
+        """Whose schedule it is."""
+
+    @property
+    def session(self) -> Session:
+        """The shards, with the state that belongs to each."""
 
     def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
         """An E-step over some shards (all, if None), summed in a fixed order."""
@@ -156,9 +152,6 @@ class Work(Protocol):
     def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
         """Parameters with their penalty; ``counts``: what they were made from, if from any."""
 
-    def running(self) -> Average:
-        """A fresh running average."""
-
     def held_out_log_likelihood(self, params: Params) -> Stats:
         """How well the held-out data fit (log-likelihood and tokens), as the shards now stand."""
 
@@ -171,12 +164,6 @@ class Work(Protocol):
 
     def collapse(self, params: Params) -> Sampler:
         """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
-
-    def snapshot(self) -> Any:
-        """The state of all shards, to come back to with `restore`."""
-
-    def restore(self, snapshot: Any) -> None:
-        """Back to the state of the shards at `snapshot`."""
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Fresh random numbers; the same for the same seed, whatever the threads do."""
@@ -306,18 +293,30 @@ class Stepwise(Schedule):
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
         start = look(work, tables)
         yield start
+        averages = {name: family.running() for name, family in work.families.items()}
+
+        def blend(batch: Stats, eta: float, scale: float, old: Params) -> Params:
+            """Parameters from the averages, with a batch blended in; they may be lazy tables."""
+            for name, average in averages.items():
+                average.blend(batch.counts[name] * scale, eta)
+            rng = work.rng("update")
+            return {
+                name: average.params(work.learner.m, old[name], rng)
+                for name, average in averages.items()
+            }
+
         items, t = start.stats.items, 1
-        average = work.running()
-        average.blend(start.stats, 1.0, 1.0)
-        params = average.params(tables.params)
+        params = blend(start.stats, 1.0, 1.0, tables.params)
         while True:
-            for shard in work.rng("order").permutation(work.n_shards).tolist():
+            for shard in work.rng("order").permutation(len(work.session)).tolist():
                 batch = work.expect(params, [shard])
                 if batch.items > 0:  # a batch whose items all weigh nothing says nothing
-                    average.blend(batch, self.step_size(t), items / batch.items)
-                    params, t = average.params(params), t + 1
-            tables = average.tables(params)
-            params, stats = tables.params, work.score(tables.params)
+                    params = blend(batch, self.step_size(t), items / batch.items, params)
+                    t += 1
+            counts = {name: average.counts() for name, average in averages.items()}
+            params = {name: np.asarray(table) for name, table in params.items()}
+            tables = work.tables(params, counts)
+            stats = work.score(params)
             yield Step(tables, stats, stats.score + tables.penalty)
 
 
@@ -346,7 +345,7 @@ class Incremental(Schedule):
             _check_batch_size(self.batch_size)
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        everything = range(work.n_shards)
+        everything = range(len(work.session))
         start = work.expect_each(tables.params, everything)
         kept = SumTree([_with_entropy(work, stats, tables) for stats in start])
         stats = SumTree(start).total
@@ -436,24 +435,18 @@ class Squarem(Schedule):
             first = look(work, work.update(here.stats, here.tables))
             second = work.update(first.stats, first.tables)
             landing, length = _leap(work, here.tables.params, first.tables.params, second, longest)
-            leapt = _try_leap(work, landing, first.objective) if length > 1 else None
+            leapt = None
+            if length > 1:  # an E-step where EM might never have gone
+                shards = work.session.snapshot()
+                with suppress(ImpossibleItem):
+                    leapt = look(work, landing)
+                if leapt is None or leapt.objective < first.objective:
+                    leapt = None
+                    work.session.restore(shards)
             here = leapt or look(work, second)
             if length == longest:
                 worked = here.tables is landing
                 longest = longest * GROWTH if worked else max(1.0, longest / GROWTH)
-
-
-def _try_leap(work: Work, tables: Tables, floor: float) -> Step | None:
-    """An E-step where EM might never have gone; None if that is no good, and nothing happened."""
-    state = work.snapshot()
-    try:
-        step = look(work, tables)
-    except ImpossibleItem:
-        step = None
-    if step and step.objective >= floor:
-        return step
-    work.restore(state)
-    return None
 
 
 def _leap(
@@ -467,7 +460,13 @@ def _leap(
         movable = np.isfinite(f0) & np.isfinite(f1) & np.isfinite(f2)
         r[name] = np.subtract(f1, f0, out=np.zeros_like(f0), where=movable)
         v[name] = np.subtract(f2, f1, out=np.zeros_like(f0), where=movable) - r[name]
-    length = _length(_norm(r), _norm(v), longest)
+    norm_r, norm_v = (
+        float(np.sqrt(sum(np.vdot(part, part) for part in parts.values()))) for parts in (r, v)
+    )
+    if norm_r == 0:
+        length = 1.0
+    else:
+        length = min(max(norm_r / norm_v, 1.0), longest) if norm_v > 0 else longest
     if length == 1:
         return second, length
     params = {}
@@ -476,16 +475,6 @@ def _leap(
         shift = 2 * (length - 1) * r[name] + (length**2 - 1) * v[name]
         params[name] = family.bound(family.free(second.params[name]) + shift, second.params[name])
     return work.tables(params), length
-
-
-def _length(r: float, v: float, longest: float) -> float:
-    if r == 0:
-        return 1.0
-    return min(max(r / v, 1.0), longest) if v > 0 else longest
-
-
-def _norm(parts: dict[str, Array]) -> float:
-    return float(np.sqrt(sum(np.vdot(part, part) for part in parts.values())))
 
 
 # Tempered: posteriors are flattened as far as held-out words ask for it.
@@ -525,41 +514,25 @@ class Tempered(Schedule):
             )
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        here, beta = _score_held_out(work, tables), work.temper
+        def held_out(tables: Tables) -> float:
+            return work.held_out_log_likelihood(tables.params).perplexity
+
+        figure = held_out(tables)
+        work.temper = beta = work.temper  # from now on it is this schedule that lowers it
         bar = float("inf")  # the start was not learned, so whatever is learned from it may be worse
         while True:
-            shards = work.snapshot()
-            step = here.look(work, beta)
-            yield step
-            ahead = _try_step(work, step)
-            while not ahead.held_out < bar:
+            shards = work.session.snapshot()
+            step = look(work, tables)
+            yield replace(step, held_out=figure)
+            ahead = work.update(step.stats, tables)
+            while not (lower := held_out(ahead)) < bar:
                 beta *= self.rate
                 if beta < self.least:
                     return
-                work.restore(shards)
-                ahead = _try_step(work, here.look(work, beta))
-            here, bar = ahead, (1.0 - self.tol) * ahead.held_out
-
-
-@dataclass(frozen=True)
-class _HeldOutTables:
-    """Tables, and the perplexity of held-out words with them."""
-
-    tables: Tables
-    held_out: float
-
-    def look(self, work: Work, beta: float) -> Step:
-        """An E-step at the power β."""
-        work.temper = beta
-        return replace(look(work, self.tables), held_out=self.held_out)
-
-
-def _score_held_out(work: Work, tables: Tables) -> _HeldOutTables:
-    return _HeldOutTables(tables, work.held_out_log_likelihood(tables.params).perplexity)
-
-
-def _try_step(work: Work, step: Step) -> _HeldOutTables:
-    return _score_held_out(work, work.update(step.stats, step.tables))
+                work.temper = beta
+                work.session.restore(shards)
+                ahead = work.update(look(work, tables).stats, tables)
+            tables, figure, bar = ahead, lower, (1.0 - self.tol) * lower
 
 
 # Collapsed: hidden values are sampled, the parameters integrated out.
@@ -600,19 +573,14 @@ class Collapsed(Schedule):
             if self.optimise and sweep % self.optimise == 0:
                 assert isinstance(sampler, FreeSampler)
                 sampler.optimise()
-            tables = _sampler_tables(work, sampler, tables)
+            if isinstance(sampler, FreeSampler):
+                tables = Tables(Pending(sampler.means), penalty=0.0, priors=sampler.priors())
+            else:  # E[θ | x, z]; log p(x, z) has the prior inside, so that there is no penalty
+                counts, old = sampler.counts(), tables.params
+                families = work.families.items()
+                params = {name: family.mean(counts[name], old[name]) for name, family in families}
+                tables = Tables(params, penalty=0.0, counts=counts)
             yield _sampler_step(work, sampler, tables)
-
-
-def _sampler_tables(work: Work, sampler: Sampler, old: Tables) -> Tables:
-    """E[θ | x, z]; log p(x, z) has the prior inside, so that there is no penalty."""
-    if isinstance(sampler, FreeSampler):
-        return Tables(Pending(sampler.means), penalty=0.0, priors=sampler.priors())
-    counts = sampler.counts()
-    params = {
-        name: family.mean(counts[name], old.params[name]) for name, family in work.families.items()
-    }
-    return Tables(params, penalty=0.0, counts=counts)
 
 
 def _sampler_step(work: Work, sampler: Sampler, tables: Tables) -> Step:
