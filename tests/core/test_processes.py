@@ -196,9 +196,9 @@ def test_a_child_compiles_although_another_thread_did(held: Callable[..., None])
 
 @needs_fork
 def test_a_child_traces_a_story_although_another_thread_did(held: Callable[..., None]) -> None:
-    from softcount.stories import tracing
+    from softcount.stories import language
 
-    held(tracing._LOCK)
+    held(language._LOCK)
     assert list(in_fork(lambda: answers(["StoryModel"]))) == ["StoryModel"]
 
 

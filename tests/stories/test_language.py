@@ -6,7 +6,7 @@ import pytest
 
 import softcount as sc
 from softcount.core.errors import DataError, ImpossibleItem, StartError, StoryError
-from softcount.stories.tracing import trace_story
+from softcount.stories.language import trace_story
 
 which, flip, emit, trans = (sc.table(name) for name in ("which", "flip", "emit", "trans"))
 

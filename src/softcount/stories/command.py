@@ -286,7 +286,7 @@ def _lines_for_items(model: StoryModel, lines: Sequence[Line], data: str) -> Ite
 
 def _fails(model: StoryModel, line: Line) -> bool:
     """Whether the story's own code fails on this line."""
-    from softcount.stories.tracing import trace_story
+    from softcount.stories.language import trace_story
 
     try:
         trace_story(model.story, line.item)

@@ -1,23 +1,47 @@
-"""The E-step of stories: what the loop, the learners and the engines work with."""
+"""The E-step of stories, single derivations, and new items drawn forward."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from softcount.core.errors import LearnerError, SoftcountError
+from softcount.core.errors import (
+    ImpossibleItem,
+    LearnerError,
+    SoftcountError,
+    StoryError,
+    brief,
+)
 from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
-from softcount.core.types import Array, Counts, EStep, Params, SparseCounts, Stats
+from softcount.core.types import Array, Counts, EStep, Fill, Params, SparseCounts, Stats
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
-from softcount.stories.data import StoryCorpus
-from softcount.stories.inside_outside import StoryShard, certain_total, run
-from softcount.stories.language import StoryTable
+from softcount.stories import kernels
+from softcount.stories.circuit import (
+    NO_LEAVES,
+    InsideOutside,
+    certain_total,
+    compile_alone,
+    run,
+)
+from softcount.stories.data import StoryCorpus, StoryShard
+from softcount.stories.language import (
+    Hypergraph,
+    ItemShape,
+    Story,
+    StoryTable,
+    Symbol,
+    TableEntry,
+    ValueInspected,
+    describe,
+    trace_story,
+)
 from softcount.stories.starts import read_start, uniform_start
 from softcount.stories.tables import Support, TableSupport, TablesView, TableView
 
@@ -57,7 +81,7 @@ class StoryCore(Model):
                 "its prior is the penalty of its weights: table(…, features=…, l2=…)",
             )
         self.families: dict[str, Family] = {
-            table: _family(entries, tables[table], by_table.get(table, 1.0), table in frozen)
+            table: _make_family(entries, tables[table], by_table.get(table, 1.0), table in frozen)
             for table, entries in support.tables.items()
         }
 
@@ -95,9 +119,15 @@ class StoryCore(Model):
         if how.fill == "sample":
             counts /= how.samples
             score = log_likelihood
-        return Stats(
-            self._by_table(shard, counts), log_likelihood, score, shard.items, shard.tokens
-        )
+        by_table: dict[str, Counts] = {}
+        for entries in shard.touched:
+            size, value = len(self.support.tables[entries.table]), counts[entries.local]
+            if len(entries.places) < _MOSTLY * size:
+                by_table[entries.table] = SparseCounts(entries.places, value, size)
+            else:
+                by_table[entries.table] = dense = np.zeros(size)
+                dense[entries.places] = value
+        return Stats(by_table, log_likelihood, score, shard.items, shard.tokens)
 
     def logs(self, params: Params, shard: StoryShard) -> tuple[Array, Array]:
         """The shard's item numbers and their log-likelihoods (-inf for what is impossible)."""
@@ -122,32 +152,19 @@ class StoryCore(Model):
             theta[entries.local] = params[entries.table][entries.places]
         return theta
 
-    def _by_table(self, shard: StoryShard, counts: Array) -> dict[str, Counts]:
-        found: dict[str, Counts] = {}
-        for entries in shard.touched:
-            size, value = len(self.support.tables[entries.table]), counts[entries.local]
-            if len(entries.places) < _MOSTLY * size:
-                found[entries.table] = SparseCounts(entries.places, value, size)
-            else:
-                found[entries.table] = dense = np.zeros(size)
-                dense[entries.places] = value
-        return found
-
     def _run(
         self, shard: StoryShard, theta: Array, how: EStep, counts: Array | None
     ) -> tuple[Array, Array]:
-        numbers: list[Array] = []
-        logs: list[Array] = []
-
-        def attain(items: Array, values: Array) -> None:
-            numbers.append(items)
-            logs.append(values)
-
+        """The items' numbers and log-likelihoods; adds to ``counts`` unless it is None."""
+        numbers, logs = [], []
         for block in shard.blocks:
-            run(block, theta, how, counts, attain)
+            more_numbers, more_logs = run(block, theta, how, counts)
+            numbers += more_numbers
+            logs += more_logs
         return np.concatenate(numbers), np.concatenate(logs)
 
     def _total(self, shard: StoryShard, theta: Array, how: EStep, counts: Array | None) -> float:
+        """The log-likelihood of all items; an item of probability zero is an error."""
         numbers, logs = self._run(shard, theta, how, counts)
         demand_possible(
             numbers,
@@ -161,7 +178,7 @@ class StoryCore(Model):
     def start(self, init: Any) -> Any:
         """What `softcount.core.fit.fit` takes as init: 'random', 'uniform', or values by table."""
         if isinstance(init, str) and init == "random":
-            return self._random
+            return self._random_start
         if isinstance(init, str) and init == "uniform":
             return uniform_start(self.support, self.families)
         if not isinstance(init, Mapping):
@@ -171,9 +188,9 @@ class StoryCore(Model):
         if set(init) >= set(self.support.tables):
             uniform = uniform_start(self.support, self.families)
             return read_start(init, self.support, self.families, uniform)
-        return lambda rng: read_start(init, self.support, self.families, self._random(rng))
+        return lambda rng: read_start(init, self.support, self.families, self._random_start(rng))
 
-    def _random(self, rng: np.random.Generator) -> Params:
+    def _random_start(self, rng: np.random.Generator) -> Params:
         return {name: family.random(rng) for name, family in self.families.items()}
 
     def params(self, values: Mapping[str, Any]) -> Params:
@@ -197,17 +214,12 @@ class StoryCore(Model):
         return found
 
 
-def _family(entries: TableSupport, table: StoryTable, prior: float, frozen: bool) -> Family:
-    if table.features is not None:
-        return LogLinear(entries.indptr, _features(entries, table), l2=table.l2)
-    rows = np.full(len(entries.indptr) - 1, frozen)
-    outcomes = entries.codes[:, -1]
-    return SparseCategorical(entries.indptr, prior=prior, frozen=rows, outcomes=outcomes)
-
-
-def _features(entries: TableSupport, table: StoryTable) -> Any:
-    """Entries by features."""
-    assert table.features is not None
+def _make_family(entries: TableSupport, table: StoryTable, prior: float, frozen: bool) -> Family:
+    """A table's distribution: categorical rows, or log-linear ones if the table has features."""
+    if table.features is None:
+        rows = np.full(len(entries.indptr) - 1, frozen)
+        outcomes = entries.codes[:, -1]
+        return SparseCategorical(entries.indptr, prior=prior, frozen=rows, outcomes=outcomes)
     columns: dict[Hashable, int] = {}
     row, column, value = [], [], []
     for number, key in enumerate(entries.entry_keys()):
@@ -217,12 +229,212 @@ def _features(entries: TableSupport, table: StoryTable) -> Any:
             row.append(number)
             column.append(columns.setdefault(name, len(columns)))
             value.append(float(amount))
-    return sparse.csr_matrix((value, (row, column)), shape=(len(entries), max(len(columns), 1)))
+    shape = (len(entries), max(len(columns), 1))  # entries by features
+    features = sparse.csr_matrix((value, (row, column)), shape=shape)
+    return LogLinear(entries.indptr, features, l2=table.l2)
 
 
-def bind(
-    story: Any, items: Any, prior: float | Mapping[str, float], frozen: tuple[str, ...]
-) -> tuple[StoryCore, StoryCorpus]:
-    """A story and data as the loop wants them."""
-    corpus = StoryCorpus(story, items)
-    return StoryCore(story.name, corpus.support, corpus.tables, prior, frozen), corpus
+# Single derivations read off a circuit
+
+_DEEPEST = 30  # indentation of a printed derivation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derivation:
+    """One way in which an item came about: what happened, and the smaller stories it is made of."""
+
+    story: str
+    happened: tuple[tuple[TableEntry, float], ...]
+    parts: tuple[Derivation, ...]
+
+    def walk(self) -> Iterator[tuple[int, Derivation]]:
+        """This derivation and all inside it, top down, each with its depth."""
+        waiting = [(0, self)]
+        while waiting:
+            depth, each = waiting.pop()
+            yield depth, each
+            waiting.extend((depth + 1, part) for part in reversed(each.parts))
+
+    @property
+    def events(self) -> list[TableEntry]:
+        """All table entries that took part, in order."""
+        return [entry for _, each in self.walk() for entry, _ in each.happened]
+
+    @property
+    def log_probability(self) -> float:
+        """log P(item, this derivation)."""
+        logs = (math.log(p) for _, each in self.walk() for _, p in each.happened)
+        return math.fsum(logs)
+
+    def __repr__(self) -> str:
+        return f"<derivation of {self.story}: {len(self.events)} events>"
+
+    def __str__(self) -> str:
+        lines = []
+        for depth, each in self.walk():
+            happened = "  ".join(f"{entry!r} {p:.4g}" for entry, p in each.happened)
+            lines.append(f"{'  ' * min(depth, _DEEPEST)}{each.story}  {happened}".rstrip())
+        return "\n".join(lines)
+
+
+def derive(
+    core: StoryCore, story: Story, params: Params, item: Any, fill: Fill, seed: int = 0
+) -> Derivation:
+    """The best derivation of an item (``fill="hard"``) or a drawn one (``fill="sample"``)."""
+    graph = trace_story(story, item)
+    circuit = compile_alone(graph)
+    theta = _probabilities(core, params, graph)
+    if circuit is None:
+        raise ImpossibleItem(
+            f"no derivation explains {brief(item)}", "the story yields nothing that fits it"
+        )
+    work = InsideOutside(circuit.rows, theta[circuit.constants], fill)
+    value, _ = work.inside(NO_LEAVES, theta)
+    if value[0, 0] <= 0.0:
+        unseen = next((e for e, p in zip(graph.entries, theta, strict=True) if p == 0.0), None)
+        raise ImpossibleItem(
+            f"{brief(item)} has probability zero under the learned tables"
+            + (f"; for instance {unseen!r} is zero" if unseen else ""),
+            "entries that never occurred in training have no probability: declare "
+            "table(name, outcomes=…) and smooth",
+        )
+    # from the root down, every use decided anew; with a stack of our own, for it may be deep
+    stream = np.zeros(1, np.uint64)
+    kernels.seed_streams(np.uint64(seed), np.zeros(1, np.uint64), stream)
+    order: list[tuple[int, tuple[tuple[TableEntry, float], ...], int]] = []
+    waiting = [0]
+    while waiting:
+        node = waiting.pop()
+        sum_row, (rows, weight, value) = (
+            int(circuit.node_row[node]),
+            (work.rows, work.weight, work.value),
+        )
+        if fill == "hard":
+            chosen = kernels.best_term(rows, sum_row, weight, value, 0)
+        else:
+            chosen = kernels.draw_term(rows, sum_row, weight, value, 0, stream)
+        a = int(circuit.alternatives[chosen])
+        parts = graph.parts[graph.alternative_ends[a] : graph.alternative_ends[a + 1]]
+        events = parts[parts < graph.n_events].tolist()
+        children = (parts[parts >= graph.n_events] - graph.n_events).tolist()
+        happened = tuple((graph.entries[e], float(theta[e])) for e in events)
+        order.append((node, happened, len(children)))
+        waiting.extend(reversed(children))
+    finished: list[Derivation] = []
+    for node, happened, n_parts in reversed(order):
+        made = tuple(finished.pop() for _ in range(n_parts))
+        finished.append(Derivation(describe(*graph.calls[node]), happened, made))
+    return finished[0]
+
+
+def _probabilities(core: StoryCore, params: Params, graph: Hypergraph) -> Array:
+    """The probability of every event of a graph; 0 for what is in no table."""
+    theta = np.zeros(graph.n_events)
+    for number, (table, key) in enumerate(graph.entries):
+        codes = [core.support.lexicon.find([part]) for part in key]
+        entry = int(core.support.find(table, codes)[0])
+        if entry < core.support.size:
+            theta[number] = params[table][entry - core.support.offsets[table]]
+    return theta
+
+
+class ForwardSampler:
+    """Draws items like those of the training data."""
+
+    def __init__(self, core: StoryCore, story: Story, params: Params, items: Sequence[Any]) -> None:
+        self.core, self.story, self.params, self.items = core, story, params, items
+        self._plans: dict[Any, ForwardPlan] = {}
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """An item of the shape of a random training item."""
+        item = self.items[int(rng.integers(len(self.items)))]
+        try:
+            shape = ItemShape(item)
+            if shape.key not in self._plans:
+                graph = trace_story(self.story, item, symbolic=True)
+                self._plans[shape.key] = ForwardPlan(self.core, self.params, graph)
+        except ValueInspected:
+            raise StoryError(
+                f"story {self.story.name!r} looks at the observed values, so it cannot be run "
+                "forward",
+                "use observed values only as table indices and as arguments of stories",
+            ) from None
+        values = iter(self._plans[shape.key].draw(shape.values, rng))
+        if type(item) is str:
+            return "".join(map(str, values))
+
+        def fill(part: Any) -> Any:
+            """The item with new values in its places."""
+            if type(part) in (list, tuple):
+                return type(part)(map(fill, part))
+            if hasattr(part, "tolist"):
+                return fill(part.tolist())
+            return part if part is None or type(part) is bool else next(values)
+
+        return fill(item)
+
+
+class ForwardPlan:
+    """How values of one shape are drawn."""
+
+    def __init__(self, core: StoryCore, params: Params, graph: Hypergraph) -> None:
+        self.core, self.params, self.graph = core, params, graph
+        conditions = {p.slots for e in graph.entries for p in e.key[:-1] if type(p) is Symbol}
+        outcomes = {e.key[-1].slots for e in graph.entries if type(e.key[-1]) is Symbol}
+        if conditions & outcomes:
+            raise StoryError(
+                "this story cannot be run forward: a value is drawn from one table and is the "
+                "condition of another",
+                "generate works where every observed value is an outcome or a condition, not both",
+            )
+        self.circuit = compile_alone(graph)
+
+    def draw(self, old: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """New values for the slots that are outcomes; those that are only conditions stay."""
+        assert self.circuit is not None  # it was learned from
+        # the events of a derivation that is drawn with all outcomes left open
+        theta = np.array([self._open_weight(entry, old) for entry in self.graph.entries])
+        constants = self.circuit.constants
+        work = InsideOutside(self.circuit.rows, theta[constants], "sample")
+        work.inside(NO_LEAVES, theta)
+        how = EStep(fill="sample", stream=int(rng.integers(2**63)))
+        only = np.ones((1, 1), bool)
+        work.count(only, how, only.astype(np.int64), np.zeros_like(theta))
+        times = work.collect(len(constants)).astype(int)
+        values, filled = list(old), set()
+        for event in np.repeat(constants, times).tolist():
+            entry = self.graph.entries[event]
+            if type(entry.key[-1]) is not Symbol:
+                continue
+            slot = entry.key[-1].slots
+            if slot in filled:
+                raise StoryError(
+                    "this story cannot be run forward: a derivation explains one observed value "
+                    "twice",
+                    "each observed value must be the outcome of one table entry",
+                )
+            filled.add(slot)
+            table, row = self._find_row(entry, old)
+            weights = np.asarray(self.params[entry.table][row])
+            chosen = row.start + rng.choice(len(weights), p=weights / weights.sum())
+            values[slot] = table.lexicon.values[table.codes[chosen, -1]]
+        return values
+
+    def _find_row(self, entry: TableEntry, old: Sequence[Any]) -> tuple[TableSupport, slice]:
+        """The table of an entry, and where its row has its entries."""
+        table = self.core.support.tables[entry.table]
+        prefix: Array = np.zeros(1, np.int64)
+        for level, part in zip(table.levels, entry.key[:-1], strict=False):
+            value = old[part.slots] if type(part) is Symbol else part
+            prefix = level.rank(prefix, table.lexicon.find([value]))
+        row = int(prefix[0])
+        return table, slice(table.indptr[row], table.indptr[row + 1]) if row >= 0 else slice(0)
+
+    def _open_weight(self, entry: TableEntry, old: Sequence[Any]) -> float:
+        """The weight of an event when its observed outcome is left open: its row's mass."""
+        table, row = self._find_row(entry, old)
+        if type(entry.key[-1]) is Symbol:
+            return float(self.params[entry.table][row].sum())
+        values = [old[p.slots] if type(p) is Symbol else p for p in entry.key]
+        found = int(table.find([table.lexicon.find([value]) for value in values])[0])
+        return float(self.params[entry.table][found]) if found >= 0 else 0.0

@@ -4,48 +4,249 @@ Items of one form share a circuit and run side by side, one a lane. When the sto
 the observed values we find the forms by tracing once per *shape* of item, with symbols; otherwise
 we trace every item and put those whose graphs turn out equal together. What stays alone is merged
 into forests, circuits with many roots.
+
+A shard has a list of entries of its own, those that it touches, and its blocks refer to places in
+that list. So an E-step reads and counts what the shard needs and no more. Data of many shapes
+(sentence pairs, say) make many circuits with few items each; what such a circuit costs is the call,
+not the work, and so small circuits are stacked on top of one another and run by one call.
 """
 
 from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from softcount.core.errors import DataError, ImpossibleItem, brief
-from softcount.core.types import Array
+from softcount.core.errors import DataError, ImpossibleItem, StoryError, brief
+from softcount.core.types import IntArray
+from softcount.kernels.vectors import WIDTH
 from softcount.stories.circuit import (
-    Bundle,
+    NO_LEAVES,
+    Circuit,
+    InsideOutside,
+    Lanes,
+    StoryBlock,
     compile_alone,
     compile_graph,
-    find_varying,
-    list_keys,
-    make_support,
-    merge_graphs,
+    stack_rows,
 )
-from softcount.stories.inside_outside import StoryShard, cut_by_work, log_weight, shard
 from softcount.stories.language import (
+    Hypergraph,
     ItemShape,
     Story,
     StoryTable,
+    Symbol,
+    TableEntry,
     ValueInspected,
+    count_values,
     find_story,
-    is_symbol,
+    share_symbols,
+    trace_story,
 )
-from softcount.stories.tables import Support, ValueLexicon
-from softcount.stories.tracing import Hypergraph, count_values, share_symbols, trace_story
+from softcount.stories.tables import Support, TableSupport, ValueLexicon
 
 _FOREST = 50_000  # alternatives in a forest
 _LONG = 2_000  # values of an item from which on a second trace to compare with costs too much
 _FEW = 4  # items of one concrete form from which on lanes beat a forest
 
-_ROOT = np.zeros(1, np.int64)
+_MAX_LANES = 64
+_MAX_CELLS = 1 << 22  # rows times lanes, so that the values of items in lockstep stay near the core
+_STACK = 1 << 14  # rows of small circuits that are put together
+_MAX_SHARDS = 16
+_SHARD_COST = 4e6  # alternatives times lanes that are worth a thread's while …
+_ENTRY_COST = 100  # … and as many for each entry, for every shard carries its tables
+
+
+# Bundles: items that share one circuit and run in lockstep
+
+
+@dataclass(frozen=True)
+class EventKeys:
+    """The keys of some events of one table: part p of event e is a fixed code or a slot's value."""
+
+    table: str
+    events: IntArray  # (events,)
+    fixed: IntArray  # (events, parts)
+    slot: IntArray  # (events, parts), −1 where the part is fixed
+
+    def part(self, p: int, values: IntArray, chosen: IntArray) -> IntArray:
+        """Codes of part p of the chosen events, (events, columns), or one column if none vary."""
+        slot = self.slot[chosen, p]
+        fixed: IntArray = self.fixed[chosen, p][:, None]
+        varies = slot >= 0
+        if not varies.any():
+            return fixed
+        observed: IntArray = values[slot]
+        return observed if varies.all() else np.where(varies[:, None], observed, fixed)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A circuit with its items: item (root, column).
+
+    ``values[slot, column]`` are the codes of observed values, ``constant`` and ``leaf`` the global
+    entries (filled in by `bound`), ``numbers[root, column]`` the items' numbers in the data.
+    """
+
+    circuit: Circuit
+    keys: tuple[EventKeys, ...]
+    values: IntArray
+    numbers: IntArray
+    constant: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    leaf: IntArray = field(default_factory=lambda: np.empty((0, 0), np.int64))
+
+    def bound(self, support: Support) -> Bundle:
+        """The bundle with the entries of its events filled in."""
+        n_events = max((int(k.events.max(initial=-1)) + 1 for k in self.keys), default=0)
+        n_columns = self.numbers.shape[1]
+        constant = np.full(n_events, support.size, np.int64)
+        leaf = np.full((len(self.circuit.leaves), n_columns), support.size, np.int64)
+        for keys in self.keys:
+            parts = range(keys.fixed.shape[1])
+            still = np.flatnonzero(np.isin(keys.events, self.circuit.constants))
+            codes = [keys.fixed[still, p] for p in parts]
+            constant[keys.events[still]] = support.find(keys.table, codes)
+            moving = np.flatnonzero(np.isin(keys.events, self.circuit.leaves))
+            codes = [keys.part(p, self.values, moving) for p in parts]
+            rows = np.searchsorted(self.circuit.leaves, keys.events[moving])
+            leaf[rows] = support.find(keys.table, codes)
+        return replace(self, constant=constant[self.circuit.constants], leaf=leaf)
+
+    def columns(self, chosen: IntArray) -> Bundle:
+        """The same circuit with fewer items."""
+        return replace(self, leaf=self.leaf[:, chosen], numbers=self.numbers[:, chosen])
+
+    def lockstep(self) -> list[Bundle]:
+        """The bundle cut into pieces that run in lockstep, as equal as can be."""
+        fitting = _MAX_CELLS // max(self.circuit.n_rows, 1) // WIDTH
+        n_columns = self.numbers.shape[1]
+        n_vectors = -(-n_columns // WIDTH)
+        n_pieces = -(-n_vectors // min(_MAX_LANES // WIDTH, max(fitting, 1)))
+        cuts = [piece * n_vectors // n_pieces * WIDTH for piece in range(1, n_pieces)]
+        return [self.columns(part) for part in np.split(np.arange(n_columns), cuts)]
+
+
+def list_keys(graph: Hypergraph, lexicon: ValueLexicon) -> tuple[EventKeys, ...]:
+    """The keys of a graph's events, table by table; fixed parts get their codes here."""
+    by_table: dict[str, list[int]] = defaultdict(list)
+    for number, (table, _) in enumerate(graph.entries):
+        by_table[table].append(number)
+    found = []
+    for table, events in by_table.items():
+        keys = [graph.entries[event].key for event in events]
+        _check_arity(table, set(map(len, keys)))
+        flat = list(chain.from_iterable(keys))
+        slot = np.array([part.slots if type(part) is Symbol else -1 for part in flat], np.int64)
+        fixed = np.full(len(flat), -1, np.int64)
+        fixed[slot < 0] = lexicon.add(part for part in flat if type(part) is not Symbol)
+        shape = (len(keys), len(keys[0]))
+        found.append(EventKeys(table, np.array(events), fixed.reshape(shape), slot.reshape(shape)))
+    return tuple(found)
+
+
+def make_support(
+    bundles: Sequence[Bundle], tables: Mapping[str, StoryTable], lexicon: ValueLexicon
+) -> Support:
+    """The entries that occur in the bundles' derivations."""
+    chunks: dict[str, list[list[IntArray]]] = defaultdict(list)
+    for each in bundles:
+        for keys in each.keys:
+            for events in (each.circuit.constants, each.circuit.leaves):
+                used = np.flatnonzero(np.isin(keys.events, events))
+                if len(used):
+                    parts = range(keys.fixed.shape[1])
+                    chunks[keys.table].append([keys.part(p, each.values, used) for p in parts])
+    for name, found in chunks.items():
+        _check_arity(name, set(map(len, found)))
+    for table in tables.values():
+        lexicon.add(table.outcomes or ())
+    return Support(
+        {
+            name: TableSupport.of(name, found, tables[name].outcomes, lexicon)
+            for name, found in chunks.items()
+        },
+        lexicon,
+    )
+
+
+def _check_arity(table: str, arities: set[int]) -> None:
+    """Raise a `StoryError` unless all keys of a table have the same number of parts."""
+    if len(arities) > 1:
+        counts = " and with ".join(str(n) for n in sorted(arities))
+        raise StoryError(
+            f"table {table!r} is used with {counts} indices",
+            "a table has one form: the conditions, then the outcome",
+        )
+
+
+def merge_graphs(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, IntArray]:
+    """Several graphs as one with several roots; equal entries become one event."""
+    entries: dict[TableEntry, int] = {}
+    zero: IntArray = np.zeros(1, np.int64)
+    node_ends, alternative_ends = [zero], [zero]
+    parts, roots = [], []
+    calls: list[tuple[Story, tuple[Any, ...]]] = []
+    tables: dict[str, StoryTable] = {}
+    n_nodes = n_alternatives = n_parts = 0
+    for graph in graphs:
+        events = np.array([entries.setdefault(e, len(entries)) for e in graph.entries], np.int64)
+        is_event = graph.parts < graph.n_events
+        renumbered = graph.parts - graph.n_events + n_nodes
+        renumbered[is_event] = -1 - events[graph.parts[is_event]]  # told apart once all are known
+        parts.append(renumbered)
+        node_ends.append(graph.node_ends[1:] + n_alternatives)
+        alternative_ends.append(graph.alternative_ends[1:] + n_parts)
+        roots.append(n_nodes)
+        calls.extend(graph.calls)
+        tables.update(graph.tables)
+        n_nodes += graph.n_nodes
+        n_alternatives += graph.n_alternatives
+        n_parts += len(graph.parts)
+    flat = np.concatenate(parts)
+    merged = Hypergraph(
+        np.concatenate(node_ends),
+        np.concatenate(alternative_ends),
+        np.where(flat < 0, -1 - flat, flat + len(entries)),
+        tuple(entries),
+        tuple(calls),
+        tables,
+    )
+    return merged, np.array(roots, np.int64)
+
+
+# Shards: what travels to threads and workers
+
+
+@dataclass(frozen=True)
+class TouchedEntries:
+    """Which entries of a table a shard touches: the sorted ``places`` in the table, and where the
+    shard's own list has them (``local``).
+
+    There they stand outcome by outcome, so that what one observed word could have come from lies
+    close together in memory.
+    """
+
+    table: str
+    places: IntArray
+    local: IntArray
+
+
+@dataclass(frozen=True)
+class StoryShard:
+    """Some of the items: blocks, and table by table the entries that they touch."""
+
+    blocks: tuple[StoryBlock, ...]
+    touched: tuple[TouchedEntries, ...]
+    items: int
+    tokens: int
 
 
 class StoryCorpus:
@@ -54,6 +255,10 @@ class StoryCorpus:
     ``support`` is learned from the items unless a fitted one is given, in which entries that it
     does not have get probability zero. Items that no derivation explains are an error, or with
     ``strict=False`` listed in ``impossible``.
+
+    ``inspected``            whether the story looks at observed values
+    ``traced_alternatives``  how many alternatives were written down, over all traces
+    ``singles``              graphs of the items that share their form with few others
     """
 
     def __init__(
@@ -69,16 +274,23 @@ class StoryCorpus:
                 "there is no data: the list of items is empty", "give at least one item"
             )
         self.tokens = np.array([count_values(item) for item in self.items])
-        self.impossible: list[int] = []
         self.lexicon = ValueLexicon() if support is None else support.lexicon.freeze()
-        with _no_collections():
-            gathering = ItemGathering(find_story(story), self, strict)
-        self.inspected = gathering.inspected
-        self.traced_alternatives = gathering.traced
-        self.tables = gathering.tables
-        self.support = support or make_support(gathering.bundles, gathering.tables, self.lexicon)
-        self.bundles = [each.bound(self.support) for each in gathering.bundles]
-        self.singles = gathering.singles
+        self.impossible: list[int] = []
+        self.bundles: list[Bundle] = []
+        self.singles: dict[int, Hypergraph] = {}
+        self.tables: dict[str, StoryTable] = {}
+        self.traced_alternatives, self.inspected = 0, False
+        self._story, self._strict = find_story(story), strict
+        # pause Python's search for cycles: tracing makes none, and its million tuples cost it dear
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            self._gather_one_by_one(self._gather_by_shape())
+        finally:
+            if enabled:
+                gc.enable()
+        self.support = support or make_support(self.bundles, self.tables, self.lexicon)
+        self.bundles = [each.bound(self.support) for each in self.bundles]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -87,16 +299,159 @@ class StoryCorpus:
         """An item as messages show it."""
         return f"item {number} ({brief(self.items[number])})"
 
+    # from items to bundles
+
+    def _gather_by_shape(self) -> list[int]:
+        """Trace once a shape, shortest first; gives the items left when a story looks at values."""
+        shapes: dict[int, ItemShape] = {}
+        groups: dict[Any, list[int]] = defaultdict(list)
+        left: list[int] = []
+        for number, item in enumerate(self.items):
+            try:
+                shapes[number] = ItemShape(item)
+            except ValueInspected:  # it holds something that no symbol can stand in for
+                left.append(number)
+                self.inspected = True
+            else:
+                groups[shapes[number].key].append(number)
+        waiting = sorted(groups.values(), key=lambda group: len(shapes[group[0]].values))
+        compared = {0, max(range(len(waiting)), key=lambda i: len(waiting[i]), default=0)}
+        for done, group in enumerate(waiting):
+            first = group[0]
+            graph = None
+            with suppress(ValueInspected, Exception):  # a real fault shows again with the values
+                graph = trace_story(self._story, self.items[first], symbolic=True)
+            if graph is None or (
+                done in compared and not self._agrees(graph, shapes[first], first)
+            ):
+                self.inspected = True
+                return sorted(left + [number for later in waiting[done:] for number in later])
+            self.traced_alternatives += graph.n_alternatives
+            values = self.lexicon.add(v for number in group for v in shapes[number].values)
+            self._add(graph, values.reshape(len(group), len(shapes[first].values)).T, group)
+        return left
+
+    def _agrees(self, graph: Hypergraph, shape: ItemShape, number: int) -> bool:
+        """Whether the symbols hid nothing: the same derivations come of the values themselves."""
+        if len(shape.values) > _LONG:
+            return True
+        concrete = trace_story(self._story, self.items[number])
+        filled = [
+            (e.table, tuple(shape.values[p.slots] if type(p) is Symbol else p for p in e.key))
+            for e in graph.entries
+        ]
+        hidden = _fingerprint(graph, filled) - _fingerprint(concrete, concrete.entries)
+        return abs(hidden) < 1e-9
+
+    def _gather_one_by_one(self, numbers: Sequence[int]) -> None:
+        """Trace every item: lanes for those whose graphs have one form, forests for the rest."""
+        forms: dict[bytes, list[tuple[int, Hypergraph]]] = defaultdict(list)
+        known: dict[str, Hypergraph] = {}
+        for number in numbers:
+            item = self.items[number]
+            graph = known.get(item) if isinstance(item, str) else None
+            if graph is None:
+                graph = trace_story(self._story, item)
+                if isinstance(item, str):
+                    known[item] = graph
+            self.traced_alternatives += graph.n_alternatives
+            forms[graph.form].append((number, graph))
+        alone: list[tuple[int, Hypergraph]] = []
+        for alike in forms.values():
+            if len(alike) < _FEW:
+                alone.extend(alike)
+                continue
+            # what differs between their keys becomes a symbol
+            graph, columns = share_symbols([graph for _, graph in alike])
+            codes = self.lexicon.add(value for column in columns for value in column)
+            values = codes.reshape(len(columns), len(alike))
+            self._add(graph, values, [number for number, _ in alike])
+        alone.sort(key=lambda pair: pair[0])
+        sizes = np.cumsum([graph.n_alternatives for _, graph in alone])
+        for cut in np.unique(sizes // _FOREST):
+            chosen = [alone[i] for i in np.flatnonzero(sizes // _FOREST == cut)]
+            forest = self._make_forest(chosen)
+            if forest is None:
+                possible = []
+                for number, graph in chosen:
+                    if compile_alone(graph) is None:
+                        self._refuse([number])
+                    else:
+                        possible.append((number, graph))
+                chosen, forest = possible, self._make_forest(possible) if possible else None
+            if forest is not None:
+                self.singles.update(chosen)
+                self.bundles.append(forest)
+            for _, graph in chosen:
+                self.tables.update(graph.tables)
+
+    def _add(self, graph: Hypergraph, values: IntArray, group: list[int]) -> None:
+        """A bundle of the items ``group``, whose values are the columns of ``values``."""
+        keys = list_keys(graph, self.lexicon)
+        varies = np.zeros(graph.n_events, bool)
+        for each in keys:
+            varies[each.events] = (each.slot >= 0).any(axis=1)
+        circuit = compile_graph(graph, np.zeros(1, np.int64), varies)
+        self.tables.update(graph.tables)
+        if circuit is None:
+            self._refuse(group)
+            return
+        if not len(values):  # an item without values still has a column
+            values = np.zeros((1, len(group)), np.int64)
+        self.bundles.append(Bundle(circuit, keys, values, np.array([group])))
+
+    def _make_forest(self, chosen: Sequence[tuple[int, Hypergraph]]) -> Bundle | None:
+        """A circuit with a root an item; None if some item cannot be explained."""
+        numbers, graphs = zip(*chosen, strict=True)
+        merged, roots = merge_graphs(graphs)
+        circuit = compile_graph(merged, roots, np.zeros(merged.n_events, bool))
+        if circuit is None:
+            return None
+        no_values = np.zeros((1, 1), np.int64)
+        keys = list_keys(merged, self.lexicon)
+        return Bundle(circuit, keys, no_values, np.array(numbers)[:, None])
+
+    def _refuse(self, group: list[int]) -> None:
+        """Items that no derivation explains."""
+        if self._strict:
+            raise ImpossibleItem(
+                f"no derivation explains {self.name(group[0])}",
+                "the story yields nothing that can be completed for it: check where it stops and "
+                "what it leaves out",
+                item=group[0],
+            )
+        self.impossible.extend(group)
+
+    # from bundles to shards
+
     def shards(self, batch_size: int | None = None, seed: int = 0) -> list[StoryShard]:
-        """All items in shards of about equal work, or shuffled in batches of a given size."""
-        if batch_size is None:
-            return cut_by_work(self.bundles, self.support, self.tokens)
-        order = np.random.default_rng(seed).permutation(len(self.items))
-        cuts = np.arange(batch_size, len(order), batch_size)
-        return [self._batch(np.sort(part)) for part in np.split(order, cuts)]
+        """All items in shards of about equal work, or shuffled in batches of a given size.
+
+        The cut by work depends on the data alone.
+        """
+        if batch_size is not None:
+            order = np.random.default_rng(seed).permutation(len(self.items))
+            cuts = np.arange(batch_size, len(order), batch_size)
+            return [self._make_batch(np.sort(part)) for part in np.split(order, cuts)]
+        pieces = [piece for each in self.bundles for piece in each.lockstep()]
+        costs = np.array(
+            [
+                float(len(piece.circuit.rows.operand) + piece.circuit.n_rows)
+                * (-(-piece.numbers.shape[1] // WIDTH) * WIDTH)
+                for piece in pieces
+            ]
+        )
+        worthwhile = max(_SHARD_COST, _ENTRY_COST * self.support.size)
+        n_shards = int(np.clip(costs.sum() / worthwhile, 1, min(_MAX_SHARDS, len(pieces))))
+        middle = np.cumsum(costs) - costs / 2
+        shard_of = np.minimum((middle / costs.sum() * n_shards).astype(int), n_shards - 1)
+        return [
+            self._make_shard([pieces[i] for i in np.flatnonzero(shard_of == s)])
+            for s in np.unique(shard_of)
+        ]
 
     @cached_property
-    def _places(self) -> tuple[Array, Array]:
+    def _places(self) -> tuple[IntArray, IntArray]:
         """Where each item is: the number of its bundle (-1: alone in a forest), and its column."""
         bundle_of, column_of = np.full((2, len(self.items)), -1)
         for number, each in enumerate(self.bundles):
@@ -105,7 +460,8 @@ class StoryCorpus:
                 column_of[each.numbers[0]] = np.arange(each.numbers.shape[1])
         return bundle_of, column_of
 
-    def _batch(self, numbers: Array) -> StoryShard:
+    def _make_batch(self, numbers: IntArray) -> StoryShard:
+        """The items of these numbers as one shard."""
         bundle_of, column_of = self._places
         with_company = numbers[bundle_of[numbers] >= 0]
         bundles = [
@@ -113,168 +469,82 @@ class StoryCorpus:
             for b in np.unique(bundle_of[with_company]).tolist()
         ]
         alone = [(n, self.singles[n]) for n in numbers.tolist() if n in self.singles]
-        forest = _forest(alone, self.lexicon) if alone else None
+        forest = self._make_forest(alone) if alone else None
         if forest is not None:
             bundles.append(forest.bound(self.support))
-        return shard(bundles, self.support, self.tokens)
+        return self._make_shard([piece for each in bundles for piece in each.lockstep()])
+
+    def _make_shard(self, pieces: Sequence[Bundle]) -> StoryShard:
+        """Bundles as a shard with a list of entries of its own."""
+        support = self.support
+        used = [part for each in pieces for part in (each.constant, np.unique(each.leaf))]
+        entries = np.unique(np.concatenate(used))
+        entries = entries[entries < support.size]
+        # where the shard's list has each entry; what is in no table: the last
+        local = np.arange(len(entries) + 1, dtype=np.int32)
+        touched = []
+        for name, table in support.tables.items():
+            offset = support.offsets[name]
+            start, stop = np.searchsorted(entries, [offset, offset + len(table)]).tolist()
+            places = entries[start:stop] - offset
+            by_outcome = np.argsort(table.codes[places, -1], kind="stable")
+            local[start:stop][by_outcome] = np.arange(start, stop)
+            touched.append(TouchedEntries(name, places, local[start:stop].copy()))
+        by_circuit: dict[int, list[Bundle]] = defaultdict(list)
+        for piece in pieces:
+            by_circuit[id(piece.circuit)].append(piece)
+        blocks = []
+        for same in by_circuit.values():
+            lanes = []
+            for piece in same:  # columns are repeated up to a multiple of the vector width
+                n_columns = piece.leaf.shape[1]
+                padded = np.minimum(np.arange(-(-n_columns // WIDTH) * WIDTH), n_columns - 1)
+                leaf = local[np.searchsorted(entries, piece.leaf[:, padded])]
+                lanes.append(Lanes(leaf, piece.numbers))
+            constant = local[np.searchsorted(entries, same[0].constant)]
+            blocks.append(StoryBlock(same[0].circuit.rows, constant, tuple(lanes)))
+        numbers = np.concatenate([piece.numbers.ravel() for piece in pieces])
+        n_tokens = int(self.tokens[numbers].sum())
+        return StoryShard(_stack_small(blocks), tuple(touched), len(numbers), n_tokens)
 
 
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Pause Python's search for cycles: tracing makes none, and its million tuples cost it dear."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-class ItemGathering:
-    """Trace all items and gather them into bundles."""
-
-    def __init__(self, story: Story, corpus: StoryCorpus, strict: bool) -> None:
-        self.story, self.corpus, self.strict = story, corpus, strict
-        self.lexicon = corpus.lexicon
-        self.bundles: list[Bundle] = []
-        self.singles: dict[int, Hypergraph] = {}
-        self.tables: dict[str, StoryTable] = {}
-        self.traced, self.inspected = 0, False
-        shapes = {n: shape for n, item in enumerate(corpus.items) if (shape := _shape(item))}
-        shapeless = [n for n in range(len(corpus.items)) if n not in shapes]
-        self.inspected = bool(shapeless)
-        self._one_by_one(sorted(shapeless + self._by_shape(shapes)))
-
-    def _by_shape(self, shapes: dict[int, ItemShape]) -> list[int]:
-        """Trace once a shape, shortest first; gives the items left when a story looks."""
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for number, shape in shapes.items():
-            groups[shape.key].append(number)
-        waiting = sorted(groups.values(), key=lambda group: len(shapes[group[0]].values))
-        compared = {0, max(range(len(waiting)), key=lambda i: len(waiting[i]), default=0)}
-        for done, group in enumerate(waiting):
-            first = group[0]
-            graph = self._trace_symbols(self.corpus.items[first])
-            if graph is None or (
-                done in compared and not self._agrees(graph, shapes[first], first)
-            ):
-                self.inspected = True
-                return [number for left in waiting[done:] for number in left]
-            self.traced += graph.n_alternatives
-            values = self.lexicon.add(v for number in group for v in shapes[number].values)
-            n_slots = len(shapes[group[0]].values)
-            self._add(graph, values.reshape(len(group), n_slots).T, group)
-        return []
-
-    def _trace_symbols(self, item: Any) -> Hypergraph | None:
-        try:
-            return trace_story(self.story, item, symbolic=True)
-        except (ValueInspected, Exception):  # a real fault shows again when values are traced
-            return None
-
-    def _agrees(self, graph: Hypergraph, shape: ItemShape, number: int) -> bool:
-        """Whether the symbols hid nothing: the same derivations come of the values themselves."""
-        if len(shape.values) > _LONG:
-            return True
-        concrete = trace_story(self.story, self.corpus.items[number])
-        filled = [
-            (e.table, tuple(shape.values[p.slots] if is_symbol(p) else p for p in e.key))
-            for e in graph.entries
+def _stack_small(blocks: Sequence[StoryBlock]) -> tuple[StoryBlock, ...]:
+    """The blocks, with small ones of few items put together."""
+    small: list[StoryBlock] = []
+    large: list[StoryBlock] = []
+    for block in blocks:
+        is_narrow = len(block.lanes) == 1 and block.lanes[0].numbers.shape[1] <= WIDTH
+        is_small = is_narrow and len(block.rows.kind) <= _STACK // 8
+        (small if is_small else large).append(block)
+    heights = np.cumsum([len(block.rows.kind) for block in small]) // _STACK
+    for height in np.unique(heights):
+        pile = [small[i] for i in np.flatnonzero(heights == height)]
+        if len(pile) == 1:
+            large.append(pile[0])
+            continue
+        lanes = [block.lanes[0] for block in pile]
+        rows = stack_rows(
+            [block.rows for block in pile],
+            [len(each.leaf) for each in lanes],
+            [len(block.constant) for block in pile],
+        )
+        width = max(each.numbers.shape[1] for each in lanes)
+        numbers = [
+            np.pad(each.numbers, ((0, 0), (0, width - each.numbers.shape[1])), constant_values=-1)
+            for each in lanes
         ]
-        hidden = _fingerprint(graph, filled) - _fingerprint(concrete, concrete.entries)
-        return abs(hidden) < 1e-9
-
-    def _one_by_one(self, numbers: Sequence[int]) -> None:
-        forms: dict[bytes, list[tuple[int, Hypergraph]]] = defaultdict(list)
-        known: dict[Any, Hypergraph] = {}
-        for number in numbers:
-            item = self.corpus.items[number]
-            key = item if isinstance(item, str) else None
-            graph = known.get(key) or trace_story(self.story, item)
-            if key is not None and key not in known:
-                known[key] = graph
-            self.traced += graph.n_alternatives
-            forms[graph.form].append((number, graph))
-        alone: list[tuple[int, Hypergraph]] = []
-        for alike in forms.values():
-            if len(alike) < _FEW:
-                alone.extend(alike)
-            else:
-                self._add_alike(alike)
-        self._plant(sorted(alone, key=lambda pair: pair[0]))
-
-    def _add_alike(self, alike: list[tuple[int, Hypergraph]]) -> None:
-        """Items whose graphs have one form: what differs between their keys becomes a symbol."""
-        graph, columns = share_symbols([graph for _, graph in alike])
-        codes = self.lexicon.add(value for column in columns for value in column)
-        values = codes.reshape(len(columns), len(alike))
-        self._add(graph, values, [number for number, _ in alike])
-
-    def _add(self, graph: Hypergraph, values: Array, group: list[int]) -> None:
-        keys = list_keys(graph, self.lexicon)
-        circuit = compile_graph(graph, _ROOT, find_varying(keys, graph.n_events))
-        self.tables.update(graph.tables)
-        if circuit is None:
-            self._explain_nothing(group)
-            return
-        if not len(values):  # an item without values still has a column
-            values = np.zeros((1, len(group)), np.int64)
-        self.bundles.append(Bundle(circuit, keys, values, np.array([group])))
-
-    def _plant(self, alone: list[tuple[int, Hypergraph]]) -> None:
-        """Merge items that have no company into forests."""
-        sizes = np.cumsum([graph.n_alternatives for _, graph in alone])
-        for cut in np.unique(sizes // _FOREST):
-            chosen = [alone[i] for i in np.flatnonzero(sizes // _FOREST == cut)]
-            forest = _forest(chosen, self.lexicon)
-            if forest is None:
-                chosen = [pair for pair in chosen if self._can_be_explained(*pair)]
-                forest = _forest(chosen, self.lexicon) if chosen else None
-            if forest is not None:
-                self.singles.update(chosen)
-                self.bundles.append(forest)
-            for _, graph in chosen:
-                self.tables.update(graph.tables)
-
-    def _can_be_explained(self, number: int, graph: Hypergraph) -> bool:
-        possible = compile_alone(graph) is not None
-        if not possible:
-            self._explain_nothing([number])
-        return possible
-
-    def _explain_nothing(self, group: list[int]) -> None:
-        if self.strict:
-            raise ImpossibleItem(
-                f"no derivation explains {self.corpus.name(group[0])}",
-                "the story yields nothing that can be completed for it: check where it stops and "
-                "what it leaves out",
-                item=group[0],
-            )
-        self.corpus.impossible.extend(group)
-
-
-def _shape(item: Any) -> ItemShape | None:
-    """An item's shape; None if it holds something that no symbol can stand in for."""
-    try:
-        return ItemShape(item)
-    except ValueInspected:
-        return None
-
-
-def _forest(chosen: Sequence[tuple[int, Hypergraph]], lexicon: ValueLexicon) -> Bundle | None:
-    """A circuit with a root an item; None if some item cannot be explained."""
-    numbers, graphs = zip(*chosen, strict=True)
-    joined, roots = merge_graphs(graphs)
-    circuit = compile_graph(joined, roots, np.zeros(joined.n_events, bool))
-    if circuit is None:
-        return None
-    no_values = np.zeros((1, 1), np.int64)
-    keys = list_keys(joined, lexicon)
-    return Bundle(circuit, keys, no_values, np.array(numbers)[:, None])
+        together = Lanes(np.concatenate([each.leaf for each in lanes]), np.concatenate(numbers))
+        constant = np.concatenate([block.constant for block in pile])
+        large.append(StoryBlock(rows, constant, (together,)))
+    return tuple(large)
 
 
 def _fingerprint(graph: Hypergraph, entries: Sequence[tuple[str, tuple[Any, ...]]]) -> float:
     """log of the sum over derivations, with weights that depend on the entries alone."""
     sums = (crc32(repr(tuple(entry)).encode()) for entry in entries)
-    return log_weight(graph, np.array([(crc % 9973 + 1) / 9974 for crc in sums]))
+    weights = np.array([(crc % 9973 + 1) / 9974 for crc in sums])
+    circuit = compile_alone(graph)
+    if circuit is None:
+        return -np.inf
+    work = InsideOutside(circuit.rows, weights[circuit.constants], "soft")
+    return float(work.inside(NO_LEAVES, weights)[1][0, 0])

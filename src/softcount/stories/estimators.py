@@ -13,14 +13,9 @@ from softcount.core.errors import ImpossibleItem, LearnerError, StoreError, Stor
 from softcount.core.estimator import Estimator
 from softcount.core.parameters import check_number, no_mode
 from softcount.core.types import Array, EStep
-from softcount.stories.core import StoryCore, bind
+from softcount.stories.core import Derivation, ForwardSampler, StoryCore, derive
 from softcount.stories.data import StoryCorpus
-from softcount.stories.derivation import Derivation, ForwardSampler, derive
-from softcount.stories.language import (
-    Story,
-    find_story,
-    table,
-)
+from softcount.stories.language import Story, find_story, table
 from softcount.stories.tables import TablesView, pack_tables, unpack_tables
 
 if TYPE_CHECKING:
@@ -109,7 +104,10 @@ class StoryModel(Estimator):
 
     def _bind(self, data: Iterable[Any]) -> tuple[StoryCore, StoryCorpus]:
         """Trace and compile the data; gives what the loop works with."""
-        return bind(self._story, data, self._prior(), tuple(self.frozen))
+        story, prior = self._story, self._prior()
+        corpus = StoryCorpus(story, list(data))
+        core = StoryCore(story.name, corpus.support, corpus.tables, prior, tuple(self.frozen))
+        return core, corpus
 
     def _bind_more(self, core: StoryCore, data: Iterable[Any]) -> StoryCorpus:
         """Compile further data for tables that exist already."""

@@ -1,6 +1,7 @@
-"""The language of stories: tables and calls, and the symbols that stand in for observed values.
+"""The language of stories: tables, calls, the symbols that stand in for observed values, tracing.
 
-While a story is traced, ``table[...]`` and calls of stories give plain integers, so that what it
+To trace a story is to run it on an item and to write down all its derivations as one hypergraph.
+While it is traced, ``table[...]`` and calls of stories give plain integers, so that what it
 yields can be stored at the speed of C. Outside of tracing they give something readable:
 ``list(coins("HT"))`` shows what a story says.
 
@@ -14,16 +15,27 @@ serves all items of the same shape.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
+from itertools import chain, count, islice
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
+import numpy as np
+
 from softcount.core.errors import StoryError, brief
+from softcount.core.types import Array, IntArray
+from softcount.kernels.threads import hold_across
+
+MAX_ALTERNATIVES = 50_000_000
+_LOCK = threading.RLock()  # tables and stories find their trace in this module's `tracing`
+hold_across(_LOCK)
 
 
 class _Trust:
-    """Whether it is the package itself that compares symbols just now (see `language`), and
-    whether anybody else did since the trace began.
+    """Who compares symbols: ``given``: the package itself, just now; ``abused``: somebody else did
+    since the trace began.
     """
 
     __slots__ = ("abused", "given")  # read and set a million times a second
@@ -144,15 +156,6 @@ CONTAINERS = frozenset({ItemList, ItemTuple, ItemDict, SymbolicText})
 COMPOUND = CONTAINERS | {tuple}
 
 
-def is_item(value: Any) -> bool:
-    """Whether a value is the stand-in of a data item or of a part of it."""
-    return type(value) in CONTAINERS
-
-
-def is_symbol(value: Any) -> bool:
-    return type(value) is Symbol
-
-
 def is_hashable(part: Any) -> bool:
     """Whether a part of a key could be hashed were it not compared by identity."""
     if type(part) in (tuple, ItemTuple):
@@ -163,8 +166,8 @@ def is_hashable(part: Any) -> bool:
 def holds_data(part: Any) -> bool:
     """Whether a compound part of a key holds symbols, or is made of symbols."""
     if type(part) in (tuple, ItemTuple):
-        return any(is_symbol(inner) or holds_data(inner) for inner in part)
-    return is_item(part)
+        return any(type(inner) is Symbol or holds_data(inner) for inner in part)
+    return type(part) in CONTAINERS
 
 
 def without_identity(part: Any) -> Any:
@@ -190,11 +193,11 @@ class ItemShape:
 
     def __init__(self, item: Any) -> None:
         self.values: list[Any] = []
-        self.key = self._text(item) if type(item) is str else self._form(item)
-
-    def _text(self, item: str) -> Any:
-        self.values.extend(item)
-        return (str, len(item))
+        if type(item) is str:
+            self.values.extend(item)
+            self.key: Any = (str, len(item))
+        else:
+            self.key = self._form(item)
 
     def _form(self, item: Any) -> Any:
         kind = type(item)
@@ -216,7 +219,7 @@ class ItemShape:
 
 def make_stand_in(item: Any) -> Any:
     """The item with a symbol for every observed value, numbered in reading order."""
-    count = iter(range(1 << 62))
+    numbers = count()
 
     def stand_in(part: Any) -> Any:
         kind = type(part)
@@ -226,10 +229,10 @@ def make_stand_in(item: Any) -> Any:
             return ItemTuple(map(stand_in, part))
         if hasattr(part, "tolist"):
             return stand_in(part.tolist())
-        return part if part is None or kind is bool else Symbol(next(count))
+        return part if part is None or kind is bool else Symbol(next(numbers))
 
     if type(item) is str:
-        return SymbolicText(tuple(Symbol(next(count)) for _ in item))
+        return SymbolicText(tuple(Symbol(next(numbers)) for _ in item))
     return stand_in(item)
 
 
@@ -269,13 +272,7 @@ class Tracing:
         self.calls: list[tuple[Story, tuple[Any, ...]]] = []
         self.tables: dict[str, StoryTable] = {}
         self.memories: list[dict[Any, Any]] = []
-
-    def forget(self) -> None:
-        """Empty the memories of the tables and stories that took part."""
-        Tracing.n_events += len(self.entries)
-        Tracing.n_calls += len(self.calls)
-        for memory in self.memories:
-            memory.clear()
+        """What tables and stories that took part have recorded, to be emptied in the end."""
 
 
 tracing: Tracing | None = None
@@ -316,22 +313,17 @@ class StoryTable:
             parts = tuple(map(without_identity, parts))
         if not self._recorded:
             tracing.memories.append(self._recorded)
-            self._enter(tracing.tables)
+            other = tracing.tables.setdefault(self.name, self)
+            ours, theirs = (self.outcomes, self.features), (other.outcomes, other.features)
+            if ours != theirs or self.l2 != other.l2:  # equal declarations are one table
+                raise StoryError(
+                    f"two different tables are called {self.name!r}", "give each table its own name"
+                )
         event = tracing.first_event + len(tracing.entries)
-        tracing.entries.append(
-            tuple.__new__(TableEntry, (self.name, parts))
-        )  # Entry(…), but faster
+        # TableEntry(…), but faster
+        tracing.entries.append(tuple.__new__(TableEntry, (self.name, parts)))
         self._recorded[key] = event
         return event
-
-    def _enter(self, tables: dict[str, StoryTable]) -> None:
-        """Two objects may be one table, if they say the same of it."""
-        other = tables.setdefault(self.name, self)
-        ours, theirs = (self.outcomes, self.features), (other.outcomes, other.features)
-        if ours != theirs or self.l2 != other.l2:
-            raise StoryError(
-                f"two different tables are called {self.name!r}", "give each table its own name"
-            )
 
     def _unhashable(self, key: Any) -> StoryError:
         return StoryError(
@@ -355,28 +347,21 @@ class Story:
         self.function = function
         self.name = function.__name__
         self.signature = inspect.signature(function)
+        self.n_arguments = 0
+        """How many arguments must be given."""
         for parameter in self.signature.parameters.values():
             if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
                 raise StoryError(
                     f"story {self.name!r} takes {parameter}, which can only be given by name",
                     "calls are compared by position: let all arguments of a story have one",
                 )
+            is_starred = parameter.kind is parameter.VAR_POSITIONAL
+            self.n_arguments += not is_starred and parameter.default is parameter.empty
         self.recorded: dict[tuple[Any, ...], int] = {}
         self.caller: Callable[..., Any] = function
 
     def __repr__(self) -> str:
         return f"<story {self.name}>"
-
-    @property
-    def n_arguments(self) -> int:
-        """How many arguments must be given."""
-        needed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        parameters = self.signature.parameters.values()
-        return sum(p.kind in needed and p.default is p.empty for p in parameters)
-
-    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, so that equal calls look equal."""
-        return self.signature.bind(*args, **named).args
 
     def record(self, args: tuple[Any, ...]) -> Any:
         """A call that was not met before in this trace (or, outside of tracing, the generator)."""
@@ -388,15 +373,6 @@ class Story:
         tracing.calls.append((self, args))
         self.recorded[args] = call
         return call
-
-    def refuse_unhashable(self, args: tuple[Any, ...]) -> Any:
-        if tracing is None:
-            return self.function(*args)
-        raise StoryError(
-            f"{describe(self, args)}: an argument cannot be compared with those of other calls",
-            "pass words, numbers, tuples, or the data item and its parts themselves; instead "
-            "of a fresh list such as words[1:] pass the whole list and a position",
-        )
 
 
 def find_story(caller: Any) -> Story:
@@ -411,10 +387,8 @@ def find_story(caller: Any) -> Story:
 
 def describe(story: Story, args: tuple[Any, ...]) -> str:
     """A call as a reader would write it; the data item and its parts become '…'."""
-    hidden = (is_item(arg) or is_symbol(arg) for arg in args)
-    arguments = (
-        "…" if hide else brief(arg, most=40) for hide, arg in zip(hidden, args, strict=True)
-    )
+    hidden = CONTAINERS | {Symbol}
+    arguments = ("…" if type(arg) in hidden else brief(arg, most=40) for arg in args)
     return f"{story.name}({', '.join(arguments)})"
 
 
@@ -437,9 +411,8 @@ def table(
     >>> flip["A", "H"]
     flip[A, H]
     """
-    return StoryTable(
-        name, None if outcomes is None else tuple(dict.fromkeys(outcomes)), features, l2
-    )
+    declared = None if outcomes is None else tuple(dict.fromkeys(outcomes))
+    return StoryTable(name, declared, features, l2)
 
 
 def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
@@ -458,18 +431,209 @@ def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
 
     @wraps(function)
     def caller(*args: Any, **named: Any) -> Any:  # a closure: calling an object costs twice as much
-        if named:
-            args = definition.positional(args, named)
+        if named:  # by position, so that equal calls look equal
+            args = definition.signature.bind(*args, **named).args
         trust.given = True
         try:
             return recorded[args]
         except KeyError:
             return definition.record(args)
         except TypeError:
-            return definition.refuse_unhashable(args)
+            if tracing is None:
+                return function(*args)
+            raise StoryError(
+                f"{describe(definition, args)}: an argument cannot be compared with those of "
+                "other calls",
+                "pass words, numbers, tuples, or the data item and its parts themselves; instead "
+                "of a fresh list such as words[1:] pass the whole list and a position",
+            ) from None
         finally:
             trust.given = False
 
     caller.story = definition  # type: ignore[attr-defined]
     definition.caller = caller
     return caller
+
+
+# Tracing
+
+
+@dataclass(frozen=True)
+class Hypergraph:
+    """All derivations of an item, packed as a hypergraph: node → alternatives → parts.
+
+    Node n has alternatives ``node_ends[n]:node_ends[n + 1]``, alternative a has parts
+    ``alternative_ends[a]:alternative_ends[a + 1]``; part p is an event (``p < n_events``) or the
+    node ``p - n_events``. Node 0 is the root. ``entries[e]`` is what event e stands for (in a
+    symbolic graph parts of its key may be symbols), ``calls[n]`` the call that node n is.
+    """
+
+    node_ends: IntArray
+    alternative_ends: IntArray
+    parts: IntArray
+    entries: tuple[TableEntry, ...]
+    calls: tuple[tuple[Story, tuple[Any, ...]], ...]
+    tables: Mapping[str, StoryTable]
+
+    @property
+    def n_events(self) -> int:
+        return len(self.entries)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.node_ends) - 1
+
+    @property
+    def n_alternatives(self) -> int:
+        return len(self.alternative_ends) - 1
+
+    @property
+    def form(self) -> bytes:
+        """Equal for graphs that differ in the keys of their events only."""
+        tables = repr([entry.table for entry in self.entries]).encode()
+        arrays = (self.node_ends, self.alternative_ends, self.parts)
+        return b"".join(a.tobytes() for a in arrays) + tables
+
+
+def trace_story(story: Any, item: Any, symbolic: bool = False) -> Hypergraph:
+    """Trace a story on an item (with symbols for its values if ``symbolic``)."""
+    global tracing
+    stand_in = make_stand_in(item) if symbolic else compare_by_identity(item)
+    with _LOCK:
+        if tracing is not None:
+            raise StoryError(
+                "a model is used inside a story that is just being traced",
+                "let a story yield table entries and calls of stories, nothing else",
+            )
+        tracing = state = Tracing(symbolic)
+        trust.abused = False
+        try:
+            graph = _walk(find_story(story), stand_in, state)
+            if trust.abused:
+                raise ValueInspected  # the story caught it
+            return graph
+        finally:
+            tracing = None
+            Tracing.n_events += len(state.entries)
+            Tracing.n_calls += len(state.calls)
+            for memory in state.memories:
+                memory.clear()
+
+
+def _walk(story: Story, item: Any, state: Tracing) -> Hypergraph:
+    """All derivations of an item, breadth first, so that a story may be deeper than Python's stack.
+
+    A call appears in ``state.calls`` when it is first yielded, and is expanded in its turn.
+    """
+    if story.n_arguments == 1:
+        story.caller(item)
+    elif isinstance(item, list | tuple) and len(item) == story.n_arguments:
+        story.caller(*item)
+    else:
+        raise StoryError(
+            f"story {story.name!r} takes {story.n_arguments} arguments, but an item is "
+            f"{type(item).__name__}",
+            "give items that are tuples of that many parts, or let the story take one argument",
+        )
+    node_counts: list[int] = []
+    alternative_counts: list[int] = []
+    parts: list[Any] = []
+    calls, max_depth = state.calls, 100_000 + 20 * _size(item)
+    depth, last = 0, 1  # the calls before number `last` are at most so deep
+    for node, (called, args) in enumerate(calls):  # the list grows meanwhile
+        if node == last:
+            depth, last = depth + 1, len(calls)
+            if depth > max_depth:
+                raise _endless(calls[-1], f"{depth} calls deep")
+        left = MAX_ALTERNATIVES - len(alternative_counts)
+        alternatives = list(islice(called.function(*args), left + 1))
+        if len(alternatives) > left:
+            raise _endless((called, args), f"more than {MAX_ALTERNATIVES:,} alternatives")
+        try:
+            counts = list(map(len, alternatives))
+        except TypeError:  # single things need no tuple around them
+            alternatives = [a if type(a) is tuple else (a,) for a in alternatives]
+            counts = list(map(len, alternatives))
+        node_counts.append(len(counts))
+        alternative_counts.extend(counts)
+        parts.extend(chain.from_iterable(alternatives))
+    node_ends, alternative_ends = (np.cumsum([0, *n]) for n in (node_counts, alternative_counts))
+    n_events = len(state.entries)
+    try:
+        numbers = np.fromiter(parts, np.int64, len(parts))
+    except (TypeError, ValueError, OverflowError):
+        raise _odd_yield(state, parts, node_ends, alternative_ends) from None
+    as_event, as_call = numbers - state.first_event, numbers - state.first_call
+    is_event, is_call = (as_event >= 0) & (as_event < n_events), (as_call >= 0) & (numbers >= CALL)
+    if not (is_event | is_call).all():
+        raise _odd_yield(state, parts, node_ends, alternative_ends)
+    return Hypergraph(
+        node_ends,
+        alternative_ends,
+        np.where(numbers >= CALL, as_call + n_events, as_event),
+        tuple(state.entries),
+        tuple(calls),
+        dict(state.tables),
+    )
+
+
+def _endless(call: tuple[Story, tuple[Any, ...]], how: str) -> StoryError:
+    return StoryError(
+        f"story {call[0].name!r} goes on without end: {how}, at {describe(*call)}",
+        "let the story stop at the end of the data, for instance `if i == len(words): …; "
+        "return`, and pass positions rather than growing values",
+    )
+
+
+def _odd_yield(
+    state: Tracing, parts: Sequence[Any], node_ends: Array, alternative_ends: Array
+) -> StoryError:
+    """Something was yielded that is neither an event nor a call: say where."""
+    events = range(state.first_event, state.first_event + len(state.entries))
+    calls = range(state.first_call, state.first_call + len(state.calls))
+    known = (type(part) is int and (part in events or part in calls) for part in parts)
+    place = next(number for number, is_known in enumerate(known) if not is_known)
+    alternative = int(np.searchsorted(alternative_ends, place, side="right")) - 1
+    node = int(np.searchsorted(node_ends, alternative, side="right")) - 1
+    part, call = parts[place], describe(*state.calls[node])
+    if type(part) is int and part >= EVENT:
+        return StoryError(
+            f"{call} yields a table entry or a call that was made for another item",
+            "do not keep them from one call to the next (functools.cache, a list outside)",
+        )
+    return StoryError(
+        f"{call} yields {part!r}, which is neither a table entry nor a smaller story",
+        "probabilities are learned: yield table[...] entries and calls of stories, and unpack "
+        "inner tuples and generators with *: yield which[z], *(flip[z, x] for x in tosses)",
+    )
+
+
+def _size(item: Any) -> int:
+    """How many values an item holds."""
+    if type(item) in (ItemList, ItemTuple):
+        return sum(map(_size, item))
+    if type(item) is ItemDict:
+        return sum(map(_size, item.values()))
+    return len(item) if type(item) in (str, SymbolicText) else 1
+
+
+def count_values(item: Any) -> int:
+    """How many observations an item holds, for perplexity."""
+    return len(item) if isinstance(item, str) else _size(compare_by_identity(item))
+
+
+def share_symbols(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, list[list[Hashable]]]:
+    """One graph for all, and what each of its symbols stands for in each of them."""
+    columns: list[list[Hashable]] = []
+    entries = []
+    for alike in zip(*(graph.entries for graph in graphs), strict=True):
+        parts: list[Hashable] = []
+        for values in zip(*(entry.key for entry in alike), strict=True):
+            first = values[0]
+            if all(value is first or value == first for value in values):
+                parts.append(first)
+            else:
+                parts.append(Symbol(len(columns)))
+                columns.append(list(values))
+        entries.append(TableEntry(alike[0].table, tuple(parts)))
+    return replace(graphs[0], entries=tuple(entries)), columns
