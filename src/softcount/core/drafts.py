@@ -69,55 +69,15 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     name = os.fspath(path)
     number = own_descriptor(name)
-    there = _status(name)
-    if number is not None or (there is not None and not stat.S_ISREG(there.st_mode)):
-        with contextlib.suppress(BrokenPipeError), _straight(name, number) as file:
-            yield file
-        return
-    with _draft(Path(os.path.realpath(name)), there) as file:
-        yield file
-
-
-def own_descriptor(name: str) -> int | None:
-    """The number of the open file that a name such as ``/dev/stdout`` stands for, or None.
-
-    What it leads to may be a file with a name, where standard output goes to one. That one must
-    not be replaced: the system, and the rest of what is printed, would go on with the old one.
-    """
-    for _ in range(MOST_LINKS):
-        folder, last = os.path.split(name)
-        real = os.path.realpath(folder or ".")
-        if last.isdecimal() and OWN_FILES.fullmatch(real):
-            return int(last) if real.split("/")[2] in ("fd", str(os.getpid())) else None
-        if not os.path.islink(name):
-            return None
-        name = os.path.join(real, os.readlink(name))
-    return None
-
-
-def _status(name: str) -> os.stat_result | None:
     try:
-        return os.stat(name)
+        there = os.stat(name)
     except FileNotFoundError:
-        return None
-
-
-@contextmanager
-def _straight(name: str, number: int | None) -> Iterator[BinaryIO]:
-    """What is no file, or is open already: it cannot be replaced."""
-    if number is None:
-        with open(name, "wb") as file:
+        there = None
+    if number is not None or (there is not None and not stat.S_ISREG(there.st_mode)):
+        with contextlib.suppress(BrokenPipeError), _open_in_place(name, number) as file:
             yield file
         return
-    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
-        if stream is not None:
-            stream.flush()
-    with os.fdopen(os.dup(number), "wb") as file:  # a new one would begin at the start again
-        yield file
-
-
-@contextmanager
-def _draft(target: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
+    target = Path(os.path.realpath(name))
     if there is not None and not os.access(target, os.W_OK):  # someone protects it
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     clear_abandoned(target.parent)
@@ -137,6 +97,33 @@ def _draft(target: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
                 draft.unlink(missing_ok=True)
 
 
+def own_descriptor(name: str) -> int | None:
+    """The number of the open file that a name such as ``/dev/stdout`` stands for, or None.
+
+    What it leads to may be a file with a name, where standard output goes to one. That one must
+    not be replaced: the system, and the rest of what is printed, would go on with the old one.
+    """
+    for _ in range(MOST_LINKS):
+        folder, last = os.path.split(name)
+        real = os.path.realpath(folder or ".")
+        if last.isdecimal() and OWN_FILES.fullmatch(real):
+            return int(last) if real.split("/")[2] in ("fd", str(os.getpid())) else None
+        if not os.path.islink(name):
+            return None
+        name = os.path.join(real, os.readlink(name))
+    return None
+
+
+def _open_in_place(name: str, number: int | None) -> BinaryIO:
+    """What is no file, or is open already: it cannot be replaced."""
+    if number is None:
+        return open(name, "wb")
+    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+        if stream is not None:
+            stream.flush()
+    return os.fdopen(os.dup(number), "wb")  # a new one would begin at the start again
+
+
 def _new_draft(target: Path, there: os.stat_result | None) -> tuple[int, Path]:
     """An empty file, locked, as private as the one that it will replace."""
     wanted = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
@@ -145,8 +132,17 @@ def _new_draft(target: Path, there: os.stat_result | None) -> tuple[int, Path]:
         number = os.open(draft, wanted, 0o666 if there is None else 0o600)
         try:
             _lock(number)
-            if there is not None:
-                _take_permissions(number, target, there)
+            if there is not None:  # who may read and write it, as far as we may give that
+                mode = stat.S_IMODE(there.st_mode)
+                with contextlib.suppress(OSError, AttributeError):
+                    os.fchown(number, there.st_uid, there.st_gid)
+                if os.fstat(number).st_gid != there.st_gid:  # another group may do what anyone may
+                    mode = mode & ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
+                with contextlib.suppress(OSError, AttributeError):
+                    os.fchmod(number, mode)
+                with contextlib.suppress(OSError, AttributeError):
+                    acl = os.getxattr(target, "system.posix_acl_access")
+                    os.setxattr(number, "system.posix_acl_access", acl)
             if _is_at(draft, number):
                 return number, draft
         except BaseException:
@@ -154,20 +150,6 @@ def _new_draft(target: Path, there: os.stat_result | None) -> tuple[int, Path]:
             draft.unlink(missing_ok=True)
             raise
         os.close(number)  # it was cleared away in the moment before it was locked
-
-
-def _take_permissions(number: int, target: Path, there: os.stat_result) -> None:
-    """Who may read and write the file that was there; of an owner, as much as we may give."""
-    mode = stat.S_IMODE(there.st_mode)
-    with contextlib.suppress(OSError, AttributeError):
-        os.fchown(number, there.st_uid, there.st_gid)
-    if os.fstat(number).st_gid != there.st_gid:  # another group may do what anyone may
-        mode = mode & ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
-    with contextlib.suppress(OSError, AttributeError):
-        os.fchmod(number, mode)
-    with contextlib.suppress(OSError, AttributeError):
-        name = "system.posix_acl_access"
-        os.setxattr(number, name, os.getxattr(target, name))
 
 
 # folders

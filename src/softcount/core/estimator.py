@@ -35,17 +35,6 @@ from softcount.learners.names import make_learner
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
 
-__all__ = [
-    "Estimator",
-    "FitOptions",
-    "HasLearner",
-    "NamingCorpus",
-    "SklearnContract",
-    "all_or_nothing",
-    "check_learner",
-    "naming",
-]
-
 # Parameters that other libraries (or older versions) call by another name.
 
 _NUMBER = ("n_components", "n_states", "n_topics", "n_senses", "n_clusters")
@@ -110,13 +99,13 @@ class SklearnContract:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; ``deep``: with those of parameters that have some themselves."""
-        found = {name: getattr(self, name) for name in self._get_param_names()}
+        params = {name: getattr(self, name) for name in self._get_param_names()}
         if deep:
-            for name, value in list(found.items()):
+            for name, value in list(params.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
                     inner = value.get_params()
-                    found |= {f"{name}__{each}": values for each, values in inner.items()}
-        return found
+                    params |= {f"{name}__{each}": values for each, values in inner.items()}
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; what was learned stays until it is fitted again."""
@@ -366,8 +355,8 @@ class Estimator(HasLearner):
         """Learn from a corpus that is bound already."""
         self._check_settings()
         announce(self._estimate(core, corpus), options.get("on_step", ()))
-        development = options.get("development")
-        options["development"] = None if development is None else self._bind_more(core, development)
+        if options.get("development") is not None:
+            options["development"] = self._bind_more(core, options["development"])
         learner = self._learner
         chosen = learner.required_init or (self.init if init is None else init)
         start = self._start_values(core, corpus, chosen)
@@ -385,7 +374,6 @@ class Estimator(HasLearner):
         options: FitOptions,
     ) -> Fit:
         """The loop."""
-        seed = self._seed()
         with naming(corpus):
             return fit(
                 core,
@@ -393,7 +381,7 @@ class Estimator(HasLearner):
                 learner,
                 self.engine,
                 init=start,
-                seed=seed,
+                seed=self._seed(),
                 short_runs=short_runs,
                 keep_local=self._keeps_local(corpus),
                 **options,
@@ -484,18 +472,17 @@ class Estimator(HasLearner):
 
         See `softcount.decompose`.
         """
-        model, core, corpus = self._bound(data, known)
+        model = copy(self)  # what it learns of the data by binding them is not for this one
+        core: Any
+        corpus: Any
+        if hasattr(self, "core_") and not known:
+            core, corpus = self.core_, self._bind_more(self.core_, data)
+        else:
+            core, corpus = model._bind(data, **known)
         here = model._read_params(core, corpus, params)
         there = None if at is None else model._read_params(core, corpus, at)
         with naming(corpus):
             return decompose(core, corpus, here, there, self.engine)
-
-    def _bound(self, data: Any, known: dict[str, Any]) -> tuple[Self, Any, Any]:
-        """A model, its core and a corpus of these data: what is known of items is bound anew."""
-        if hasattr(self, "core_") and not known:
-            return self, self.core_, self._bind_more(self.core_, data)
-        model = copy(self)  # what it learns of the data by binding them is not for this one
-        return model, *model._bind(data, **known)
 
 
 # Learners that a model cannot be learned by: told at once, with something that works instead, and

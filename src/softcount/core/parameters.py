@@ -35,10 +35,11 @@ import builtins
 import math
 import sys
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY as KW_ONLY
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import dataclass as dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, get_args, get_origin
 from typing import Annotated as Annotated
@@ -281,19 +282,44 @@ def describe(cls: type, only: Collection[str] | None = None) -> list[Parameter]:
 
     ``only``  the names of those that are wanted, in this order
     """
-    found = _DESCRIBED.get(cls)
-    if found is None:
-        hints = _annotations(cls)
-        found = {
-            each.name: _parameter(each, hints[each.name])
-            for each in (fields(cls) if is_dataclass(cls) else ())
-            if each.init
-        }
-        _DESCRIBED[cls] = found
-    return list(found.values()) if only is None else [found[name] for name in only]
+    described = _describe(cls)
+    return list(described.values()) if only is None else [described[name] for name in only]
 
 
-_DESCRIBED: dict[type, dict[str, Parameter]] = {}
+@cache
+def _describe(cls: type) -> dict[str, Parameter]:
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        module = sys.modules.get(base.__module__)
+        names = _Names(vars(module) if module else {})
+        for name, hint in vars(base).get("__annotations__", {}).items():
+            hints[name] = eval(hint, {}, names) if isinstance(hint, str) else hint
+    described = {}
+    for declared in fields(cls) if is_dataclass(cls) else ():
+        if not declared.init:
+            continue
+        hint = hints[declared.name]
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        doc = next((note.text for note in notes if isinstance(note, Doc)), "")
+        constraint = next((note for note in notes if hasattr(note, "check")), None)
+        if constraint is None:
+            function = next((note for note in notes if callable(note)), None)
+            constraint = None if function is None else _Called(function)
+        parts = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+        plain = [part for part in parts if part is not types.NoneType]
+        default = declared.default
+        if default is MISSING and declared.default_factory is not MISSING:
+            default = declared.default_factory()
+        described[declared.name] = Parameter(
+            declared.name,
+            type=plain[0] if plain and plain[0] in (int, float, bool, str) else object,
+            default=default,
+            optional=len(plain) < len(parts),
+            doc=doc,
+            constraint=constraint,
+            kw_only=bool(declared.kw_only),
+        )
+    return described
 
 
 def check_parameters(estimator: Any) -> None:
@@ -302,59 +328,18 @@ def check_parameters(estimator: Any) -> None:
         parameter.check(getattr(estimator, parameter.name))
 
 
-def _parameter(declared: Any, hint: Any) -> Parameter:
-    kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    doc = next((note.text for note in notes if isinstance(note, Doc)), "")
-    constraint = next((note for note in notes if hasattr(note, "check")), None)
-    if constraint is None:
-        function = next((note for note in notes if callable(note)), None)
-        constraint = None if function is None else _Called(function)
-    parts = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    plain = [part for part in parts if part is not types.NoneType]
-    known = plain[0] if plain and plain[0] in (int, float, bool, str) else object
-    default = declared.default
-    if default is MISSING and declared.default_factory is not MISSING:
-        default = declared.default_factory()
-    optional = len(plain) < len(parts)
-    return Parameter(declared.name, known, default, optional, doc, constraint, declared.kw_only)
+class _Unknown:
+    """A type that is there for the type checker alone."""
 
-
-def _annotations(cls: type) -> dict[str, Any]:
-    """What the fields of a class are declared as, those of its bases included.
-
-    Modules declare types that they import for the type checker alone; such a name is `_Unknown`.
-    """
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        names = _Names(vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {})
-        for name, hint in vars(base).get("__annotations__", {}).items():
-            found[name] = eval(hint, {}, names) if isinstance(hint, str) else hint
-    return found
-
-
-class _Anything(type):
-    def __getitem__(cls, _: Any) -> type:
+    def __class_getitem__(cls, _: Any) -> type:
         return cls
 
 
-class _Unknown(metaclass=_Anything):
-    """A type that is there for the type checker alone."""
-
-
-class _Names(Mapping[str, Any]):
+class _Names(dict[str, Any]):
     """The names of a module; those that it lacks are of unknown types."""
 
-    def __init__(self, module: Mapping[str, Any]) -> None:
-        self.module = module
-
-    def __getitem__(self, name: str) -> Any:
-        return self.module.get(name, getattr(builtins, name, _Unknown))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.module)
-
-    def __len__(self) -> int:
-        return len(self.module)
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, _Unknown)
 
 
 # How estimators learn: the parameters that all of them have.
@@ -463,21 +448,13 @@ def mixture_priors(
 ) -> dict[str, float]:
     """Dirichlet concentrations of a mixture's class weights and of what its classes say."""
     check_number("smoothing", smoothing, "0.1 is usual; 0 does not smooth")
+    if prior is not None:
+        Prior(("weights", table)).check("prior", prior)
     # adding a to every count gives the mode under 1 + a, and the mean under a
     usual = {"weights": 1.0, table: smoothing + (1.0 if maximises else 0.0)}
     if prior is None:
         return usual
-    if not isinstance(prior, Mapping):
-        check_prior("prior", prior)
-        return {**usual, table: prior}
-    strange = set(prior) - {"weights", table}
-    if strange:
-        raise LearnerError(
-            f"prior names {', '.join(sorted(strange))}", f"name weights, {table} or both"
-        )
-    for name, number in prior.items():
-        check_prior(f"prior[{name!r}]", number)
-    return {**usual, **prior}
+    return {**usual, **(prior if isinstance(prior, Mapping) else {table: prior})}
 
 
 def no_prior(smoothing: Any, prior: Any, table: str) -> str:
@@ -506,17 +483,9 @@ def not_smoothed(given: float | Mapping[str, float], *names: str) -> str:
 
 def smoothings(given: float | Mapping[str, float], *names: str) -> tuple[float, ...]:
     """What is added to the counts of each of these tables: one number for all, or a mapping."""
-    if not isinstance(given, Mapping):
-        check_number("smoothing", given, "0: none; 0.1 is a little")
-        return (float(given),) * len(names)
-    strange = set(given) - set(names)
-    if strange:
-        raise LearnerError(
-            f"smoothing speaks of {brief(sorted(strange)[0])}", f"give {' and '.join(names)}"
-        )
-    for name, number in given.items():
-        check_number(f"smoothing[{name!r}]", number)
-    return tuple(float(given.get(name, 0.0)) for name in names)
+    Smoothing(*names).check("smoothing", given)
+    by_name = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
+    return tuple(float(by_name.get(name, 0.0)) for name in names)
 
 
 def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:

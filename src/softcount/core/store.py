@@ -39,34 +39,25 @@ FORMAT = "softcount"
 FORMAT_VERSION = 1
 
 LOADERS = {
-    "Annotators": "softcount.annotators:Annotators",
-    "GaussianHMM": "softcount.hmm.estimators:GaussianHMM",
-    "HMM": "softcount.hmm:HMM",
-    "LabelPropagation": "softcount.labels.propagation:LabelPropagation",
-    "LanguageModel": "softcount.translate.language_model:LanguageModel",
-    "PCFG": "softcount.grammar:PCFG",
-    "SenseInducer": "softcount.senses:SenseInducer",
-    "Translator": "softcount.translate:Translator",
-    "story": "softcount.stories:StoryModel",
-    **{name: f"softcount.topics:{name}" for name in ("LDA", "PLSA")},
-    **{
-        name: f"softcount.align:{name}"
-        for name in ("Aligner", "Diagonal", "GibbsAligner", "HMMAligner", "IBM1", "IBM2")
-    },
-    **{
-        name: f"softcount.mixture:{name}"
-        for name in (
-            "DirichletProcessGaussianMixture",
-            "DirichletProcessMixture",
-            "GaussianMixture",
-            "KMeans",
-            "MultinomialMixture",
-            "NaiveBayes",
-            "NaiveBayesCV",
-            "SoftKMeans",
-        )
-    },
-}
+    name: f"softcount.{module}:{name}"
+    for module, names in {
+        "align": ("Aligner", "Diagonal", "GibbsAligner", "HMMAligner", "IBM1", "IBM2"),
+        "annotators": ("Annotators",),
+        "grammar": ("PCFG",),
+        "hmm": ("HMM",),
+        "hmm.estimators": ("GaussianHMM",),
+        "labels.propagation": ("LabelPropagation",),
+        "mixture": (
+            *("DirichletProcessGaussianMixture", "DirichletProcessMixture", "GaussianMixture"),
+            *("KMeans", "MultinomialMixture", "NaiveBayes", "NaiveBayesCV", "SoftKMeans"),
+        ),
+        "senses": ("SenseInducer",),
+        "topics": ("LDA", "PLSA"),
+        "translate": ("Translator",),
+        "translate.language_model": ("LanguageModel",),
+    }.items()
+    for name in names
+} | {"story": "softcount.stories:StoryModel"}
 """Which class restores a file of which kind, as ``module:name``, imported only when needed."""
 
 UNREADABLE = (SafetensorError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
@@ -191,32 +182,26 @@ def _read(source: Path) -> Stored:
     if not stat.S_ISREG(status.st_mode):  # a pipe or a device could keep us waiting for ever
         raise StoreError(f"{source} is not a file", "give the path of a saved model")
     with safe_open(source, framework="numpy") as file:
-        facts = _facts(source, (file.metadata() or {}).get(FORMAT))
+        text = (file.metadata() or {}).get(FORMAT)
+        if text is None:
+            raise StoreError(f"{source} is not a softcount model", DAMAGED)
+        facts: dict[str, Any] = json.loads(text)
+        if facts["format_version"] != FORMAT_VERSION:
+            raise StoreError(
+                f"{source} has format version {facts['format_version']!r}, "
+                f"and this softcount reads {FORMAT_VERSION}",
+                "install a softcount that reads it, or fit and save the model again",
+            )
+        for name, kind in (("kind", str), ("signature", str), ("meta", dict), ("sha256", str)):
+            if not isinstance(facts[name], kind):
+                raise StoreError(f"{source}: {name} is not of type {kind.__name__}", DAMAGED)
         np.empty(status.st_size, np.uint8)  # a MemoryError here, where the library would panic
-        names = file.keys()
-        arrays = {name: _plain_array(file.get_tensor(name)) for name in names}
+        arrays = {name: _plain_array(file.get_tensor(name)) for name in list(file.keys())}
     if not all(map(_is_storable, arrays.values())):
         raise StoreError(f"{source} holds arrays that are no numbers", DAMAGED)
     if facts.pop("sha256") != _digest(facts, arrays):
         raise StoreError(f"{source} does not match its own checksum", DAMAGED)
     return Stored(facts["kind"], arrays, facts["meta"], facts["signature"])
-
-
-def _facts(source: Path, text: str | None) -> dict[str, Any]:
-    """What a file says beside its arrays, if it is of this format and version."""
-    if text is None:
-        raise StoreError(f"{source} is not a softcount model", DAMAGED)
-    facts: dict[str, Any] = json.loads(text)
-    if facts["format_version"] != FORMAT_VERSION:
-        raise StoreError(
-            f"{source} has format version {facts['format_version']!r}, "
-            f"and this softcount reads {FORMAT_VERSION}",
-            "install a softcount that reads it, or fit and save the model again",
-        )
-    for name, kind in (("kind", str), ("signature", str), ("meta", dict), ("sha256", str)):
-        if not isinstance(facts[name], kind):
-            raise StoreError(f"{source}: {name} is not of type {kind.__name__}", DAMAGED)
-    return facts
 
 
 def _digest(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
@@ -343,7 +328,23 @@ def _plain(value: Any) -> Any:
 def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
     """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
     settings = settings_of(cls, stored, given)
-    return guarded(cls, lambda: _restore_model(cls, stored, settings, given))
+
+    def make() -> M:
+        model: Any = cls(**settings)
+        n_features = stored.meta["n_features"]
+        if not isinstance(n_features, int) or n_features < 1:
+            raise StoreError(f"{n_features!r} is no number of columns", AGAIN)
+        model.n_features_in_ = n_features
+        names = strings(stored.meta["feature_names"], n_features, "names of columns")
+        if names is not None:
+            model.feature_names_in_ = names
+        # shapes are looked at before anything of the size that the settings claim is made
+        model.core_ = model.rebuilt(stored, given)
+        model.raw_params_ = _tables(model.core_.families, stored)
+        model.signature_ = stored.signature
+        return model  # type: ignore[no-any-return]
+
+    return guarded(cls, make)
 
 
 def guarded(cls: type[M], made: Callable[[], M]) -> M:
@@ -383,27 +384,6 @@ def settings_of(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[
     return {**settings, **given}
 
 
-def _restore_model(
-    cls: type[M], stored: Stored, settings: Mapping[str, Any], given: Mapping[str, Any]
-) -> M:
-    model: Any = cls(**settings)
-    model.n_features_in_ = _n_features(stored.meta["n_features"])
-    names = strings(stored.meta["feature_names"], model.n_features_in_, "names of columns")
-    if names is not None:
-        model.feature_names_in_ = names
-    # shapes are looked at before anything of the size that the settings claim is made
-    model.core_ = model.rebuilt(stored, given)
-    model.raw_params_ = _tables(model.core_.families, stored)
-    model.signature_ = stored.signature
-    return model  # type: ignore[no-any-return]
-
-
-def _n_features(given: Any) -> int:
-    if not isinstance(given, int) or given < 1:
-        raise StoreError(f"{given!r} is no number of columns", AGAIN)
-    return given
-
-
 def _tables(families: Mapping[str, Family], stored: Stored) -> dict[str, Array]:
     """The tables, if they are parameters of these families."""
     shapes = {name: family.uniform().shape for name, family in families.items()}
@@ -414,15 +394,11 @@ def _tables(families: Mapping[str, Family], stored: Stored) -> dict[str, Array]:
             raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
         if isinstance(family, Categorical) and given[name].sum(axis=1).min() < MIN_ROW:
             raise StoreError(f"a row of table {name!r} is all zeros, or next to nothing", AGAIN)
-        if isinstance(family, LogLinear) and not _belongs(family, given[name]):
-            raise StoreError(
-                f"probabilities and weights of table {name!r} do not go together", AGAIN
-            )
+        if isinstance(family, LogLinear):
+            with np.errstate(all="ignore"):  # the probabilities that its weights give
+                own = family.bound(family.free(given[name]), given[name])
+            if not np.isfinite(own).all() or not np.allclose(own, given[name], 1e-6, 1e-9):
+                raise StoreError(
+                    f"probabilities and weights of table {name!r} do not go together", AGAIN
+                )
     return given
-
-
-def _belongs(family: LogLinear, table: Array) -> bool:
-    """Whether the probabilities of a log-linear table are those that its weights give."""
-    with np.errstate(all="ignore"):
-        own = family.bound(family.free(table), table)
-    return bool(np.isfinite(own).all() and np.allclose(own, table, rtol=1e-6, atol=1e-9))

@@ -63,24 +63,27 @@ class Streaming(Schedule):
     streams: ClassVar[bool] = True
     ending: ClassVar[Verdict] = Verdict.STREAMED
 
-    def __init__(self, stepwise: Stepwise, update: Update, progress: StreamProgress) -> None:
-        self.stepwise, self.update, self.progress = stepwise, update, progress
+    def __init__(self, stepwise: Stepwise, progress: StreamProgress) -> None:
+        self.stepwise, self.progress = stepwise, progress
         self.before = progress.batches
         self.batch_size = stepwise.batch_size
 
     def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        families, params = work.families, tables.params
+        def average(stats: Stats) -> dict[str, Array]:
+            """The counts of one item."""
+            return {name: np.asarray(counts) / stats.items for name, counts in stats.counts.items()}
+
+        params, families, m, rng = tables.params, work.families, work.learner.m, work.rng("update")
         seen, t = self.progress.items, self.progress.batches
-        counts = dict(self.progress.counts) or _average(work.expect(params))
-        rng = work.rng("update")
-        if self.update == "mean_field" and seen:  # what was kept is the mean
-            params = _update(families, self.update, counts, seen, params, rng)
+        counts = dict(self.progress.counts) or average(work.expect(params))
+        if m == "mean_field" and seen:  # what was kept is the mean
+            params = _update(families, m, counts, seen, params, rng)
         for shard in range(len(work.session)):
             batch = work.expect(params, [shard])
-            seen, t, new = seen + batch.items, t + 1, _average(batch)
+            seen, t, new = seen + batch.items, t + 1, average(batch)
             eta = min(self.stepwise.step_size(t), MOST * batch.items / seen)
             counts = {name: (1.0 - eta) * counts[name] + eta * new[name] for name in counts}
-            params = _update(families, self.update, counts, seen, params, rng)
+            params = _update(families, m, counts, seen, params, rng)
             self.progress = StreamProgress(params, counts, seen, t)
             yield Step(Tables(params, 0.0), batch, batch.score)
 
@@ -115,7 +118,7 @@ def fit_stream(
     The trace is that of all calls so far.
     """
     chosen, stepwise = stream_learner(learner)
-    schedule = Streaming(stepwise, chosen.m, progress)
+    schedule = Streaming(stepwise, progress)
     once = Learner(
         e=chosen.e,
         m=chosen.m,
@@ -147,7 +150,7 @@ def fit_stream(
 
 def _update(
     families: Mapping[str, Family],
-    update: Update,
+    m: Update,
     counts: Mapping[str, Array],
     seen: float,
     old: Params,
@@ -155,11 +158,6 @@ def _update(
 ) -> Params:
     """Parameters from the counts of so many items."""
     return {
-        name: family.update(update, seen * counts[name], old[name], rng)
+        name: family.update(m, seen * counts[name], old[name], rng)
         for name, family in families.items()
     }
-
-
-def _average(stats: Stats) -> dict[str, Array]:
-    """The counts of one item."""
-    return {name: np.asarray(counts) / stats.items for name, counts in stats.counts.items()}

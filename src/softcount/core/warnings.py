@@ -50,14 +50,11 @@ def held_out() -> tuple[Any, Any] | None:
 def _fold() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == ONE_FOLD and _is_scikit_learn(frame):
+        module = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_name == ONE_FOLD and module.startswith("sklearn."):
             return frame
         frame = frame.f_back
     return None
-
-
-def _is_scikit_learn(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith("sklearn.")
 
 
 class IgnoredLabelsWarning(UserWarning):

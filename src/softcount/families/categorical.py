@@ -1,7 +1,8 @@
 """Rows of categorical distributions under Dirichlet priors: the mathematics, written once.
 
 `Categorical` (a dense table) and `SparseCategorical` (rows of unequal length) are thin shapes
-around `DirichletRows`, which sees nothing but flat arrays and row borders. With counts c, prior
+around `DirichletRows`, which sees nothing but flat arrays and row borders; `StickBreaking` is one
+row with the prior of a Dirichlet process. With counts c, prior
 concentration α and θ one row (Bishop, *Pattern Recognition and Machine Learning*, §2.2 and §10.2):
 
     posterior    θ | c ~ Dir(α + c)
@@ -20,6 +21,7 @@ Tied rows are handled by working on a compact table (one row per group) and spre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
@@ -371,6 +373,59 @@ class DirichletRows(Family):
 SMALLEST_SCALE = 1e-100
 
 
+class LazyTable:
+    """Parameters that are worked out when they are looked at: ``table[index]``, or all of them
+    by ``np.asarray(table)``. Made by `LazyAverage.params`, and valid until the next blend.
+    """
+
+    ndim = 1
+
+    def __init__(self, average: LazyAverage, update: Update) -> None:
+        self._average, self._update = average, update
+        self._version = average.version
+        self.shape = average.family.shape
+        self.size = average.family.n_entries
+        self.dtype = np.dtype(getattr(average.family, "dtype", np.float64))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __getitem__(self, index: Any) -> Array:
+        self._check_version()
+        average, family = self._average, self._average.family
+        if isinstance(index, slice):
+            entries = np.arange(*index.indices(self.size))
+        else:
+            chosen = np.asarray(index)
+            if chosen.dtype == np.bool_:
+                entries = np.flatnonzero(chosen)
+            else:
+                entries = np.where(chosen < 0, chosen + self.size, chosen)
+        rows = average.rows_of(entries)
+        alpha = family.alpha if isinstance(family.alpha, float) else family.alpha[entries]
+        counts, totals = average.sum[entries] * average.scale, average.totals[rows] * average.scale
+        if self._update == "maximise":
+            totals = totals + family.excess_totals[rows]
+            new = np.full(counts.shape, np.nan)  # rows without mass
+            np.divide(counts + (alpha - 1.0), totals, out=new, where=totals > 0.0)
+        else:
+            new = np.exp(digamma(counts + alpha) - digamma(totals + family.alpha_totals[rows]))
+        if family.mask is not None:
+            new = np.where(family.mask[entries], new, 0.0)
+        held = family.held_rows[rows] | np.isnan(new)
+        return np.where(held, average.kept[entries], new).astype(self.dtype, copy=False)
+
+    def _check_version(self) -> None:
+        if self._version != self._average.version:
+            raise LearnerError(
+                "this lazy table is out of date: counts were blended in since it was made",
+                hint="read what you need of it, or copy it with np.asarray, before the next blend",
+            )
+
+
 class LazyAverage(CountAverage):
     """The running average of a `DirichletRows` family, with parameters evaluated on demand.
 
@@ -385,6 +440,7 @@ class LazyAverage(CountAverage):
     """
 
     family: DirichletRows
+    lazy_table: type[LazyTable] = LazyTable
 
     def __init__(self, family: DirichletRows) -> None:
         super().__init__(family)
@@ -396,24 +452,16 @@ class LazyAverage(CountAverage):
 
     def blend(self, batch: Counts, eta: float) -> None:
         if (1.0 - eta) * self.scale < SMALLEST_SCALE:
-            self._rescale()
+            self.keep_estimate()
+            self.sum *= self.scale
+            self.totals *= self.scale
+            self.scale = 1.0
         if eta == 1.0:
             self.sum[:] = 0.0
             self.totals[:] = 0.0
         else:
             self.scale *= 1.0 - eta
-        self._add(batch, eta / self.scale)
-        self.version += 1
-
-    def _rescale(self) -> None:
-        """Put the scale back to one; rows that vanish on the way keep their last estimate."""
-        if self._last_update:
-            self.kept = np.asarray(LazyTable(self, self._last_update))
-        self.sum *= self.scale
-        self.totals *= self.scale
-        self.scale = 1.0
-
-    def _add(self, batch: Counts, factor: float) -> None:
+        factor = eta / self.scale
         if isinstance(batch, SparseCounts):
             index, value = batch.index, factor * batch.value
             self.sum[index] += value
@@ -423,6 +471,12 @@ class LazyAverage(CountAverage):
         else:
             self.sum += factor * batch
             self.totals += factor * row_sums(self.family.supported(batch), self.family.indptr)
+        self.version += 1
+
+    def keep_estimate(self) -> None:
+        """Before the scale goes back to one: rows that vanish on the way keep their estimate."""
+        if self._last_update:
+            self.kept = np.asarray(self.lazy_table(self, self._last_update))
 
     def rows_of(self, index: Array) -> Array:
         """The row of each entry in ``index``."""
@@ -432,7 +486,7 @@ class LazyAverage(CountAverage):
         return self.sum * self.scale
 
     def params(self, update: Update, old: Array, rng: np.random.Generator) -> Array:
-        """As `Running.params`; all but draws come as a `LazyTable`, valid until the next blend."""
+        """As `CountAverage.params`; all but draws come as a `LazyTable`."""
         if update == "draw":
             return self.family.draw(self.counts(), np.asarray(old), rng)
         if update == "maximise":
@@ -441,67 +495,7 @@ class LazyAverage(CountAverage):
             self.kept = np.asarray(old)
         self._last_update = update
         # an array in all but its type: it can be indexed, asked for its shape, and made an array
-        return cast(Array, LazyTable(self, update))
-
-
-class LazyTable:
-    """Parameters that are worked out when they are looked at: ``table[index]``, or all of them
-    by ``np.asarray(table)``. Made by `LazyRunning.params`.
-    """
-
-    ndim = 1
-
-    def __init__(self, average: LazyAverage, update: Update) -> None:
-        self._average = average
-        self._version = average.version
-        self._evaluate = self._mode if update == "maximise" else self._mean_field
-        self.shape = average.family.shape
-        self.size = average.family.n_entries
-        self.dtype = np.dtype(getattr(average.family, "dtype", np.float64))
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self[:].astype(dtype or self.dtype, copy=False)
-
-    def __getitem__(self, index: Any) -> Array:
-        average, family = self._average, self._average.family
-        if self._version != average.version:
-            raise LearnerError(
-                "this lazy table is out of date: counts were blended in since it was made",
-                hint="read what you need of it, or copy it with np.asarray, before the next blend",
-            )
-        entries = self._entries(index)
-        rows = average.rows_of(entries)
-        alpha = family.alpha if isinstance(family.alpha, float) else family.alpha[entries]
-        new = self._evaluate(average.sum[entries] * average.scale, alpha, rows)
-        if family.mask is not None:
-            new = np.where(family.mask[entries], new, 0.0)
-        held = family.held_rows[rows] | np.isnan(new)
-        return np.where(held, average.kept[entries], new).astype(self.dtype, copy=False)
-
-    def _entries(self, index: Any) -> Array:
-        if isinstance(index, slice):
-            return np.arange(*index.indices(self.size))
-        chosen = np.asarray(index)
-        if chosen.dtype == np.bool_:
-            return np.flatnonzero(chosen)
-        return np.where(chosen < 0, chosen + self.size, chosen)
-
-    def _mode(self, counts: Array, alpha: float | Array, rows: Array) -> Array:
-        """NaN in rows without mass."""
-        average, family = self._average, self._average.family
-        totals = average.totals[rows] * average.scale + family.excess_totals[rows]
-        mode = np.full(counts.shape, np.nan)
-        np.divide(counts + (alpha - 1.0), totals, out=mode, where=totals > 0.0)
-        return mode
-
-    def _mean_field(self, counts: Array, alpha: float | Array, rows: Array) -> Array:
-        average, family = self._average, self._average.family
-        totals = average.totals[rows] * average.scale + family.alpha_totals[rows]
-        expected: Array = np.exp(digamma(counts + alpha) - digamma(totals))
-        return expected
+        return cast(Array, self.lazy_table(self, update))
 
 
 # The two shapes: dense tables, and rows of unequal length.
@@ -571,3 +565,103 @@ class SparseCategorical(DirichletRows):
     def running(self) -> CountAverage:
         """An average whose blends cost what the batch touches (with ties: the whole table)."""
         return LazyAverage(self) if self.ties is None else CountAverage(self)
+
+
+# Weights of a truncated Dirichlet process: pieces broken off a stick, one after the other.
+
+
+class StickBreaking(Categorical):
+    """One row of T weights, with as many of them in use as the data ask for.
+
+    Piece k takes the part v_k of what is left of the stick, and the last piece takes the rest:
+
+        v_k ~ Beta(1, a) for k < T − 1,   v_{T−1} = 1,   π_k = v_k Π_{j<k} (1 − v_j)
+
+    (Sethuraman 1994; truncated: Ishwaran & James 2001). Given counts n the parts stay independent,
+
+        v_k | n ~ Beta(1 + n_k, a + Σ_{j>k} n_j),
+
+    so that `draw`, `mean`, `mean_field` and `divergence` are products or sums over T − 1 Betas
+    (Blei & Jordan 2006). The *mode* is that of the density of v, not of π. As
+    Π_{k<T−1} (1 − v_k) = π_{T−1}, its logarithm is (a − 1) log π_{T−1} and a constant: the last
+    piece gets a − 1 counts more, and a = 1 is maximum likelihood. Below 1 the density is unbounded
+    where the last piece vanishes, and `maximise` refuses.
+
+    ``n_outcomes``     T, the most classes there can be
+    ``concentration``  a > 0: the larger, the more classes (about a log n of them for n items)
+
+    Order matters: the prior expects each piece to be smaller than the one before. Variational Bayes
+    attains a better bound if classes are sorted by their counts, largest first (Kurihara, Welling &
+    Teh 2007); that is for the model to do, as all its tables must be sorted alike.
+
+    >>> import numpy as np
+    >>> stick = StickBreaking(3, concentration=1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> counts = np.array([[6., 2., 0.]])
+    >>> stick.maximise(counts, stick.uniform(), rng)
+    array([[0.75, 0.25, 0.  ]])
+    >>> stick.mean(counts, stick.uniform())
+    array([[0.7  , 0.225, 0.075]])
+    """
+
+    def __init__(self, n_outcomes: int, concentration: float = 1.0) -> None:
+        if not n_outcomes >= 1 or n_outcomes % 1:
+            raise LearnerError(
+                f"a stick cannot be broken into {n_outcomes} pieces",
+                hint="n_outcomes is the most classes there can be: a whole number, at least 1",
+            )
+        if not 0.0 < concentration < math.inf:
+            raise LearnerError(
+                f"concentration={concentration} must be positive and finite",
+                hint="1 is usual; the larger, the more classes",
+            )
+        pieces = int(n_outcomes)
+        self.concentration = float(concentration)
+        prior = np.ones((1, pieces))
+        prior[0, -1] = concentration  # the density of v, as a power of the last weight
+        super().__init__((1, pieces), prior=prior)
+        self._breaks = Categorical((pieces - 1, 2), np.tile([1.0, concentration], (pieces - 1, 1)))
+
+    @property
+    def prior_size(self) -> float:
+        return self._breaks.prior_size
+
+    def _break_counts(self, counts: Counts) -> Array:
+        """How often each break was chosen, and how often it was passed by."""
+        given = self._pooled(counts)
+        from_here = np.cumsum(given[::-1])[::-1]
+        return np.column_stack((given[:-1], from_here[1:]))
+
+    def _pieces(self, breaks: Array) -> Array:
+        """The weights that come of rows (v, 1 − v), or of what stands for them."""
+        left = np.cumprod(np.append(1.0, breaks[:, 1]))
+        weights: Array = left * np.append(breaks[:, 0], 1.0)
+        return weights.reshape(self.shape)
+
+    # how counts become parameters; the Betas never need their old values
+    def require_mode(self) -> None:
+        if not self.has_mode:
+            raise LearnerError(
+                f"with concentration={self.concentration}, below 1, the weights have no mode, so "
+                "there is nothing to maximise",
+                hint="use VariationalBayes or Gibbs, or concentration ≥ 1",
+            )
+
+    def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """exp E[log π_k] = exp(E[log v_k] + Σ_{j<k} E[log (1 − v_j)])."""
+        given = self._break_counts(counts)
+        return self._pieces(self._breaks.mean_field(given, given, rng))
+
+    def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        given = self._break_counts(counts)
+        return np.maximum(self._pieces(self._breaks.draw(given, given, rng)), SMALLEST)
+
+    def mean(self, counts: Counts, old: Array) -> Array:
+        """E[π_k] = E[v_k] Π_{j<k} E[1 − v_j], as the parts are independent."""
+        given = self._break_counts(counts)
+        return self._pieces(self._breaks.mean(given, given))
+
+    def divergence(self, counts: Counts, params: Array) -> float:
+        """Σ_k KL(Beta(1 + n_k, a + Σ_{j>k} n_j) ‖ Beta(1, a))."""
+        given = self._break_counts(counts)
+        return self._breaks.divergence(given, given)

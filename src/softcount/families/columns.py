@@ -8,18 +8,15 @@ worked out for the columns that are asked for. (`LazyAverage` does so entry by e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma
 
-from softcount.core.errors import LearnerError
-from softcount.core.types import Array, Update
+from softcount.core.types import Array
 from softcount.families.base import CountAverage
-from softcount.families.categorical import Categorical
+from softcount.families.categorical import SMALLEST_SCALE, Categorical, LazyAverage, LazyTable
 from softcount.kernels.jit import njit
-
-SMALLEST_SCALE = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,25 +55,19 @@ def columns_of(table: Any, columns: Array) -> Array:
     return np.take(np.asarray(table), columns, axis=1).T
 
 
-class ColumnAverage(CountAverage):
-    """The running average of a table of columns."""
+class ColumnAverage(LazyAverage):
+    """The running average of a table of columns; ``sum`` is (columns, rows)."""
 
     family: Columns
 
     def __init__(self, family: Columns) -> None:
-        self.family = family
-        rows, columns = family.shape
-        self.sum = np.zeros((columns, rows))
-        self.totals = np.zeros(rows)
-        self.scale = 1.0
-        self.kept = family.uniform()
-        self.version = 0
-        self._last_update: Update | None = None
+        super().__init__(family)
+        self.lazy_table = LazyColumns
+        self.sum = np.zeros(family.shape[::-1])
 
     def blend(self, batch: Any, eta: float) -> None:
         if (1.0 - eta) * self.scale < SMALLEST_SCALE:
-            if self._last_update:  # rows that may now lose all counts keep what they have
-                self.kept = np.asarray(LazyColumns(self, self._last_update))
+            self.keep_estimate()
             self.sum *= self.scale * (1.0 - eta)
             self.scale = 1.0
         else:
@@ -93,30 +84,13 @@ class ColumnAverage(CountAverage):
     def counts(self) -> Array:
         return np.ascontiguousarray(self.sum.T) * self.scale
 
-    def params(self, update: Update, old: Array, rng: np.random.Generator) -> Array:
-        """As `Running.params`; all but draws come as `LazyColumns`, valid until the next blend."""
-        if update == "draw":
-            return self.family.draw(self.counts(), np.asarray(old), rng)
-        if update == "maximise":
-            self.family.require_mode()
-        if not isinstance(old, LazyColumns):
-            self.kept = np.asarray(old)
-        self._last_update = update
-        # an array in all but its type: it can be made one, and asked for columns
-        return cast(Array, LazyColumns(self, update))
 
-
-class LazyColumns:
+class LazyColumns(LazyTable):
     """Parameters that are worked out when they are looked at: by `take`, or all of them by
-    ``np.asarray(table)``. Made by `ColumnRunning.params`.
+    ``np.asarray(table)``. Made by `ColumnAverage.params`.
     """
 
     ndim = 2
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, average: ColumnAverage, update: Update) -> None:
-        self._average, self._version, self._update = average, average.version, update
-        self.shape = average.family.shape
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         table = np.ascontiguousarray(self.take(np.arange(self.shape[1])).T)
@@ -124,40 +98,27 @@ class LazyColumns:
 
     def take(self, columns: Array) -> Array:
         """These columns, (columns, rows)."""
+        self._check_version()
         average, family = self._average, self._average.family
-        if self._version != average.version:
-            raise LearnerError(
-                "this lazy table is out of date: counts were blended in since it was made",
-                hint="read what you need of it, or copy it with np.asarray, before the next blend",
-            )
-        new = self._mode(columns) if self._update == "maximise" else self._mean_field(columns)
+        alpha = family.alpha
+        if not isinstance(alpha, float):
+            alpha = alpha.reshape(self.shape)[:, columns].T
         kept = family.held_rows
         if self._update == "maximise":
-            kept = kept | (average.totals + family.excess_totals <= 0.0)
+            totals = average.totals + family.excess_totals
+            kept = kept | (totals <= 0.0)
+            factors = 1.0 / np.where(totals > 0.0, totals, 1.0)
+            if isinstance(alpha, float):
+                new = np.empty((len(columns), len(totals)))
+                _column_modes(average.sum, columns, average.scale, alpha - 1.0, factors, new)
+            else:
+                new = (average.sum[columns] * average.scale + (alpha - 1.0)) * factors
+        else:
+            mass = average.sum[columns] * average.scale + alpha
+            new = np.exp(digamma(mass) - digamma(average.totals + family.alpha_totals))
         if kept.any():
             new[:, kept] = average.kept[kept][:, columns].T
         return new
-
-    def _mode(self, columns: Array) -> Array:
-        average, family = self._average, self._average.family
-        totals = average.totals + family.excess_totals
-        factors = 1.0 / np.where(totals > 0.0, totals, 1.0)
-        alpha = self._alpha(columns)
-        if not isinstance(alpha, float):
-            return (average.sum[columns] * average.scale + (alpha - 1.0)) * factors
-        new = np.empty((len(columns), len(totals)))
-        _column_modes(average.sum, columns, average.scale, alpha - 1.0, factors, new)
-        return new
-
-    def _mean_field(self, columns: Array) -> Array:
-        average, family = self._average, self._average.family
-        mass = average.sum[columns] * average.scale + self._alpha(columns)
-        new: Array = np.exp(digamma(mass) - digamma(average.totals + family.alpha_totals))
-        return new
-
-    def _alpha(self, columns: Array) -> float | Array:
-        alpha = self._average.family.alpha
-        return alpha if isinstance(alpha, float) else alpha.reshape(self.shape)[:, columns].T
 
 
 @njit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -45,8 +44,10 @@ def add_product(left: Array, right: Array, offsets: Array, out: Array) -> None:
             out[i, k] += left[i] * right[k] + offsets[k]
 
 
-class CovarianceForm(ABC):
-    """What can be done with covariances, precisions and scatters of one form.
+class FullCovariance:
+    """Any symmetric positive definite matrix.
+
+    What every form has:
 
     ``n_cells``  numbers that are stored
     ``n_free``   numbers that are free
@@ -54,81 +55,10 @@ class CovarianceForm(ABC):
     ``edge``     the power of |Σ|^(−½) in the inverse prior's density beyond ν
     """
 
-    n_cells: int
-    n_free: int
-    weight: int
-    edge: int
-
-    def __init__(self, n_dims: int) -> None:
-        self.n_dims = n_dims
-
-    @abstractmethod
-    def read_scale(self, scale: float | Array) -> Array:
-        """A prior's scale Ψ as cells."""
-
-    @abstractmethod
-    def outer(self, x: Array) -> Array:
-        """x xᵀ, or what the form keeps of it."""
-
-    @abstractmethod
-    def second_moments(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
-        """Σ_i w_ik x_i x_iᵀ for each column k of ``weights``; ``outer``: x xᵀ if known."""
-
-    @abstractmethod
-    def inverse(self, cells: Array) -> Array: ...
-
-    @abstractmethod
-    def log_det(self, cells: Array) -> Array: ...
-
-    @abstractmethod
-    def floor(self, cells: Array, floor: Array) -> Array:
-        """The likeliest covariance C for which C − diag(floor) has no negative eigenvalue."""
-
-    @abstractmethod
-    def repair(self, cells: Array, least: Array) -> Array:
-        """The matrices, which are ``least`` and something more, if rounding has left them so.
-
-        A difference of large sums can be off by more than ``least``: then it is made positive.
-        """
-
-    @abstractmethod
-    def log_density(
-        self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
-    ) -> Array:
-        """offset_k − ½ (x_i − m_k)ᵀ P_k (x_i − m_k) for many x and each row k."""
-
-    @abstractmethod
-    def whiten(self, noise: Array, precision: Array) -> Array:
-        """Standard normal noise made to have the given precisions, one each."""
-
-    @abstractmethod
-    def expected_log_det(self, dof: Array, scale: Array) -> Array:
-        """E log |Λ| under the prior's kind of distribution."""
-
-    @abstractmethod
-    def draw_precision(self, dof: Array, scale: Array, rng: np.random.Generator) -> Array:
-        """A draw of Λ for each pair (ν, Ψ)."""
-
-    @abstractmethod
-    def divergence(self, dof: Array, scale: Array, prior_dof: float, prior_scale: Array) -> Array:
-        """KL(posterior of Λ ‖ prior of Λ)."""
-
-    @abstractmethod
-    def free(self, precision: Array) -> Array:
-        """Unconstrained coordinates."""
-
-    @abstractmethod
-    def bound(self, free: Array) -> Array:
-        """Precisions from unconstrained coordinates."""
-
-
-class FullCovariance(CovarianceForm):
-    """Any symmetric positive definite matrix."""
-
     weight = 1
 
     def __init__(self, n_dims: int) -> None:
-        super().__init__(n_dims)
+        self.n_dims = n_dims
         self.n_cells = n_dims * n_dims
         self.n_free = n_dims * (n_dims + 1) // 2
         self.edge = n_dims + 1
@@ -140,6 +70,7 @@ class FullCovariance(CovarianceForm):
         return squares.reshape(*squares.shape[:-2], self.n_cells)
 
     def read_scale(self, scale: float | Array) -> Array:
+        """A prior's scale Ψ as cells."""
         given = np.asarray(scale, dtype=np.float64)
         square = given if given.ndim == 2 else np.eye(self.n_dims) * given
         if square.shape != (self.n_dims, self.n_dims) or np.any(np.linalg.eigvalsh(square) <= 0.0):
@@ -150,18 +81,21 @@ class FullCovariance(CovarianceForm):
         return self._flat(square)
 
     def outer(self, x: Array) -> Array:
+        """x xᵀ, or what the form keeps of it."""
         return self._flat(x[..., :, None] * x[..., None, :])
 
     def second_moments(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
-        return np.stack([self._moments(x, w) for w in weights.T])
+        """Σ_i w_ik x_i x_iᵀ for each column k of ``weights``; ``outer``: x xᵀ if known.
 
-    def _moments(self, x: Array, w: Array) -> Array:
-        """Rows of next to no weight are left out: most, where classes are well apart."""
-        some = np.flatnonzero(w > NEGLIGIBLE * w.max(initial=0.0))
-        if len(some) < len(x) * MOST:
-            x, w = x[some], w[some]
-        rooted = x * np.sqrt(w)[:, None]
-        return self._flat(rooted.T @ rooted)
+        Rows of next to no weight are left out: most, where classes are well apart.
+        """
+        moments = []
+        for w in weights.T:
+            some = np.flatnonzero(w > NEGLIGIBLE * w.max(initial=0.0))
+            pick = some if len(some) < len(x) * MOST else slice(None)
+            rooted = x[pick] * np.sqrt(w[pick])[:, None]
+            moments.append(self._flat(rooted.T @ rooted))
+        return np.stack(moments)
 
     def inverse(self, cells: Array) -> Array:
         inverse = np.linalg.inv(self._square(cells))
@@ -174,7 +108,10 @@ class FullCovariance(CovarianceForm):
         return logs
 
     def floor(self, cells: Array, floor: Array) -> Array:
-        """In units of the floor the eigenvalues must be at least one."""
+        """The likeliest covariance C for which C − diag(floor) has no negative eigenvalue.
+
+        In units of the floor the eigenvalues must be at least one.
+        """
         unit = np.sqrt(np.maximum(floor, SMALLEST_FLOOR))
         units = unit[:, None] * unit
         values, vectors = np.linalg.eigh(self._square(cells) / units)
@@ -182,6 +119,10 @@ class FullCovariance(CovarianceForm):
         return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2) * units)
 
     def repair(self, cells: Array, least: Array) -> Array:
+        """The matrices, which are ``least`` and something more, if rounding has left them so.
+
+        A difference of large sums can be off by more than ``least``: then it is made positive.
+        """
         try:
             np.linalg.cholesky(self._square(cells))
         except np.linalg.LinAlgError:
@@ -194,7 +135,10 @@ class FullCovariance(CovarianceForm):
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
     ) -> Array:
-        """½ ‖(x − m)ᵀ L‖² with P = L Lᵀ: one product with all the L side by side, in blocks."""
+        """offset_k − ½ (x_i − m_k)ᵀ P_k (x_i − m_k) for many x and each row k.
+
+        ½ ‖(x − m)ᵀ L‖² with P = L Lᵀ: one product with all the L side by side, in blocks.
+        """
         n_rows, n_dims = means.shape
         roots = np.linalg.cholesky(self._square(precisions) / 2.0)
         wide = roots.transpose(1, 0, 2).reshape(n_dims, n_rows * n_dims)
@@ -206,6 +150,7 @@ class FullCovariance(CovarianceForm):
         return np.subtract(offsets, squares, out=squares)
 
     def whiten(self, noise: Array, precision: Array) -> Array:
+        """Standard normal noise made to have the given precisions, one each."""
         upper = np.linalg.cholesky(self._square(precision)).swapaxes(-1, -2)
         return np.linalg.solve(upper, noise[..., None])[..., 0]
 
@@ -215,10 +160,14 @@ class FullCovariance(CovarianceForm):
         return total
 
     def expected_log_det(self, dof: Array, scale: Array) -> Array:
+        """E log |Λ| under the prior's kind of distribution."""
         return self._digammas(dof) + self.n_dims * LOG_2 - self.log_det(scale)
 
     def draw_precision(self, dof: Array, scale: Array, rng: np.random.Generator) -> Array:
-        """Bartlett's decomposition: Λ = L A Aᵀ Lᵀ with L Lᵀ = Ψ⁻¹ and A lower triangular."""
+        """A draw of Λ for each pair (ν, Ψ).
+
+        Bartlett's decomposition: Λ = L A Aᵀ Lᵀ with L Lᵀ = Ψ⁻¹ and A lower triangular.
+        """
         steps = np.arange(self.n_dims)
         noise = np.tril(rng.standard_normal((len(dof), self.n_dims, self.n_dims)), -1)
         noise[:, steps, steps] = np.sqrt(rng.chisquare(dof[:, None] - steps))
@@ -226,6 +175,7 @@ class FullCovariance(CovarianceForm):
         return self._flat(root @ root.swapaxes(-1, -2))
 
     def divergence(self, dof: Array, scale: Array, prior_dof: float, prior_scale: Array) -> Array:
+        """KL(posterior of Λ ‖ prior of Λ)."""
         trace = np.sum(prior_scale * self.inverse(scale), axis=-1)
         gammas = multigammaln(prior_dof / 2.0, self.n_dims) - multigammaln(dof / 2.0, self.n_dims)
         shrink = prior_dof * (self.log_det(scale) - self.log_det(prior_scale)) / 2.0
@@ -234,7 +184,7 @@ class FullCovariance(CovarianceForm):
         return total
 
     def free(self, precision: Array) -> Array:
-        """The Cholesky factor's lower triangle, the diagonal in logs."""
+        """Unconstrained coordinates: the Cholesky factor's lower triangle, the diagonal in logs."""
         lower = np.linalg.cholesky(self._square(precision))
         steps = np.arange(self.n_dims)
         lower[..., steps, steps] = np.log(lower[..., steps, steps])
@@ -242,6 +192,7 @@ class FullCovariance(CovarianceForm):
         return lower[..., rows, columns]
 
     def bound(self, free: Array) -> Array:
+        """Precisions from unconstrained coordinates."""
         lower = np.zeros((*free.shape[:-1], self.n_dims, self.n_dims))
         rows, columns = np.tril_indices(self.n_dims)
         lower[..., rows, columns] = free
@@ -250,15 +201,18 @@ class FullCovariance(CovarianceForm):
         return self._flat(lower @ lower.swapaxes(-1, -2))
 
 
-class DiagonalCovariance(CovarianceForm):
-    """One variance a dimension. Each cell is a one-dimensional problem of its own."""
+class DiagonalCovariance:
+    """One variance a dimension: each cell is a one-dimensional problem of its own.
+
+    Its methods are those of `FullCovariance`.
+    """
 
     weight = 1
     edge = 2
     multiplicity = 1  # how many dimensions a cell stands for
 
     def __init__(self, n_dims: int) -> None:
-        super().__init__(n_dims)
+        self.n_dims = n_dims
         self.n_cells = self.n_free = n_dims
 
     def read_scale(self, scale: float | Array) -> Array:
@@ -347,6 +301,8 @@ class SphericalCovariance(DiagonalCovariance):
         add_product(outer[:, 0], weights[:, 0], offsets, out)
 
 
+CovarianceForm = FullCovariance | DiagonalCovariance
+"""What can be done with covariances, precisions and scatters of one form."""
 Covariance = Literal["full", "diag", "spherical", "identity"]
 COVARIANCE_FORMS: dict[str, type[CovarianceForm]] = {
     "full": FullCovariance,
@@ -438,22 +394,20 @@ class Gaussian(Family):
                 hint="give one truth value for each row",
             )
         self.has_prior = prior is not None
-        self._read_prior(prior or NIW())
-        n_moving = int(np.sum(self.moving))
-        n_covariances = 0 if self.known else min(n_moving, 1) if tied else n_moving
-        self.n_free = n_moving * n_dims + n_covariances * self.form.n_free
-
-    def _read_prior(self, prior: NIW) -> None:
+        prior = prior or NIW()
         self.kappa = float(prior.kappa)
-        self.dof = float(self.n_dims + 2 if prior.dof is None else prior.dof)
-        self.centre = np.full(self.n_dims, prior.mean, dtype=np.float64)
+        self.dof = float(n_dims + 2 if prior.dof is None else prior.dof)
+        self.centre = np.full(n_dims, prior.mean, dtype=np.float64)
         self.scale = self.form.read_scale(prior.scale)
-        least = self.n_dims - 1 if isinstance(self.form, FullCovariance) else 0
+        least = n_dims - 1 if isinstance(self.form, FullCovariance) else 0
         if not self.kappa > 0.0 or not self.dof > least:
             raise LearnerError(
                 f"the NIW prior has kappa={self.kappa:g} and dof={self.dof:g}",
                 hint=f"kappa must be above 0, and dof above {least} for this covariance",
             )
+        n_moving = int(np.sum(self.moving))
+        n_covariances = 0 if self.known else min(n_moving, 1) if tied else n_moving
+        self.n_free = n_moving * n_dims + n_covariances * self.form.n_free
 
     # reading and writing the arrays
     def means(self, params: Array) -> Array:

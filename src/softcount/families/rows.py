@@ -111,8 +111,10 @@ def log_softmax(logits: Array, indptr: Array) -> Array:
 
 
 @njit
-def rows_match(values: Array, labels: Array, indptr: Array, rows: Array, tolerance: float) -> bool:
-    """Whether all of ``rows`` have the same labels, which are sorted, and values."""
+def rows_match(
+    values: Array, labels: Array | None, indptr: Array, rows: Array, tolerance: float
+) -> bool:
+    """Whether all of ``rows`` have the same labels, sorted, if they have any, and values."""
     first = indptr[rows[0]]
     length = indptr[rows[0] + 1] - first
     for row in rows[1:]:
@@ -120,22 +122,9 @@ def rows_match(values: Array, labels: Array, indptr: Array, rows: Array, toleran
         if indptr[row + 1] - start != length:
             return False
         for k in range(length):
-            if labels[start + k] != labels[first + k]:
+            if labels is not None and labels[start + k] != labels[first + k]:
                 return False
             if not abs(values[start + k] - values[first + k]) <= tolerance:
-                return False
-    return True
-
-
-@njit
-def _same_entries(
-    values: Array, labels: Array | None, starts: Array, length: int, tolerance: float
-) -> bool:
-    for start in starts[1:]:
-        for k in range(length):
-            if not abs(values[start + k] - values[starts[0] + k]) <= tolerance:
-                return False
-            if labels is not None and labels[start + k] != labels[starts[0] + k]:
                 return False
     return True
 
@@ -155,7 +144,7 @@ def rows_alike(
     if labels is not None:
         order = np.lexsort((labels, np.repeat(np.arange(len(lengths)), lengths)))
         values, labels = values[order], labels[order]
-    return bool(_same_entries(values, labels, indptr[rows], lengths[rows[0]], tolerance))
+    return bool(rows_match(values, labels, indptr, rows, tolerance))
 
 
 def check_indptr(indptr: Array) -> Array:
