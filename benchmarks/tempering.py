@@ -23,7 +23,8 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 
 import softcount as sc
-from softcount.learners.schedules import Schedule, Step, Tables, Work, look
+from softcount.core.fit import Run
+from softcount.learners.schedules import Schedule, Step, Tables
 from softcount.text.bags import Bags
 from softcount.topics.data import hold_out
 
@@ -39,12 +40,12 @@ class Watched(Schedule):
     held_out: float = SHARE
     monotone: ClassVar[bool] = True
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
         while True:
-            figure = work.held_out_log_likelihood(tables.params).perplexity
-            step = replace(look(work, tables), held_out=figure)
+            figure = run.held_out_log_likelihood(tables.params).perplexity
+            step = replace(run.e_step(tables), held_out=figure)
             yield step
-            tables = work.update(step.stats, tables)
+            tables = run.m_step(step.stats, tables)
 
 
 @cache

@@ -16,7 +16,7 @@ from softcount.core.fit import fit
 from softcount.core.verdict import Verdict
 from softcount.families import Categorical
 from softcount.learners import Learner, Tempered, TemperedEM
-from softcount.learners.schedules import Schedule, look
+from softcount.learners.schedules import Schedule
 from softcount.text.bags import Bags
 from softcount.topics.core import DocumentPrior, TopicCore
 from softcount.topics.data import TopicDocuments
@@ -140,12 +140,12 @@ class Watched(Schedule):
     monotone: ClassVar[bool] = True
     held_out: float = 0.1
 
-    def steps(self, work: Any, tables: Any) -> Any:
+    def steps(self, run: Any, tables: Any) -> Any:
         while True:
-            figure = work.held_out_log_likelihood(tables.params).perplexity
-            step = replace(look(work, tables), held_out=figure)
+            figure = run.held_out_log_likelihood(tables.params).perplexity
+            step = replace(run.e_step(tables), held_out=figure)
             yield step
-            tables = work.update(step.stats, tables)
+            tables = run.m_step(step.stats, tables)
 
 
 def test_plain_em_overfits_where_tempering_does_not() -> None:

@@ -2,8 +2,8 @@
 
 Numbers of 64 bits have 53 binary digits and end near 1.8e308. Whatever is squared, added up over
 all items, or compared with a one that is added to it must stay well within that, or answers are
-wrong without anybody noticing. What lies beyond a bound is refused, in the words of whoever gave
-it; weights and counts that are too small to be felt count as nothing.
+wrong without anybody noticing. What lies beyond a bound is an error that names what was given;
+weights and counts that are too small to be felt count as nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from softcount.core.errors import DataError
 
@@ -78,21 +78,9 @@ larger than any data; above, a probability of one in a million would be less tha
 1e-6^50 = 1e-300, and where nothing but the best is to be left there is `HardEM`."""
 
 
-def as_float(value: Any) -> float:
-    """A number as 64 bits; whole numbers of hundreds of digits are infinite.
-
-    >>> as_float(10**400)
-    inf
-    """
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
 @contextmanager
 def within_range(what: str) -> Iterator[None]:
-    """Whole numbers among the data that are too large for 64 bits are told of, by what they are."""
+    """Raise a `DataError` about ``what`` where a whole number is too large for 64 bits."""
     try:
         yield
     except OverflowError:
@@ -103,7 +91,7 @@ def within_range(what: str) -> Iterator[None]:
 
 
 def demand_drawable(sizes: Array, what: str) -> None:
-    """Complain if more is to be drawn than can be held."""
+    """Raise a `DataError` if more is to be drawn than fits into memory."""
     import numpy as np
 
     total = float(np.sum(sizes, dtype=np.float64))
@@ -115,7 +103,7 @@ def demand_drawable(sizes: Array, what: str) -> None:
 
 
 def demand_values(values: Array, what: str) -> None:
-    """Complain of coordinates beyond `MAX_VALUE`; NaN is somebody else's affair."""
+    """Raise a `DataError` if a coordinate is beyond `MAX_VALUE`; NaN is not checked here."""
     import numpy as np
 
     largest = float(np.abs(values).max(initial=0.0))
@@ -128,15 +116,11 @@ def demand_values(values: Array, what: str) -> None:
 
 
 def without_dust(
-    weights: Array,
-    what: str,
-    hint: str,
-    most: float = MAX_WEIGHT,
-    least: float = MIN_WEIGHT,
+    weights: Array, what: str, hint: str, most: float = MAX_WEIGHT, least: float = MIN_WEIGHT
 ) -> Array:
     """Weights or counts; those below ``least``, too small to be felt, are set to 0.
 
-    Complains of those beyond ``most``, of negative ones, and of what is no number.
+    Raises a `DataError` if one is above ``most``, negative, or not a number.
 
     >>> import numpy as np
     >>> without_dust(np.array([1.0, 1e-320]), "sample_weight", "")

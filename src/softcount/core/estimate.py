@@ -108,16 +108,16 @@ def estimate(model: Model, corpus: Corpus, learner: Learner | None = None) -> Es
     ``model``    a core, as `softcount.core.fit` takes it
     ``learner``  how it is to be learned; None: by soft EM
     """
-    found = model.estimate(corpus)
+    needed = model.estimate(corpus)
     if learner is None:
-        return found
+        return needed
     # what the learner keeps beside that: counts of shards, leaps, averages, draws
     once = NUMBER * sum(map(n_entries, model.families.values()))
     schedule = learner.schedule
-    beside = dict(schedule.memory(once, len(corpus), found.tokens))
+    beside = dict(schedule.memory(once, len(corpus), needed.tokens))
     if learner.m == "draw":
         beside["draws"] = float(learner.n_kept) * learner.n_init * once
-    return found.plus(found.work * (schedule.repeats - 1), **beside)
+    return needed.plus(needed.work * (schedule.repeats - 1), **beside)
 
 
 def by_tables(families: Iterable[Family], corpus: Corpus) -> Estimate:
@@ -132,8 +132,8 @@ def of_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
     """Of a classifier that goes over the rows of a matrix, sparse or dense, and its ``more``."""
     size, n = held(matrix), int(matrix.shape[0])
     entries = getattr(matrix, "nnz", n * int(matrix.shape[1]))
-    found = needing(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
-    return found.plus(shares=4.0 * NUMBER * n * n_classes, **more)
+    needed = needing(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
+    return needed.plus(shares=4.0 * NUMBER * n * n_classes, **more)
 
 
 def n_entries(family: Family) -> int:
@@ -172,10 +172,7 @@ def held(thing: Any) -> int:
 # what the machine has
 GROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
 """Limits of control groups and what is used of them: version 2, and version 1."""
 MEMINFO = "/proc/meminfo"
@@ -219,23 +216,23 @@ def heard_by(listener: Callable[[str], object]) -> Iterator[None]:
         _ears.reset(before)
 
 
-def announce(found: Estimate, watchers: Any) -> None:
-    """Refuse what is hopeless, warn if memory is short, tell whoever watches what is to come.
+def announce(needed: Estimate, watchers: Any) -> None:
+    """Refuse what is hopeless, warn if memory is short, call the watchers that want to know.
 
     ``watchers``  as ``on_step`` of a fit; those that have ``begin`` are called by it
     """
     free, most = find_memory()
-    if most is not None and found.more > HOPELESS * most:
+    if most is not None and needed.more > HOPELESS * most:
         raise HopelessFit(
-            f"this would need about {readable_bytes(found.more)} of memory, and this machine has "
+            f"this would need about {readable_bytes(needed.more)} of memory, and this machine has "
             f"{readable_bytes(most)} in all",
             "take fewer classes, a smaller vocabulary, or shorter items",
         )
-    if free is not None and found.more > free:
-        largest = max(found.parts, key=lambda name: found.parts[name], default="")
+    if free is not None and needed.more > free:
+        largest = max(needed.parts, key=lambda name: needed.parts[name], default="")
         mostly = f", mostly for {largest}" if largest else ""
         short = (
-            f"this needs about {readable_bytes(found.more)} of memory{mostly}, while "
+            f"this needs about {readable_bytes(needed.more)} of memory{mostly}, while "
             f"{readable_bytes(free)} are free: it may fail, or take very long"
         )
         listener = _ears.get()
@@ -246,7 +243,7 @@ def announce(found: Estimate, watchers: Any) -> None:
     for watch in (watchers,) if callable(watchers) else tuple(watchers):
         begin = getattr(watch, "begin", None)
         if begin is not None:
-            begin(found)
+            begin(needed)
 
 
 def readable_bytes(size: float) -> str:

@@ -37,41 +37,37 @@ if TYPE_CHECKING:
 
 # Parameters that other libraries (or older versions) call by another name.
 
-_NUMBER = ("n_components", "n_states", "n_topics", "n_senses", "n_clusters")
-_PRIOR = ("smoothing", "prior", "concentration")
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        (
-            *("n_clusters", "n_topics", "n_states", "n_classes", "n_senses", "n_mixtures"),
-            *("num_topics", "num_states", "num_clusters", "k", "K", "n_hidden", "n_symbols"),
-            "n_nonterminals",
+    theirs: ours
+    for ours, names in {
+        ("n_components", "n_states", "n_topics", "n_senses", "n_clusters"): (
+            "n_clusters n_topics n_states n_classes n_senses n_mixtures num_topics num_states "
+            "num_clusters k K n_hidden n_symbols n_nonterminals"
         ),
-        _NUMBER,
-    ),
-    **dict.fromkeys(
-        (
-            *("n_iter", "num_iter", "iterations", "n_iterations", "max_iterations", "epochs"),
-            *("max_epochs", "n_epochs", "passes", "sweeps", "rounds", "max_rounds", "steps"),
+        ("max_iter",): (
+            "n_iter num_iter iterations n_iterations max_iterations epochs max_epochs n_epochs "
+            "passes sweeps rounds max_rounds steps"
         ),
-        ("max_iter",),
-    ),
-    **dict.fromkeys(("chains", "n_chains", "n_restarts", "restarts", "n_starts"), ("n_init",)),
-    **dict.fromkeys(("tolerance", "eps", "epsilon", "thresh"), ("tol",)),
-    **dict.fromkeys(("seed", "random_seed", "rng"), ("random_state",)),
-    **dict.fromkeys(("alpha", "doc_topic_prior", "doc_prior", "pseudocount", "laplace"), _PRIOR),
-    **dict.fromkeys(("beta", "eta", "topic_word_prior", "word_prior"), ("smoothing", "prior")),
-    **dict.fromkeys(("n_jobs", "n_threads", "num_threads", "threads", "workers"), ("engine",)),
-    **dict.fromkeys(("init_params", "start", "weights_init", "means_init"), ("init",)),
-    **dict.fromkeys(("regularisation", "regularization", "C", "penalty"), ("l2",)),
-    "scouts": ("short_runs",),
-    "covariance_type": ("covariance",),
-    "reg_covar": ("floor",),
-    "algorithm": ("learner",),
-    "method": ("learner",),
-    "weight_concentration_prior": ("concentration",),
-    "times": ("dates",),
-    "seeds": ("seed_words",),
-    "frozen": ("frozen_topics",),
+        ("n_init",): "chains n_chains n_restarts restarts n_starts",
+        ("tol",): "tolerance eps epsilon thresh",
+        ("random_state",): "seed random_seed rng",
+        ("smoothing", "prior", "concentration"): (
+            "alpha doc_topic_prior doc_prior pseudocount laplace"
+        ),
+        ("smoothing", "prior"): "beta eta topic_word_prior word_prior",
+        ("concentration",): "weight_concentration_prior",
+        ("engine",): "n_jobs n_threads num_threads threads workers",
+        ("init",): "init_params start weights_init means_init",
+        ("l2",): "regularisation regularization C penalty",
+        ("short_runs",): "scouts",
+        ("covariance",): "covariance_type",
+        ("floor",): "reg_covar",
+        ("learner",): "algorithm method",
+        ("dates",): "times",
+        ("seed_words",): "seeds",
+        ("frozen_topics",): "frozen",
+    }.items()
+    for theirs in names.split()
 }
 """What to look for instead: the first of these that an estimator has is named."""
 
@@ -147,7 +143,7 @@ class SklearnContract:
 
 
 def _unknown_parameter(cls: type[SklearnContract], name: str) -> ParameterError:
-    """The complaint, with the name that the parameter has here, if it has one."""
+    """The error, with the name that the parameter has here, if it has one."""
     known = cls._get_param_names()
     ours = next((each for each in OTHER_NAMES.get(name, ()) if each in known), None)
     if ours is None:
@@ -167,7 +163,7 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 class FitOptions(TypedDict, total=False):
-    """What any model's ``fit`` may be told beside its data.
+    """Options of any model's ``fit`` beside its data.
 
     ``development``  data by whose likelihood the best of several runs is chosen
     ``on_step``      called with the `State` after every step; returning True stops the run
@@ -388,7 +384,7 @@ class Estimator(HasLearner):
             )
 
     def _keep_fit(self, core: Any, corpus: Any, found: Fit) -> None:
-        """Take what was found for this model's own."""
+        """Set the attributes of a fitted model."""
         self.core_ = core
         self.fit_ = found
         self.raw_params_ = found.params
@@ -409,7 +405,7 @@ class Estimator(HasLearner):
         return estimate(core, corpus, self._learner)
 
     def _check_settings(self) -> None:
-        """Complain of parameters that no learning could make sense of.
+        """Raise a `LearnerError` if a parameter is out of bounds, or does not fit the others.
 
         Those that are declared (`softcount.core.parameters`) are checked by their declarations; a
         subclass adds what depends on several at once.
@@ -420,7 +416,7 @@ class Estimator(HasLearner):
         check_whole("short_runs", self.short_runs, 0, hint, MAX_RUNS)
 
     def _check_learning(self) -> None:
-        """Complain of what is no learner, or no engine."""
+        """Raise a `LearnerError` unless learner and engine can be used."""
         check_learner(self)
         if self.engine is not None and not hasattr(self.engine, "open"):
             raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
@@ -467,7 +463,7 @@ class Estimator(HasLearner):
 
         Parameters as ``params_`` shows them, as a trace keeps them, or as a start is given.
 
-        ``known``  what `fit` was told of the items beside the data: labels, links, tags, weights.
+        ``known``  what `fit` was given beside the data: labels, links, tags, weights of items.
                    Then the data must be those learned from
 
         See `softcount.decompose`.
@@ -485,12 +481,15 @@ class Estimator(HasLearner):
             return decompose(core, corpus, here, there, self.engine)
 
 
-# Learners that a model cannot be learned by: told at once, with something that works instead, and
-# in an order in which no remedy leads to the next complaint.
+# Learners that cannot learn a model are refused at once, with something that works instead, and in
+# an order in which no remedy leads to the next error.
 
 
 def check_learner(model: Estimator, name: str = "") -> None:
-    """Complain of a learner that cannot learn this model; ``name``: what to call the model."""
+    """Raise a `LearnerError` if the learner cannot learn this model.
+
+    ``name``  what to call the model
+    """
     name, learner = name or model._display_name, model._learner
     kind, schedule, init = type(learner).__name__, learner.schedule, learner.required_init
     lacks_prior, lacks_mode = model._lacks_prior(), model._lacks_mode()

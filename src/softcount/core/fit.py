@@ -165,16 +165,19 @@ def fit(
             if interrupt.asked():
                 break
         shards = f"{len(session)} shard{'s' if len(session) != 1 else ''}"
-    scores = [result.objective for result in results]
-    if development is not None and len(results) > 1:
+    best = 0
+    if len(results) > 1 and development is not None:
+        scores = []
         with open_session(model, development, engine) as session:
-            for number, result in enumerate(results):
+            for result in results:
                 try:
                     stats = session.expect(model.expect, result.params, EStep(score_only=True))
-                    scores[number] = stats.log_likelihood
+                    scores.append(stats.log_likelihood)
                 except ImpossibleItem:
-                    scores[number] = -np.inf
-    best = int(np.argmax(scores))
+                    scores.append(-np.inf)
+        best = int(np.argmax(scores))
+    elif len(results) > 1:
+        best = int(np.argmax([result.objective for result in results]))
     traces = tuple(replace(result.trace, warm_up=tuple(warm_up)) for result in results)
     diagnostics: dict[str, float] = {}
     if learner.m == "draw":
@@ -194,12 +197,7 @@ def fit(
 
 
 def _best_of_short_runs(
-    model: Model,
-    data: Corpus,
-    learner: Learner,
-    engine: Engine | None,
-    init: Init,
-    short_runs: int,
+    model: Model, data: Corpus, learner: Learner, engine: Engine | None, init: Init, short_runs: int
 ) -> Callable[[np.random.Generator], Params]:
     """A start that is the best of some, each tried by a short stepwise run.
 
@@ -250,7 +248,8 @@ PURPOSES = ("start", "expect", "update", "order", "collapse", "sweep")
 class Run:
     """One run from one start: the model's E-step on the engine, the learner's update of families.
 
-    It is what schedules ask for E- and M-steps (`softcount.learners.schedules.Work`).
+    It is what schedules ask for E- and M-steps: of it they need not know the model, the data or
+    the engine.
 
     ``run``         tells restarts of one seed apart
     ``theory``      record Q and the bound of every step
@@ -460,14 +459,22 @@ class Run:
 
     # E-steps
 
+    def e_step(self, tables: Tables) -> Step:
+        """An E-step over all data: counts, log-likelihood, and the objective at these tables."""
+        stats = self.expect(tables.params)
+        return Step(tables, stats, stats.score + tables.penalty)
+
     def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
+        """An E-step over some shards (all, if None), summed in a fixed order."""
         how = self._how(whole=shards is None)
         return self.session.expect(self.model.expect, params, how, shards)
 
     def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
+        """An E-step over some shards, one answer each."""
         return self.session.each(self.model.expect, params, self._how(), shards)
 
     def score(self, params: Params) -> Stats:
+        """How well all data fit (score, log-likelihood, items and tokens; counts may be empty)."""
         return self.session.expect(self.model.expect, params, self._how(score_only=True))
 
     def _how(self, *, whole: bool = True, score_only: bool = False) -> EStep:
@@ -493,6 +500,7 @@ class Run:
 
     @property
     def temper(self) -> float:
+        """The power β of E-steps: the learner's at this step, unless it is set."""
         return self.learner.temper_at(self.step) if self._temper is None else self._temper
 
     @temper.setter
@@ -500,6 +508,7 @@ class Run:
         self._temper = beta
 
     def held_out_log_likelihood(self, params: Params) -> Stats:
+        """How well the held-out data fit (log-likelihood and tokens), as the shards now stand."""
         if not self.model.holds_out:
             raise LearnerError(
                 f"{self.model.name} has no held-out words, by which {self.learner} would end",
@@ -509,11 +518,13 @@ class Run:
         return self.session.expect(self.model.held_out_log_likelihood, params, how)
 
     def collapse(self, params: Params) -> Sampler:
+        """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
         return self.model.collapse(self.session.shards, params, self.stream("collapse"))
 
     # M-steps
 
-    def update(self, stats: Stats, tables: Tables) -> Tables:
+    def m_step(self, stats: Stats, tables: Tables) -> Tables:
+        """New tables from the counts: every family's parameters, as the learner makes them."""
         rng = self.rng("update")
         params = {
             name: family.update(self.learner.m, stats.counts[name], tables.params[name], rng)
@@ -522,6 +533,7 @@ class Run:
         return self.tables(params, stats.counts)
 
     def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
+        """Parameters with their penalty; ``counts``: what they were made from, if from any."""
         families = self.families.items()
         if counts is not None and self.learner.m == "mean_field":
             price = sum(family.divergence(counts[name], params[name]) for name, family in families)
@@ -532,9 +544,11 @@ class Run:
     # random numbers
 
     def rng(self, purpose: str) -> np.random.Generator:
+        """Fresh random numbers; the same for the same seed, whatever the threads do."""
         return np.random.Generator(np.random.PCG64(self._seeds(purpose)))
 
     def stream(self, purpose: str) -> int:
+        """As `rng`: a fresh number to seed a kernel with."""
         return int(self._seeds(purpose).generate_state(1, np.uint64)[0])
 
     def _seeds(self, purpose: str) -> np.random.SeedSequence:

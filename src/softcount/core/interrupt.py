@@ -42,7 +42,7 @@ class _Listener:
     """What Ctrl-C means while something is learned."""
 
     asked = False
-    told = False
+    warned = False
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         global _heard_at
@@ -109,8 +109,8 @@ def times_asked() -> int:
 
 def tell(what: str) -> None:
     """Warn, once, of what was stopped and what is kept."""
-    if _listener is not None and not _listener.told:
-        _listener.told = True
+    if _listener is not None and not _listener.warned:
+        _listener.warned = True
         warnings.warn(f"stopped by Ctrl-C {what}", StoppedWarning, stacklevel=3)
 
 
@@ -176,16 +176,16 @@ class Responsive:
 
     def __call__(self, work: Callable[..., T], *args: Any) -> T:
         began = time.perf_counter()
-        found = beside(work, *args) if self._is_slow else work(*args)
+        result = beside(work, *args) if self._is_slow else work(*args)
         self._is_slow = time.perf_counter() - began > SLOW
-        return found
+        return result
 
 
 def beside(work: Callable[..., T], *args: Any) -> T:
     """``work(*args)``, in a thread of its own if Ctrl-C would not be heard otherwise."""
     if _listener is None or threading.current_thread() is not threading.main_thread():
         return work(*args)
-    found: list[T] = []
+    results: list[T] = []
     failed: list[BaseException] = []
     done = threading.Event()
     given_up = getattr(_thread, "given_up", None) or threading.Event()
@@ -193,7 +193,7 @@ def beside(work: Callable[..., T], *args: Any) -> T:
     def run() -> None:
         _thread.given_up = given_up  # the new thread's own: `check` looks at it
         try:
-            found.append(work(*args))
+            results.append(work(*args))
         except BaseException as error:
             failed.append(error)
         finally:
@@ -208,4 +208,4 @@ def beside(work: Callable[..., T], *args: Any) -> T:
         raise
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]

@@ -30,7 +30,7 @@ class Model(ABC):
     families: Mapping[str, Family]
     """Its distributions, by name. Those that belong to shards are not among them."""
     default_learner: Learner = EM()
-    """How it is learned, if nothing else is said."""
+    """How it is learned by default."""
     few_steps: bool = False
     """Whether the few steps of its default learner are meant, and more would do worse."""
     monotone: bool = True
@@ -114,7 +114,7 @@ class NamingCorpus(Corpus, Protocol):
 
 
 def demand_bound(model: Model) -> None:
-    """Complain of a model whose counts are no posterior's: there is no bound, nor an entropy."""
+    """Raise a `LearnerError` if the counts of a model are not a posterior's: it has no bound."""
     if model.no_bound:
         raise LearnerError(
             f"{model.name}: the log-likelihood cannot be taken apart, {model.no_bound}",

@@ -51,7 +51,6 @@ from softcount.core.bounds import (
     MAX_VALUE,
     MAX_WHOLE,
     MIN_NUMBER,
-    as_float,
     within_range,
 )
 from softcount.core.errors import LearnerError, StartError, brief
@@ -64,11 +63,25 @@ if TYPE_CHECKING:
     from softcount.learners.base import Learner
 
 
+def as_float(value: Any) -> float:
+    """A number as 64 bits; whole numbers of hundreds of digits are infinite.
+
+    >>> as_float(10**400)
+    inf
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
 def check_number(
     name: str, value: Any, hint: str = "", *, above: bool = False, most: float = MAX_NUMBER
 ) -> None:
-    """Complain unless ``value`` is finite, not negative (``above``: above zero), and at most
-    ``most``."""
+    """Raise a `LearnerError` unless ``value`` is a finite number from 0 to ``most``.
+
+    ``above``  0 itself is not allowed
+    """
     number = as_float(value) if isinstance(value, Real) and not is_boolean(value) else math.nan
     if not 0.0 <= number < math.inf or (above and number == 0.0):
         wanted = "above 0 and finite" if above else "finite and not negative"
@@ -86,7 +99,7 @@ def check_number(
 def check_whole(
     name: str, value: Any, least: int = 1, hint: str = "", most: int = MAX_WHOLE
 ) -> None:
-    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``."""
+    """Raise a `LearnerError` unless ``value`` is a whole number from ``least`` to ``most``."""
     if not isinstance(value, Integral) or is_boolean(value) or int(value) < least:
         raise LearnerError(f"{name}={brief(value)}: must be a whole number, at least {least}", hint)
     if int(value) > most:
@@ -193,10 +206,10 @@ class Smoothing:
         if not isinstance(value, Mapping):
             check_number(name, value, self.hint)
             return
-        strange = sorted(map(str, set(value) - set(self.tables)))
-        if strange:
+        unknown = sorted(map(str, set(value) - set(self.tables)))
+        if unknown:
             raise LearnerError(
-                f"{name} speaks of {brief(strange[0])}", f"give {' and '.join(self.tables)}"
+                f"{name} speaks of {brief(unknown[0])}", f"give {' and '.join(self.tables)}"
             )
         for table, number in value.items():
             check_number(f"{name}[{table!r}]", number)
@@ -215,12 +228,12 @@ class Prior:
         if not self.tables or not isinstance(value, Mapping):
             check_prior(name, value)
             return
-        strange = sorted(map(str, set(value) - set(self.tables)))
-        if strange:
+        unknown = sorted(map(str, set(value) - set(self.tables)))
+        if unknown:
             known = (
                 f"{', '.join(self.tables)} or both" if len(self.tables) == 2 else str(self.tables)
             )
-            raise LearnerError(f"{name} names {', '.join(strange)}", f"name {known}")
+            raise LearnerError(f"{name} names {', '.join(unknown)}", f"name {known}")
         for table, number in value.items():
             check_prior(f"{name}[{table!r}]", number)
 
@@ -359,8 +372,7 @@ class LearningParameters:
     ] = None
     max_iter: Annotated[int | None, Doc("At most so many steps, instead of the learner's.")] = None
     tol: Annotated[
-        float | None,
-        Doc("Stop when a step changes the objective by less than this part of it."),
+        float | None, Doc("Stop when a step changes the objective by less than this part of it.")
     ] = None
     n_init: Annotated[int | None, Doc("How many runs, or chains; the best is kept.")] = None
     engine: Annotated[
@@ -386,7 +398,7 @@ class ShortRunParameters(LearningParameters):
 
 
 def check_prior(name: str, value: Any) -> None:
-    """Complain of Dirichlet concentrations that are out of bounds: a number, or an array."""
+    """Raise a `LearnerError` if Dirichlet concentrations, one or an array, are out of bounds."""
     import numpy as np
 
     if np.ndim(value) == 0:
@@ -401,7 +413,7 @@ def check_prior(name: str, value: Any) -> None:
 
 
 def check_niw(prior: Any) -> None:
-    """Complain of a normal–inverse-Wishart prior (None: none) whose numbers are out of bounds.
+    """Raise a `LearnerError` if a normal–inverse-Wishart prior (or None) is out of bounds.
 
     Whether they go with a form of covariance is for the family to say.
     """
@@ -412,10 +424,7 @@ def check_niw(prior: Any) -> None:
     check_number("kappa of the prior", prior.kappa, "0.01 is weak", above=True)
     if prior.dof is not None:
         check_number("dof of the prior", prior.dof, "the number of dimensions + 2 is weak")
-    for what, values, most in (
-        ("mean", prior.mean, MAX_VALUE),
-        ("scale", prior.scale, MAX_SQUARE),
-    ):
+    for what, values, most in (("mean", prior.mean, MAX_VALUE), ("scale", prior.scale, MAX_SQUARE)):
         with within_range(f"the {what} of the prior"):
             array = np.asarray(values, dtype=np.float64)
         if not (np.abs(array) <= most).all():

@@ -370,17 +370,17 @@ def guarded(cls: type[M], made: Callable[[], M]) -> M:
 def settings_of(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a file, and those that are given beside it."""
     known = set(cls._get_param_names())  # type: ignore[attr-defined]
-    strange = set(given) - known
-    if strange:
-        raise TypeError(f"{cls.__name__} has no setting {sorted(strange)[0]!r}")
+    unknown = set(given) - known
+    if unknown:
+        raise TypeError(f"{cls.__name__} has no setting {sorted(unknown)[0]!r}")
     settings = stored.meta.get("settings")
     if not isinstance(settings, Mapping):
         raise StoreError(f"the file does not describe a {cls.__name__}: no settings", AGAIN)
-    strange = set(settings) - known
+    unknown = set(settings) - known
     given_objects = [name for name in OBJECTS if settings.get(name) is not None]
-    strange |= {n for n in given_objects if n != "learner" or not isinstance(settings[n], str)}
-    if strange:
-        raise StoreError(f"a {cls.__name__} has no setting {sorted(strange)[0]!r}", AGAIN)
+    unknown |= {n for n in given_objects if n != "learner" or not isinstance(settings[n], str)}
+    if unknown:
+        raise StoreError(f"a {cls.__name__} has no setting {sorted(unknown)[0]!r}", AGAIN)
     return {**settings, **given}
 
 

@@ -23,7 +23,7 @@ from softcount.engines.base import Engine
 from softcount.families.base import Family
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM
-from softcount.learners.schedules import Schedule, Step, Stepwise, Tables, Work
+from softcount.learners.schedules import Schedule, Step, Stepwise, Tables
 
 MOST = 10.0
 """How much more than its share of all items a mini-batch may weigh: learning goes on with a few
@@ -68,18 +68,18 @@ class Streaming(Schedule):
         self.before = progress.batches
         self.batch_size = stepwise.batch_size
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
         def average(stats: Stats) -> dict[str, Array]:
             """The counts of one item."""
             return {name: np.asarray(counts) / stats.items for name, counts in stats.counts.items()}
 
-        params, families, m, rng = tables.params, work.families, work.learner.m, work.rng("update")
+        params, families, m, rng = tables.params, run.families, run.learner.m, run.rng("update")
         seen, t = self.progress.items, self.progress.batches
-        counts = dict(self.progress.counts) or average(work.expect(params))
+        counts = dict(self.progress.counts) or average(run.expect(params))
         if m == "mean_field" and seen:  # what was kept is the mean
             params = _update(families, m, counts, seen, params, rng)
-        for shard in range(len(work.session)):
-            batch = work.expect(params, [shard])
+        for shard in range(len(run.session)):
+            batch = run.expect(params, [shard])
             seen, t, new = seen + batch.items, t + 1, average(batch)
             eta = min(self.stepwise.step_size(t), MOST * batch.items / seen)
             counts = {name: (1.0 - eta) * counts[name] + eta * new[name] for name in counts}

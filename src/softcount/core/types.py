@@ -19,7 +19,7 @@ IntArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 """Truth values: masks."""
 Array = NDArray[Any]
-"""Any of these: where the type of the numbers is somebody else's affair."""
+"""Any of these, where the type of the numbers does not matter."""
 Params = Mapping[str, Array]
 """One array of parameters for each family, by the family's name."""
 
@@ -99,7 +99,7 @@ NOTHING_UNCOUNTED = Uncounted()
 
 @dataclass(frozen=True)
 class Stats:
-    """What one E-step found in some data: expected counts and how well the data fit.
+    """The result of an E-step over some data: expected counts, and how well the data fit.
 
     Stats of two shards add with ``+``.
 
@@ -152,8 +152,8 @@ class EStep:
     ``score_only`` asks for the log-likelihood alone; counts may then be left empty.
     ``update`` is what becomes of counts of a shard's own; None leaves it to the model.
     ``mini_batch`` says that tables move after every shard, which must make the most of its turn.
-    ``theory`` asks for `Stats.uncounted`, so that Q and the entropy can be told apart.
-    ``against`` are other parameters, with which `Uncounted.ahead` is to be told.
+    ``theory`` asks for `Stats.uncounted`, so that Q and the entropy can be separated.
+    ``against`` are other parameters, at which `Uncounted.ahead` is computed.
     """
 
     fill: Fill = "soft"

@@ -9,7 +9,7 @@ with the sum. Two promises make results the same on one thread, on many, and on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
 
 from softcount.core.types import EStep, Params, Stats
@@ -67,25 +67,3 @@ class Engine(Protocol):
         ``threads_inside``: the function wants the threads for itself, one shard after the other;
         otherwise every shard gets one thread.
         """
-
-
-def tree_sum(parts: Iterable[Stats]) -> Stats:
-    """Sum in a fixed binary tree over the order of ``parts``, at least one.
-
-    Works like a binary counter: equal-sized neighbours are added as soon as both are there, so
-    that no more than log₂ n partial sums are alive, and rounding errors grow with log n, not n.
-
-    >>> tree_sum(Stats({}, log_likelihood=x) for x in (1.0, 2.0, 3.0)).log_likelihood
-    6.0
-    """
-    sums: list[tuple[int, Stats]] = []
-    for part in parts:
-        size, total = 1, part
-        while sums and sums[-1][0] == size:
-            total = sums.pop()[1] + total
-            size *= 2
-        sums.append((size, total))
-    total = sums.pop()[1]
-    while sums:
-        total = sums.pop()[1] + total
-    return total

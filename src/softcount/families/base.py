@@ -2,7 +2,7 @@
 
 A family turns sufficient statistics (counts) into parameters. Counts and parameters are each *one*
 array, so that shards, learners, engines and files need not know what kind of family it is. What the
-entries mean is the family's own affair, and that of the models that use it.
+entries mean is known to the family, and to the models that use it.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> di
 
 
 def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Array]:
-    """The start parameters as arrays; complains of what no family could begin with.
+    """The start parameters as arrays; raises a `StartError` if a family cannot begin with them.
 
     Weights are welcome: rows that sum to more than one are made proper, for otherwise the first
     step might seem to fall. Rows that sum to less leave room for what never occurs, and stay.

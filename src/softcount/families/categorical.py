@@ -526,8 +526,7 @@ class Categorical(DirichletRows):
     ) -> None:
         if len(shape) != 2 or min(shape) < 0:
             raise LearnerError(
-                f"a categorical table cannot have shape {shape}",
-                hint="shape is (rows, outcomes)",
+                f"a categorical table cannot have shape {shape}", hint="shape is (rows, outcomes)"
             )
         rows, outcomes = shape
         super().__init__(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from softcount.core.bounds import MAX_RUNS, MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER, as_float
+from softcount.core.bounds import MAX_RUNS, MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER
 from softcount.core.errors import LearnerError, ParameterError, brief
+from softcount.core.parameters import as_float
 from softcount.core.types import Fill, Update
 from softcount.learners.schedules import Batch, Schedule, Squarem, at_least
 
@@ -62,7 +63,14 @@ class Learner:
             )
         if isinstance(self.temper, Sequence):
             object.__setattr__(self, "temper", tuple(as_float(beta) for beta in self.temper))
-        self._check_temper()
+        if not callable(self.temper):
+            betas = self.temper if isinstance(self.temper, tuple) else (self.temper,)
+            if not betas or not all(MIN_TEMPER <= as_float(beta) <= MAX_TEMPER for beta in betas):
+                raise LearnerError(
+                    f"temper={brief(self.temper)}: powers must be positive and finite, "
+                    f"from {MIN_TEMPER:g} to {MAX_TEMPER:g}",
+                    "1 is no tempering at all; anneal(start=0.1, steps=20) rises to it",
+                )
         if isinstance(self.schedule, Squarem) and (self.e == "sample" or self.m != "maximise"):
             raise LearnerError(
                 f"Squarem() extrapolates steps of soft or hard EM; it cannot speed up e={self.e!r} "
@@ -74,17 +82,6 @@ class Learner:
                 f"Tempered() lowers the power of soft EM's posteriors; it has no use for "
                 f"e={self.e!r} with m={self.m!r}",
                 "leave e and m out, or use schedule=Batch()",
-            )
-
-    def _check_temper(self) -> None:
-        if callable(self.temper):
-            return
-        betas = self.temper if isinstance(self.temper, tuple) else (self.temper,)
-        if not betas or not all(MIN_TEMPER <= as_float(beta) <= MAX_TEMPER for beta in betas):
-            raise LearnerError(
-                f"temper={brief(self.temper)}: powers must be positive and finite, "
-                f"from {MIN_TEMPER:g} to {MAX_TEMPER:g}",
-                "1 is no tempering at all; anneal(start=0.1, steps=20) rises to it",
             )
 
     def temper_at(self, step: int) -> float:
@@ -145,10 +142,10 @@ class Learner:
         Learner(max_iter=20, tol=0.0)
         """
         known = {field.name for field in fields(self) if field.init}
-        strange = sorted(set(hyperparameters) - known)
-        if strange:
+        unknown = sorted(set(hyperparameters) - known)
+        if unknown:
             raise ParameterError(
-                f"{type(self).__name__} has no hyperparameter {strange[0]!r}",
+                f"{type(self).__name__} has no hyperparameter {unknown[0]!r}",
                 f"it has {', '.join(sorted(known))}",
             )
         return replace(self, **hyperparameters)
@@ -170,7 +167,7 @@ class Learner:
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Complain of a value that is none of these."""
+    """Raise a `LearnerError` unless the value is one of these."""
     if value not in choices:
         raise LearnerError(f"{name}={value!r} is unknown", f"choose one of {', '.join(choices)}")
 

@@ -274,16 +274,8 @@ class Spectral(Learner):
         return STARTS[self.method]
 
 
-BY_NAME: dict[LearnerName, type[Learner]] = {
-    LearnerName.EM: EM,
-    LearnerName.HARD_EM: HardEM,
-    LearnerName.ONLINE_EM: OnlineEM,
-    LearnerName.INCREMENTAL_EM: IncrementalEM,
-    LearnerName.VARIATIONAL_BAYES: VariationalBayes,
-    LearnerName.STOCHASTIC_VB: StochasticVB,
-    LearnerName.MONTE_CARLO_EM: MonteCarloEM,
-    LearnerName.GIBBS: Gibbs,
-    LearnerName.COLLAPSED_GIBBS: CollapsedGibbs,
-    LearnerName.TEMPERED_EM: TemperedEM,
-    LearnerName.SPECTRAL: Spectral,
-}
+_BY_NAME = (
+    *(EM, HardEM, OnlineEM, IncrementalEM, VariationalBayes, StochasticVB, MonteCarloEM),
+    *(Gibbs, CollapsedGibbs, TemperedEM, Spectral),
+)
+BY_NAME: dict[LearnerName, type[Learner]] = dict(zip(LearnerName, _BY_NAME, strict=True))

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from softcount.core.bounds import MAX_NUMBER, MAX_WHOLE, MIN_TEMPER, as_float
+from softcount.core.bounds import MAX_NUMBER, MAX_WHOLE, MIN_TEMPER
 from softcount.core.errors import ImpossibleItem, LearnerError, brief
 from softcount.core.estimate import COPIES, NUMBER
 from softcount.core.interrupt import Responsive
+from softcount.core.parameters import as_float
 from softcount.core.types import Array, Counts, Params, Stats
 from softcount.core.verdict import Verdict
 from softcount.families.base import Family
 
 if TYPE_CHECKING:
-    from softcount.engines.base import Session
-    from softcount.learners.base import Learner
+    from softcount.core.fit import Run
 
-# What schedules and the loop say to each other: tables, steps, and the work to be done.
+# What schedules and the loop say to each other: tables and steps.
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Step:
-    """Parameters, what an E-step found with them, and the objective they attain.
+    """Parameters, the result of an E-step at them, and the objective they attain.
 
     ``held_out`` is the perplexity of held-out data, if the schedule looks at any.
     """
@@ -122,56 +122,6 @@ class FreeSampler(Sampler, Protocol):
         """How well the data fit; an E-step would cost more than a sweep."""
 
 
-class Work(Protocol):
-    """What a schedule may ask for. It never sees the model, the data or the engine."""
-
-    @property
-    def families(self) -> Mapping[str, Family]:
-        """The families, by name."""
-
-    @property
-    def learner(self) -> Learner:
-        """Whose schedule it is."""
-
-    @property
-    def session(self) -> Session:
-        """The shards, with the state that belongs to each."""
-
-    def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
-        """An E-step over some shards (all, if None), summed in a fixed order."""
-
-    def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
-        """An E-step over some shards, one answer each."""
-
-    def score(self, params: Params) -> Stats:
-        """How well all data fit (score, log-likelihood, items and tokens; counts may be empty)."""
-
-    def update(self, stats: Stats, tables: Tables) -> Tables:
-        """An M-step: new tables from the counts."""
-
-    def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
-        """Parameters with their penalty; ``counts``: what they were made from, if from any."""
-
-    def held_out_log_likelihood(self, params: Params) -> Stats:
-        """How well the held-out data fit (log-likelihood and tokens), as the shards now stand."""
-
-    @property
-    def temper(self) -> float:
-        """The power β of E-steps: the learner's at this step, unless it is set."""
-
-    @temper.setter
-    def temper(self, beta: float) -> None: ...
-
-    def collapse(self, params: Params) -> Sampler:
-        """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
-
-    def rng(self, purpose: str) -> np.random.Generator:
-        """Fresh random numbers; the same for the same seed, whatever the threads do."""
-
-    def stream(self, purpose: str) -> int:
-        """As `rng`: a fresh number to seed a kernel with."""
-
-
 class Schedule(ABC):
     """When counts become parameters; what the loop and the estimators ask of it, with defaults."""
 
@@ -196,7 +146,7 @@ class Schedule(ABC):
     """How many E-steps over all data a step takes."""
 
     @abstractmethod
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
         """The first at the start itself; without end, unless the schedule holds data out."""
 
     def where(self, step: int, n_shards: int) -> str:
@@ -211,12 +161,6 @@ class Schedule(ABC):
         return {}
 
 
-def look(work: Work, tables: Tables) -> Step:
-    """An E-step over all data at these tables."""
-    stats = work.expect(tables.params)
-    return Step(tables, stats, stats.score + tables.penalty)
-
-
 def expected_log(
     families: Mapping[str, Family], counts: Mapping[str, Counts], params: Params
 ) -> float:
@@ -225,7 +169,7 @@ def expected_log(
 
 
 def at_least(name: str, value: int, least: int = 1, most: int = MAX_WHOLE) -> None:
-    """Complain unless ``value`` is a whole number of at least ``least``, at most ``most``.
+    """Raise a `LearnerError` unless ``value`` is a whole number from ``least`` to ``most``.
 
     Of steps 10.0 is as good as 10; what is counted off by Python must be whole by its type.
     """
@@ -243,11 +187,11 @@ class Batch(Schedule):
 
     monotone: ClassVar[bool] = True
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
         while True:
-            step = look(work, tables)
+            step = run.e_step(tables)
             yield step
-            tables = work.update(step.stats, tables)
+            tables = run.m_step(step.stats, tables)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,33 +234,33 @@ class Stepwise(Schedule):
         """
         return float((t + self.t0) ** -self.kappa)
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        start = look(work, tables)
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+        start = run.e_step(tables)
         yield start
-        averages = {name: family.running() for name, family in work.families.items()}
+        averages = {name: family.running() for name, family in run.families.items()}
 
         def blend(batch: Stats, eta: float, scale: float, old: Params) -> Params:
             """Parameters from the averages, with a batch blended in; they may be lazy tables."""
             for name, average in averages.items():
                 average.blend(batch.counts[name] * scale, eta)
-            rng = work.rng("update")
+            rng = run.rng("update")
             return {
-                name: average.params(work.learner.m, old[name], rng)
+                name: average.params(run.learner.m, old[name], rng)
                 for name, average in averages.items()
             }
 
         items, t = start.stats.items, 1
         params = blend(start.stats, 1.0, 1.0, tables.params)
         while True:
-            for shard in work.rng("order").permutation(len(work.session)).tolist():
-                batch = work.expect(params, [shard])
+            for shard in run.rng("order").permutation(len(run.session)).tolist():
+                batch = run.expect(params, [shard])
                 if batch.items > 0:  # a batch whose items all weigh nothing says nothing
                     params = blend(batch, self.step_size(t), items / batch.items, params)
                     t += 1
             counts = {name: average.counts() for name, average in averages.items()}
             params = {name: np.asarray(table) for name, table in params.items()}
-            tables = work.tables(params, counts)
-            stats = work.score(params)
+            tables = run.tables(params, counts)
+            stats = run.score(params)
             yield Step(tables, stats, stats.score + tables.penalty)
 
 
@@ -344,28 +288,28 @@ class Incremental(Schedule):
         if self.batch_size is not None:
             _check_batch_size(self.batch_size)
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        everything = range(len(work.session))
-        start = work.expect_each(tables.params, everything)
-        kept = SumTree([_with_entropy(work, stats, tables) for stats in start])
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+        everything = range(len(run.session))
+        start = run.expect_each(tables.params, everything)
+        kept = SumTree([_with_entropy(run, stats, tables) for stats in start])
         stats = SumTree(start).total
         yield Step(tables, stats, stats.score + tables.penalty)
-        tables = work.update(kept.total, tables)
+        tables = run.m_step(kept.total, tables)
         while True:
             for shard in everything:
-                (stats,) = work.expect_each(tables.params, [shard])
-                kept.replace(shard, _with_entropy(work, stats, tables))
-                tables = work.update(kept.total, tables)
-            q = expected_log(work.families, kept.total.counts, tables.params)
-            yield Step(tables, work.score(tables.params), q + kept.total.score + tables.penalty)
+                (stats,) = run.expect_each(tables.params, [shard])
+                kept.replace(shard, _with_entropy(run, stats, tables))
+                tables = run.m_step(kept.total, tables)
+            q = expected_log(run.families, kept.total.counts, tables.params)
+            yield Step(tables, run.score(tables.params), q + kept.total.score + tables.penalty)
 
 
-def _with_entropy(work: Work, stats: Stats, tables: Tables) -> Stats:
+def _with_entropy(run: Run, stats: Stats, tables: Tables) -> Stats:
     """Stats whose score is the entropy of the posterior, H = log p(x | θ) − Q(θ, θ).
 
     The entropy is what stays true of a shard's counts when the parameters move on.
     """
-    q = expected_log(work.families, stats.counts, tables.params)
+    q = expected_log(run.families, stats.counts, tables.params)
     return replace(stats, score=stats.score - q)
 
 
@@ -428,34 +372,34 @@ class Squarem(Schedule):
     def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
         return {"leaps": COPIES * tables}
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        here, longest = look(work, tables), 1.0
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+        here, longest = run.e_step(tables), 1.0
         while True:
             yield here
-            first = look(work, work.update(here.stats, here.tables))
-            second = work.update(first.stats, first.tables)
-            landing, length = _leap(work, here.tables.params, first.tables.params, second, longest)
+            first = run.e_step(run.m_step(here.stats, here.tables))
+            second = run.m_step(first.stats, first.tables)
+            landing, length = _leap(run, here.tables.params, first.tables.params, second, longest)
             leapt = None
             if length > 1:  # an E-step where EM might never have gone
-                shards = work.session.snapshot()
+                shards = run.session.snapshot()
                 with suppress(ImpossibleItem):
-                    leapt = look(work, landing)
-                if leapt is None or leapt.objective < first.objective:
+                    leapt = run.e_step(landing)
+                if leapt is None or not leapt.objective >= first.objective:
                     leapt = None
-                    work.session.restore(shards)
-            here = leapt or look(work, second)
+                    run.session.restore(shards)
+            here = leapt or run.e_step(second)
             if length == longest:
                 worked = here.tables is landing
                 longest = longest * GROWTH if worked else max(1.0, longest / GROWTH)
 
 
 def _leap(
-    work: Work, zero: Params, one: Params, second: Tables, longest: float
+    run: Run, zero: Params, one: Params, second: Tables, longest: float
 ) -> tuple[Tables, float]:
     """Where to land, and the length −a of the leap (1: at the plain EM step)."""
     r: dict[str, Array] = {}
     v: dict[str, Array] = {}
-    for name, family in work.families.items():
+    for name, family in run.families.items():
         f0, f1, f2 = (family.free(p[name]) for p in (zero, one, second.params))
         movable = np.isfinite(f0) & np.isfinite(f1) & np.isfinite(f2)
         r[name] = np.subtract(f1, f0, out=np.zeros_like(f0), where=movable)
@@ -470,11 +414,11 @@ def _leap(
     if length == 1:
         return second, length
     params = {}
-    for name, family in work.families.items():
+    for name, family in run.families.items():
         # relative to θ2, so that coordinates that cannot move stay where EM put them
         shift = 2 * (length - 1) * r[name] + (length**2 - 1) * v[name]
         params[name] = family.bound(family.free(second.params[name]) + shift, second.params[name])
-    return work.tables(params), length
+    return run.tables(params), length
 
 
 # Tempered: posteriors are flattened as far as held-out words ask for it.
@@ -513,25 +457,25 @@ class Tempered(Schedule):
                 "least=1 never lowers it: plain EM that stops early",
             )
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
         def held_out(tables: Tables) -> float:
-            return work.held_out_log_likelihood(tables.params).perplexity
+            return run.held_out_log_likelihood(tables.params).perplexity
 
         figure = held_out(tables)
-        work.temper = beta = work.temper  # from now on it is this schedule that lowers it
+        run.temper = beta = run.temper  # from now on it is this schedule that lowers it
         bar = float("inf")  # the start was not learned, so whatever is learned from it may be worse
         while True:
-            shards = work.session.snapshot()
-            step = look(work, tables)
+            shards = run.session.snapshot()
+            step = run.e_step(tables)
             yield replace(step, held_out=figure)
-            ahead = work.update(step.stats, tables)
+            ahead = run.m_step(step.stats, tables)
             while not (lower := held_out(ahead)) < bar:
                 beta *= self.rate
                 if beta < self.least:
                     return
-                work.temper = beta
-                work.session.restore(shards)
-                ahead = work.update(look(work, tables).stats, tables)
+                run.temper = beta
+                run.session.restore(shards)
+                ahead = run.m_step(run.e_step(tables).stats, tables)
             tables, figure, bar = ahead, lower, (1.0 - self.tol) * lower
 
 
@@ -558,18 +502,18 @@ class Collapsed(Schedule):
     def __post_init__(self) -> None:
         at_least("optimise", self.optimise, 0)
 
-    def steps(self, work: Work, tables: Tables) -> Iterator[Step]:
-        sampler = work.collapse(tables.params)
+    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+        sampler = run.collapse(tables.params)
         if self.optimise and not isinstance(sampler, FreeSampler):
             raise LearnerError(
                 f"optimise={self.optimise}: this model's priors cannot be learned", "leave it at 0"
             )
-        yield _sampler_step(work, sampler, tables)
+        yield _sampler_step(run, sampler, tables)
         responsive = Responsive()
         for sweep in count(1):
             if isinstance(tables.params, Pending):
                 tables.params.expire()
-            responsive(sampler.sweep, work.stream("sweep"), work.temper)
+            responsive(sampler.sweep, run.stream("sweep"), run.temper)
             if self.optimise and sweep % self.optimise == 0:
                 assert isinstance(sampler, FreeSampler)
                 sampler.optimise()
@@ -577,14 +521,14 @@ class Collapsed(Schedule):
                 tables = Tables(Pending(sampler.means), penalty=0.0, priors=sampler.priors())
             else:  # E[θ | x, z]; log p(x, z) has the prior inside, so that there is no penalty
                 counts, old = sampler.counts(), tables.params
-                families = work.families.items()
+                families = run.families.items()
                 params = {name: family.mean(counts[name], old[name]) for name, family in families}
                 tables = Tables(params, penalty=0.0, counts=counts)
-            yield _sampler_step(work, sampler, tables)
+            yield _sampler_step(run, sampler, tables)
 
 
-def _sampler_step(work: Work, sampler: Sampler, tables: Tables) -> Step:
+def _sampler_step(run: Run, sampler: Sampler, tables: Tables) -> Step:
     if isinstance(sampler, FreeSampler):
         stats = sampler.stats()
         return Step(tables, stats, stats.score)
-    return Step(tables, work.score(tables.params), sampler.log_joint())
+    return Step(tables, run.score(tables.params), sampler.log_joint())

@@ -7,10 +7,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -28,11 +26,20 @@ if TYPE_CHECKING:
     from softcount.stories import StoryModel
 
 
-def story_from(path: Path, name: str | None) -> Callable[..., Any]:
+def load_story(path: Path, name: str | None) -> Callable[..., Any]:
     """Run the file and give back the story called ``name``, or else the last one defined."""
     from softcount.stories.language import Story
 
-    module = _run(path)
+    if not path.is_file():
+        fault = "this is not a file" if path.exists() else "there is no such file"
+        raise StoryError(f"{path}: {fault}", hint="the first argument is a Python file")
+    spec = importlib.util.spec_from_file_location(f"story_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise StoryError(f"{path}: not a Python file", hint="its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.resolve().parent))  # as `python MODEL.py` does
+    spec.loader.exec_module(module)
     stories: dict[str, Callable[..., Any]] = {
         key: value
         for key, value in vars(module).items()
@@ -50,46 +57,13 @@ def story_from(path: Path, name: str | None) -> Callable[..., Any]:
     return stories[name]
 
 
-def imported_from(path: Path) -> list[str]:
-    """The files of modules that are in the folder of this file, or below: its own, most likely."""
-    folder = os.path.join(path.resolve().parent, "")  # as it was put where modules are found
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return [file for file in files if isinstance(file, str) and file.startswith(folder)]
-
-
-def _run(path: Path) -> ModuleType:
-    if not path.is_file():
-        fault = "this is not a file" if path.exists() else "there is no such file"
-        raise StoryError(f"{path}: {fault}", hint="the first argument is a Python file")
-    spec = importlib.util.spec_from_file_location(f"story_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise StoryError(f"{path}: not a Python file", hint="its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.resolve().parent))  # as `python MODEL.py` does
-    spec.loader.exec_module(module)
-    return module
-
-
-# What was learnt, on stdout: tables for people, tab-separated values for pipes, or JSON.
-
-
-def print_finding(finding: Finding, params: Mapping[str, Any]) -> None:
-    """Tables if someone is watching, else tab-separated values."""
-    if sys.stdout.isatty():
-        from softcount.report.tables import show_finding
-
-        show_finding(finding)
-    else:
-        print_tsv(params, finding.fit)
-
-
 def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
     """One entry a line: table, condition, outcome, probability; what is known of the fit as #."""
-    typer.echo(f"# {fit.signature}\n# {fit.verdict}\n# objective {_objective(fit):.6f}")
-    typer.echo("table\tcondition\toutcome\tprobability")
     from softcount.report.finding import list_distributions
 
+    objective = float(fit.trace.objective[-1])
+    typer.echo(f"# {fit.signature}\n# {fit.verdict}\n# objective {objective:.6f}")
+    typer.echo("table\tcondition\toutcome\tprobability")
     for (table, *condition), row in list_distributions(params):
         for outcome, p in row.items():
             fields = (table, ", ".join(condition), str(outcome))
@@ -98,28 +72,17 @@ def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
 
 def print_json(params: Mapping[str, Any], fit: Fit, best: Sequence[Sequence[str]] | None) -> None:
     """Everything as one JSON object."""
-    trace = fit.trace
     columns = ("objective", "log_likelihood", "perplexity", "seconds", "change")
     whole: dict[str, Any] = {
         "signature": fit.signature,
         "verdict": {"name": fit.verdict.name.lower(), "sentence": str(fit.verdict)},
         "params": _plain(params),
-        "trace": {name: [_number(v) for v in trace.column(name)] for name in columns},
+        "trace": {name: [_number(v) for v in fit.trace.column(name)] for name in columns},
         "diagnostics": {name: _number(v) for name, v in fit.diagnostics.items()},
     }
     if best is not None:
         whole["best"] = best
     typer.echo(json.dumps(whole, ensure_ascii=False, indent=1))
-
-
-def print_derivations(derivations: Sequence[Sequence[str]]) -> None:
-    """One line for each: what happened, tab-separated, in the order of the story."""
-    for happened in derivations:
-        typer.echo("\t".join(map(one_field, happened)))
-
-
-def _objective(fit: Fit) -> float:
-    return float(fit.trace.objective[-1])
 
 
 def one_field(text: str) -> str:
@@ -138,9 +101,6 @@ def _plain(params: Mapping[Any, Any]) -> dict[str, Any]:
 def _number(value: float) -> float | None:
     """JSON knows neither infinity nor NaN."""
     return float(value) if math.isfinite(value) else None
-
-
-# ``softcount story``.
 
 
 SHOWN = 40
@@ -200,8 +160,7 @@ class TellStory(LearnerOptions, LearningCommand):
     prior: Annotated[float, Model("Dirichlet prior of all tables; 1 is flat.")] = 1.0
     init: Annotated[str, Learning("Where to start: random or uniform.", file=PLAIN)] = "random"
     best: Annotated[
-        bool,
-        Output("Print each line's likeliest derivation: one line out for each line in."),
+        bool, Output("Print each line's likeliest derivation: one line out for each line in.")
     ] = False
     json: Annotated[bool, Output("Print everything as JSON.")] = False
 
@@ -216,8 +175,12 @@ class TellStory(LearnerOptions, LearningCommand):
     def read(self, model: None) -> StoryItems:
         from softcount.stories.language import find_story
 
-        caller = story_from(self.model, self.story_name)
-        refuse_read(self.context, f"what {self.model} imports", imported_from(self.model))
+        caller = load_story(self.model, self.story_name)
+        # modules in the folder of this file, or below, are most likely its own
+        folder = os.path.join(self.model.resolve().parent, "")
+        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        own = [file for file in files if isinstance(file, str) and file.startswith(folder)]
+        refuse_read(self.context, f"what {self.model} imports", own)
         form = "chars" if self.chars else "json" if self.json_lines else "tokens"
         lines = read_items(self.data, form, find_story(caller).n_arguments)
         full = [line for line in lines if not line.blank]
@@ -242,8 +205,25 @@ class TellStory(LearnerOptions, LearningCommand):
         return len(data.full)
 
     def fit(self, model: StoryModel, data: StoryItems, progress: Progress) -> None:
-        with _lines_for_items(model, data.full, self.data):
+        try:
             model.fit([line.item for line in data.full], on_step=progress)
+        # where an error names an item, or comes from the story, name the line that it came from
+        except ImpossibleItem as error:
+            if error.item is not None:
+                error.call_it(f"{self.data}:{data.full[error.item].number}")
+            raise
+        except SoftcountError:
+            raise
+        except Exception as error:
+            from softcount.stories.language import trace_story
+
+            for line in data.full:
+                try:
+                    trace_story(model.story, line.item)
+                except Exception:
+                    error.add_note(f"when told of {self.data}:{line.number}")
+                    break
+            raise
 
     def answer(self, model: StoryModel, data: StoryItems) -> StoryFound:
         return StoryFound(model, data.lines)
@@ -251,51 +231,27 @@ class TellStory(LearnerOptions, LearningCommand):
     def tell(self, found: StoryFound) -> None:
         model, best = found.model, None
         if self.best:
-            best = [_derivation(model, line, self.data) for line in found.lines]
+            best = [_read_derivation(model, line, self.data) for line in found.lines]
         if self.json:
             print_json(model.params_, model.fit_, best)
-        elif best is not None:
-            print_derivations(best)
+        elif best is not None:  # a line for each: what happened, in the order of the story
+            for happened in best:
+                typer.echo("\t".join(map(one_field, happened)))
+        elif sys.stdout.isatty():
+            from softcount.report.tables import show_finding
+
+            show_finding(_make_finding(model, self.data))
         else:
-            print_finding(_finding(model, self.data), model.params_)
+            print_tsv(model.params_, model.fit_)
 
     def page(self, found: StoryFound) -> str:
         from softcount.report.page import findings_page
 
-        finding = _finding(found.model, self.data)
+        finding = _make_finding(found.model, self.data)
         return findings_page(finding.title, finding.text, [finding])
 
 
-@contextmanager
-def _lines_for_items(model: StoryModel, lines: Sequence[Line], data: str) -> Iterator[None]:
-    """Where an error names an item, or comes from the story, name the line that it came from."""
-    try:
-        yield
-    except ImpossibleItem as error:
-        if error.item is not None:
-            error.call_it(f"{data}:{lines[error.item].number}")
-        raise
-    except SoftcountError:
-        raise
-    except Exception as error:
-        guilty = next((line for line in lines if _fails(model, line)), None)
-        if guilty:
-            error.add_note(f"when told of {data}:{guilty.number}")
-        raise
-
-
-def _fails(model: StoryModel, line: Line) -> bool:
-    """Whether the story's own code fails on this line."""
-    from softcount.stories.language import trace_story
-
-    try:
-        trace_story(model.story, line.item)
-    except Exception:
-        return True
-    return False
-
-
-def _derivation(model: StoryModel, line: Line, data: str) -> list[str]:
+def _read_derivation(model: StoryModel, line: Line, data: str) -> list[str]:
     """What happened in a line's likeliest derivation; nothing in a blank line."""
     if line.blank:
         return []
@@ -306,7 +262,7 @@ def _derivation(model: StoryModel, line: Line, data: str) -> list[str]:
         raise
 
 
-def _finding(model: StoryModel, data: str) -> Finding:
+def _make_finding(model: StoryModel, data: str) -> Finding:
     from softcount.report.finding import Finding, make_all_bars
 
     bars = make_all_bars(model.params_, most=SHOWN + 1)

@@ -10,26 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from softcount.core.errors import (
-    ImpossibleItem,
-    LearnerError,
-    SoftcountError,
-    StoryError,
-    brief,
-)
+from softcount.core.errors import ImpossibleItem, LearnerError, SoftcountError, StoryError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
 from softcount.core.types import Array, Counts, EStep, Fill, Params, SparseCounts, Stats
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
 from softcount.stories import kernels
-from softcount.stories.circuit import (
-    NO_LEAVES,
-    InsideOutside,
-    certain_total,
-    compile_alone,
-    run,
-)
+from softcount.stories.circuit import NO_LEAVES, InsideOutside, certain_total, compile_alone, run
 from softcount.stories.data import StoryCorpus, StoryShard
 from softcount.stories.language import (
     Hypergraph,
@@ -68,10 +56,10 @@ class StoryCore(Model):
         self.name, self.support = name, support
         by_table = prior if isinstance(prior, Mapping) else dict.fromkeys(support.tables, prior)
         for what, names in (("prior", by_table), ("frozen", frozen)):
-            strange = set(names) - set(support.tables)
-            if strange:
+            unknown = set(names) - set(support.tables)
+            if unknown:
                 raise LearnerError(
-                    f"{what} names {', '.join(sorted(strange))}, which is no table of this story",
+                    f"{what} names {', '.join(sorted(unknown))}, which is no table of this story",
                     f"its tables are {', '.join(support.tables)}",
                 )
         named = set(frozen) | (set(prior) if isinstance(prior, Mapping) else set())

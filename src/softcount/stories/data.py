@@ -262,11 +262,7 @@ class StoryCorpus:
     """
 
     def __init__(
-        self,
-        story: Any,
-        items: Sequence[Any],
-        support: Support | None = None,
-        strict: bool = True,
+        self, story: Any, items: Sequence[Any], support: Support | None = None, strict: bool = True
     ) -> None:
         self.items = list(items)
         if not self.items:

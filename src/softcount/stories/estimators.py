@@ -4,30 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from softcount.core import store
 from softcount.core.errors import ImpossibleItem, LearnerError, StoreError, StoryError
 from softcount.core.estimator import Estimator
-from softcount.core.parameters import check_number, no_mode
+from softcount.core.parameters import (
+    KW_ONLY,
+    Annotated,
+    Doc,
+    LearningParameters,
+    check_number,
+    dataclass,
+    no_mode,
+)
 from softcount.core.types import Array, EStep
 from softcount.stories.core import Derivation, ForwardSampler, StoryCore, derive
 from softcount.stories.data import StoryCorpus
 from softcount.stories.language import Story, find_story, table
 from softcount.stories.tables import TablesView, pack_tables, unpack_tables
 
-if TYPE_CHECKING:
-    from softcount.engines.base import Engine
-    from softcount.learners.base import Learner
-
-
 KIND = "story"
 _KEPT_SHAPES = 10_000  # training items kept for generate()
 
 
-class StoryModel(Estimator):
+@dataclass(eq=False, repr=False)
+class StoryParameters(LearningParameters):
+    """The parameters of a story's model, declared."""
+
+    story: Annotated[Callable[..., Any], Doc("A generator function decorated with @story.")]
+    _: KW_ONLY
+    init: Annotated[Any, Doc("random, uniform, or start values as nested mappings.")] = "random"
+    prior: Annotated[
+        float | Mapping[str, float], Doc("Dirichlet concentration, also by table; 1 is flat.")
+    ] = 1.0
+    smoothing: Annotated[
+        float | Mapping[str, float] | None, Doc("Instead: add so much to every count.")
+    ] = None
+    frozen: Annotated[Iterable[str], Doc("Tables that keep their start values.")] = ()
+
+
+class StoryModel(StoryParameters, Estimator):
     """A model that the user wrote down as a story.
 
     ``learner``       how to learn (default `EM()`)
@@ -56,33 +75,6 @@ class StoryModel(Estimator):
     """
 
     core_: StoryCore
-
-    def __init__(
-        self,
-        story: Callable[..., Any],
-        *,
-        learner: Learner | str | None = None,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        n_init: int | None = None,
-        engine: Engine | None = None,
-        init: str | Mapping[str, Any] = "random",
-        prior: float | Mapping[str, float] = 1.0,
-        smoothing: float | Mapping[str, float] | None = None,
-        frozen: Iterable[str] = (),
-        random_state: Any = 0,
-    ) -> None:
-        self.story = story
-        self.learner = learner
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.engine = engine
-        self.init = init
-        self.prior = prior
-        self.smoothing = smoothing
-        self.frozen = frozen
-        self.random_state = random_state
 
     def _after_fit(self, corpus: StoryCorpus) -> None:
         """Some items, whose shapes `generate` takes."""

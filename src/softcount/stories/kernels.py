@@ -1,6 +1,4 @@
-"""Compiled loops over circuits: inside, outside, best derivations, draws.
-
-Inside and outside of a circuit, over items in lockstep.
+"""Compiled loops over circuits, for items in lockstep: inside, outside, best derivations, draws.
 
 A circuit is a list of rows in the order in which they can be computed; each holds one value a lane:
 
@@ -15,7 +13,7 @@ Values are linear, not logarithms. Row r stands for ``value[r] * 2**level[r]``: 
 shared by the lanes of a row and moved by exact powers of two, so nothing is rounded and nothing
 underflows, however long the item. Only a lane that falls far below its neighbours can lose
 something; `inside` says when that may have happened, `mark_lost` where it matters, and then the
-lane is run again by itself (see `softcount.stories.inside_outside`).
+lane is run again by itself (see `softcount.stories.circuit.run`).
 
 With α the derivative of the root's log with respect to a row's value (the *outside*), the expected
 count of an alternative is α(r) w_a β(operand_a). Inside-outside: Baker 1979; as differentiation of
@@ -117,17 +115,6 @@ def _align(rows: CircuitRows, r: int, mantissa: Any, exponent: Any, level: Any, 
 
 
 @inline
-def _largest_term(rows: CircuitRows, r: int, weight: Any, value: Any) -> None:
-    """value[r] = max_a w_a value[operand_a], lane by lane."""
-    for b in range(value.shape[1]):
-        value[r, b] = 0.0
-    for a in range(rows.x[r], rows.y[r]):
-        c, w = rows.operand[a], weight[a]
-        for b in range(value.shape[1]):
-            value[r, b] = max(value[r, b], w * value[c, b])
-
-
-@inline
 def _read_leaves(rows: CircuitRows, r: int, leaf: Any, theta: Any, value: Any, lift: float) -> None:
     """value[r] = θ, or θ value[y], times ``lift``."""
     scaled, y = rows.kind[r] == SCALED, rows.y[r]
@@ -210,49 +197,19 @@ def inside(
             top = level[i] + level[j]
         else:
             top = _align(rows, r, mantissa, exponent, level, weight)
+            value[r, :] = 0.0
             if best:
-                _largest_term(rows, r, weight, value)
+                for a in range(rows.x[r], rows.y[r]):
+                    c, w = rows.operand[a], weight[a]
+                    for b in range(lanes):
+                        value[r, b] = max(value[r, b], w * value[c, b])
             else:
-                value[r, :] = 0.0
                 add_listed_rows(value, r, rows.operand, weight, rows.x[r], rows.y[r])
         largest = row_max(value, r)
         if not danger and row_min(value, r) < _LOW:
             danger = _lossy(rows, r, leaf, theta, mantissa, weight, value)
         level[r] = _settle(rows, r, largest, top, value, weight)
     return danger
-
-
-@inline
-def _pass_to_factors(rows: CircuitRows, r: int, value: Any, level: Any, out: Any) -> None:
-    """A product's outside goes to each factor, times the other."""
-    i, j = rows.x[r], rows.y[r]
-    shift = level[i] + level[j] - level[r]  # from 1024 on no float holds it, and 0 · inf is NaN
-    half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
-    for b in range(value.shape[1]):
-        out[i, b] += half * out[r, b] * value[j, b] * rest
-    for b in range(value.shape[1]):
-        out[j, b] += half * out[r, b] * value[i, b] * rest
-
-
-@inline
-def _pass_by_leaf(
-    rows: CircuitRows,
-    r: int,
-    leaf: Any,
-    theta: Any,
-    value: Any,
-    level: Any,
-    out: Any,
-    per_leaf: Any,
-) -> None:
-    """The same where one factor is a leaf without a row, which is counted here."""
-    j = rows.y[r]
-    shift = level[j] - level[r]  # may exceed what a float can hold, where θ is tiny
-    half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
-    for b in range(value.shape[1]):
-        entry = leaf[rows.x[r], b]
-        per_leaf[entry] += out[r, b] * value[r, b]
-        out[j, b] += out[r, b] * (theta[entry] * half) * rest  # 0 · inf would be NaN
 
 
 @njit
@@ -284,10 +241,23 @@ def outside(
             add_listed_dots(
                 per_alternative, out, r, value, rows.operand, weight, rows.x[r], rows.y[r]
             )
-        elif kind == PRODUCT:
-            _pass_to_factors(rows, r, value, level, out)
-        elif kind == SCALED:
-            _pass_by_leaf(rows, r, leaf, theta, value, level, out, per_leaf)
+        elif kind == PRODUCT:  # its outside goes to each factor, times the other
+            i, j = rows.x[r], rows.y[r]
+            # 2**shift in two halves: from 1024 on no float holds it, and 0 · inf is NaN
+            shift = level[i] + level[j] - level[r]
+            half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
+            for b in range(lanes):
+                out[i, b] += half * out[r, b] * value[j, b] * rest
+            for b in range(lanes):
+                out[j, b] += half * out[r, b] * value[i, b] * rest
+        elif kind == SCALED:  # the same where one factor is a leaf without a row, counted here
+            j = rows.y[r]
+            shift = level[j] - level[r]
+            half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
+            for b in range(lanes):
+                entry = leaf[rows.x[r], b]
+                per_leaf[entry] += out[r, b] * value[r, b]
+                out[j, b] += out[r, b] * (theta[entry] * half) * rest
         elif kind == LEAF:
             for b in range(lanes):
                 per_leaf[leaf[rows.x[r], b]] += out[r, b] * value[r, b]
@@ -379,34 +349,20 @@ def levels(
                         at[size] = alternative_ends[node_ends[part]]
                         size += 1
                         pushed = True
-            if not pushed:
-                _close(node, node_ends, alternative_ends, parts, n_events, level, alive)
+            if not pushed:  # all that the node needs is known
+                height = 0
+                for a in range(node_ends[node], node_ends[node + 1]):
+                    possible = True
+                    for i in range(alternative_ends[a], alternative_ends[a + 1]):
+                        part = parts[i] - n_events
+                        if part >= 0:
+                            height = max(height, level[part])
+                            possible = possible and alive[part]
+                    alive[node] = alive[node] or possible
+                level[node] = height + 1
                 state[node] = _DONE
                 size -= 1
     return level, alive, -1
-
-
-@njit
-def _close(
-    node: int,
-    node_ends: Array,
-    alternative_ends: Array,
-    parts: Array,
-    n_events: int,
-    level: Array,
-    alive: Array,
-) -> None:
-    """All that the node needs is known: find its own height, and whether it can be completed."""
-    height = 0
-    for a in range(node_ends[node], node_ends[node + 1]):
-        possible = True
-        for i in range(alternative_ends[a], alternative_ends[a + 1]):
-            part = parts[i] - n_events
-            if part >= 0:
-                height = max(height, level[part])
-                possible = possible and alive[part]
-        alive[node] = alive[node] or possible
-    level[node] = height + 1
 
 
 @njit
@@ -446,7 +402,7 @@ def find_useful(
 
 # Single derivations of a circuit, best or drawn, from the roots down.
 #
-# They are read off what `softcount.stories.kernels.inside` left in ``value`` and ``weight``. Draws
+# They are read off what `inside` left in ``value`` and ``weight``. Draws
 # come from streams of their own, one a lane: they depend on a seed and on who is in the lane.
 
 

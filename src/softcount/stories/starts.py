@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.core.bounds import as_float
 from softcount.core.errors import StartError
+from softcount.core.parameters import as_float
 from softcount.core.types import Array, Params
 from softcount.families.base import Family
 from softcount.families.loglinear import LogLinear
@@ -37,10 +37,10 @@ def read_start(
     start: Mapping[str, Any], support: Support, families: Mapping[str, Family], fallback: Params
 ) -> Params:
     """Parameters from nested mappings or flat tuple keys; rows left out stay as in `fallback`."""
-    strange = set(start) - set(support.tables)
-    if strange:
+    unknown = set(start) - set(support.tables)
+    if unknown:
         raise StartError(
-            f"start values for {_join(strange)}, but the story has no such table",
+            f"start values for {_join(unknown)}, but the story has no such table",
             f"its tables are {_join(support.tables)}",
         )
     params = dict(fallback)
@@ -53,35 +53,40 @@ def read_start(
                 "leave it out, or give the array of all its parameters",
             )
         if isinstance(value, Mapping):
-            params[name][: len(table)] = _from_mapping(table, value, params[name][: len(table)])
-        else:
-            params[name] = _from_array(name, value, params[name])
+            params[name][: len(table)] = _read_mapping(table, value, params[name][: len(table)])
+            continue
+        array = np.asarray(value, dtype=np.float64)
+        if array.shape != params[name].shape:
+            raise StartError(
+                f"start values of table {name!r} have shape {array.shape}, not "
+                f"{params[name].shape}",
+                "arrays must have one number an entry; nested mappings are easier",
+            )
+        _check_numbers(name, array)
+        params[name] = array
     return params
 
 
-def _from_array(name: str, value: Any, like: Array) -> Array:
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape != like.shape:
-        raise StartError(
-            f"start values of table {name!r} have shape {array.shape}, not {like.shape}",
-            "arrays must have one number an entry; nested mappings are easier",
-        )
-    _check_numbers(name, array)
-    return array
-
-
-def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array) -> Array:
+def _read_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array) -> Array:
+    """A table's probabilities; rows that the mapping does not mention are taken from `fallback`."""
     keys, numbers = [], []
-    for key, value_of in _flat(value, table):
-        number = _number(table.name, key, value_of)
-        if number == 0.0 and _is_zero(table, key):
-            continue
+    for key, given_number in _flatten(value, table):
+        number = _read_number(table.name, key, given_number)
+        if number == 0.0 and not table.has(key) and table.has(key[:-1]) and table.can_be(key[-1]):
+            continue  # it has the row, and the outcome in others: the entry is zero anyway
         keys.append(key)
         numbers.append(number)
     codes = [table.lexicon.find(key[p] for key in keys) for p in range(table.arity)]
     entries = table.find(codes)
     if len(entries) and entries.min() < 0:
-        raise _never_occurs(table, keys[int(np.argmin(entries))])
+        key = keys[int(np.argmin(entries))]
+        outcomes = [str(outcome) for outcome in {k[-1] for k in table.entry_keys()}]
+        close = get_close_matches(str(key[-1]), outcomes, n=1)
+        raise StartError(
+            f"start value for {table.name}[{_join(key)}], an entry that never occurs in the data",
+            (f"did you mean {close[0]!r}? " if close else "")
+            + "leave it out, or declare table(name, outcomes=…)",
+        )
     given = np.zeros(len(table))
     given[entries] = numbers
     _check_numbers(table.name, given)
@@ -90,10 +95,10 @@ def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array
     mentioned[rows] = True
     sums = row_sums(given, table.indptr)
     for row in np.flatnonzero(mentioned & (np.abs(sums - 1.0) > _ROUNDING)):
-        condition = table.entry_keys()[table.indptr[row]][:-1]
+        condition = _join(table.entry_keys()[table.indptr[row]][:-1])
+        of_row = f"{table.name!r} given {condition}" if condition else repr(table.name)
         raise StartError(
-            f"start values of table {table.name!r}{_condition_text(condition)} "
-            f"add up to {sums[row]:g}",
+            f"start values of table {of_row} add up to {sums[row]:g}",
             "each row must add up to 1 over the outcomes that occur",
         )
     exact = np.abs(sums - 1.0) <= 1e-9
@@ -103,14 +108,14 @@ def _from_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array
     return np.where(chosen, given / np.repeat(scale, lengths), fallback)
 
 
-def _flat(
+def _flatten(
     value: Mapping[Any, Any], table: TableSupport, prefix: tuple[Hashable, ...] = ()
 ) -> Iterator[tuple[tuple[Hashable, ...], Any]]:
     """Full keys, with what they are given."""
     for key, inner in value.items():
         path = (*prefix, *_parts(key, inner, table, prefix))
         if isinstance(inner, Mapping) and len(path) < table.arity:
-            yield from _flat(inner, table, path)
+            yield from _flatten(inner, table, path)
         elif len(path) == table.arity:
             yield path, inner
         else:
@@ -140,12 +145,7 @@ def _parts(
     return (known or fitting[::-1] or [(key,)])[0]
 
 
-def _is_zero(table: TableSupport, key: tuple[Hashable, ...]) -> bool:
-    """Whether the table has no such entry, though it has the row, and the outcome in others."""
-    return not table.has(key) and table.has(key[:-1]) and table.can_be(key[-1])
-
-
-def _number(name: str, key: tuple[Hashable, ...], value: Any) -> float:
+def _read_number(name: str, key: tuple[Hashable, ...], value: Any) -> float:
     try:
         number = as_float(value)
     except (TypeError, ValueError):
@@ -167,20 +167,6 @@ def _check_numbers(name: str, values: Array) -> None:
             f"start values of table {name!r} are not all finite and non-negative",
             "look for NaN and for negative numbers",
         )
-
-
-def _never_occurs(table: TableSupport, key: tuple[Hashable, ...]) -> StartError:
-    known = [str(outcome) for outcome in {k[-1] for k in table.entry_keys()}]
-    close = get_close_matches(str(key[-1]), known, n=1)
-    return StartError(
-        f"start value for {table.name}[{_join(key)}], an entry that never occurs in the data",
-        (f"did you mean {close[0]!r}? " if close else "")
-        + "leave it out, or declare table(name, outcomes=…)",
-    )
-
-
-def _condition_text(condition: tuple[Hashable, ...]) -> str:
-    return f" given {_join(condition)}" if condition else ""
 
 
 def _join(parts: Any) -> str:

@@ -123,7 +123,14 @@ class TableSupport:
         for part in range(arity):
             pairs = [(p, chunk[part]) for p, chunk in zip(prefixes, chunks, strict=True)]
             if declared_codes is not None and part == arity - 1:
-                _check_declared(name, pairs, declared_codes, lexicon)
+                for _, code in pairs:
+                    unknown = np.setdiff1d(code, declared_codes)
+                    if len(unknown):
+                        raise StoryError(
+                            f"table {name!r} meets the outcome {lexicon.values[unknown[0]]!r}, "
+                            "which is not among its declared outcomes",
+                            "add it to table(…, outcomes=…), or declare none",
+                        )
                 pairs = [(np.arange(n_prefixes)[:, None], declared_codes[None, :])]
             level = TrieLevel.of(pairs, radix, n_prefixes)
             levels.append(level)
@@ -191,17 +198,6 @@ class TableSupport:
         return [tuple(values[code] for code in codes) for codes in self.codes]
 
 
-def _check_declared(name: str, pairs: Any, declared: Array, lexicon: ValueLexicon) -> None:
-    for _, code in pairs:
-        strange = np.setdiff1d(code, declared)
-        if len(strange):
-            raise StoryError(
-                f"table {name!r} meets the outcome {lexicon.values[strange[0]]!r}, which is not "
-                "among its declared outcomes",
-                "add it to table(…, outcomes=…), or declare none",
-            )
-
-
 class Support:
     """All tables of a story, one after the other in one vector of entries.
 
@@ -220,15 +216,6 @@ class Support:
             return np.full(np.broadcast_shapes(*map(np.shape, parts)), self.size)
         found = self.tables[table].find(parts)
         return np.where(found >= 0, found + self.offsets[table], self.size)
-
-    def slices(self, entries: Array) -> list[tuple[str, slice, Array]]:
-        """For sorted entries: each table's share of them, and the places within that table."""
-        touched = []
-        for name, table in self.tables.items():
-            first = self.offsets[name]
-            start, stop = np.searchsorted(entries, [first, first + len(table)]).tolist()
-            touched.append((name, slice(start, stop), entries[start:stop] - first))
-        return touched
 
 
 _SHOWN = 8  # rows, and outcomes a row, that are printed
@@ -298,7 +285,8 @@ class TableView(Mapping[Hashable, Any]):
         if self.is_row and self._support.can_be(part):
             return 0.0
         what = "outcome" if self.is_row else "condition"
-        known = [str(each) for each in self._outcomes()] if self.is_row else list(map(str, self))
+        values, outcomes = self._support.lexicon.values, self._support.outcomes.tolist()
+        known = [str(values[code]) for code in outcomes] if self.is_row else list(map(str, self))
         close = get_close_matches(str(part), known, n=1)
         raise MissingEntry(
             f"table {self._support.name!r} has no entry {key!r}: the {what} {part!r} never "
@@ -306,11 +294,6 @@ class TableView(Mapping[Hashable, Any]):
             (f"did you mean {close[0]}? " if close else "")
             + "the table lists what it has; declare further outcomes with table(name, outcomes=…)",
         )
-
-    def _outcomes(self) -> list[Hashable]:
-        """All outcomes of all rows."""
-        values = self._support.lexicon.values
-        return [values[code] for code in self._support.outcomes.tolist()]
 
     def __iter__(self) -> Iterator[Hashable]:
         below = self._below()
@@ -412,40 +395,30 @@ def unpack_tables(stored: Stored) -> tuple[Support, Params]:
         tables: dict[str, TableSupport] = {}
         params: dict[str, Array] = {}
         for number, facts in enumerate(stored.meta["tables"]):
-            name = str(facts["name"])
-            tables[name] = _table(stored.arrays, number, facts, lexicon)
-            params[name] = _probabilities(stored.arrays[f"{number}.probability"], tables[name])
+            name, radix, arity = str(facts["name"]), int(facts["radix"]), int(facts["arity"])
+            if not 1 <= arity <= 64 or not 1 <= radix <= max(len(lexicon), 1):
+                raise _damaged("a table's form is out of range")
+            levels: list[TrieLevel] = []
+            n_prefixes = 1
+            for depth in range(arity):
+                keys = stored.arrays[f"{number}.level.{depth}"]
+                good = keys.dtype == np.int64 and keys.ndim == 1 and len(keys) > 0
+                good = good and keys[0] >= 0 and keys[-1] < n_prefixes * radix
+                if not good or (np.diff(keys) <= 0).any():
+                    raise _damaged("a table's keys are out of order")
+                levels.append(TrieLevel(keys, radix, n_prefixes))
+                n_prefixes = len(keys)
+            tables[name] = TableSupport(name, tuple(levels), lexicon)
+            array = params[name] = stored.arrays[f"{number}.probability"]
+            if array.dtype != np.float64 or array.shape != (n_prefixes,):
+                raise _damaged("a table does not have one number for each entry")
+            if not np.isfinite(array).all() or (array < 0).any():
+                raise _damaged("a table has numbers that are not probabilities")
+    except StoreError:
+        raise
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(error, StoreError):
-            raise
         raise _damaged(str(error)) from error
     return Support(tables, lexicon), params
-
-
-def _table(
-    arrays: Mapping[str, Array], number: int, facts: Mapping[str, Any], lexicon: ValueLexicon
-) -> TableSupport:
-    radix, arity = int(facts["radix"]), int(facts["arity"])
-    if not 1 <= arity <= 64 or not 1 <= radix <= max(len(lexicon), 1):
-        raise _damaged("a table's form is out of range")
-    levels: list[TrieLevel] = []
-    n_prefixes = 1
-    for depth in range(arity):
-        keys = arrays[f"{number}.level.{depth}"]
-        good = keys.dtype == np.int64 and keys.ndim == 1 and len(keys) > 0
-        if not good or keys[0] < 0 or keys[-1] >= n_prefixes * radix or (np.diff(keys) <= 0).any():
-            raise _damaged("a table's keys are out of order")
-        levels.append(TrieLevel(keys, radix, n_prefixes))
-        n_prefixes = len(keys)
-    return TableSupport(str(facts["name"]), tuple(levels), lexicon)
-
-
-def _probabilities(array: Array, entries: TableSupport) -> Array:
-    if array.dtype != np.float64 or array.shape != (len(entries),):
-        raise _damaged("a table does not have one number for each entry")
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise _damaged("a table has numbers that are not probabilities")
-    return array
 
 
 def _to_json(value: Hashable) -> Any:
