@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 import numpy as np
 
 from softcount.core import interrupt
-from softcount.core.bounds import MAX_RUNS, MAX_SEED
+from softcount.core.bounds import MAX_SEED
 from softcount.core.errors import ImpossibleItem, LearnerError, ParameterError, brief
 from softcount.core.estimate import Estimate, announce, estimate
 from softcount.core.fit import fit
@@ -412,14 +412,10 @@ class Estimator(HasLearner):
         """
         check_parameters(self)
         self._check_learning()
-        hint = "0: no short runs, every start is run to the end"
-        check_whole("short_runs", self.short_runs, 0, hint, MAX_RUNS)
 
     def _check_learning(self) -> None:
-        """Raise a `LearnerError` unless learner and engine can be used."""
+        """Raise a `LearnerError` if the learner cannot learn this model."""
         check_learner(self)
-        if self.engine is not None and not hasattr(self.engine, "open"):
-            raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

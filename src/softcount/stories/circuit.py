@@ -18,7 +18,7 @@ from softcount.core.errors import StoryError
 from softcount.core.types import Array, BoolArray, EStep, Fill, FloatArray, IntArray
 from softcount.kernels.vectors import WIDTH
 from softcount.stories import kernels
-from softcount.stories.kernels import LEAF, ONE, PRODUCT, SCALED, SUM, CircuitRows
+from softcount.stories.kernels import LEAF, ONE, PRODUCT, SCALED, SUM, CircuitRows, CircuitValues
 from softcount.stories.language import Hypergraph, describe
 
 
@@ -289,8 +289,12 @@ _scratch = ScratchArrays()
 class InsideOutside:
     """One pass over a circuit's items with given weights of entries.
 
-    After `inside`, ``value`` and ``weight`` tell how each row came about.
+    After `inside`, ``values`` tells how each row came about.
     """
+
+    values: CircuitValues
+    danger: bool
+    """Whether some lane may have lost something by falling far below its neighbours."""
 
     def __init__(self, rows: CircuitRows, constant_theta: Array, fill: Fill) -> None:
         self.rows, self.fill = rows, fill
@@ -306,24 +310,14 @@ class InsideOutside:
         """The roots' values and logs, (roots, lanes)."""
         n, lanes = len(self.rows.kind), max(leaf.shape[1], WIDTH)
         self.leaf, self.theta = leaf, theta
-        self.value = _scratch.get("value", (n, lanes))
-        self.level = _scratch.get("level", (n,), np.int64)
-        self.danger = kernels.inside(
-            self.rows,
-            leaf,
-            theta,
-            self.mantissa,
-            self.exponent,
-            self.fill == "hard",
-            self.value,
-            self.level,
-            self.weight,
-        )
+        value, level = _scratch.get("value", (n, lanes)), _scratch.get("level", (n,), np.int64)
+        self.values = CircuitValues(self.mantissa, self.exponent, value, level, self.weight)
+        self.danger = kernels.inside(self.rows, leaf, theta, self.fill == "hard", self.values)
         roots = self.rows.roots
-        value = self.value[roots]
+        root_value = value[roots]
         with np.errstate(divide="ignore"):
-            log = np.log(value) + self.level[roots, None] * math.log(2.0)
-        return value, np.where(value > 0.0, log, -np.inf)
+            log = np.log(root_value) + level[roots, None] * math.log(2.0)
+        return root_value, np.where(root_value > 0.0, log, -np.inf)
 
     def count(self, wanted: Array, how: EStep, numbers: Array, per_leaf: Array) -> None:
         """Add the counts of the wanted items (a mask over roots and real lanes)."""
@@ -331,35 +325,35 @@ class InsideOutside:
             self._outside(wanted, self.per_alternative, per_leaf)
             return
         draw = self.fill == "sample"
-        shape = self.value.shape
+        shape = self.values.value.shape
         uses = _scratch.get("uses", shape, np.int64)
         uses[:] = 0
         uses[self.rows.roots, : wanted.shape[1]] = wanted * (how.samples if draw else 1)
         stream = np.zeros(shape[1], np.uint64)
         somebody = numbers.max(axis=0).astype(np.uint64)  # in every lane, for each its own stream
         kernels.seed_streams(np.uint64(how.stream), somebody, stream)
+        per_alternative = self.per_alternative
         kernels.descend(
-            self.rows, self.leaf, self.value, self.weight, draw, stream, uses,
-            self.per_alternative, per_leaf,
-        )  # fmt: skip
+            self.rows, self.leaf, self.values, draw, stream, uses, per_alternative, per_leaf
+        )
 
     def _outside(self, wanted: Array, per_alternative: Array, per_leaf: Array) -> Array:
-        out = _scratch.get("out", self.value.shape)
+        """The outside of every row, (rows, lanes); adds the expected counts of the wanted items."""
+        out = _scratch.get("out", self.values.value.shape)
         out[:] = 0.0
         roots, real = self.rows.roots, slice(wanted.shape[1])
-        value = self.value[roots, real]
+        value = self.values.value[roots, real]
         out[roots, real] = np.divide(1.0, value, out=np.zeros_like(value), where=wanted)
         kernels.outside(
-            self.rows, self.leaf, self.theta, self.value, self.level, self.weight, out,
-            per_alternative, per_leaf,
-        )  # fmt: skip
+            self.rows, self.leaf, self.theta, self.values, out, per_alternative, per_leaf
+        )
         return out
 
     def find_spoiled(self, wanted: BoolArray) -> BoolArray:
         """Which of the wanted items have lost something that matters (a mask over lanes)."""
-        lanes = np.zeros(self.value.shape[1], np.bool_)
+        lanes = np.zeros(self.values.value.shape[1], np.bool_)
         nowhere = np.zeros_like(self.per_alternative), np.zeros_like(self.theta)
-        kernels.mark_lost(self.value, self._outside(wanted, *nowhere), lanes)
+        kernels.mark_lost(self.values.value, self._outside(wanted, *nowhere), lanes)
         return lanes[: wanted.shape[1]]
 
     def collect(self, n_constants: int) -> Array:

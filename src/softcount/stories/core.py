@@ -17,7 +17,14 @@ from softcount.core.types import Array, Counts, EStep, Fill, Params, SparseCount
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
 from softcount.stories import kernels
-from softcount.stories.circuit import NO_LEAVES, InsideOutside, certain_total, compile_alone, run
+from softcount.stories.circuit import (
+    NO_LEAVES,
+    Circuit,
+    InsideOutside,
+    certain_total,
+    compile_alone,
+    run,
+)
 from softcount.stories.data import StoryCorpus, StoryShard
 from softcount.stories.language import (
     Hypergraph,
@@ -293,14 +300,11 @@ def derive(
     waiting = [0]
     while waiting:
         node = waiting.pop()
-        sum_row, (rows, weight, value) = (
-            int(circuit.node_row[node]),
-            (work.rows, work.weight, work.value),
-        )
+        row = int(circuit.node_row[node])
         if fill == "hard":
-            chosen = kernels.best_term(rows, sum_row, weight, value, 0)
+            chosen = kernels.best_term(circuit.rows, row, work.values, 0)
         else:
-            chosen = kernels.draw_term(rows, sum_row, weight, value, 0, stream)
+            chosen = kernels.draw_term(circuit.rows, row, work.values, 0, stream)
         a = int(circuit.alternatives[chosen])
         parts = graph.parts[graph.alternative_ends[a] : graph.alternative_ends[a + 1]]
         events = parts[parts < graph.n_events].tolist()
@@ -331,23 +335,22 @@ class ForwardSampler:
 
     def __init__(self, core: StoryCore, story: Story, params: Params, items: Sequence[Any]) -> None:
         self.core, self.story, self.params, self.items = core, story, params, items
-        self._plans: dict[Any, ForwardPlan] = {}
+        self._compiled: dict[Any, tuple[Hypergraph, Circuit]] = {}  # by shape
 
     def draw(self, rng: np.random.Generator) -> Any:
         """An item of the shape of a random training item."""
         item = self.items[int(rng.integers(len(self.items)))]
         try:
             shape = ItemShape(item)
-            if shape.key not in self._plans:
-                graph = trace_story(self.story, item, symbolic=True)
-                self._plans[shape.key] = ForwardPlan(self.core, self.params, graph)
+            if shape.key not in self._compiled:
+                self._compiled[shape.key] = self._compile(item)
         except ValueInspected:
             raise StoryError(
                 f"story {self.story.name!r} looks at the observed values, so it cannot be run "
                 "forward",
                 "use observed values only as table indices and as arguments of stories",
             ) from None
-        values = iter(self._plans[shape.key].draw(shape.values, rng))
+        values = iter(self._draw_values(*self._compiled[shape.key], shape.values, rng))
         if type(item) is str:
             return "".join(map(str, values))
 
@@ -361,12 +364,9 @@ class ForwardSampler:
 
         return fill(item)
 
-
-class ForwardPlan:
-    """How values of one shape are drawn."""
-
-    def __init__(self, core: StoryCore, params: Params, graph: Hypergraph) -> None:
-        self.core, self.params, self.graph = core, params, graph
+    def _compile(self, item: Any) -> tuple[Hypergraph, Circuit]:
+        """All derivations of items of one shape, if their values can be drawn."""
+        graph = trace_story(self.story, item, symbolic=True)
         conditions = {p.slots for e in graph.entries for p in e.key[:-1] if type(p) is Symbol}
         outcomes = {e.key[-1].slots for e in graph.entries if type(e.key[-1]) is Symbol}
         if conditions & outcomes:
@@ -375,23 +375,25 @@ class ForwardPlan:
                 "condition of another",
                 "generate works where every observed value is an outcome or a condition, not both",
             )
-        self.circuit = compile_alone(graph)
+        circuit = compile_alone(graph)
+        assert circuit is not None  # it was learned from
+        return graph, circuit
 
-    def draw(self, old: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+    def _draw_values(
+        self, graph: Hypergraph, circuit: Circuit, old: Sequence[Any], rng: np.random.Generator
+    ) -> list[Any]:
         """New values for the slots that are outcomes; those that are only conditions stay."""
-        assert self.circuit is not None  # it was learned from
         # the events of a derivation that is drawn with all outcomes left open
-        theta = np.array([self._open_weight(entry, old) for entry in self.graph.entries])
-        constants = self.circuit.constants
-        work = InsideOutside(self.circuit.rows, theta[constants], "sample")
+        theta = np.array([self._open_weight(entry, old) for entry in graph.entries])
+        work = InsideOutside(circuit.rows, theta[circuit.constants], "sample")
         work.inside(NO_LEAVES, theta)
         how = EStep(fill="sample", stream=int(rng.integers(2**63)))
         only = np.ones((1, 1), bool)
         work.count(only, how, only.astype(np.int64), np.zeros_like(theta))
-        times = work.collect(len(constants)).astype(int)
+        times = work.collect(len(circuit.constants)).astype(int)
         values, filled = list(old), set()
-        for event in np.repeat(constants, times).tolist():
-            entry = self.graph.entries[event]
+        for event in np.repeat(circuit.constants, times).tolist():
+            entry = graph.entries[event]
             if type(entry.key[-1]) is not Symbol:
                 continue
             slot = entry.key[-1].slots

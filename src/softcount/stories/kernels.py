@@ -74,6 +74,21 @@ class CircuitRows(NamedTuple):
     roots: Array
 
 
+class CircuitValues(NamedTuple):
+    """What is computed of a circuit.
+
+    ``mantissa, exponent``: each alternative's product of constants, as ``mantissa * 2**exponent``.
+    ``value[row, lane] * 2**level[row]`` is a row's value. ``weight`` is left by `inside` such that
+    value[r] = Σ_a weight[a] value[operand_a] in each sum.
+    """
+
+    mantissa: Array
+    exponent: Array
+    value: Array
+    level: Array
+    weight: Array
+
+
 _POWERS = 2.0 ** np.arange(-1100.0, 1.0)  # ldexp is a slow call; 2**-1100 is 0
 
 
@@ -95,9 +110,10 @@ def weigh(rows: CircuitRows, theta: Array, mantissa: Array, exponent: Array) -> 
 
 
 @inline
-def _align(rows: CircuitRows, r: int, mantissa: Any, exponent: Any, level: Any, weight: Any) -> Any:
+def _align(rows: CircuitRows, r: int, work: CircuitValues) -> Any:
     """Bring a sum's terms to one exponent: returns it, and fills ``weight`` accordingly."""
     x, y, operand = rows.x[r], rows.y[r], rows.operand
+    mantissa, exponent, level, weight = work.mantissa, work.exponent, work.level, work.weight
     top, odd = level[operand[x]] + exponent[x], 0
     for a in range(x, y):
         odd |= (level[operand[a]] + exponent[a]) ^ top
@@ -124,11 +140,9 @@ def _read_leaves(rows: CircuitRows, r: int, leaf: Any, theta: Any, value: Any, l
 
 
 @inline
-def _lossy(
-    rows: CircuitRows, r: int, leaf: Any, theta: Any, mantissa: Any, weight: Any, value: Any
-) -> bool:
+def _lossy(rows: CircuitRows, r: int, leaf: Any, theta: Any, work: CircuitValues) -> bool:
     """Whether some lane of a row may have lost something."""
-    kind, x, y = rows.kind[r], rows.x[r], rows.y[r]
+    kind, x, y, value = rows.kind[r], rows.x[r], rows.y[r], work.value
     for b in range(value.shape[1]):
         if value[r, b] >= _LOW:
             continue
@@ -140,15 +154,16 @@ def _lossy(
             return True
         if kind == SUM:
             for a in range(x, y):
-                faint = weight[a] < _FAINT and mantissa[a] > 0.0
+                faint = work.weight[a] < _FAINT and work.mantissa[a] > 0.0
                 if faint and value[rows.operand[a], b] > 0.0:
                     return True
     return False
 
 
 @inline
-def _settle(rows: CircuitRows, r: int, largest: float, top: int, value: Any, weight: Any) -> int:
+def _settle(rows: CircuitRows, r: int, largest: float, top: int, work: CircuitValues) -> int:
     """Move a row into the usual range, and its sum's weights with it; returns its exponent."""
+    value, weight = work.value, work.weight
     if largest == 0.0:
         return ZERO
     if _SMALL <= largest <= _LARGE:
@@ -163,22 +178,12 @@ def _settle(rows: CircuitRows, r: int, largest: float, top: int, value: Any, wei
 
 
 @njit
-def inside(
-    rows: CircuitRows,
-    leaf: Array,
-    theta: Array,
-    mantissa: Array,
-    exponent: Array,
-    best: bool,
-    value: Array,
-    level: Array,
-    weight: Array,
-) -> bool:
+def inside(rows: CircuitRows, leaf: Array, theta: Array, best: bool, work: CircuitValues) -> bool:
     """Fill ``value`` and ``level`` bottom-up: sums over derivations, or the ``best`` one's term.
 
-    ``weight`` is left such that value[r] = Σ_a weight[a] value[operand_a] in each sum. Returns
-    whether some lane may have lost something by falling far below its neighbours.
+    Returns whether some lane may have lost something by falling far below its neighbours.
     """
+    value, level, weight = work.value, work.level, work.weight
     lanes, danger = value.shape[1], False
     for r in range(len(rows.kind)):
         kind, top = rows.kind[r], 0
@@ -196,7 +201,7 @@ def inside(
                 value[r, b] = value[i, b] * value[j, b]
             top = level[i] + level[j]
         else:
-            top = _align(rows, r, mantissa, exponent, level, weight)
+            top = _align(rows, r, work)
             value[r, :] = 0.0
             if best:
                 for a in range(rows.x[r], rows.y[r]):
@@ -207,8 +212,8 @@ def inside(
                 add_listed_rows(value, r, rows.operand, weight, rows.x[r], rows.y[r])
         largest = row_max(value, r)
         if not danger and row_min(value, r) < _LOW:
-            danger = _lossy(rows, r, leaf, theta, mantissa, weight, value)
-        level[r] = _settle(rows, r, largest, top, value, weight)
+            danger = _lossy(rows, r, leaf, theta, work)
+        level[r] = _settle(rows, r, largest, top, work)
     return danger
 
 
@@ -217,9 +222,7 @@ def outside(
     rows: CircuitRows,
     leaf: Array,
     theta: Array,
-    value: Array,
-    level: Array,
-    weight: Array,
+    work: CircuitValues,
     out: Array,
     per_alternative: Array,
     per_leaf: Array,
@@ -228,6 +231,7 @@ def outside(
 
     ``out`` comes with the items' weights over the roots' values in the roots' rows, zero elsewhere.
     """
+    value, level, weight = work.value, work.level, work.weight
     lanes = value.shape[1]
     pulled = np.empty(len(weight))
     for u in range(len(weight)):
@@ -414,8 +418,9 @@ def seed_streams(seed: Any, items: Array, stream: Array) -> None:
 
 
 @njit
-def best_term(rows: CircuitRows, r: int, weight: Array, value: Array, b: int) -> Any:
+def best_term(rows: CircuitRows, r: int, work: CircuitValues, b: int) -> Any:
     """The alternative that contributes most to a sum; the first of equals."""
+    value, weight = work.value, work.weight
     chosen, largest = rows.x[r], -1.0
     for a in range(rows.x[r], rows.y[r]):
         term = weight[a] * value[rows.operand[a], b]
@@ -425,8 +430,9 @@ def best_term(rows: CircuitRows, r: int, weight: Array, value: Array, b: int) ->
 
 
 @njit
-def draw_term(rows: CircuitRows, r: int, weight: Array, value: Array, b: int, stream: Array) -> Any:
+def draw_term(rows: CircuitRows, r: int, work: CircuitValues, b: int, stream: Array) -> Any:
     """An alternative drawn by its share of a sum."""
+    value, weight = work.value, work.weight
     rest = uniform(stream, b) * value[r, b]
     last = rows.x[r]
     for a in range(rows.x[r], rows.y[r]):
@@ -443,8 +449,7 @@ def draw_term(rows: CircuitRows, r: int, weight: Array, value: Array, b: int, st
 def descend(
     rows: CircuitRows,
     leaf: Array,
-    value: Array,
-    weight: Array,
+    work: CircuitValues,
     draw: bool,
     stream: Array,
     uses: Array,
@@ -459,7 +464,7 @@ def descend(
     """
     for r in range(len(rows.kind) - 1, -1, -1):
         kind = rows.kind[r]
-        for b in range(value.shape[1]):
+        for b in range(uses.shape[1]):
             used = uses[r, b]
             if used == 0:
                 continue
@@ -473,10 +478,10 @@ def descend(
                 uses[rows.y[r], b] += used
             elif kind == SUM and draw:
                 for _ in range(used):
-                    a = draw_term(rows, r, weight, value, b, stream)
+                    a = draw_term(rows, r, work, b, stream)
                     uses[rows.operand[a], b] += 1
                     per_alternative[a] += 1.0
             elif kind == SUM:
-                a = best_term(rows, r, weight, value, b)
+                a = best_term(rows, r, work, b)
                 uses[rows.operand[a], b] += used
                 per_alternative[a] += used

@@ -8,6 +8,7 @@ manner of CSR matrices without further work.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -29,6 +30,7 @@ class ValueLexicon:
     """Numbers for values, in order of first appearance."""
 
     def __init__(self, values: Iterable[Hashable] = ()) -> None:
+        self._is_frozen = False
         self._codes: dict[Hashable, int] = {}
         self.values: list[Hashable] = []
         self.add(values)
@@ -37,7 +39,9 @@ class ValueLexicon:
         return len(self.values)
 
     def add(self, values: Iterable[Hashable]) -> Array:
-        """The values' numbers; new values get new ones."""
+        """The values' numbers; new values get new ones, unless it is frozen."""
+        if self._is_frozen:
+            return self.find(values)
         codes, known = self._codes, self.values
         found = []
         for value in values:
@@ -49,22 +53,17 @@ class ValueLexicon:
         return np.array(found, np.int64)
 
     def freeze(self) -> ValueLexicon:
-        """The same numbers for the same values, and -1 for all others, for ever."""
-        return FrozenLexicon(self)
+        """The same numbers for the same values, and -1 for all others, for ever.
+
+        Further data must not change a fitted model.
+        """
+        frozen = copy(self)
+        frozen._is_frozen = True
+        return frozen
 
     def find(self, values: Iterable[Hashable]) -> Array:
         """The values' numbers, -1 for what is not known."""
         return np.array([self._codes.get(value, -1) for value in values], np.int64)
-
-
-class FrozenLexicon(ValueLexicon):
-    """A lexicon to which nothing can be added: further data must not change a fitted model."""
-
-    def __init__(self, whole: ValueLexicon) -> None:
-        self._codes, self.values = whole._codes, whole.values
-
-    def add(self, values: Iterable[Hashable]) -> Array:
-        return self.find(values)
 
 
 class TrieLevel:
