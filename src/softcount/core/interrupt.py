@@ -185,27 +185,14 @@ def beside(work: Callable[..., T], *args: Any) -> T:
     """``work(*args)``, in a thread of its own if Ctrl-C would not be heard otherwise."""
     if _listener is None or threading.current_thread() is not threading.main_thread():
         return work(*args)
-    results: list[T] = []
-    failed: list[BaseException] = []
-    done = threading.Event()
-    given_up = getattr(_thread, "given_up", None) or threading.Event()
+    future: Future[T] = Future()
+    with awaited() as heard:
 
-    def run() -> None:
-        _thread.given_up = given_up  # the new thread's own: `check` looks at it
-        try:
-            results.append(work(*args))
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            done.set()
+        def run() -> None:
+            try:
+                future.set_result(heard(work)(*args))
+            except BaseException as error:
+                future.set_exception(error)
 
-    try:
         threading.Thread(target=run, name="softcount-beside", daemon=True).start()
-        while not done.wait(NAP):  # see `wait`
-            pass
-    except BaseException:
-        given_up.set()
-        raise
-    if failed:
-        raise failed[0]
-    return results[0]
+        return wait(future)

@@ -1,4 +1,14 @@
-"""Gaussian rows: means and covariances of one form, with a normal–inverse-Wishart prior."""
+"""Gaussian rows: means and covariances of one form, with a normal–inverse-Wishart prior.
+
+The forms of a covariance are full, diagonal and spherical, each with its conjugate prior. A matrix
+of a form is a flat vector of cells: D·D for full, D variances for diagonal, one variance for
+spherical. Functions take any number of them, (…, cells), so callers need not know the form.
+
+The prior of a full precision Λ is Wishart: Λ ~ W(ν, Ψ⁻¹), that is, Σ = Λ⁻¹ ~ IW(ν, Ψ). Each cell λ
+of the other forms has the Gamma prior to which this comes down in one dimension:
+λ ~ Gamma(ν / 2, rate Ψ / 2). See Murphy 2007, *Conjugate Bayesian analysis of the Gaussian
+distribution*.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +23,6 @@ from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts
 from softcount.families.base import Family
 from softcount.kernels.jit import njit
-
-# Forms a covariance can take, each with its conjugate prior: full, diagonal, spherical.
-#
-# A matrix of a form is a flat vector of cells: D·D for full, D variances for diagonal, one variance
-# for spherical. Functions take any number of them, (…, cells), so callers need not know the form.
-#
-# The prior of a full precision Λ is Wishart: Λ ~ W(ν, Ψ⁻¹), that is, Σ = Λ⁻¹ ~ IW(ν, Ψ).
-# Each cell λ of the other forms has the Gamma prior to which this comes down in one dimension:
-# λ ~ Gamma(ν / 2, rate Ψ / 2). See Murphy 2007, *Conjugate Bayesian analysis of the Gaussian
-# distribution*.
-
 
 LOG_2 = float(np.log(2.0))
 SMALLEST_FLOOR = 1e-300
