@@ -206,7 +206,7 @@ def stack_rows(
         """Where each begins when they stand one after the other, and where the last one ends."""
         return [0, *np.cumsum(sizes).tolist()]
 
-    def shifted(arrays: Sequence[Array], starts: Sequence[int]) -> IntArray:
+    def shifted(arrays: Sequence[IntArray], starts: Sequence[int]) -> IntArray:
         moved = (array + start for array, start in zip(arrays, starts, strict=False))
         return np.concatenate([part.astype(np.int64) for part in moved])
 
@@ -296,7 +296,7 @@ class InsideOutside:
     danger: bool
     """Whether some lane may have lost something by falling far below its neighbours."""
 
-    def __init__(self, rows: CircuitRows, constant_theta: Array, fill: Fill) -> None:
+    def __init__(self, rows: CircuitRows, constant_theta: FloatArray, fill: Fill) -> None:
         self.rows, self.fill = rows, fill
         n = len(rows.operand)
         self.mantissa = _scratch.get("mantissa", (n,))
@@ -306,7 +306,7 @@ class InsideOutside:
         self.per_alternative[:] = 0.0
         kernels.weigh(rows, constant_theta, self.mantissa, self.exponent)
 
-    def inside(self, leaf: Array, theta: Array) -> tuple[Array, Array]:
+    def inside(self, leaf: IntArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The roots' values and logs, (roots, lanes)."""
         n, lanes = len(self.rows.kind), max(leaf.shape[1], WIDTH)
         self.leaf, self.theta = leaf, theta
@@ -319,7 +319,7 @@ class InsideOutside:
             log = np.log(root_value) + level[roots, None] * math.log(2.0)
         return root_value, np.where(root_value > 0.0, log, -np.inf)
 
-    def count(self, wanted: Array, how: EStep, numbers: Array, per_leaf: Array) -> None:
+    def count(self, wanted: BoolArray, how: EStep, numbers: IntArray, per_leaf: FloatArray) -> None:
         """Add the counts of the wanted items (a mask over roots and real lanes)."""
         if self.fill == "soft":
             self._outside(wanted, self.per_alternative, per_leaf)
@@ -337,7 +337,9 @@ class InsideOutside:
             self.rows, self.leaf, self.values, draw, stream, uses, per_alternative, per_leaf
         )
 
-    def _outside(self, wanted: Array, per_alternative: Array, per_leaf: Array) -> Array:
+    def _outside(
+        self, wanted: BoolArray, per_alternative: FloatArray, per_leaf: FloatArray
+    ) -> FloatArray:
         """The outside of every row, (rows, lanes); adds the expected counts of the wanted items."""
         out = _scratch.get("out", self.values.value.shape)
         out[:] = 0.0
@@ -356,7 +358,7 @@ class InsideOutside:
         kernels.mark_lost(self.values.value, self._outside(wanted, *nowhere), lanes)
         return lanes[: wanted.shape[1]]
 
-    def collect(self, n_constants: int) -> Array:
+    def collect(self, n_constants: int) -> FloatArray:
         """The counts of the circuit's constants."""
         counts = np.zeros(n_constants)
         kernels.collect(self.rows, self.per_alternative, counts)
@@ -392,7 +394,7 @@ def run(
     return numbers, logs
 
 
-def certain_total(block: StoryBlock, marked: Array) -> int | None:
+def certain_total(block: StoryBlock, marked: IntArray) -> int | None:
     """How many events of the marked entries the block's items have in *every* derivation.
 
     ``marked`` is 1 for the places of these entries, 0 for others; None if derivations differ.

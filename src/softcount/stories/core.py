@@ -13,7 +13,16 @@ from scipy import sparse
 from softcount.core.errors import ImpossibleItem, LearnerError, SoftcountError, StoryError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
 from softcount.core.model import Model, demand_possible
-from softcount.core.types import Array, Counts, EStep, Fill, Params, SparseCounts, Stats
+from softcount.core.types import (
+    Counts,
+    EStep,
+    Fill,
+    FloatArray,
+    IntArray,
+    Params,
+    SparseCounts,
+    Stats,
+)
 from softcount.families import LogLinear, SparseCategorical
 from softcount.families.base import Family
 from softcount.stories import kernels
@@ -124,7 +133,7 @@ class StoryCore(Model):
                 dense[entries.places] = value
         return Stats(by_table, log_likelihood, score, shard.items, shard.tokens)
 
-    def logs(self, params: Params, shard: StoryShard) -> tuple[Array, Array]:
+    def logs(self, params: Params, shard: StoryShard) -> tuple[IntArray, FloatArray]:
         """The shard's item numbers and their log-likelihoods (-inf for what is impossible)."""
         theta = self._theta(params, shard)
         return self._run(shard, theta, EStep(score_only=True), None)
@@ -140,7 +149,7 @@ class StoryCore(Model):
                 found[entries.table] = float(sum(total for total in totals if total))
         return found
 
-    def _theta(self, params: Params, shard: StoryShard) -> Array:
+    def _theta(self, params: Params, shard: StoryShard) -> FloatArray:
         """The probabilities of the shard's entries; the last one is that of the impossible."""
         theta = np.zeros(sum(len(entries.places) for entries in shard.touched) + 1)
         for entries in shard.touched:
@@ -148,8 +157,8 @@ class StoryCore(Model):
         return theta
 
     def _run(
-        self, shard: StoryShard, theta: Array, how: EStep, counts: Array | None
-    ) -> tuple[Array, Array]:
+        self, shard: StoryShard, theta: FloatArray, how: EStep, counts: FloatArray | None
+    ) -> tuple[IntArray, FloatArray]:
         """The items' numbers and log-likelihoods; adds to ``counts`` unless it is None."""
         numbers, logs = [], []
         for block in shard.blocks:
@@ -158,7 +167,9 @@ class StoryCore(Model):
             logs += more_logs
         return np.concatenate(numbers), np.concatenate(logs)
 
-    def _total(self, shard: StoryShard, theta: Array, how: EStep, counts: Array | None) -> float:
+    def _total(
+        self, shard: StoryShard, theta: FloatArray, how: EStep, counts: FloatArray | None
+    ) -> float:
         """The log-likelihood of all items; an item of probability zero is an error."""
         numbers, logs = self._run(shard, theta, how, counts)
         demand_possible(
@@ -319,7 +330,7 @@ def derive(
     return finished[0]
 
 
-def _probabilities(core: StoryCore, params: Params, graph: Hypergraph) -> Array:
+def _probabilities(core: StoryCore, params: Params, graph: Hypergraph) -> FloatArray:
     """The probability of every event of a graph; 0 for what is in no table."""
     theta = np.zeros(graph.n_events)
     for number, (table, key) in enumerate(graph.entries):
@@ -413,7 +424,7 @@ class ForwardSampler:
     def _find_row(self, entry: TableEntry, old: Sequence[Any]) -> tuple[TableSupport, slice]:
         """The table of an entry, and where its row has its entries."""
         table = self.core.support.tables[entry.table]
-        prefix: Array = np.zeros(1, np.int64)
+        prefix: IntArray = np.zeros(1, np.int64)
         for level, part in zip(table.levels, entry.key[:-1], strict=False):
             value = old[part.slots] if type(part) is Symbol else part
             prefix = level.rank(prefix, table.lexicon.find([value]))

@@ -20,7 +20,7 @@ from softcount.core.parameters import (
     dataclass,
     no_mode,
 )
-from softcount.core.types import Array, EStep
+from softcount.core.types import EStep, FloatArray
 from softcount.stories.core import Derivation, ForwardSampler, StoryCore, derive
 from softcount.stories.data import StoryCorpus
 from softcount.stories.language import Story, find_story, table
@@ -130,7 +130,7 @@ class StoryModel(StoryParameters, Estimator):
         self._require_fit()
         return self.core_.view_params(self.raw_params_)
 
-    def score(self, items: Iterable[Any]) -> Array:
+    def score(self, items: Iterable[Any]) -> FloatArray:
         """log-likelihood of each item; -inf for what the tables cannot explain."""
         self._require_fit()
         items = list(items)

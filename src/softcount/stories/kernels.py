@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.types import Array
+from softcount.core.types import BoolArray, FloatArray, IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import item_stream, uniform
 from softcount.kernels.vectors import add_listed_dots, add_listed_rows, row_max, row_min
@@ -62,16 +62,16 @@ class CircuitRows(NamedTuple):
     ``parent[u]`` the row of its sum.
     """
 
-    kind: Array
-    x: Array
-    y: Array
-    operand: Array
-    ends: Array
-    constant: Array
-    users: Array
-    use: Array
-    parent: Array
-    roots: Array
+    kind: IntArray
+    x: IntArray
+    y: IntArray
+    operand: IntArray
+    ends: IntArray
+    constant: IntArray
+    users: IntArray
+    use: IntArray
+    parent: IntArray
+    roots: IntArray
 
 
 class CircuitValues(NamedTuple):
@@ -82,18 +82,18 @@ class CircuitValues(NamedTuple):
     value[r] = Σ_a weight[a] value[operand_a] in each sum.
     """
 
-    mantissa: Array
-    exponent: Array
-    value: Array
-    level: Array
-    weight: Array
+    mantissa: FloatArray
+    exponent: IntArray
+    value: FloatArray
+    level: IntArray
+    weight: FloatArray
 
 
 _POWERS = 2.0 ** np.arange(-1100.0, 1.0)  # ldexp is a slow call; 2**-1100 is 0
 
 
 @njit
-def weigh(rows: CircuitRows, theta: Array, mantissa: Array, exponent: Array) -> None:
+def weigh(rows: CircuitRows, theta: FloatArray, mantissa: FloatArray, exponent: IntArray) -> None:
     """Each alternative's weight, as ``mantissa * 2**exponent``."""
     for a in range(len(rows.operand)):
         product, shift = 1.0, 0
@@ -178,7 +178,9 @@ def _settle(rows: CircuitRows, r: int, largest: float, top: int, work: CircuitVa
 
 
 @njit
-def inside(rows: CircuitRows, leaf: Array, theta: Array, best: bool, work: CircuitValues) -> bool:
+def inside(
+    rows: CircuitRows, leaf: IntArray, theta: FloatArray, best: bool, work: CircuitValues
+) -> bool:
     """Fill ``value`` and ``level`` bottom-up: sums over derivations, or the ``best`` one's term.
 
     Returns whether some lane may have lost something by falling far below its neighbours.
@@ -220,12 +222,12 @@ def inside(rows: CircuitRows, leaf: Array, theta: Array, best: bool, work: Circu
 @njit
 def outside(
     rows: CircuitRows,
-    leaf: Array,
-    theta: Array,
+    leaf: IntArray,
+    theta: FloatArray,
     work: CircuitValues,
-    out: Array,
-    per_alternative: Array,
-    per_leaf: Array,
+    out: FloatArray,
+    per_alternative: FloatArray,
+    per_leaf: FloatArray,
 ) -> None:
     """Add expected counts of alternatives and of leaf entries.
 
@@ -268,7 +270,7 @@ def outside(
 
 
 @njit
-def mark_lost(value: Array, out: Array, spoiled: Array) -> None:
+def mark_lost(value: FloatArray, out: FloatArray, spoiled: BoolArray) -> None:
     """Mark the lanes in which something matters that may have been lost.
 
     What is left of a row below _LOW contributes out * value, next to nothing unless out is huge.
@@ -281,7 +283,7 @@ def mark_lost(value: Array, out: Array, spoiled: Array) -> None:
 
 
 @njit
-def collect(rows: CircuitRows, per_alternative: Array, counts: Array) -> None:
+def collect(rows: CircuitRows, per_alternative: FloatArray, counts: FloatArray) -> None:
     """Hand each alternative's count to the entries that it is made of."""
     for a in range(len(rows.operand)):
         if per_alternative[a] != 0.0:
@@ -291,7 +293,7 @@ def collect(rows: CircuitRows, per_alternative: Array, counts: Array) -> None:
 
 @njit
 def event_range(
-    rows: CircuitRows, of_constant: Array, of_leaf: Array, fewest: Array, most: Array
+    rows: CircuitRows, of_constant: IntArray, of_leaf: IntArray, fewest: IntArray, most: IntArray
 ) -> None:
     """How many events of a marked kind a derivation of each row has, at least and at most."""
     for r in range(len(rows.kind)):
@@ -321,8 +323,8 @@ _NEW, _OPEN, _DONE = 0, 1, 2
 
 @njit
 def levels(
-    node_ends: Array, alternative_ends: Array, parts: Array, n_events: int, roots: Array
-) -> tuple[Array, Array, int]:
+    node_ends: IntArray, alternative_ends: IntArray, parts: IntArray, n_events: int, roots: IntArray
+) -> tuple[IntArray, BoolArray, int]:
     """Each node's height above the leaves, which nodes have a finished derivation, and a culprit.
 
     The culprit is a node that needs itself, or -1. Nodes that no root needs get height -1.
@@ -371,15 +373,15 @@ def levels(
 
 @njit
 def find_useful(
-    node_ends: Array,
-    alternative_ends: Array,
-    parts: Array,
+    node_ends: IntArray,
+    alternative_ends: IntArray,
+    parts: IntArray,
     n_events: int,
-    roots: Array,
-    level: Array,
-    alive: Array,
-    order: Array,
-) -> Array:
+    roots: IntArray,
+    level: IntArray,
+    alive: BoolArray,
+    order: IntArray,
+) -> BoolArray:
     """Which alternatives take part in some finished derivation of a root.
 
     ``order`` lists the nodes by falling height.
@@ -411,7 +413,7 @@ def find_useful(
 
 
 @njit
-def seed_streams(seed: Any, items: Array, stream: Array) -> None:
+def seed_streams(seed: Any, items: IntArray, stream: IntArray) -> None:
     """Start a stream for each item: it depends on the seed and the item's number alone."""
     for b in range(len(items)):
         stream[b] = item_stream(seed, items[b])
@@ -430,7 +432,7 @@ def best_term(rows: CircuitRows, r: int, work: CircuitValues, b: int) -> Any:
 
 
 @njit
-def draw_term(rows: CircuitRows, r: int, work: CircuitValues, b: int, stream: Array) -> Any:
+def draw_term(rows: CircuitRows, r: int, work: CircuitValues, b: int, stream: IntArray) -> Any:
     """An alternative drawn by its share of a sum."""
     value, weight = work.value, work.weight
     rest = uniform(stream, b) * value[r, b]
@@ -448,13 +450,13 @@ def draw_term(rows: CircuitRows, r: int, work: CircuitValues, b: int, stream: Ar
 @njit
 def descend(
     rows: CircuitRows,
-    leaf: Array,
+    leaf: IntArray,
     work: CircuitValues,
     draw: bool,
-    stream: Array,
-    uses: Array,
-    per_alternative: Array,
-    per_leaf: Array,
+    stream: IntArray,
+    uses: IntArray,
+    per_alternative: FloatArray,
+    per_leaf: FloatArray,
 ) -> None:
     """Count what happens in the best derivation, or in drawn ones, from the roots down.
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from softcount.core.errors import StoryError, brief
-from softcount.core.types import Array, IntArray
+from softcount.core.types import IntArray
 from softcount.kernels.threads import hold_across
 
 MAX_ALTERNATIVES = 50_000_000
@@ -586,7 +586,7 @@ def _endless(call: tuple[Story, tuple[Any, ...]], how: str) -> StoryError:
 
 
 def _odd_yield(
-    state: Tracing, parts: Sequence[Any], node_ends: Array, alternative_ends: Array
+    state: Tracing, parts: Sequence[Any], node_ends: IntArray, alternative_ends: IntArray
 ) -> StoryError:
     """Something was yielded that is neither an event nor a call: say where."""
     events = range(state.first_event, state.first_event + len(state.entries))

@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.core.errors import StartError
 from softcount.core.parameters import as_float
-from softcount.core.types import Array, Params
+from softcount.core.types import FloatArray, Params
 from softcount.families.base import Family
 from softcount.families.loglinear import LogLinear
 from softcount.families.rows import row_sums
@@ -67,7 +67,9 @@ def read_start(
     return params
 
 
-def _read_mapping(table: TableSupport, value: Mapping[Any, Any], fallback: Array) -> Array:
+def _read_mapping(
+    table: TableSupport, value: Mapping[Any, Any], fallback: FloatArray
+) -> FloatArray:
     """A table's probabilities; rows that the mapping does not mention are taken from `fallback`."""
     keys, numbers = [], []
     for key, given_number in _flatten(value, table):
@@ -161,7 +163,7 @@ def _read_number(name: str, key: tuple[Hashable, ...], value: Any) -> float:
     return number
 
 
-def _check_numbers(name: str, values: Array) -> None:
+def _check_numbers(name: str, values: FloatArray) -> None:
     if not np.isfinite(values).all() or (values < 0).any():
         raise StartError(
             f"start values of table {name!r} are not all finite and non-negative",

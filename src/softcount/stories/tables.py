@@ -20,7 +20,7 @@ import numpy as np
 
 from softcount.core.errors import MissingEntry, StoreError, StoryError
 from softcount.core.store import Stored
-from softcount.core.types import Array, Params
+from softcount.core.types import Array, FloatArray, IntArray, Params
 
 _DENSE = 1 << 25
 """Up to this many possible keys we look them up in one array."""
@@ -38,7 +38,7 @@ class ValueLexicon:
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, values: Iterable[Hashable]) -> Array:
+    def add(self, values: Iterable[Hashable]) -> IntArray:
         """The values' numbers; new values get new ones, unless it is frozen."""
         if self._is_frozen:
             return self.find(values)
@@ -61,7 +61,7 @@ class ValueLexicon:
         frozen._is_frozen = True
         return frozen
 
-    def find(self, values: Iterable[Hashable]) -> Array:
+    def find(self, values: Iterable[Hashable]) -> IntArray:
         """The values' numbers, -1 for what is not known."""
         return np.array([self._codes.get(value, -1) for value in values], np.int64)
 
@@ -69,15 +69,17 @@ class ValueLexicon:
 class TrieLevel:
     """One level of the trie: which (prefix, code) pairs there are."""
 
-    def __init__(self, keys: Array, radix: int, n_prefixes: int) -> None:
+    def __init__(self, keys: IntArray, radix: int, n_prefixes: int) -> None:
         self.keys, self.radix = keys, radix
-        self._ranks: Array | None = None
+        self._ranks: IntArray | None = None
         if n_prefixes * radix <= _DENSE:
             self._ranks = np.full(n_prefixes * radix, -1, np.int32)
             self._ranks[keys] = np.arange(len(keys))
 
     @classmethod
-    def of(cls, chunks: Sequence[tuple[Array, Array]], radix: int, n_prefixes: int) -> TrieLevel:
+    def of(
+        cls, chunks: Sequence[tuple[IntArray, IntArray]], radix: int, n_prefixes: int
+    ) -> TrieLevel:
         size = n_prefixes * radix
         if size <= _DENSE:
             there = np.zeros(size, bool)
@@ -87,7 +89,7 @@ class TrieLevel:
         found = [np.unique(prefix * radix + code) for prefix, code in chunks]
         return cls(np.unique(np.concatenate(found)), radix, n_prefixes)
 
-    def rank(self, prefix: Array, code: Array) -> Array:
+    def rank(self, prefix: IntArray, code: IntArray) -> IntArray:
         """Where (prefix, code) stands, -1 if it never occurred."""
         known = (prefix >= 0) & (code >= 0) & (code < self.radix)
         keys = np.where(known, prefix * self.radix + code, 0)
@@ -109,14 +111,14 @@ class TableSupport:
     def of(
         cls,
         name: str,
-        chunks: Sequence[Sequence[Array]],
+        chunks: Sequence[Sequence[IntArray]],
         declared: Sequence[Hashable] | None,
         lexicon: ValueLexicon,
     ) -> TableSupport:
         """From chunks of keys, each a list of arrays (one a part) that broadcast together."""
         declared_codes = None if declared is None else lexicon.add(declared)
         arity, radix = len(chunks[0]), max(len(lexicon), 1)
-        prefixes = [np.zeros((), np.int64) for _ in chunks]
+        prefixes: list[IntArray] = [np.zeros((), np.int64) for _ in chunks]
         levels: list[TrieLevel] = []
         n_prefixes = 1
         for part in range(arity):
@@ -145,16 +147,16 @@ class TableSupport:
     def __len__(self) -> int:
         return len(self.levels[-1].keys)
 
-    def find(self, parts: Sequence[Array]) -> Array:
+    def find(self, parts: Sequence[IntArray]) -> IntArray:
         """Entries of keys given as codes, part by part (arrays that broadcast); -1 if unknown."""
-        prefix: Array = np.zeros((), np.int64)
+        prefix: IntArray = np.zeros((), np.int64)
         for level, code in zip(self.levels, parts, strict=True):
             prefix = level.rank(prefix, code)
         return prefix
 
     def has(self, parts: Sequence[Hashable]) -> bool:
         """Whether some key begins with these parts."""
-        prefix: Array = np.zeros(1, np.int64)
+        prefix: IntArray = np.zeros(1, np.int64)
         for level, code in zip(self.levels, self.lexicon.find(parts), strict=False):
             prefix = level.rank(prefix, np.array([code]))
         return bool(prefix[0] >= 0)
@@ -164,22 +166,23 @@ class TableSupport:
         return bool(np.isin(self.lexicon.find([outcome]), self.outcomes)[0])
 
     @cached_property
-    def outcomes(self) -> Array:
+    def outcomes(self) -> IntArray:
         """The codes of all outcomes of all rows."""
         level = self.levels[-1]
         return np.unique(level.keys % level.radix)
 
     @cached_property
-    def indptr(self) -> Array:
+    def indptr(self) -> IntArray:
         """Row r has entries indptr[r]:indptr[r + 1]."""
         n_rows = len(self.levels[-2].keys) if self.arity > 1 else 1
         rows = self.levels[-1].keys // self.levels[-1].radix
         return np.searchsorted(rows, np.arange(n_rows + 1))
 
     @cached_property
-    def codes(self) -> Array:
+    def codes(self) -> IntArray:
         """The codes of every entry's key, (entries, parts)."""
-        columns, ranks = [], np.arange(len(self))
+        columns: list[IntArray] = []
+        ranks: IntArray = np.arange(len(self))
         for level in reversed(self.levels):
             keys = level.keys[ranks]
             columns.append(keys % level.radix)
@@ -209,7 +212,7 @@ class Support:
         self.offsets = dict(zip(self.tables, ends[:-1].tolist(), strict=True))
         self.size = int(ends[-1])
 
-    def find(self, table: str, parts: Sequence[Array]) -> Array:
+    def find(self, table: str, parts: Sequence[IntArray]) -> IntArray:
         """Global entries of keys given as codes; `size` for what is unknown."""
         if table not in self.tables or self.tables[table].arity != len(parts):
             return np.full(np.broadcast_shapes(*map(np.shape, parts)), self.size)
@@ -228,7 +231,7 @@ class TableView(Mapping[Hashable, Any]):
     """
 
     def __init__(
-        self, support: TableSupport, values: Array, depth: int = 0, prefix: int = 0
+        self, support: TableSupport, values: FloatArray, depth: int = 0, prefix: int = 0
     ) -> None:
         self._support, self._values = support, values
         self._depth, self._prefix = depth, prefix
@@ -237,7 +240,7 @@ class TableView(Mapping[Hashable, Any]):
     def is_row(self) -> bool:
         return self._depth == self._support.arity - 1
 
-    def _below(self) -> Array:
+    def _below(self) -> IntArray:
         """Numbers, in the next level, of what stands below this prefix."""
         level = self._support.levels[self._depth]
         borders = level.radix * np.array([self._prefix, self._prefix + 1])
