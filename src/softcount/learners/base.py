@@ -48,8 +48,14 @@ class Learner:
     n_init: int = 1
     samples: int = 1
     fewest_steps: ClassVar[int] = 1
+    own_schedule: ClassVar[type[Schedule] | None] = None
+    """A schedule made of the learner's hyperparameters of the same names; None: it is given."""
 
     def __post_init__(self) -> None:
+        if self.own_schedule is not None:
+            names = (each.name for each in fields(self.own_schedule))  # type: ignore[arg-type]
+            own = self.own_schedule(**{name: getattr(self, name) for name in names})
+            object.__setattr__(self, "schedule", own)
         one_of("e", self.e, get_args(Fill))
         one_of("m", self.m, get_args(Update))
         one_of("stop", self.stop, get_args(Stop))

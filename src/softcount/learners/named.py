@@ -50,15 +50,11 @@ class HardEM(Learner):
 class _MiniBatches(Learner):
     """Learners whose schedule is `Stepwise`, with its hyperparameters as their own."""
 
+    own_schedule: ClassVar[type[Schedule]] = Stepwise
     schedule: Schedule = field(init=False)
     batch_size: int = 256
     kappa: float = 0.7
     t0: float = 2.0
-
-    def __post_init__(self) -> None:
-        stepwise = Stepwise(batch_size=self.batch_size, kappa=self.kappa, t0=self.t0)
-        object.__setattr__(self, "schedule", stepwise)
-        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +79,9 @@ class IncrementalEM(Learner):
     Incremental(batch_size=10)
     """
 
+    own_schedule: ClassVar[type[Schedule]] = Incremental
     schedule: Schedule = field(init=False)
     batch_size: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "schedule", Incremental(self.batch_size))
-        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,15 +189,12 @@ class CollapsedGibbs(Gibbs):
     CollapsedGibbs(max_iter=50, tol=1e-06)
     """
 
+    own_schedule: ClassVar[type[Schedule]] = Collapsed
     schedule: Schedule = field(init=False)
     max_iter: int = 100
     n_init: int = 1
     thin: int = 5  # neighbours differ little, and every draw is kept in memory
     optimise: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "schedule", Collapsed(self.optimise))
-        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,17 +218,13 @@ class TemperedEM(Learner):
     TemperedEM(max_iter=500, tol=0.0001, rate=0.8)
     """
 
+    own_schedule: ClassVar[type[Schedule]] = Tempered
     schedule: Schedule = field(init=False)
     max_iter: int = 500
     tol: float = 1e-4
     held_out: float = 0.1
     rate: float = 0.9
     least: float = 0.3
-
-    def __post_init__(self) -> None:
-        tempered = Tempered(held_out=self.held_out, rate=self.rate, least=self.least, tol=self.tol)
-        object.__setattr__(self, "schedule", tempered)
-        super().__post_init__()
 
 
 Method = Literal["tensor", "anchor"]
