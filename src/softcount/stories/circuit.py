@@ -366,32 +366,33 @@ class InsideOutside:
 
 
 def run(
-    block: StoryBlock, theta: FloatArray, how: EStep, counts: FloatArray | None
-) -> tuple[list[IntArray], list[FloatArray]]:
-    """Run a block: the items' numbers and log-likelihoods; adds to ``counts`` unless it is None."""
-    work = InsideOutside(block.rows, theta[block.constant], how.fill)
+    blocks: Sequence[StoryBlock], theta: FloatArray, how: EStep, counts: FloatArray | None
+) -> tuple[IntArray, FloatArray]:
+    """The items' numbers and log-likelihoods; adds to ``counts`` unless it is None."""
     numbers, logs = [], []
-    waiting = list(reversed(block.lanes))
-    while waiting:
-        lanes = waiting.pop()
-        n_lanes = lanes.numbers.shape[1]
-        value, log = (part[:, :n_lanes] for part in work.inside(lanes.leaf, theta))
-        here = lanes.numbers >= 0
-        weak = here & (value < _WEAK) & (n_lanes > 1)
-        if n_lanes > 1 and work.danger:
-            weak |= here & work.find_spoiled(here & ~weak)
-        strong = here & ~weak
-        numbers.append(lanes.numbers[strong])
-        logs.append(log[strong])
+    for block in blocks:
+        work = InsideOutside(block.rows, theta[block.constant], how.fill)
+        waiting = list(reversed(block.lanes))
+        while waiting:
+            lanes = waiting.pop()
+            n_lanes = lanes.numbers.shape[1]
+            value, log = (part[:, :n_lanes] for part in work.inside(lanes.leaf, theta))
+            here = lanes.numbers >= 0
+            weak = here & (value < _WEAK) & (n_lanes > 1)
+            if n_lanes > 1 and work.danger:
+                weak |= here & work.find_spoiled(here & ~weak)
+            strong = here & ~weak
+            numbers.append(lanes.numbers[strong])
+            logs.append(log[strong])
+            if counts is not None:
+                work.count(strong & (value > 0.0), how, lanes.numbers, counts)
+            for lane in np.flatnonzero(weak.any(axis=0)).tolist():  # without their neighbours
+                leaf = np.repeat(lanes.leaf[:, lane : lane + 1], WIDTH, axis=1)
+                alone = np.where(weak[:, lane], lanes.numbers[:, lane], -1)
+                waiting.append(Lanes(leaf, alone[:, None]))
         if counts is not None:
-            work.count(strong & (value > 0.0), how, lanes.numbers, counts)
-        for lane in np.flatnonzero(weak.any(axis=0)).tolist():  # again, without their neighbours
-            leaf = np.repeat(lanes.leaf[:, lane : lane + 1], WIDTH, axis=1)
-            alone = np.where(weak[:, lane], lanes.numbers[:, lane], -1)
-            waiting.append(Lanes(leaf, alone[:, None]))
-    if counts is not None:
-        np.add.at(counts, block.constant, work.collect(len(block.constant)))
-    return numbers, logs
+            np.add.at(counts, block.constant, work.collect(len(block.constant)))
+    return np.concatenate(numbers), np.concatenate(logs)
 
 
 def certain_total(block: StoryBlock, marked: IntArray) -> int | None:

@@ -135,8 +135,7 @@ class StoryCore(Model):
 
     def logs(self, params: Params, shard: StoryShard) -> tuple[IntArray, FloatArray]:
         """The shard's item numbers and their log-likelihoods (-inf for what is impossible)."""
-        theta = self._theta(params, shard)
-        return self._run(shard, theta, EStep(score_only=True), None)
+        return run(shard.blocks, self._theta(params, shard), EStep(score_only=True), None)
 
     def totals(self, shard: StoryShard) -> dict[str, float]:
         """The total count of each table that has the same one in every derivation."""
@@ -156,22 +155,11 @@ class StoryCore(Model):
             theta[entries.local] = params[entries.table][entries.places]
         return theta
 
-    def _run(
-        self, shard: StoryShard, theta: FloatArray, how: EStep, counts: FloatArray | None
-    ) -> tuple[IntArray, FloatArray]:
-        """The items' numbers and log-likelihoods; adds to ``counts`` unless it is None."""
-        numbers, logs = [], []
-        for block in shard.blocks:
-            more_numbers, more_logs = run(block, theta, how, counts)
-            numbers += more_numbers
-            logs += more_logs
-        return np.concatenate(numbers), np.concatenate(logs)
-
     def _total(
         self, shard: StoryShard, theta: FloatArray, how: EStep, counts: FloatArray | None
     ) -> float:
         """The log-likelihood of all items; an item of probability zero is an error."""
-        numbers, logs = self._run(shard, theta, how, counts)
+        numbers, logs = run(shard.blocks, theta, how, counts)
         demand_possible(
             numbers,
             logs,
@@ -192,8 +180,7 @@ class StoryCore(Model):
                 f"init={init!r} is not known", "use 'random', 'uniform', or a mapping of tables"
             )
         if set(init) >= set(self.support.tables):
-            uniform = uniform_start(self.support, self.families)
-            return read_start(init, self.support, self.families, uniform)
+            return self.params(init)
         return lambda rng: read_start(init, self.support, self.families, self._random_start(rng))
 
     def _random_start(self, rng: np.random.Generator) -> Params:
