@@ -186,13 +186,18 @@ def beside(work: Callable[..., T], *args: Any) -> T:
     if _listener is None or threading.current_thread() is not threading.main_thread():
         return work(*args)
     future: Future[T] = Future()
-    with awaited() as heard:
+    given_up = threading.Event()
 
-        def run() -> None:
-            try:
-                future.set_result(heard(work)(*args))
-            except BaseException as error:
-                future.set_exception(error)
+    def run() -> None:
+        _thread.given_up = given_up  # the new thread's own: `check` looks at it
+        try:
+            future.set_result(work(*args))
+        except BaseException as error:
+            future.set_exception(error)
 
+    try:
         threading.Thread(target=run, name="softcount-beside", daemon=True).start()
         return wait(future)
+    except BaseException:
+        given_up.set()
+        raise

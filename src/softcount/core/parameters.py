@@ -284,11 +284,6 @@ class Parameter(NamedTuple):
     constraint: Constraint | None
     kw_only: bool
 
-    def check(self, value: Any) -> None:
-        """Raise a `LearnerError` if this value will not do."""
-        if self.constraint is not None and not (value is None and self.optional):
-            self.constraint.check(self.name, value)
-
 
 def describe(cls: type, only: Collection[str] | None = None) -> list[Parameter]:
     """The declared parameters of an estimator, or of the dataclass that it inherits from.
@@ -338,7 +333,9 @@ def _describe(cls: type) -> dict[str, Parameter]:
 def check_parameters(estimator: Any) -> None:
     """Raise a `LearnerError` for the first declared parameter whose value will not do."""
     for parameter in describe(type(estimator)):
-        parameter.check(getattr(estimator, parameter.name))
+        value = getattr(estimator, parameter.name)
+        if parameter.constraint is not None and not (value is None and parameter.optional):
+            parameter.constraint.check(parameter.name, value)
 
 
 class _Unknown:

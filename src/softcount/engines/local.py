@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any, Self
+from typing import Any
 
 from softcount.core import interrupt
 from softcount.core.errors import SoftcountError, brief
@@ -47,7 +47,7 @@ class Local:
         return LocalSession(shards, self.threads or usable_cpus(), threads_inside)
 
 
-class LocalSession:
+class LocalSession(AbstractContextManager["LocalSession"]):
     """Shards in memory, with their state, and a pool of threads for them."""
 
     def __init__(self, shards: Sequence[Shard], threads: int, threads_inside: bool) -> None:
@@ -86,9 +86,6 @@ class LocalSession:
         if self._pool:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._linear_algebra.close()  # once, however often it is called
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
