@@ -62,6 +62,8 @@ def test_lazy_equals_dense(seed, word, kind, etas, dense_batches):
         few = source.permutation(family.shape[1])[: source.integers(0, family.shape[1] + 1)]
         assert columns_of(one, few) == pytest.approx(two[:, few].T, rel=1e-9, abs=1e-13)
         assert np.asarray(one) == pytest.approx(two, rel=1e-9, abs=1e-13)
+        assert len(one) == len(two)
+        assert one[-1] == pytest.approx(two[-1], rel=1e-9, abs=1e-13)
         assert lazy.counts() == pytest.approx(dense.counts(), rel=1e-9, abs=1e-13)
         assert np.array_equal(np.asarray(one)[family.held_rows], two[family.held_rows])
 

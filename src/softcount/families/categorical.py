@@ -388,7 +388,7 @@ class LazyTable:
         self.dtype = np.dtype(getattr(average.family, "dtype", np.float64))
 
     def __len__(self) -> int:
-        return self.size
+        return int(self.shape[0])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self[:].astype(dtype or self.dtype, copy=False)

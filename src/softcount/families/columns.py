@@ -96,6 +96,10 @@ class LazyColumns(LazyTable):
         table = np.ascontiguousarray(self.take(np.arange(self.shape[1])).T)
         return table.astype(dtype or self.dtype, copy=False)
 
+    def __getitem__(self, index: Any) -> Array:
+        chosen: Array = np.asarray(self)[index]
+        return chosen
+
     def take(self, columns: Array) -> Array:
         """These columns, (columns, rows)."""
         self._check_version()

@@ -80,6 +80,7 @@ class TrieLevel:
     def of(
         cls, chunks: Sequence[tuple[IntArray, IntArray]], radix: int, n_prefixes: int
     ) -> TrieLevel:
+        """From chunks of pairs of prefixes and codes, each two arrays that broadcast together."""
         size = n_prefixes * radix
         if size <= _DENSE:
             there = np.zeros(size, bool)
