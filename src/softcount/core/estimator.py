@@ -414,8 +414,10 @@ class Estimator(HasLearner):
         self._check_learning()
 
     def _check_learning(self) -> None:
-        """Raise a `LearnerError` if the learner cannot learn this model."""
+        """Raise a `LearnerError` unless learner and engine can be used."""
         check_learner(self)
+        if self.engine is not None and not hasattr(self.engine, "open"):
+            raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
