@@ -1,4 +1,4 @@
-"""Two coins behind a card: the smallest story.
+"""Two coins, one of them picked unseen: the smallest story.
 
 softcount story examples/coins.py tosses.txt --chars
 """

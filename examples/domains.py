@@ -1,14 +1,15 @@
-"""Four exercises on product reviews: what is lost from one domain to another, and won back.
+"""Four exercises on product reviews: the loss of accuracy in a new domain, and how to reduce it.
 
-1. Transfer loss: a classifier of books, tried on kitchen things, beside one of kitchen things.
+1. Transfer loss: a classifier trained on books, tested on kitchen appliances, compared with one
+   trained on kitchen appliances.
 2. EasyAdapt with labels for 5 % of the target.
 3. Structural correspondence: 500 pivots, 20 dimensions, no labels of the target.
-4. Labels that spread from the source to the target along a graph of nearest reviews.
+4. Label propagation from the source to the target along a nearest-neighbour graph of reviews.
 
     python examples/domains.py [FOLDER [SOURCE TARGET]]
 
-FOLDER has a file DOMAIN.text.tsv.gz for each domain, a review a line: label (1 or -1), stars,
-title, text. Half of the target's reviews are there to learn from, the others to test on.
+FOLDER has a file DOMAIN.text.tsv.gz for each domain, one review per line: label (1 or -1), stars,
+title, text. Half of the target's reviews are for training, the others for testing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Labels = NDArray[np.int64]
 
 
 def reviews(folder: Path, domain: str) -> tuple[list[str], Labels]:
-    """Texts with their titles, shuffled, and whether each is positive."""
+    """Read texts with their titles, shuffled, and whether each is positive."""
     with gzip.open(folder / f"{domain}.text.tsv.gz", "rt", encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t", 3) for line in file]
     order = np.random.default_rng(0).permutation(len(rows))
@@ -56,7 +57,7 @@ class Exercises:
         self.unlabelled = np.concatenate([self.y_source, np.full(half, -1)])
 
     def right(self, model: Any) -> float:
-        """A model's accuracy on the target's test reviews."""
+        """Return a model's accuracy on the target's test reviews."""
         return float(accuracy_score(self.y_test, model.predict(self.test)))
 
     def transfer_loss(self) -> None:
@@ -74,11 +75,11 @@ class Exercises:
         shown = np.flatnonzero(self.domain < 0)[: round(SHARE * self.n_target)]
         few[shown] = self.y_target[: len(shown)]
         figures = {
-            type(one).__name__: self.right(one.fit(self.rows, few, self.domain))
-            for one in (sc.adapt.TargetOnly(), sc.adapt.Merge(), sc.adapt.EasyAdapt())
+            type(model).__name__: self.right(model.fit(self.rows, few, self.domain))
+            for model in (sc.adapt.TargetOnly(), sc.adapt.Merge(), sc.adapt.EasyAdapt())
         }
-        said = ", ".join(f"{name} {right:.3f}" for name, right in figures.items())
-        print(f"2. with {len(shown)} labels of the target: {said}")
+        summary = ", ".join(f"{name} {right:.3f}" for name, right in figures.items())
+        print(f"2. with {len(shown)} labels of the target: {summary}")
 
     def pivots(self) -> None:
         """Exercise 3."""

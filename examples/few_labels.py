@@ -1,7 +1,7 @@
-"""Two labels and ten notes: labels spread to notes that are alike, and two views teach each other.
+"""Two labels and ten notes: label propagation to similar notes, and co-training with two views.
 
-Notes have a title and a body. Propagation looks at all their words; co-training at titles and
-bodies apart, and says which of the two gave each label, and when.
+Notes have a title and a body. Propagation uses all their words; co-training uses titles and bodies
+as separate views, and records which of the two gave each label, and when.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ LABELS = ["kitchen", "repairs", *[None] * 8]
 if __name__ == "__main__":
     texts = [f"{title}: {body}" for title, body in NOTES]
     spread = sc.labels.LabelPropagation(n_neighbors=3).fit(texts, LABELS)
-    shares = spread.label_distributions_.max(axis=1)
+    confidences = spread.label_distributions_.max(axis=1)
 
     notes = [{"title": title, "body": body} for title, body in NOTES]
     taught = sc.labels.CoTraining(["title", "body"], per_class=1).fit(notes, LABELS)
 
     print("title               propagation      co-training      by, in round")
-    rows = zip(NOTES, spread.transduction_, shares, taught.transduction_, strict=True)
-    for number, ((title, _), one, sure, other) in enumerate(rows):
+    rows = zip(NOTES, spread.transduction_, confidences, taught.transduction_, strict=True)
+    for number, ((title, _), propagated, confidence, co_trained) in enumerate(rows):
         events = taught.history_.of(number)
         who = f"{events[0].view}, {events[0].round}" if events else "nobody"
-        print(f"{title:19} {one:8} {sure:.2f}    {other:16} {who}")
+        print(f"{title:19} {propagated:8} {confidence:.2f}    {co_trained:16} {who}")

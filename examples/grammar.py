@@ -1,6 +1,6 @@
-"""A tiny grammar learned from plain sentences: trees come out, none went in.
+"""A tiny grammar learned from plain sentences, without any trees in the training data.
 
-They are the likeliest trees, which need not be those that a grammarian would draw.
+It prints the most probable trees, which need not be those that a linguist would draw.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ rule = sc.table("rule")
 
 @sc.story
 def span(words: Sequence[str], i: int, j: int, kind: str) -> Iterator[Any]:
-    """Words i to j are one word, or two neighbouring spans."""
+    """Words i to j are a single word, or two adjacent spans."""
     if j - i == 1:
         yield rule[kind, words[i]]
         return

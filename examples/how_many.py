@@ -1,4 +1,4 @@
-"""How many classes? Documents of ten classes are simulated, and the number is looked for.
+"""How many classes? Simulate documents of ten classes, and choose the number by held-out data.
 
 python examples/how_many.py       # writes select.svg
 """
@@ -16,7 +16,7 @@ CLASSES, WORDS, DOCUMENTS, LENGTH = 10, 200, 1000, 50
 
 
 def documents(seed: int = 0) -> csr_matrix:
-    """Counts of words: each document has one of ten classes, each class words of its own."""
+    """Simulate word counts: each document has one of ten classes with their own words."""
     rng = np.random.default_rng(seed)
     words = rng.dirichlet(np.full(WORDS, 0.3), size=CLASSES)
     classes = rng.integers(CLASSES, size=DOCUMENTS)
@@ -26,6 +26,6 @@ def documents(seed: int = 0) -> csr_matrix:
 
 if __name__ == "__main__":
     model = sc.MultinomialMixture(learner=sc.EM(n_init=3, tol=1e-4))
-    found = sc.select(model, documents(), k=range(4, 17), by="heldout")
-    print(found)
-    Path("select.svg").write_text(found.svg(), encoding="utf-8")
+    selection = sc.select(model, documents(), k=range(4, 17), by="heldout")
+    print(selection)
+    Path("select.svg").write_text(selection.svg(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A tagger that is told some tags: what disagrees with them is simply not yielded.
+"""A tagger with partial supervision: alternatives that contradict known tags are not yielded.
 
 Items are lists of (word, tag or None).
 """
@@ -19,7 +19,7 @@ after, emit = sc.table("after"), sc.table("emit")
 
 @sc.story
 def tail(pairs: Sequence[tuple[str, str | None]], i: int, tag: str) -> Iterator[Any]:
-    """What follows a tag."""
+    """The rest of the sentence after a tag."""
     if i == len(pairs):
         yield after[tag, "end"]
         return

@@ -147,7 +147,7 @@ def test_no_warning_when_there_is_enough() -> None:
 def test_what_cannot_be_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "find_memory", lambda: (None, 10))
     model = sc.MultinomialMixture(2)
-    with pytest.raises(sc.errors.HopelessFit, match="this machine has 10 bytes in all"):
+    with pytest.raises(sc.errors.HopelessFit, match="this machine has only 10 bytes in total"):
         model.fit(COUNTS)
     assert not hasattr(model, "fit_")
 
@@ -172,7 +172,7 @@ def test_commands_warn_before_they_begin(
         file.write_text("a\tApple iPod\nb\tcat dog\n\tApple iPhone\n\tdog mouse\n")
     args = ["-i", file] if command == "align" else [file]
     said = done(command, *args, *more).stderr
-    assert said.count("softcount: warning: this needs about") == 1
+    assert said.count("softcount: warning: this fit needs about") == 1
     assert said.index("while 10 bytes are free") < 200
 
 

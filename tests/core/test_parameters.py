@@ -107,9 +107,9 @@ def test_a_parameter_without_a_default_says_so():
         ({"n_components": True}, "n_components=True: must be a whole number"),
         ({"smoothing": -1}, "smoothing=-1: must be a number, finite and not negative"),
         ({"smoothing": None}, "smoothing=None: must be a number"),
-        ({"smoothing": {"emission": 1}}, "smoothing speaks of 'emission'"),
+        ({"smoothing": {"emission": 1}}, "smoothing names an unknown table, 'emission'"),
         ({"smoothing": {"emissions": "x"}}, r"smoothing\['emissions'\]='x': must be a number"),
-        ({"learner": "em"}, "learner='em' is no learner"),
+        ({"learner": "em"}, "learner='em' is not a learner"),
     ],
 )
 def test_what_will_not_do_is_said(given, message):
@@ -133,10 +133,10 @@ def test_what_will_do_is_not_complained_of():
         (Probability(one=True), 1, 1.5, "x=1.5: must be at most 1"),
         (OneOf("a", "b"), "a", "c", "x='c' is unknown\n  hint: choose a, b"),
         (OneOf("a", "b"), "b", np.array(["a", "b"]), "is unknown"),
-        (Boolean(), np.True_, 1, "x=1\n  hint: True or False"),
+        (Boolean(), np.True_, 1, "x=1: must be True or False\n  hint: True or False"),
         (Prior(), [0.5, 2.0], [0.0, 1.0], "x=.*\n  hint: give numbers above 0"),
         (Prior(), 1, 0, "x=0: must be a number, above 0"),
-        (Prior(("weights", "words")), {"words": 1}, {"word": 1}, "x names word"),
+        (Prior(("weights", "words")), {"words": 1}, {"word": 1}, "x names an unknown table, word"),
     ],
 )
 def test_constraints(constraint, good, bad, message):

@@ -161,5 +161,5 @@ def test_scouts_for_points() -> None:
 
 def test_scouts_need_different_starts() -> None:
     start = mixture().fit(X).params_
-    with pytest.raises(sc.LearnerError, match="5 short runs would begin at the same parameters"):
+    with pytest.raises(sc.LearnerError, match="5 short runs would start from the same parameters"):
         mixture(short_runs=5).fit(X, init=start)

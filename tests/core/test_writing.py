@@ -126,7 +126,7 @@ def test_other_threads_may_write(tmp_path: Path) -> None:
 
 # drafts that were left
 def draft_of(folder: Path, name: str = "a") -> Path:
-    return drafts._named_for(folder / name)
+    return drafts._draft_path(folder / name)
 
 
 @posix

@@ -248,7 +248,7 @@ def test_faults_of_the_model_file_name_the_line(tmp_path: Path, code: str, messa
         ("def f(x:\n", "model.py:1: SyntaxError"),
         ("a\0b", "model.py: SyntaxError"),
         ("\n1 / 0\n", "model.py:2: ZeroDivisionError"),
-        (IBM1.replace("yield t[e, f]", "yield t[e, [f]]"), "model.py:6: table 't' is asked"),
+        (IBM1.replace("yield t[e, f]", "yield t[e, [f]]"), "model.py:6: table 't' is indexed"),
         (IBM1.replace("yield t[e, f]", "yield 3"), "model.py: link("),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_story_that_fails_names_the_line_it_was_told_of(tosses: Path, tmp_path
     result = softcount_("story", COINS, tosses, "--json-lines")
     assert result.exit_code == 1
     assert f"{COINS}:" in result.stderr
-    assert f"when told of {tosses}:3" in result.stderr
+    assert f"while tracing the story on {tosses}:3" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--save", "--html"])

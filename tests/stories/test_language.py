@@ -84,7 +84,7 @@ def test_endless_story_is_stopped():
         for z in "AB":
             yield which[z], forever(tosses, i + 1)
 
-    with pytest.raises(StoryError, match="without end") as error:
+    with pytest.raises(StoryError, match="does not end") as error:
         sc.StoryModel(forever).fit([("H", 0)])
     assert "len(words)" in error.value.hint
 

@@ -241,7 +241,7 @@ def test_one_odd_item_does_not_slow_the_others():
 
     corpus = StoryCorpus(told, [["a", "b"], {"c": 1}, ["b", "a"]])
     assert corpus.traced_alternatives == 2
-    with pytest.raises(StoryError, match="looks at"):
+    with pytest.raises(StoryError, match="inspects"):
         sc.StoryModel(told).fit([{"c": 1}]).generate(1)
 
 

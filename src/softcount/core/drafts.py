@@ -1,14 +1,14 @@
-"""What is written goes aside first, and takes its place when it is whole.
+"""Atomic writing: output goes to a temporary draft first, which replaces the target when complete.
 
-A draft stands beside its target under a name of its own, `.NAME.HOST-TOKEN.softcount.tmp`. It is
-brought to the disk and renamed, which is one step for whoever looks: there is the old file or the
-new one, and never a part. What fails, and Ctrl-C, takes its draft away; so do SIGTERM and SIGHUP.
+A draft is in the same folder as its target, under the name `.NAME.HOST-TOKEN.softcount.tmp`. It is
+synced to disk and renamed, which is atomic: readers see the old file or the new one, never a part.
+If writing fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP), the draft is removed.
 
-`kill -9` and a power cut leave drafts behind. Whoever writes in the same folder next removes them,
-and never one that is still written to: a writer holds a lock (flock) on its draft for as long as it
-lives, and the system gives the lock up when the process is gone, however it went. A draft that can
-be locked is therefore nobody's. Drafts of other machines, whose locks a shared folder may not show,
-and of other users are left alone, and so is everything where there are no such locks.
+`kill -9` and power cuts leave drafts behind. The next writer in the same folder removes them, but
+never one that is still being written: a writer holds a lock (flock) on its draft while it lives,
+and the system releases the lock when the process ends, in whatever way. So a draft that can be
+locked is abandoned. Drafts of other machines, whose locks may be invisible in a shared folder, and
+of other users are left alone, and so are all drafts on systems without such locks.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # no such locks on this system: drafts that were left stay
+except ImportError:  # no such locks on this system: abandoned drafts are not removed
     fcntl = None  # type: ignore[assignment]
 
 DRAFT = re.compile(r"\..+\.(?P<host>[0-9a-f]{8})-[0-9a-f]{16}\.softcount\.tmp", re.DOTALL)
 OF_NAME = 40
-"""So many letters of the target's name are in that of its draft: names have at most 255 bytes."""
+"""Characters of the target's name used in that of its draft: file names have at most 255 bytes."""
 MOST_LINKS = 40
 OWN_FILES = re.compile(r"/proc/\d+(/task/\d+)?/fd|/dev/fd")
-"""Where open files have names, after all links: on Linux, and on others."""
+"""Folders in which open files have names, with links resolved: on Linux, and elsewhere."""
 
 
 # files
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all; see `open_whole`.
+    """Write a file completely or not at all; see `open_whole`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.txt"
@@ -61,11 +61,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 @contextmanager
 def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its place at the end of the ``with``; not after an error.
+    """Open a file for writing that replaces the target at the end of the ``with``, unless it fails.
 
-    A file that was there lends the new one its permissions. Where a link points to a file, the file
-    is replaced, and the link stays. What is no file, such as ``/dev/stdout``, ``/dev/null`` or a
-    pipe, is written to straight away; that its reader has gone is no fault. Raises `OSError`.
+    The new file gets the permissions of the one it replaces. Where a link points to a file, the
+    file is replaced, and the link stays. Targets that are not files, such as ``/dev/stdout``,
+    ``/dev/null`` or a pipe, are written to directly; a broken pipe is ignored. Raises `OSError`.
     """
     name = os.fspath(path)
     number = own_descriptor(name)
@@ -78,17 +78,17 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     target = Path(os.path.realpath(name))
-    if there is not None and not os.access(target, os.W_OK):  # someone protects it
+    if there is not None and not os.access(target, os.W_OK):  # respect write protection
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     clear_abandoned(target.parent)
-    with _taken_away_by_signals():
+    with _delay_signals():
         number, draft = _new_draft(target, there)
         try:
             with os.fdopen(number, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(number)
-                if fcntl is None:  # systems without locks may not rename what is open
+                if fcntl is None:  # systems without these locks may not rename open files
                     file.close()
                 os.replace(draft, target)  # while it is still locked
             sync_folder(target.parent)
@@ -98,10 +98,10 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def own_descriptor(name: str) -> int | None:
-    """The number of the open file that a name such as ``/dev/stdout`` stands for, or None.
+    """Return the descriptor that a name such as ``/dev/stdout`` stands for, or None.
 
-    What it leads to may be a file with a name, where standard output goes to one. That one must
-    not be replaced: the system, and the rest of what is printed, would go on with the old one.
+    It may lead to a regular file, if standard output is redirected to one. That file must not be
+    replaced: the shell, and all further output, would keep using the old one.
     """
     for _ in range(MOST_LINKS):
         folder, last = os.path.split(name)
@@ -115,28 +115,28 @@ def own_descriptor(name: str) -> int | None:
 
 
 def _open_in_place(name: str, number: int | None) -> BinaryIO:
-    """What is no file, or is open already: it cannot be replaced."""
+    """Open for writing what cannot be replaced: not a regular file, or open already."""
     if number is None:
         return open(name, "wb")
-    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+    for stream in (sys.stdout, sys.stderr):  # keep the order of what was printed before
         if stream is not None:
             stream.flush()
-    return os.fdopen(os.dup(number), "wb")  # a new one would begin at the start again
+    return os.fdopen(os.dup(number), "wb")  # opening anew would start at position 0
 
 
 def _new_draft(target: Path, there: os.stat_result | None) -> tuple[int, Path]:
-    """An empty file, locked, as private as the one that it will replace."""
+    """Create an empty, locked file with the permissions of the one that it will replace."""
     wanted = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
-        draft = _named_for(target)
+        draft = _draft_path(target)
         number = os.open(draft, wanted, 0o666 if there is None else 0o600)
         try:
             _lock(number)
-            if there is not None:  # who may read and write it, as far as we may give that
+            if there is not None:  # copy owner and permissions, as far as we are allowed to
                 mode = stat.S_IMODE(there.st_mode)
                 with contextlib.suppress(OSError, AttributeError):
                     os.fchown(number, there.st_uid, there.st_gid)
-                if os.fstat(number).st_gid != there.st_gid:  # another group may do what anyone may
+                if os.fstat(number).st_gid != there.st_gid:  # another group: only others' rights
                     mode = mode & ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
                 with contextlib.suppress(OSError, AttributeError):
                     os.fchmod(number, mode)
@@ -149,16 +149,18 @@ def _new_draft(target: Path, there: os.stat_result | None) -> tuple[int, Path]:
             os.close(number)
             draft.unlink(missing_ok=True)
             raise
-        os.close(number)  # it was cleared away in the moment before it was locked
+        os.close(number)  # another process removed it in the moment before it was locked
 
 
 # folders
 @contextmanager
 def open_whole_folder(target: Path) -> Iterator[Path]:
-    """An empty folder to fill, which takes its place at the end of the ``with``; not after an
-    error. There must be nothing of that name yet. Raises `OSError`."""
+    """Make an empty folder that is renamed to the target at the end of the ``with`` block.
+
+    It is removed after an error. The target must not exist yet. Raises `OSError`.
+    """
     clear_abandoned(target.parent)
-    with _taken_away_by_signals():
+    with _delay_signals():
         number, draft = _new_folder(target)
         try:
             yield draft
@@ -173,13 +175,13 @@ def open_whole_folder(target: Path) -> Iterator[Path]:
 
 def _new_folder(target: Path) -> tuple[int | None, Path]:
     while True:
-        draft = _named_for(target)
+        draft = _draft_path(target)
         draft.mkdir()
         try:
             number = os.open(draft, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        except PermissionError:  # folders cannot be opened on this system, nor locked
+        except PermissionError:  # folders cannot be opened, and so not locked, on this system
             return None, draft
-        except FileNotFoundError:  # cleared away in the moment before it was locked
+        except FileNotFoundError:  # another process removed it before it was locked
             continue
         _lock(number)
         if _is_at(draft, number):
@@ -188,7 +190,7 @@ def _new_folder(target: Path) -> tuple[int | None, Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring to the disk which names a folder has, where that can be done."""
+    """Sync a folder's list of names to disk, where the system supports it."""
     with contextlib.suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:
@@ -203,27 +205,27 @@ def _host() -> str:
     return hashlib.sha256(os.fsencode(platform.node())).hexdigest()[:8]
 
 
-def _named_for(target: Path) -> Path:
+def _draft_path(target: Path) -> Path:
     token = f"{_host()}-{secrets.token_hex(8)}"
     return target.with_name(f".{target.name[:OF_NAME]}.{token}.softcount.tmp")
 
 
 def _lock(number: int) -> None:
-    """Hold it until it is closed, or this process is gone; waits for whoever looks at it."""
+    """Lock the file until it is closed or this process ends; wait while another inspects it."""
     if fcntl is not None:
-        with contextlib.suppress(OSError):  # a file system without locks: nobody clears it then
+        with contextlib.suppress(OSError):  # a file system without locks: drafts are never cleared
             fcntl.flock(number, fcntl.LOCK_EX)
 
 
 def _is_at(path: Path, number: int) -> bool:
-    """Whether a name is still that of an open file."""
+    """Return whether a path still refers to an open file."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.lstat(path), os.fstat(number))
     return False
 
 
 def clear_abandoned(folder: Path) -> None:
-    """Remove drafts in a folder whose writers are gone; says nothing of what it cannot do."""
+    """Remove drafts in a folder whose writers are gone; ignore all errors."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -236,7 +238,7 @@ def clear_abandoned(folder: Path) -> None:
 
 def _clear(draft: Path) -> None:
     is_folder = stat.S_ISDIR(os.lstat(draft).st_mode)
-    # a link is never followed, and a pipe not waited for
+    # never follow a link, and never block on a pipe
     how = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     number = os.open(draft, how | (os.O_RDONLY if is_folder else os.O_RDWR))
     try:
@@ -244,7 +246,7 @@ def _clear(draft: Path) -> None:
         known = stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
         if not known or found.st_uid != os.geteuid():
             return
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: someone writes to it
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: it is being written
         if not _is_at(draft, number):
             return
         if stat.S_ISDIR(found.st_mode):
@@ -257,15 +259,15 @@ def _clear(draft: Path) -> None:
 
 # signals
 class _Ended(BaseException):
-    """A signal has come that ends the process."""
+    """A signal that terminates the process has arrived."""
 
 
 @contextmanager
-def _taken_away_by_signals() -> Iterator[None]:
-    """Signals that end the process do so after drafts are removed.
+def _delay_signals() -> Iterator[None]:
+    """Inside the block, terminating signals take effect only after drafts are removed.
 
-    Only where nobody has another use for them, only in the thread that hears them, and only while
-    there is a draft: at other times the process ends as it always has.
+    This applies only to signals with the default handler, only in the main thread, and only while
+    there is a draft: at other times the process ends as usual.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -275,7 +277,7 @@ def _taken_away_by_signals() -> Iterator[None]:
     heard: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
-        if not heard:  # once is enough: a second one must not disturb the clearing
+        if not heard:  # only the first: a second one must not interrupt the clean-up
             heard.append(number)
             raise _Ended
 
@@ -287,5 +289,5 @@ def _taken_away_by_signals() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
-        if heard:  # now it may do what it does
+        if heard:  # now send it again, with the default handler
             os.kill(os.getpid(), heard[0])

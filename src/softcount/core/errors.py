@@ -1,10 +1,10 @@
-"""What went wrong, where, and what to do about it."""
+"""Exceptions: each says what is wrong and where, with a hint what to do about it."""
 
 from __future__ import annotations
 
 
 class SoftcountError(Exception):
-    """Base of all errors that softcount raises on purpose.
+    """Base class of all errors that softcount raises deliberately.
 
     The message says what is wrong and where; ``hint`` says what to do.
     """
@@ -19,24 +19,24 @@ class SoftcountError(Exception):
 
 
 def brief(value: object, most: int = 60) -> str:
-    """A value as messages show it.
+    """Format a value for a message, cut to ``most`` characters.
 
     >>> brief("word" * 20, most=12)
     "'wordwordwo…"
     """
     try:
         text = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
         text = f"a number of {type(value).__name__} with thousands of digits"
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class DataError(SoftcountError, ValueError):
-    """The data cannot be used: empty, damaged, or of the wrong form."""
+    """The data cannot be used: they are empty, damaged, or of the wrong form."""
 
 
 class ImpossibleItem(DataError):
-    """An item has probability zero: nothing the model allows explains it.
+    """An item has probability zero under the model.
 
     ``item`` is its number in the data, if it is one of many; the message then says "item N".
     """
@@ -46,20 +46,20 @@ class ImpossibleItem(DataError):
         self.item = item
 
     def call_it(self, name: str) -> None:
-        """Say ``name`` instead of "item N"."""
+        """Replace "item N" in the message by ``name``."""
         self.message = self.message.replace(f"item {self.item}", name, 1)
 
 
 class StartError(SoftcountError, ValueError):
-    """The start values cannot be used."""
+    """The initial parameters cannot be used."""
 
 
 class LearnerError(SoftcountError, ValueError):
-    """Parameters of an estimator or a learner do not fit together, or do not fit the model."""
+    """Parameters of an estimator or a learner contradict one another, or do not suit the model."""
 
 
 class ParameterError(LearnerError, TypeError):
-    """There is no parameter of this name."""
+    """The estimator or learner has no parameter of this name."""
 
 
 class StoryError(SoftcountError, ValueError):
@@ -67,7 +67,7 @@ class StoryError(SoftcountError, ValueError):
 
 
 class StoreError(SoftcountError, ValueError):
-    """A model file is damaged, hostile, or of another format."""
+    """A model file is damaged, malicious, or of another format."""
 
 
 class MissingEntry(SoftcountError, KeyError):

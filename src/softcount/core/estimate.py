@@ -1,7 +1,7 @@
-"""What a fit will need, before it starts: bytes, and work a step.
+"""Estimates, before a fit starts, of the memory it needs and of the work per step.
 
 Figures are rough, meant to tell a minute from a week and a laptop from a cluster: bytes are mostly
-within a factor of two or three of what is used at the worst moment.
+within a factor of two or three of peak memory.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from softcount.learners.base import Learner
 
 COPIES = 6
-"""Tables at the worst moment: parameters, new ones, counts, both turned, what is between."""
+"""Copies of the tables at peak: old and new parameters, counts, transposes, intermediates."""
 
 NUMBER = 8
-"""Bytes of a number."""
+"""Bytes per number."""
 
 SPEED = 4e8
-"""Elementary operations that one processor does in a second, as kernels here do them."""
+"""Elementary operations per second and processor in the kernels of this package."""
 
 HOPELESS = 10
-"""What needs so many times all the memory there is cannot be done, and is not begun."""
+"""A fit that needs more than this many times the machine's memory is refused."""
 
 MOST_LOOKED_AT = 5000
-"""So many objects of a corpus are looked at, at most, to see how large it is."""
+"""Most objects of a corpus that are visited to measure its size."""
 MOST_OF_ONE = 500
-"""So many entries of a list are looked at: long ones are of words, corpora keep arrays."""
+"""Most entries of a container that are visited: long lists hold words; the bulk is in arrays."""
 
 
 class HeavyWarning(UserWarning):
@@ -57,11 +57,11 @@ class HopelessFit(SoftcountError, MemoryError):
 class Estimate:
     """What a fit will need.
 
-    ``bytes``   of memory at the worst moment, its own form of the data included
-    ``work``    elementary operations a step
-    ``items``   how many items there are
-    ``tokens``  how many observations
-    ``parts``   what the bytes are for; "data" are there already when learning starts
+    ``bytes``   peak memory, including the model's own representation of the data
+    ``work``    elementary operations per step
+    ``items``   number of items
+    ``tokens``  number of observations
+    ``parts``   bytes by purpose; "data" is allocated before learning starts
 
     >>> print(Estimate(2_800_000_000, 3.1e9, 1000))
     about 2.8 GB and 3.1e+09 operations a step...
@@ -75,20 +75,20 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """How long a step takes on this machine, roughly, with all its processors."""
+        """Rough duration of a step on this machine, with all its processors."""
         return self.work / (SPEED * usable_cpus())
 
     @property
     def more(self) -> int:
-        """Bytes beside those of the data."""
+        """Bytes needed in addition to the data."""
         return self.bytes - self.parts.get("data", 0)
 
     def plus(self, work: float = 0.0, **parts: float) -> Estimate:
-        """The same with more work and further parts."""
-        both = dict(self.parts)
+        """Return the estimate with additional work and parts."""
+        total = dict(self.parts)
         for name, size in parts.items():
-            both[name] = both.get(name, 0) + int(size)
-        return replace(self, bytes=sum(both.values()), work=self.work + work, parts=both)
+            total[name] = total.get(name, 0) + int(size)
+        return replace(self, bytes=sum(total.values()), work=self.work + work, parts=total)
 
     def __str__(self) -> str:
         return (
@@ -98,30 +98,30 @@ class Estimate:
 
 
 def needing(items: int, tokens: float, work: float, **parts: float) -> Estimate:
-    """An estimate from its parts, in bytes."""
+    """Make an estimate from its parts, in bytes."""
     return Estimate(0, 0.0, items, float(tokens)).plus(work, **parts)
 
 
 def estimate(model: Model, corpus: Corpus, learner: Learner | None = None) -> Estimate:
-    """What learning this model from this corpus will need; nothing is learned, nothing large made.
+    """Estimate what fitting this model to this corpus needs, without fitting or large allocations.
 
     ``model``    a core, as `softcount.core.fit` takes it
-    ``learner``  how it is to be learned; None: by soft EM
+    ``learner``  the learner; None: soft EM
     """
     needed = model.estimate(corpus)
     if learner is None:
         return needed
-    # what the learner keeps beside that: counts of shards, leaps, averages, draws
-    once = NUMBER * sum(map(n_entries, model.families.values()))
+    # what the learner keeps in addition: counts of shards, extrapolations, averages, draws
+    table_bytes = NUMBER * sum(map(n_entries, model.families.values()))
     schedule = learner.schedule
-    beside = dict(schedule.memory(once, len(corpus), needed.tokens))
+    extra = dict(schedule.memory(table_bytes, len(corpus), needed.tokens))
     if learner.m == "draw":
-        beside["draws"] = float(learner.n_kept) * learner.n_init * once
-    return needed.plus(needed.work * (schedule.repeats - 1), **beside)
+        extra["draws"] = float(learner.n_kept) * learner.n_init * table_bytes
+    return needed.plus(needed.work * (schedule.repeats - 1), **extra)
 
 
 def by_tables(families: Iterable[Family], corpus: Corpus) -> Estimate:
-    """From the sizes of tables and of the corpus alone."""
+    """Estimate from the sizes of the tables and of the corpus alone."""
     entries = sum(map(n_entries, families))
     data = held(corpus)
     work = 4.0 * entries + 4.0 * data / NUMBER
@@ -129,7 +129,7 @@ def by_tables(families: Iterable[Family], corpus: Corpus) -> Estimate:
 
 
 def of_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
-    """Of a classifier that goes over the rows of a matrix, sparse or dense, and its ``more``."""
+    """Estimate for a classifier of the rows of a matrix, sparse or dense; ``more``: other parts."""
     size, n = held(matrix), int(matrix.shape[0])
     entries = getattr(matrix, "nnz", n * int(matrix.shape[1]))
     needed = needing(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
@@ -137,12 +137,12 @@ def of_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
 
 
 def n_entries(family: Family) -> int:
-    """How many numbers a table of a family has; Python's own numbers do not overflow."""
+    """Return the number of entries of a family's table, as a Python int, which cannot overflow."""
     return math.prod(map(int, family.param_shape))
 
 
 def held(thing: Any) -> int:
-    """The bytes of all arrays that something holds.
+    """Return the bytes of all arrays reachable from an object.
 
     >>> held({"a": np.zeros(100), "b": (np.zeros(10),)})
     880
@@ -150,44 +150,45 @@ def held(thing: Any) -> int:
     total, waiting = 0, [thing]
     seen: set[int] = set()
     while waiting and len(seen) < MOST_LOOKED_AT:
-        one = waiting.pop()
-        if id(one) in seen or isinstance(one, str | bytes) or callable(one):
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, str | bytes) or callable(part):
             continue
-        seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            total += one.nbytes if one.base is None or not isinstance(one.base, np.ndarray) else 0
-            if one.base is not None and isinstance(one.base, np.ndarray):
-                waiting.append(one.base)
-        elif isinstance(one, Mapping):
-            waiting.extend(islice(one.values(), MOST_OF_ONE))
-        elif isinstance(one, list | tuple):
-            waiting.extend(one[:MOST_OF_ONE])
-        elif is_dataclass(one) and hasattr(one, "__slots__"):
-            waiting.extend(getattr(one, each.name, None) for each in fields(one))
-        elif hasattr(one, "__dict__"):
-            waiting.extend(vars(one).values())
+        seen.add(id(part))
+        if isinstance(part, np.ndarray):
+            is_view = part.base is not None and isinstance(part.base, np.ndarray)
+            total += 0 if is_view else part.nbytes
+            if is_view:  # the memory belongs to the array that it is a view of
+                waiting.append(part.base)
+        elif isinstance(part, Mapping):
+            waiting.extend(islice(part.values(), MOST_OF_ONE))
+        elif isinstance(part, list | tuple):
+            waiting.extend(part[:MOST_OF_ONE])
+        elif is_dataclass(part) and hasattr(part, "__slots__"):
+            waiting.extend(getattr(part, each.name, None) for each in fields(part))
+        elif hasattr(part, "__dict__"):
+            waiting.extend(vars(part).values())
     return total
 
 
-# what the machine has
+# the memory of this machine
 GROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
-"""Limits of control groups and what is used of them: version 2, and version 1."""
+"""Memory limit and usage of the control group: of cgroups version 2, and of version 1."""
 MEMINFO = "/proc/meminfo"
-"""Where Linux says how much memory is free."""
+"""The file in which Linux reports free memory."""
 
 
 def find_memory() -> tuple[int | None, int | None]:
-    """Bytes that are free for this process, and all that it could ever have; None: nobody knows.
+    """Return the bytes free for this process, and the most it could ever have; None if unknown.
 
-    Of the system's memory its group may be allowed to take a part only.
+    The process's control group may be allowed only part of the system's memory.
     """
     limits = []
     for limit, used in GROUPS:
         with suppress(OSError, ValueError):
-            most = int(Path(limit).read_text(encoding="ascii"))  # "max": there is none
+            most = int(Path(limit).read_text(encoding="ascii"))  # "max" means no limit: ValueError
             limits.append((most, int(Path(used).read_text(encoding="ascii"))))
     free = [max(most - used, 0) for most, used in limits]
     whole = [most for most, _ in limits]
@@ -202,44 +203,44 @@ def find_memory() -> tuple[int | None, int | None]:
     return min(free, default=None), min(whole, default=None)
 
 
-# what is said of it
-_ears: ContextVar[Callable[[str], object] | None] = ContextVar("ears", default=None)
+# warnings
+_listener: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def heard_by(listener: Callable[[str], object]) -> Iterator[None]:
-    """Inside, ``listener`` is told what would be a `HeavyWarning`, at once: for the commands."""
-    before = _ears.set(listener)
+    """Send `HeavyWarning` messages to ``listener`` inside the block; the commands use this."""
+    before = _listener.set(listener)
     try:
         yield
     finally:
-        _ears.reset(before)
+        _listener.reset(before)
 
 
 def announce(needed: Estimate, watchers: Any) -> None:
-    """Refuse what is hopeless, warn if memory is short, call the watchers that want to know.
+    """Raise `HopelessFit` or warn if memory does not suffice, then pass the estimate to watchers.
 
-    ``watchers``  as ``on_step`` of a fit; those that have ``begin`` are called by it
+    ``watchers``  as ``on_step`` of a fit; the ``begin`` method is called of those that have one
     """
     free, most = find_memory()
     if most is not None and needed.more > HOPELESS * most:
         raise HopelessFit(
-            f"this would need about {readable_bytes(needed.more)} of memory, and this machine has "
-            f"{readable_bytes(most)} in all",
-            "take fewer classes, a smaller vocabulary, or shorter items",
+            f"this fit would need about {readable_bytes(needed.more)} of memory, but this machine "
+            f"has only {readable_bytes(most)} in total",
+            "use fewer classes, a smaller vocabulary, or shorter items",
         )
     if free is not None and needed.more > free:
         largest = max(needed.parts, key=lambda name: needed.parts[name], default="")
         mostly = f", mostly for {largest}" if largest else ""
-        short = (
-            f"this needs about {readable_bytes(needed.more)} of memory{mostly}, while "
+        message = (
+            f"this fit needs about {readable_bytes(needed.more)} of memory{mostly}, while "
             f"{readable_bytes(free)} are free: it may fail, or take very long"
         )
-        listener = _ears.get()
+        listener = _listener.get()
         if listener is not None:
-            listener(short)
+            listener(message)
         else:
-            warnings.warn(short, HeavyWarning, stacklevel=4)
+            warnings.warn(message, HeavyWarning, stacklevel=4)
     for watch in (watchers,) if callable(watchers) else tuple(watchers):
         begin = getattr(watch, "begin", None)
         if begin is not None:
@@ -247,7 +248,8 @@ def announce(needed: Estimate, watchers: Any) -> None:
 
 
 def readable_bytes(size: float) -> str:
-    """
+    """Format a number of bytes.
+
     >>> readable_bytes(2_800_000_000), readable_bytes(640)
     ('2.8 GB', '640 bytes')
     """
@@ -258,7 +260,8 @@ def readable_bytes(size: float) -> str:
 
 
 def readable_seconds(seconds: float) -> str:
-    """
+    """Format a duration.
+
     >>> readable_seconds(2.2), readable_seconds(7e5), readable_seconds(1e-4)
     ('some 2.2 s', 'some 8.1 days', 'an instant')
     """

@@ -1,7 +1,7 @@
-"""What users call: estimators with scikit-learn's contract, which learn by the loop.
+"""Base classes of estimators: scikit-learn's interface on top of the fitting loop.
 
-Nothing here imports scikit-learn, which takes longer than some commands do; the few things that
-are its own (tags, its error for models that are not fitted) are fetched when they are asked for.
+Nothing here imports scikit-learn at module level, as that takes longer than some commands; its few
+own things (tags, `NotFittedError`) are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from softcount.learners.names import make_learner
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
 
-# Parameters that other libraries (or older versions) call by another name.
+# Names that other libraries (or older versions) use for our parameters.
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     theirs: ours
@@ -69,16 +69,16 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     }.items()
     for theirs in names.split()
 }
-"""What to look for instead: the first of these that an estimator has is named."""
+"""Our names by theirs, for hints: the first one that the estimator has is suggested."""
 
-HINTS = {"engine": "engine=Local(threads=4) works in so many threads; by default all are used"}
+HINTS = {"engine": "engine=Local(threads=4) uses four threads; by default all processors are used"}
 
 
 class SklearnContract:
-    """Parameters, `clone`, `repr`, tags: what scikit-learn asks of an estimator.
+    """Parameters, `clone`, `repr` and tags: the interface that scikit-learn requires.
 
-    Parameters are the arguments of ``__init__``, which keeps them as they are: those of a dataclass
-    are its fields. `clone`, pipelines and searches then work, ``learner__max_iter`` included.
+    Parameters are the arguments of ``__init__``, which stores them unchanged; those of a dataclass
+    are its fields. So `clone`, pipelines and searches work, including ``learner__max_iter``.
     """
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
@@ -89,12 +89,12 @@ class SklearnContract:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """The names of the parameters, as scikit-learn asks for them."""
+        """Return the parameter names, under the method name that scikit-learn expects."""
         names = inspect.signature(cls.__init__).parameters
         return sorted(name for name in names if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; ``deep``: with those of parameters that have some themselves."""
+        """Return the parameters by name; ``deep``: including the parameters of parameters."""
         params = {name: getattr(self, name) for name in self._get_param_names()}
         if deep:
             for name, value in list(params.items()):
@@ -104,7 +104,7 @@ class SklearnContract:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters; what was learned stays until it is fitted again."""
+        """Set parameters; what was learned is kept until the next fit."""
         nested: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         for path, value in params.items():
             name, inside, rest = path.partition("__")
@@ -119,11 +119,11 @@ class SklearnContract:
         return self
 
     def _set_nested(self, name: str, given: Mapping[str, Any]) -> None:
-        """Change parameters of a parameter."""
+        """Set parameters of a parameter."""
         inner = getattr(self, name)
         if not hasattr(inner, "set_params"):
             raise ParameterError(f"{name}={brief(inner)} has no parameters of its own")
-        # what it gives back counts: a learner stays as it is and gives another one
+        # use the return value: a learner is immutable, and its set_params returns a new one
         setattr(self, name, inner.set_params(**given))
 
     def __repr__(self) -> str:
@@ -136,18 +136,18 @@ class SklearnContract:
         return f"{type(self).__name__}({', '.join(given)})"
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of whatever is in its pipelines and searches."""
-        from sklearn.base import BaseEstimator  # whoever asks has it already
+        """Return the tags that scikit-learn's pipelines and searches ask for."""
+        from sklearn.base import BaseEstimator  # whoever calls this has imported it already
 
         return BaseEstimator().__sklearn_tags__()
 
 
 def _unknown_parameter(cls: type[SklearnContract], name: str) -> ParameterError:
-    """The error, with the name that the parameter has here, if it has one."""
+    """Make the error; its hint gives our name of the parameter, if there is one."""
     known = cls._get_param_names()
     ours = next((each for each in OTHER_NAMES.get(name, ()) if each in known), None)
     if ours is None:
-        hint = f"it has {', '.join(known)}"
+        hint = f"its parameters are {', '.join(known)}"
     else:
         hint = HINTS.get(ours, f"it is called {ours} here")
     return ParameterError(f"{cls.__name__} has no parameter {name!r}", hint)
@@ -158,14 +158,14 @@ def _is_same(value: Any, default: Any) -> bool:
         return True
     try:
         return type(value) is type(default) and bool(value == default)
-    except (TypeError, ValueError):  # arrays, which compare entry by entry
+    except (TypeError, ValueError):  # arrays compare elementwise
         return False
 
 
 class FitOptions(TypedDict, total=False):
-    """Options of any model's ``fit`` beside its data.
+    """Options of any model's ``fit`` besides its data.
 
-    ``development``  data by whose likelihood the best of several runs is chosen
+    ``development``  data whose likelihood chooses the best of several runs
     ``on_step``      called with the `State` after every step; returning True stops the run
     ``keep_params``  keep the parameters of every step in ``trace_``
     ``theory``       record Q and the lower bound of every step in ``trace_``
@@ -179,7 +179,7 @@ class FitOptions(TypedDict, total=False):
 
 @contextmanager
 def all_or_nothing(model: object) -> Iterator[None]:
-    """Whatever goes wrong inside leaves the model as it was before."""
+    """Restore the model's attributes if an exception is raised inside the block."""
     before = dict(model.__dict__)
     try:
         yield
@@ -191,7 +191,7 @@ def all_or_nothing(model: object) -> Iterator[None]:
 
 @contextmanager
 def naming(corpus: NamingCorpus) -> Iterator[None]:
-    """An item of probability zero is called by its name."""
+    """Name the item in `ImpossibleItem` errors raised inside the block."""
     try:
         yield
     except ImpossibleItem as error:
@@ -201,14 +201,14 @@ def naming(corpus: NamingCorpus) -> Iterator[None]:
 
 
 class HasLearner(SklearnContract):
-    """An estimator that is learned by a `Learner`.
+    """An estimator that is fitted by a `Learner`.
 
     ``learner``  a `Learner`, or its name ("em", "hard-em", "vb", …); None: ``default_learner``
-    ``max_iter``, ``tol``, ``n_init``  instead of what the learner has; None: as it has them
+    ``max_iter``, ``tol``, ``n_init``  override the learner's values unless None
     """
 
     default_learner: ClassVar[Learner] = EM()
-    """How it is learned, if nothing else is said."""
+    """The learner used if none is given."""
     learner: Learner | str | None = None
     max_iter: int | None = None
     tol: float | None = None
@@ -216,13 +216,14 @@ class HasLearner(SklearnContract):
 
     @property
     def _learner(self) -> Learner:
-        """The learner, whatever was given: by name, by its hyperparameters, or not at all."""
+        """The learner to use, whether given as an object, by name, or not at all."""
         chosen = self.default_learner if self.learner is None else self.learner
         if isinstance(chosen, str):
             chosen = make_learner(chosen)
         if not isinstance(chosen, Learner):
             raise LearnerError(
-                f"learner={brief(chosen)} is no learner", "give one, such as EM(), or its name"
+                f"learner={brief(chosen)} is not a learner",
+                "give a learner, such as EM(), or its name, such as 'em'",
             )
         given = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init}
         changed = {name: value for name, value in given.items() if value is not None}
@@ -230,32 +231,31 @@ class HasLearner(SklearnContract):
 
     @property
     def _maximises(self) -> bool:
-        """Whether the learner looks for a mode; others average over a posterior, or draw."""
+        """Whether the learner seeks a mode; others average over a posterior, or draw."""
         return self._learner.m == "maximise"
 
     def _set_nested(self, name: str, given: Mapping[str, Any]) -> None:
         if name == "learner" and (self.learner is None or isinstance(self.learner, str)):
-            own = self.default_learner if self.learner is None else make_learner(self.learner)
-            self.learner = own.set_params(**given)
+            current = self.default_learner if self.learner is None else make_learner(self.learner)
+            self.learner = current.set_params(**given)
         else:
             super()._set_nested(name, given)
 
 
 class Estimator(HasLearner):
-    """A model with its data still to come.
+    """The base class of estimators.
 
-    A subclass offers `_bind` and `_bind_more` (from data to what the loop works with) and
-    `_start_values`, and as many of these parameters as make sense:
+    A subclass defines `_bind` and `_bind_more` (from data to the core and corpus that the loop
+    works with) and `_start_values`, and as many of these parameters as make sense:
 
-    ``learner``       how to learn: a `Learner`, or its name ("em", "hard-em", "vb", …); None: by
-                      ``default_learner``
-    ``max_iter``, ``tol``, ``n_init``  instead of what the learner has; None: as it has them
-    ``init``          where learning begins
-    ``short_runs``    so many starts are tried by a few quick passes, and the best is gone on with
-    ``engine``        where: None: in threads on this machine
-    ``random_state``  a seed, or a source of random numbers
+    ``learner``       a `Learner`, or its name ("em", "hard-em", "vb", …); None: ``default_learner``
+    ``max_iter``, ``tol``, ``n_init``  override the learner's values unless None
+    ``init``          the initial parameters
+    ``short_runs``    try this many starts with a few quick passes, and continue from the best
+    ``engine``        where the work is done; None: in threads on this machine
+    ``random_state``  a seed, or a random number generator
 
-    After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_`` and all of it as ``fit_``.
+    After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_``, and all of them in ``fit_``.
     """
 
     engine: Engine | None = None
@@ -266,13 +266,13 @@ class Estimator(HasLearner):
     fit_: Fit
     core_: Any
     raw_params_: Params
-    """The learned parameters as the core has them."""
+    """The learned parameters as arrays, in the form that the core uses."""
     signature_: str
-    """One line that makes the run citable."""
+    """One line that identifies the run, to cite it by."""
 
-    # what learners may ask of it
+    # which learners can be used
     _holds_out: ClassVar[bool] = False
-    """Whether some of its data can be held out, as `TemperedEM` asks."""
+    """Whether some of its data can be held out, as `TemperedEM` requires."""
     _learns_priors: ClassVar[bool] = False
     """Whether its collapsed sampler can fit the priors."""
 
@@ -282,63 +282,63 @@ class Estimator(HasLearner):
         return type(self).__name__
 
     def _lacks_sampler(self) -> str:
-        """Why `CollapsedGibbs` cannot be had; nothing, if it can."""
+        """Return why `CollapsedGibbs` cannot be used; "" if it can."""
         return f"{self._display_name} has no collapsed sampler"
 
     def _solvable_starts(self) -> Collection[str]:
-        """Starts that `Spectral` can solve for."""
+        """Return the values of ``init`` that `Spectral` can solve for."""
         return ()
 
     def _lacks_prior(self) -> str:
-        """The setting by which there is no prior for learners that average or draw; or nothing."""
+        """Return the setting that leaves Bayesian learners without a prior; "" if there is one."""
         smoothing = self.get_params(deep=False).get("smoothing")
         return "smoothing=0" if isinstance(smoothing, Real) and smoothing == 0 else ""
 
     def _prior_hint(self) -> str:
-        """What gives it one."""
+        """Return the hint that says how to give the model a prior."""
         return "give smoothing above 0, for example 0.1"
 
     def _lacks_mode(self) -> str:
-        """The setting by which there is nothing to maximise; or nothing."""
+        """Return the setting that leaves the posterior without a mode; "" if it has one."""
         return ""
 
-    # what a subclass says
+    # what a subclass defines
     @abstractmethod
     def _bind(self, data: Any) -> tuple[Model, NamingCorpus]:
-        """The model's core and its corpus, made from data as users give them."""
+        """Make the model's core and its corpus from data as users give them."""
 
     @abstractmethod
     def _bind_more(self, core: Any, data: Any) -> Corpus:
-        """A corpus of further data for a core that exists already."""
+        """Make a corpus of further data for an existing core."""
 
     @abstractmethod
     def _start_values(self, core: Any, corpus: Any, init: Any) -> Any:
-        """What the loop takes as its start: parameters, or a function of random numbers."""
+        """Return the loop's ``init``: parameters, or a function that draws them."""
 
     def _after_fit(self, corpus: Any) -> None:
-        """Keep of the data what later methods need; nothing, unless a model says otherwise."""
+        """Keep whatever later methods need of the data; by default nothing."""
 
     def _keeps_local(self, corpus: Any) -> bool:
-        """Whether parameters that belong to items are to be kept; few models have such."""
+        """Return whether to keep parameters that belong to items; few models have such."""
         return False
 
     def _n_short_runs(self, corpus: Any, start: Any) -> int:
-        """How many short runs choose the start."""
+        """Return how many short runs to choose the start by."""
         return self.short_runs
 
     def _read_params(self, core: Any, corpus: Any, given: Any) -> Any:
-        """Parameters as users have them, as arrays."""
+        """Convert parameters as users give them to arrays."""
         return core.params(given)
 
-    # how it learns
+    # fitting
     @property
     def _threads(self) -> int:
-        """How many threads may be used: the engine's, if it says."""
+        """Number of threads that may be used: the engine's, if it specifies one."""
         threads: int | None = getattr(self.engine, "threads", None)
         return usable_cpus() if threads is None else int(threads)
 
     def fit(self, data: Any, init: Any = None, **options: Unpack[FitOptions]) -> Self:
-        """Learn from data; ``init``: start values, instead of what the model was made with.
+        """Fit the model to data; ``init``: initial parameters, overriding the model's own ``init``.
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -348,7 +348,7 @@ class Estimator(HasLearner):
 
     @interrupt.graceful()
     def _learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
-        """Learn from a corpus that is bound already."""
+        """Fit the model to a corpus made by `_bind`."""
         self._check_settings()
         announce(self._estimate(core, corpus), options.get("on_step", ()))
         if options.get("development") is not None:
@@ -369,7 +369,7 @@ class Estimator(HasLearner):
         short_runs: int,
         options: FitOptions,
     ) -> Fit:
-        """The loop."""
+        """Run the fitting loop."""
         with naming(corpus):
             return fit(
                 core,
@@ -392,23 +392,24 @@ class Estimator(HasLearner):
         self._after_fit(corpus)
 
     def estimate(self, data: Any, *more: Any, **given: Any) -> Estimate:
-        """What `fit` will need of these data: bytes, and work for each step. Nothing is learned.
+        """Estimate memory and work per step that `fit` needs for these data, without fitting.
 
-        Further arguments are those of `fit` that are data. See `softcount.core.estimate.Estimate`.
+        Further arguments are the other data arguments of `fit`. See
+        `softcount.core.estimate.Estimate`.
         """
         other = copy(self)
         other._check_settings()
         return other._estimate(*other._bind(data, *more, **given))
 
     def _estimate(self, core: Any, corpus: Any) -> Estimate:
-        """What learning from a corpus that is bound will need."""
+        """Estimate what fitting to a corpus made by `_bind` needs."""
         return estimate(core, corpus, self._learner)
 
     def _check_settings(self) -> None:
-        """Raise a `LearnerError` if a parameter is out of bounds, or does not fit the others.
+        """Raise a `LearnerError` if a parameter is out of bounds, or inconsistent with others.
 
-        Those that are declared (`softcount.core.parameters`) are checked by their declarations; a
-        subclass adds what depends on several at once.
+        Declared parameters (`softcount.core.parameters`) are checked by their declarations; a
+        subclass adds checks that involve several parameters.
         """
         check_parameters(self)
         self._check_learning()
@@ -417,7 +418,9 @@ class Estimator(HasLearner):
         """Raise a `LearnerError` unless learner and engine can be used."""
         check_learner(self)
         if self.engine is not None and not hasattr(self.engine, "open"):
-            raise LearnerError(f"engine={self.engine!r} is no engine", "give one, such as Local()")
+            raise LearnerError(
+                f"engine={self.engine!r} is not an engine", "give one, such as Local()"
+            )
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -426,7 +429,8 @@ class Estimator(HasLearner):
         rng: Any = self.random_state or np.random.default_rng()
         if not hasattr(rng, "integers") and not hasattr(rng, "randint"):
             raise LearnerError(
-                f"random_state={brief(rng)}: cannot draw from it", "give a whole number, or None"
+                f"random_state={brief(rng)}: neither a seed nor a random number generator",
+                "give a whole number, or None",
             )
         return int(rng.integers(2**31) if hasattr(rng, "integers") else rng.randint(2**31))
 
@@ -436,37 +440,37 @@ class Estimator(HasLearner):
 
     def _require_fit(self) -> None:
         if not self.__sklearn_is_fitted__():
-            from sklearn.exceptions import NotFittedError  # whoever looks for it has it already
+            from sklearn.exceptions import NotFittedError  # imported only when it is needed
 
             raise NotFittedError(f"this {type(self).__name__} has not been fitted: call fit first")
 
     @property
     def trace_(self) -> Trace:
         """The best run, step by step, the start included."""
-        return self._found().trace
+        return self._get_fit().trace
 
     @property
     def verdict_(self) -> Verdict:
         """How the best run ended, as a sentence."""
-        return self._found().verdict
+        return self._get_fit().verdict
 
-    def _found(self) -> Fit:
+    def _get_fit(self) -> Fit:
         self._require_fit()
         if not hasattr(self, "fit_"):
             raise AttributeError("there is no trace: the model was loaded from a file")
         return self.fit_
 
     def decompose(self, data: Any, params: Any, at: Any = None, **known: Any) -> Decomposition:
-        """Why EM climbs: log-likelihood = Q + H + KL at ``params``, seen from ``at``.
+        """Decompose the log-likelihood at ``params`` into Q + H + KL, with the posterior at ``at``.
 
-        Parameters as ``params_`` shows them, as a trace keeps them, or as a start is given.
+        ``params``, ``at``  parameters as in ``params_``, as kept in a trace, or as given to
+                            ``init``; ``at`` defaults to ``params``
+        ``known``           what `fit` was given besides the data: labels, links, tags, sample
+                            weights. The data must then be the training data
 
-        ``known``  what `fit` was given beside the data: labels, links, tags, weights of items.
-                   Then the data must be those learned from
-
-        See `softcount.decompose`.
+        This shows why EM never lowers the log-likelihood; see `softcount.decompose`.
         """
-        model = copy(self)  # what it learns of the data by binding them is not for this one
+        model = copy(self)  # binding the data sets attributes, which must not change this model
         core: Any
         corpus: Any
         if hasattr(self, "core_") and not known:
@@ -479,14 +483,14 @@ class Estimator(HasLearner):
             return decompose(core, corpus, here, there, self.engine)
 
 
-# Learners that cannot learn a model are refused at once, with something that works instead, and in
-# an order in which no remedy leads to the next error.
+# Learners that cannot fit a model are refused at once, with a hint that names an alternative. The
+# order of the checks is such that following a hint never leads to another of these errors.
 
 
 def check_learner(model: Estimator, name: str = "") -> None:
-    """Raise a `LearnerError` if the learner cannot learn this model.
+    """Raise a `LearnerError` if the learner cannot fit this model.
 
-    ``name``  what to call the model
+    ``name``  the model's name in the message; by default its display name
     """
     name, learner = name or model._display_name, model._learner
     kind, schedule, init = type(learner).__name__, learner.schedule, learner.required_init
@@ -504,12 +508,13 @@ def check_learner(model: Estimator, name: str = "") -> None:
             )
     if schedule.held_out and not model._holds_out:
         raise LearnerError(
-            f"{name} has no held-out words, by which {kind} would end",
-            f"use {instead}; the temper is chosen on held-out words for topic models alone",
+            f"{name} has no held-out words, which {kind} needs to choose the temper and to stop",
+            f"use {instead}; {kind} is for topic models only",
         )
     if init and init not in model._solvable_starts():
         raise LearnerError(
-            f"{name} cannot be solved for from moments, as {kind} would (init={init!r})",
+            f"{kind} estimates parameters from moments (init={init!r}), which is not possible for "
+            f"{name}",
             f"use {instead}; {kind} is for MultinomialMixture, and as a start for HMM of order 1",
         )
     if learner.m != "maximise" and lacks_prior:

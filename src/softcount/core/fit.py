@@ -1,4 +1,4 @@
-"""The one loop: a model, a learner, an engine. Everything that iterates reads `trace`."""
+"""The fitting loop: a model, a learner, an engine. All iterative fitting goes through `trace`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = ["Corpus", "Model", "WarmStart", "fit", "trace"]
 
 @dataclass(frozen=True)
 class WarmStart:
-    """A start that simpler models of the same data learn first.
+    """Initial parameters that are learned first by simpler models of the same data.
 
-    ``params``  where they begin, and where the tables begin that none of them has
-    ``models``  learned one after the other, each by its default learner: what it learns takes the
-                place of the tables of the same names. Their steps are in `Trace.warm_up`
+    ``params``  initial parameters of these models, and of the tables that none of them has
+    ``models``  fitted one after the other, each by its default learner; what a model learns
+                replaces the tables of the same names. Their steps are in `Trace.warm_up`
     """
 
     params: Params
@@ -44,17 +44,17 @@ Init = Start | WarmStart
 OnStep = Callable[[State], object]
 
 SHORT_RUN_BATCH = 256
-"""How many items short runs look at before they take a step."""
+"""Number of items in a mini-batch of short runs."""
 
 SLACK = 1e-9
 """The fraction of its size by which an objective may fall through rounding alone."""
 
 ROUNDING = 2.0**-43
-"""The same, of the number of observations and of the counts that priors stand for. An objective may
-be far smaller than the terms it is the sum of: n observations of probability 1 − ε have a
+"""The same, as a fraction of the number of observations plus the pseudo-counts of priors. An
+objective may be far smaller than the terms of its sum: n observations of probability 1 − ε have a
 log-likelihood near 0, each of whose terms has an error of about 2^-53; and log Γ(n), of which the
-bounds of variational Bayes are differences, is about n log n, for which 2^10 leaves room up to
-n = 10^15 and beyond."""
+bounds of variational Bayes are differences, is about n log n, for which the factor 2^10 leaves room
+up to n = 10^15 and beyond."""
 
 
 def trace(
@@ -68,7 +68,7 @@ def trace(
     run: int = 0,
     theory: bool = False,
 ) -> Generator[State, None, Verdict]:
-    """Learn step by step: yields the start and every step after it, returns the verdict.
+    """Fit step by step: yield the start and every step after it, return the verdict.
 
     Under `EM` this is the textbook's algorithm,
 
@@ -77,12 +77,12 @@ def trace(
                      yield State(θ, log p(x | θ)), and stop if it has converged
             M-step   θ  =  family.maximise(counts) for every family of distributions
 
-    Other learners fill in hidden values by the best or by draws (`Learner.e`), make parameters
+    Other learners fill in hidden values by the best one or by draws (`Learner.e`), make parameters
     from counts in another way (`Learner.m`), or more often (`Learner.schedule`).
 
     A state's parameters and its figures belong together: the E-step at θ_t gives state t.
-    ``run`` tells restarts of one seed apart; ``theory`` fills in ``q`` and ``bound``.
-    To read it to the end: ``for state in trace(model, data, EM(), start=params): ...``.
+    ``run`` distinguishes restarts with the same seed; ``theory`` fills in ``q`` and ``bound``.
+    To run it to the end: ``for state in trace(model, data, EM(), start=params): ...``.
     """
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         return (yield from Run(model, session, learner, seed, run, theory).trace(start))
@@ -91,7 +91,7 @@ def trace(
 def open_session(
     model: Model, data: Corpus, engine: Engine | None, batch_size: int | None = None, seed: int = 0
 ) -> Session:
-    """The data's shards, opened on the engine (`Local` if None)."""
+    """Cut the data into shards and open them on the engine (`Local` if None)."""
     if len(data) == 0:
         raise DataError("there is nothing to learn from: the data set is empty", "pass some items")
     shards = data.shards(batch_size, seed)
@@ -114,29 +114,28 @@ def fit(
     theory: bool = False,
     keep_local: bool = False,
 ) -> Fit:
-    """Learn to the end, ``learner.n_init`` times, and keep the best run.
+    """Fit to the end, ``learner.n_init`` times, and keep the best run.
 
-    ``learner``      how; None: by the model's ``default_learner``
-    ``init``         start parameters, a function that makes some from random numbers, or a
-                     `WarmStart`
-    ``short_runs``   try so many starts by two quick passes each; go on from the best. One short run
-                     is a warm-up: of a start that is given there is none, nor for mini-batches
+    ``learner``      the learner; None: the model's ``default_learner``
+    ``init``         initial parameters, a function that draws them, or a `WarmStart`
+    ``short_runs``   try this many starts by two quick passes each, and continue from the best. One
+                     short run is a warm-up: it is skipped for given parameters and mini-batches
     ``development``  choose the run by the log-likelihood of these data, not by the objective
     ``on_step``      called with every state; a run stops when one of them returns True
     ``keep_params``  keep the parameters of every step in the trace
-    ``keep_local``   keep parameters that belong to items as well, in ``local`` and (with
+    ``keep_local``   also keep parameters that belong to items, in ``local`` and (with
                      ``keep_params``) in the trace; for models that have such (`Model.local_name`)
 
-    The first Ctrl-C ends the run after the step it is in: what it has learned by then is kept, and
-    the verdict says so. A second one leaves at once.
+    The first Ctrl-C stops the run after the current step: what it has learned is kept, and the
+    verdict says so. A second Ctrl-C aborts at once.
     """
     learner = learner or model.default_learner
     runs_differ = callable(init) or learner.stochastic or learner.schedule.shuffles
     if learner.n_init > 1 and not runs_differ:
         raise LearnerError(
-            f"all {learner.n_init} runs would be the same: they begin at the same parameters, and "
-            f"{type(learner).__name__} leaves nothing to chance",
-            "set n_init=1, or let init be random",
+            f"all {learner.n_init} runs would be the same: they start from the same parameters, "
+            f"and {type(learner).__name__} is deterministic",
+            "set n_init=1, or use a random init",
         )
     warm_up: list[Trace] = []
     if isinstance(init, WarmStart):
@@ -156,7 +155,7 @@ def fit(
         for number in range(learner.n_init):
             run = Run(model, session, learner, seed, number, theory, keep_local)
             results.append(run.drain(init, watchers, keep_params))
-            if keep_local and development is None:  # tables of items are large: keep one run's
+            if keep_local and development is None:  # they are large: keep those of one run only
                 best_so_far = int(np.argmax([result.objective for result in results]))
                 results = [
                     result if n == best_so_far else replace(result, local={})
@@ -199,14 +198,15 @@ def fit(
 def _best_of_short_runs(
     model: Model, data: Corpus, learner: Learner, engine: Engine | None, init: Init, short_runs: int
 ) -> Callable[[np.random.Generator], Params]:
-    """A start that is the best of some, each tried by a short stepwise run.
+    """Return a function that draws several starts and picks the best by short stepwise runs.
 
     Mini-batches learn most of what there is to learn in a pass or two (Liang & Klein 2009), which
     is enough to tell good starts from bad ones.
     """
     if not callable(init):
         raise LearnerError(
-            f"all {short_runs} short runs would begin at the same parameters", "let init be random"
+            f"all {short_runs} short runs would start from the same parameters",
+            "use a random init, or short_runs=0",
         )
     size = max(1, min(SHORT_RUN_BATCH, len(data) // 4))
     stepwise = OnlineEM if learner.m == "maximise" else StochasticVB
@@ -220,7 +220,7 @@ def _best_of_short_runs(
 
 @dataclass(frozen=True)
 class _Result:
-    """What one run leaves behind; ``kept`` are the states whose parameters are draws."""
+    """The result of one run; ``kept`` are the states whose parameters are kept draws."""
 
     params: Params
     trace: Trace
@@ -231,9 +231,9 @@ class _Result:
 
     @property
     def objective(self) -> float:
-        """For choosing among runs: of the last step, or the mean over the draws.
+        """The figure by which runs are compared: that of the last step, or the mean over draws.
 
-        Runs that end by held-out words are chosen by these: their tempers may differ.
+        Runs with held-out words are compared by their perplexity, as their tempers may differ.
         """
         if self.kept:
             return float(np.mean([state.objective for state in self.kept]))
@@ -242,19 +242,19 @@ class _Result:
 
 
 PURPOSES = ("start", "expect", "update", "order", "collapse", "sweep")
-"""What random numbers are for; each purpose has its own streams."""
+"""Purposes of random numbers; each has its own streams."""
 
 
 class Run:
     """One run from one start: the model's E-step on the engine, the learner's update of families.
 
-    It is what schedules ask for E- and M-steps: of it they need not know the model, the data or
-    the engine.
+    Schedules call it for E- and M-steps, so that they need not know the model, the data or the
+    engine.
 
-    ``run``         tells restarts of one seed apart
+    ``run``         distinguishes restarts with the same seed
     ``theory``      record Q and the bound of every step
     ``keep_local``  keep parameters that belong to items
-    ``first_step``  the number of the first step: not 0 where a stream goes on
+    ``first_step``  the number of the first step: not 0 where a stream is continued
     """
 
     def __init__(
@@ -272,7 +272,8 @@ class Run:
             demand_bound(model)
         if theory and not (learner.e == "soft" and isinstance(learner.schedule, Batch)):
             raise LearnerError(
-                f"theory=True: Q and the bound belong to soft batch steps, not to {learner}",
+                f"theory=True: Q and the bound are defined for soft batch steps only, not for "
+                f"{learner}",
                 "use EM() or VariationalBayes(), or theory=False",
             )
         self.model, self.session, self.learner = model, session, learner
@@ -281,9 +282,9 @@ class Run:
         self.theory, self.keep_local, self.step = theory, keep_local, first_step
         self.last: Step | None = None
         self.before: Any = None
-        """What the shards had of their own when the last E-step over all data began, if wanted."""
+        """Snapshot of the shards' own parameters before the last E-step over all data, if kept."""
         self.moved_before = False
-        """Whether that E-step, one of a mini-batch, moved it before it counted."""
+        """Whether that E-step, of a mini-batch, updates these parameters before it counts."""
         self._temper: float | None = None
         self._seed, self._run = seed, run
         self._used: Counter[str] = Counter()
@@ -291,7 +292,7 @@ class Run:
     # the loop
 
     def trace(self, start: Params) -> Generator[State, None, Verdict]:
-        """Every state, the start included; returns the verdict (see `trace`)."""
+        """Yield every state, the start included; return the verdict (see `trace`)."""
         self.session.reset()
         params = check_start(self.families, start)
         schedule = self.learner.schedule
@@ -319,7 +320,7 @@ class Run:
         return Verdict.STUCK if self._indistinguishable(before.params) else Verdict.CONVERGED
 
     def _state(self, step: Step, seconds: float) -> State:
-        """The step's figures; ``seconds`` is what this step alone took."""
+        """Compute the figures of a step; ``seconds`` is the duration of this step alone."""
         families, stats, params = self.families, step.stats, step.tables.params
         change = q = bound = float("nan")
         comparable = not self.learner.schedule.streams and not isinstance(params, Pending)
@@ -328,10 +329,10 @@ class Run:
             changes = [f.change(old[name], params[name]) for name, f in families.items()]
             change = max(changes, default=0.0)
             if self.theory:
-                seen, beside = self.last.stats, self.last.stats.uncounted
-                was = expected_log(families, seen.counts, old) + beside.expected
-                q = expected_log(families, seen.counts, params) + beside.ahead
-                bound = q + (seen.score - beside.prior) - was
+                last, uncounted = self.last.stats, self.last.stats.uncounted
+                old_q = expected_log(families, last.counts, old) + uncounted.expected
+                q = expected_log(families, last.counts, params) + uncounted.ahead
+                bound = q + (last.score - uncounted.prior) - old_q
         weights = self.learner.m == "mean_field" and self.step > 0
         entropies = [
             families[name].entropy(params[name], weights) for name in self.model.entropy_of
@@ -354,12 +355,12 @@ class Run:
         )
 
     def _judge(self, before: State | None, now: State) -> Verdict | None:
-        """The verdict, if the run ends with the step ``now``; None if it goes on."""
+        """Return the verdict if the run ends with the step ``now``; None if it continues."""
         model, learner = self.model, self.learner
         if np.isnan(now.objective):
             raise SoftcountError(
-                f"the objective is not a number at step {now.step}",
-                "this is a fault of the model: its E-step returned NaN; run check_model on it",
+                f"the objective is NaN at step {now.step}",
+                "this is a bug in the model: its E-step returned NaN; run check_model on it",
             )
         if learner.max_iter == 0:
             return Verdict.SOLVED
@@ -370,7 +371,7 @@ class Run:
             slack = SLACK * max(1.0, abs(before.objective)) + max(before.rounding, now.rounding)
             if model.monotone and learner.monotone and now.objective < before.objective - slack:
                 return Verdict.FELL
-            # whether the step changed next to nothing; tol = 0: nothing at all
+            # whether the step changed almost nothing; with tol = 0: nothing at all
             if now.temper == learner.last_temper and not learner.schedule.held_out:
                 if learner.stop == "change":
                     converged = now.change <= learner.tol
@@ -390,13 +391,13 @@ class Run:
         return Verdict.ENOUGH if few_are_meant else Verdict.OUT_OF_STEPS
 
     def _indistinguishable(self, params: Params) -> bool:
-        """Whether every family that has rows to compare finds them all the same."""
+        """Return whether in every family with rows to compare all rows are the same."""
         answers = [family.alike(params[name]) for name, family in self.families.items()]
         compared = [answer for answer in answers if answer is not None]
         return bool(compared) and all(compared)
 
     def drain(self, init: Start, watchers: Sequence[OnStep], keep_params: bool) -> _Result:
-        """Run to the end."""
+        """Run to the end and collect the result."""
         start = init(self.rng("start")) if callable(init) else init
         states, draws, kept = [], [], []
         steps = self.trace(start)
@@ -408,15 +409,15 @@ class Run:
                 break
             bare = replace(state, params={})
             if keep_params:
-                own = self._local(self.model.rows_used) if self.keep_local else {}
-                states.append(replace(state, params={**state.params, **own}))
+                local = self._local(self.model.rows_used) if self.keep_local else {}
+                states.append(replace(state, params={**state.params, **local}))
             else:
                 states.append(bare)
             if self.learner.keeps(state.step):
                 draws.append(dict(state.params))
                 kept.append(bare)
             answers = [watch(state) for watch in watchers]
-            # True and nothing else stops: many a callback returns something by accident
+            # only True stops the run: callbacks often return some other value by accident
             if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
                 verdict = Verdict.STOPPED
                 break
@@ -426,7 +427,7 @@ class Run:
                 break
         assert self.last is not None
         tables = self.last.tables
-        # what is reported: the mean of the draws, the posterior mean, or where the run ended
+        # the reported parameters: mean of the draws, posterior mean, or those of the last step
         families, params = self.families.items(), tables.params
         if draws:
             params = {name: f.average([draw[name] for draw in draws]) for name, f in families}
@@ -442,17 +443,17 @@ class Run:
         )
 
     def _local(self, rows: Expect) -> Params:
-        """What belongs to items, of the state that was looked at last."""
+        """Return the parameters that belong to items, for the last state."""
         assert self.last is not None
         now = self.session.snapshot()
         self.session.restore(self.before)
         how = EStep(score_only=True, update=self.learner.m, mini_batch=self.moved_before)
         try:
-            found = self.session.each(rows, self.last.tables.params, how)
+            by_shard = self.session.each(rows, self.last.tables.params, how)
         finally:
             self.session.restore(now)
-        numbers = np.concatenate([np.asarray(stats.counts["numbers"]) for stats in found])
-        parts = np.concatenate([np.asarray(stats.counts["rows"]) for stats in found])
+        numbers = np.concatenate([np.asarray(stats.counts["numbers"]) for stats in by_shard])
+        parts = np.concatenate([np.asarray(stats.counts["rows"]) for stats in by_shard])
         table = np.empty_like(parts)
         table[numbers] = parts
         return {self.model.local_name: table}
@@ -460,28 +461,29 @@ class Run:
     # E-steps
 
     def e_step(self, tables: Tables) -> Step:
-        """An E-step over all data: counts, log-likelihood, and the objective at these tables."""
+        """Do an E-step over all data: counts, log-likelihood, and objective at these tables."""
         stats = self.expect(tables.params)
         return Step(tables, stats, stats.score + tables.penalty)
 
     def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
-        """An E-step over some shards (all, if None), summed in a fixed order."""
+        """Do an E-step over some shards (all, if None), summed in a fixed order."""
         how = self._how(whole=shards is None)
         return self.session.expect(self.model.expect, params, how, shards)
 
     def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
-        """An E-step over some shards, one answer each."""
+        """Do an E-step over some shards, with one result per shard."""
         return self.session.each(self.model.expect, params, self._how(), shards)
 
     def score(self, params: Params) -> Stats:
-        """How well all data fit (score, log-likelihood, items and tokens; counts may be empty)."""
+        """Compute score, log-likelihood, items and tokens of all data; counts may be empty."""
         return self.session.expect(self.model.expect, params, self._how(score_only=True))
 
     def _how(self, *, whole: bool = True, score_only: bool = False) -> EStep:
-        """How the next E-step is done; ``whole``: what the shards have now is what it sees.
+        """Return the options of the next E-step; ``whole``: it goes over all data.
 
-        A step's figures are those of what the shards have *before* its E-step moves it (but for
-        what a mini-batch moves before it counts: its E-step is asked in the same way).
+        A step's figures belong to the shards' own parameters *before* its E-step updates them
+        (except that a mini-batch updates them before it counts; `moved_before` records that). So
+        with ``keep_local`` a snapshot of them is taken here.
         """
         learner = self.learner
         mini_batch = learner.schedule.batch_size is not None
@@ -500,7 +502,7 @@ class Run:
 
     @property
     def temper(self) -> float:
-        """The power β of E-steps: the learner's at this step, unless it is set."""
+        """The power β of E-steps: the learner's value at this step, unless it has been set."""
         return self.learner.temper_at(self.step) if self._temper is None else self._temper
 
     @temper.setter
@@ -508,23 +510,24 @@ class Run:
         self._temper = beta
 
     def held_out_log_likelihood(self, params: Params) -> Stats:
-        """How well the held-out data fit (log-likelihood and tokens), as the shards now stand."""
+        """Compute log-likelihood and number of held-out tokens, with the shards as they are now."""
         if not self.model.holds_out:
             raise LearnerError(
-                f"{self.model.name} has no held-out words, by which {self.learner} would end",
-                "use EM(); the temper is chosen on held-out words for topic models alone",
+                f"{self.model.name} has no held-out words, which {self.learner} needs to choose "
+                "the temper and to stop",
+                "use EM(); only topic models can hold words out",
             )
         how = EStep(score_only=True)
         return self.session.expect(self.model.held_out_log_likelihood, params, how)
 
     def collapse(self, params: Params) -> Sampler:
-        """The model's collapsed sampler; its hidden values begin as a draw given ``params``."""
+        """Make the model's collapsed sampler; its initial values are drawn given ``params``."""
         return self.model.collapse(self.session.shards, params, self.stream("collapse"))
 
     # M-steps
 
     def m_step(self, stats: Stats, tables: Tables) -> Tables:
-        """New tables from the counts: every family's parameters, as the learner makes them."""
+        """Update every family's parameters from the counts, as the learner specifies."""
         rng = self.rng("update")
         params = {
             name: family.update(self.learner.m, stats.counts[name], tables.params[name], rng)
@@ -533,26 +536,26 @@ class Run:
         return self.tables(params, stats.counts)
 
     def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
-        """Parameters with their penalty; ``counts``: what they were made from, if from any."""
+        """Combine parameters with their penalty; ``counts``: what they were made from, if any."""
         families = self.families.items()
         if counts is not None and self.learner.m == "mean_field":
-            price = sum(family.divergence(counts[name], params[name]) for name, family in families)
-            return Tables(params, -price, counts)
-        # nobody asks a point for its counts: let go of them
+            kl = sum(family.divergence(counts[name], params[name]) for name, family in families)
+            return Tables(params, -kl, counts)
+        # the counts of a point estimate are never needed again, so their memory is released
         return Tables(params, sum(family.log_prior(params[name]) for name, family in families))
 
     # random numbers
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Fresh random numbers; the same for the same seed, whatever the threads do."""
+        """Return a fresh generator; the same for the same seed, whatever the threads do."""
         return np.random.Generator(np.random.PCG64(self._seeds(purpose)))
 
     def stream(self, purpose: str) -> int:
-        """As `rng`: a fresh number to seed a kernel with."""
+        """Return a fresh integer to seed a kernel with; reproducible like `rng`."""
         return int(self._seeds(purpose).generate_state(1, np.uint64)[0])
 
     def _seeds(self, purpose: str) -> np.random.SeedSequence:
-        """A new stream: by seed, run, purpose, and how often that purpose asked before."""
+        """Derive a new stream from seed, run, purpose, and the number of earlier requests."""
         key = (self._run, PURPOSES.index(purpose), self._used[purpose])
         self._used[purpose] += 1
         return np.random.SeedSequence(self._seed, spawn_key=key)

@@ -1,12 +1,12 @@
-"""Ctrl-C while something is learned: the first ends the run after its step, a second at once.
+"""Ctrl-C during a fit: the first stops the run after the current step, a second one aborts.
 
-A fit may have taken hours when somebody stops it, so what it has learned by then is kept. Loops
-that learn open `graceful` and look at `asked` after every step. Elsewhere (while data are read, or
-after learning) Ctrl-C does what it always does.
+A fit may have taken hours when a user stops it, so what it has learned by then is kept. Fitting
+loops open `graceful` and check `asked` after every step. Elsewhere (while data are read, or after
+learning) Ctrl-C behaves as usual.
 
-Python hears a signal only between two of its own instructions, and compiled code may run for
-minutes: `beside` runs such work in another thread, while the main thread listens. When the second
-Ctrl-C makes the main thread leave, work that calls `check` now and then ends soon after.
+Python handles a signal only between two of its own instructions, and compiled code may run for
+minutes: `beside` runs such work in another thread, while the main thread waits for signals. When a
+second Ctrl-C makes the main thread leave, work that calls `check` now and then ends soon after.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 NOTICE = b"\nstopping after this step; Ctrl-C again leaves at once, and keeps nothing\n"
 SOON = 2.0
-"""Seconds within which a second Ctrl-C leaves, even if another fit has begun in between."""
+"""Seconds within which a second Ctrl-C aborts, even if another fit has begun in between."""
 
 NAP = 0.2
-"""Seconds that the main thread waits before it looks whether Ctrl-C was pressed."""
+"""Seconds that the main thread sleeps before it checks whether Ctrl-C was pressed."""
 SLOW = 0.1
-"""Seconds: compiled work that takes longer keeps people waiting who press Ctrl-C."""
+"""Seconds: compiled work that takes longer would delay the response to Ctrl-C noticeably."""
 
 
 class StoppedWarning(UserWarning):
@@ -39,7 +39,7 @@ class StoppedWarning(UserWarning):
 
 
 class _Listener:
-    """What Ctrl-C means while something is learned."""
+    """The handler of Ctrl-C during a fit."""
 
     asked = False
     warned = False
@@ -50,25 +50,25 @@ class _Listener:
         if self.asked or _heard_at - before < SOON:
             signal.default_int_handler(number, frame)
         self.asked = True
-        with suppress(OSError):  # not sys.stderr, which may be in the middle of a line
+        with suppress(OSError):  # not by sys.stderr, which may be in the middle of a write
             os.write(2, NOTICE)
 
 
 _listener: _Listener | None = None
-"""That of the outermost `graceful`, if one is open."""
+"""The listener of the outermost open `graceful` block, if any."""
 _heard_at = -SOON
 _times_asked = 0
 _whole = 0
-"""How many `whole` are open."""
+"""Number of open `whole` blocks."""
 _thread = threading.local()
 
 
 @contextmanager
 def graceful() -> Iterator[None]:
-    """Within, the first Ctrl-C only makes `asked` true; a second raises KeyboardInterrupt.
+    """Inside the block, the first Ctrl-C only sets `asked`; a second raises KeyboardInterrupt.
 
-    One inside another is the same as one. Signals belong to the main thread, and a handler that is
-    not Python's own (or none: what runs in the background ignores Ctrl-C) is left alone.
+    Nested blocks act like one. Only the main thread handles signals, and a handler other than
+    Python's default (or an ignored signal, as in background processes) is left in place.
     """
     global _listener, _times_asked
     on_main = threading.current_thread() is threading.main_thread()
@@ -87,13 +87,13 @@ def graceful() -> Iterator[None]:
 
 
 def asked() -> bool:
-    """Whether Ctrl-C has asked the run to end."""
+    """Return whether Ctrl-C has asked the run to stop."""
     return _listener is not None and _listener.asked and not _whole
 
 
 @contextmanager
 def whole() -> Iterator[None]:
-    """Within, what is learned is learned to its end: it is one step of something larger."""
+    """Inside the block, fits run to their end: they are one step of a larger loop."""
     global _whole
     _whole += 1
     try:
@@ -103,37 +103,40 @@ def whole() -> Iterator[None]:
 
 
 def times_asked() -> int:
-    """How often learning was stopped by Ctrl-C since the program began."""
+    """Return how often a fit was stopped by Ctrl-C since the program began."""
     return _times_asked
 
 
 def tell(what: str) -> None:
-    """Warn, once, of what was stopped and what is kept."""
+    """Warn, once per fit, that it was stopped; ``what`` says when and what is kept."""
     if _listener is not None and not _listener.warned:
         _listener.warned = True
         warnings.warn(f"stopped by Ctrl-C {what}", StoppedWarning, stacklevel=3)
 
 
 def wait(future: Future[T]) -> T:
-    """The result of a future, while Ctrl-C is listened for.
+    """Wait for the result of a future, and stay responsive to Ctrl-C.
 
-    The system may hand a signal to any thread of a process. Only the main thread acts on it, and
-    not while it sleeps: so it wakes up now and then.
+    The system may deliver a signal to any thread of a process. Only the main thread acts on it, and
+    not while it sleeps: so it wakes up regularly.
     """
     while True:
         try:
             return future.result(None if _listener is None else NAP)
         except TimeoutError:
-            if future.done():  # the work itself raised it, or was done just now
+            if future.done():  # the work itself raised TimeoutError, or has just finished
                 return future.result()
 
 
 class GivenUp(BaseException):
-    """Nobody waits for this work any more."""
+    """The result of this work is no longer needed."""
 
 
 def check() -> None:
-    """Raise `GivenUp` in work that nobody waits for any more; cheap enough for every few ms."""
+    """Raise `GivenUp` if the result of this thread's work is no longer needed.
+
+    Cheap enough to call every few milliseconds.
+    """
     event = getattr(_thread, "given_up", None)
     if event is not None and event.is_set():
         raise GivenUp
@@ -141,9 +144,9 @@ def check() -> None:
 
 @contextmanager
 def awaited() -> Iterator[Callable[[Callable[..., T]], Callable[..., T]]]:
-    """Within, other threads work and this one waits; if it has to leave, they are told.
+    """Inside the block this thread waits for others; if it raises, their work is given up.
 
-    Gives a function that makes work for another thread hear of it.
+    Yields a function that wraps work for another thread such that `check` raises `GivenUp` there.
     """
     event = getattr(_thread, "given_up", None) or threading.Event()
 
@@ -167,12 +170,12 @@ def awaited() -> Iterator[Callable[[Callable[..., T]], Callable[..., T]]]:
 
 
 class Responsive:
-    """Work that is done here while it is quick, and `beside` this thread at first and when slow.
+    """Runs work in this thread while it is quick, and `beside` it at first and when it is slow.
 
-    A thread costs some 50 µs: nothing beside slow work, much beside quick work.
+    A thread costs some 50 µs: nothing compared with slow work, much compared with quick work.
     """
 
-    _is_slow = True  # of the first nobody knows: it may take hours
+    _is_slow = True  # the duration of the first call is unknown: it may take hours
 
     def __call__(self, work: Callable[..., T], *args: Any) -> T:
         began = time.perf_counter()
@@ -182,7 +185,7 @@ class Responsive:
 
 
 def beside(work: Callable[..., T], *args: Any) -> T:
-    """``work(*args)``, in a thread of its own if Ctrl-C would not be heard otherwise."""
+    """Run ``work(*args)``, in a separate thread if Ctrl-C would go unnoticed otherwise."""
     if _listener is None or threading.current_thread() is not threading.main_thread():
         return work(*args)
     future: Future[T] = Future()

@@ -1,10 +1,10 @@
-"""The laws that every model must obey, to be run on your own models too (`check_model`).
+"""The laws that every model must obey, for your own models too (`check_model`).
 
-They need nothing but the model's interface: an E-step (`expect`) and its families. None of them
-knows the right counts; together they leave wrong ones little room.
+They need only the model's interface: an E-step (`expect`) and its families. None of them knows the
+right counts, but together they leave little room for wrong ones.
 
-A law is a function of a `Bench`: it gives the figures that show that it holds, raises `BrokenError`
-with those that break it, or gives None where it cannot be checked.
+A law is a function of a `Bench`: it returns the figures that show that it holds, raises
+`BrokenError` with the figures that violate it, or returns None where it cannot be checked.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from softcount.families import Categorical, SparseCategorical
 from softcount.learners.schedules import expected_log
 
 STEP = 1e-4
-"""Finite-difference step for an item of one observation; longer items bend more."""
+"""Finite-difference step for an item of one observation; longer items have more curvature."""
 
 STREAMS, SAMPLES = 40, 10
-"""How many independent E-steps by sampling, and how many draws in each."""
+"""Number of independent sampled E-steps, and of draws in each."""
 
 
 class BrokenError(Exception):
-    """Raised inside a law: the figures that break it."""
+    """Raised by a law that is violated, with the figures that show it."""
 
 
-def _demand(condition: Any, detail: str) -> None:
+def _check(condition: Any, detail: str) -> None:
     if not condition:
         raise BrokenError(detail)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A model's core on its corpus, with parameters at which to look at it."""
+    """A model's core with a corpus and the parameters at which it is tested."""
 
     core: Any
     corpus: Any
@@ -62,7 +62,7 @@ class Bench:
         return np.random.default_rng((self.seed, purpose))
 
     def random(self, purpose: int) -> Params:
-        """Other parameters, of which those that are zero in the bench's own stay zero."""
+        """Draw other parameters; entries that are zero in the bench's own stay zero."""
         rng = self.rng(purpose)
         drawn = {name: family.random(rng) for name, family in self.core.families.items()}
         for name in self.categorical() if self.params else ():
@@ -70,7 +70,7 @@ class Bench:
         return drawn
 
     def expect(self, params: Params | None = None, how: EStep | None = None) -> Stats:
-        """The E-step over the whole corpus, shard by shard."""
+        """Do an E-step over the whole corpus, shard by shard."""
         chosen = self.params if params is None else params
         how = EStep() if how is None else how
         parts = (self.core.expect(chosen, shard, how) for shard in self.shards)
@@ -78,7 +78,7 @@ class Bench:
         return total
 
     def categorical(self) -> list[str]:
-        """Families whose counts are numbers of events and whose parameters their probabilities."""
+        """List the families whose counts are event counts and whose parameters probabilities."""
         return [
             name
             for name, family in self.core.families.items()
@@ -86,18 +86,18 @@ class Bench:
         ]
 
     def step(self, stats: Stats) -> float:
-        """A finite-difference step; log-likelihood bends with the square of an item's length."""
+        """Return the finite-difference step; curvature grows with the square of item length."""
         total = sum(float(np.abs(np.asarray(stats.counts[n])).sum()) for n in self.categorical())
         return STEP / max(1.0, total / max(stats.items, 1.0))
 
 
 def _scale(stats: Stats) -> float:
-    """How large a gradient of the log-likelihood may well be."""
+    """Return the typical size of a gradient of the log-likelihood."""
     return 1.0 + sum(float(np.abs(np.asarray(c)).sum()) for c in stats.counts.values())
 
 
 def _same_bits(left: Stats, right: Stats) -> str | None:
-    """The first figure in which two E-steps differ in even one bit."""
+    """Return the name of the first figure in which two E-steps differ by a bit; None if equal."""
     for name in left.counts:
         if np.asarray(left.counts[name]).tobytes() != np.asarray(right.counts[name]).tobytes():
             return name
@@ -114,14 +114,14 @@ def counts_are_counts(bench: Bench) -> str:
     """Counts are finite, and numbers of events are not negative, however they are filled in."""
     for how in (EStep(), EStep(fill="hard"), EStep(fill="sample", stream=bench.seed)):
         stats = bench.expect(how=how)
-        _demand(np.isfinite(stats.log_likelihood), f"log-likelihood {stats.log_likelihood}")
+        _check(np.isfinite(stats.log_likelihood), f"log-likelihood {stats.log_likelihood}")
         for name in stats.counts:
             counts = np.asarray(stats.counts[name])
             zeros = bench.core.families[name].zeros()
-            _demand(counts.shape == zeros.shape, f"{name} has counts of shape {counts.shape}")
-            _demand(np.all(np.isfinite(counts)), f"{name} has counts that are not finite")
+            _check(counts.shape == zeros.shape, f"{name} has counts of shape {counts.shape}")
+            _check(np.all(np.isfinite(counts)), f"{name} has counts that are not finite")
             least = float(counts.min(initial=0.0)) if name in bench.categorical() else 0.0
-            _demand(least >= -1e-12, f"{name} has a {how.fill} count of {least:.3g}")
+            _check(least >= -1e-12, f"{name} has a {how.fill} count of {least:.3g}")
     return f"{len(bench.core.families)} families, soft, hard and sampled"
 
 
@@ -136,7 +136,7 @@ def posteriors_are_normalised(bench: Bench) -> str | None:
             for name, total in bench.core.totals(shard).items():
                 found = float(np.asarray(counts[name]).sum())
                 worst = max(worst, abs(found - total) / (1.0 + abs(total)))
-                _demand(worst <= 1e-9, f"{name} has {found:.10g} {fill} counts, not {total:.10g}")
+                _check(worst <= 1e-9, f"{name} has {found:.10g} {fill} counts, not {total:.10g}")
     return f"within {worst:.1g}"
 
 
@@ -163,7 +163,7 @@ def gradient_is_fishers(bench: Bench) -> str:
         expected = expected_log(families, stats.counts, ahead)
         expected = (expected - expected_log(families, stats.counts, behind)) / (2 * step)
         worst = max(worst, abs(slope - expected) / _scale(stats))
-        _demand(
+        _check(
             worst <= 1e-5,
             f"along a random direction log-likelihood rises by {slope:.8g}, Q by {expected:.8g}",
         )
@@ -191,7 +191,7 @@ def counts_are_derivatives(bench: Bench) -> str | None:
                     scores.append(bench.expect({**bench.params, name: moved}, how).score)
                 slope = (scores[0] - scores[1]) / (2 * step)
                 worst = max(worst, abs(slope - count) / _scale(stats))
-                _demand(
+                _check(
                     worst <= 1e-5,
                     f"{name}, entry {entry}, temper {beta}: count {count:.8g}, "
                     f"derivative {slope:.8g}",
@@ -213,18 +213,18 @@ def likelihood_is_bound_plus_gap(bench: Bench) -> str | None:
             parts = decompose(bench.core, bench.corpus, params, at=at)
             size = 1.0 + abs(parts.log_likelihood)
             direct = bench.expect(params).log_likelihood
-            _demand(
+            _check(
                 abs(parts.bound + parts.kl - direct) <= 1e-9 * size,
                 f"bound {parts.bound:.10g} + gap {parts.kl:.10g} is not {direct:.10g}",
             )
             least = min(least, parts.kl)
-            _demand(parts.kl >= -1e-9 * size, f"the gap is {parts.kl:.3g}, below zero")
+            _check(parts.kl >= -1e-9 * size, f"the gap is {parts.kl:.3g}, below zero")
             touching = decompose(bench.core, bench.corpus, params, at=params).kl
-            _demand(abs(touching) <= 1e-9 * size, f"at its own point the gap is {touching:.3g}")
+            _check(abs(touching) <= 1e-9 * size, f"at its own point the gap is {touching:.3g}")
             own = decompose(bench.core, bench.corpus, at).entropy
             size += abs(own)
-            _demand(own >= -1e-9 * size, f"the entropy of the posterior is {own:.6g}, below zero")
-            _demand(
+            _check(own >= -1e-9 * size, f"the entropy of the posterior is {own:.6g}, below zero")
+            _check(
                 abs(own - parts.entropy) <= 1e-9 * size,
                 f"the entropy of one posterior is {own:.10g} and {parts.entropy:.10g}",
             )
@@ -256,7 +256,7 @@ def entropy_is_the_posteriors(bench: Bench) -> str | None:
         found = (4.0 * slope(step / 2.0) - slope(step)) / 3.0
         entropy = stats.log_likelihood - q
         worst = max(worst, abs(found - q) / (1.0 + abs(q) + abs(stats.log_likelihood)))
-        _demand(
+        _check(
             worst <= 1e-6,
             f"Q is {q:.8g} by the counts, {found:.8g} by temper: an entropy of {entropy:.6g} is "
             f"{stats.log_likelihood - found:.6g}",
@@ -265,7 +265,7 @@ def entropy_is_the_posteriors(bench: Bench) -> str | None:
 
 
 def soft_em_never_falls(bench: Bench) -> str | None:
-    """Each step of EM raises the log-likelihood plus the log-prior, or leaves it."""
+    """Each step of EM raises the log-likelihood plus the log-prior, or leaves it unchanged."""
     families, params, rng = bench.core.families, bench.params, bench.rng(3)
     objectives = []
     for _ in range(8):
@@ -278,18 +278,18 @@ def soft_em_never_falls(bench: Bench) -> str | None:
                 for name, family in families.items()
             }
         except LearnerError:
-            return None  # a prior without a mode: there is no EM to speak of
+            return None  # the prior has no mode, so EM is not defined
     rises = np.diff(objectives)
     worst = float(rises.min())
     size = max(1.0, abs(objectives[int(rises.argmin())]))
-    _demand(worst >= -1e-9 * size, f"a step changed the objective by {worst:.3g}")
+    _check(worst >= -1e-9 * size, f"a step changed the objective by {worst:.3g}")
     return f"{objectives[0]:.6g} → {objectives[-1]:.6g}"
 
 
 def hard_is_below_soft(bench: Bench) -> str:
-    """The best hidden value alone cannot be likelier than all of them together."""
+    """The best hidden value alone cannot be more probable than all of them together."""
     soft, hard = bench.expect(), bench.expect(how=EStep(fill="hard"))
-    _demand(
+    _check(
         hard.score <= soft.log_likelihood + 1e-9 * (1.0 + abs(soft.log_likelihood)),
         f"hard {hard.score:.10g} > soft {soft.log_likelihood:.10g}",
     )
@@ -299,8 +299,8 @@ def hard_is_below_soft(bench: Bench) -> str:
 def samples_agree(bench: Bench) -> str:
     """The mean of sampled counts is the soft count, within five standard errors.
 
-    A hidden value that happens to be drawn in no sample shows no spread: it may be missed in up to
-    five of all draws.
+    A hidden value that is drawn in no sample has no sample variance; so an allowance is added that
+    lets a value be missed in up to five of all draws.
     """
     soft = bench.expect()
     draws = [
@@ -316,7 +316,7 @@ def samples_agree(bench: Bench) -> str:
         away = np.abs(sampled.mean(axis=0) - expected) / np.where(error > 0.0, error, 1.0)
         worst = max(worst, float(away.max(initial=0.0)))
         entry = int(away.argmax()) if away.size else 0
-        _demand(
+        _check(
             worst <= 5.0,
             f"{name}, entry {entry}: sampled {sampled.mean(axis=0).reshape(-1)[entry]:.6g}, "
             f"soft {expected.reshape(-1)[entry]:.6g}, {worst:.3g} standard errors apart",
@@ -325,7 +325,7 @@ def samples_agree(bench: Bench) -> str:
 
 
 def shards_add_up(bench: Bench) -> str:
-    """However the corpus is cut, the parts add up to the same whole."""
+    """However the corpus is cut into shards, their sum is the same."""
     whole = bench.expect()
     cut = replace(bench, shards=bench.corpus.shards(2, bench.seed))
     parts = cut.expect()
@@ -337,12 +337,12 @@ def shards_add_up(bench: Bench) -> str:
             a, b = np.asarray(getattr(parts, name)), np.asarray(getattr(whole, name))
         apart = np.max(np.abs(a - b), initial=0.0, where=a != b)
         worst = max(worst, float(apart / (1.0 + np.max(np.abs(b), initial=0.0))))
-        _demand(worst <= 1e-9, f"{name} differs by {worst:.3g} of its size")
+        _check(worst <= 1e-9, f"{name} differs by {worst:.3g} of its size")
     return f"{len(bench.shards)} or {len(cut.shards)} shards, within {worst:.1g}"
 
 
 def threads_do_not_matter(bench: Bench) -> str:
-    """One, two and four threads give the same bits."""
+    """One, two and four threads give bit-identical results."""
     shards = bench.corpus.shards(2, bench.seed)
     inside = bench.core.threads_inside
     for fill in ("soft", "hard", "sample"):
@@ -354,13 +354,13 @@ def threads_do_not_matter(bench: Bench) -> str:
                 runs.append(session.expect(bench.core.expect, bench.params, how))
         for threads, run in zip((2, 4), runs[1:], strict=True):
             odd = _same_bits(runs[0], run)
-            _demand(odd is None, f"{odd} ({fill}) differs between 1 and {threads} threads")
+            _check(odd is None, f"{odd} ({fill}) differs between 1 and {threads} threads")
     return f"same bits with 1, 2 and 4 threads over {len(shards)} shards"
 
 
 def expect_is_pure(bench: Bench) -> str:
-    """The same parameters give the same bits, whatever was asked in between; inputs stay whole."""
-    bench = replace(bench, shards=bench.shards[:1])  # a sum would hide an array used twice
+    """`expect` has no side effects: repeated calls give the same bits, and inputs do not change."""
+    bench = replace(bench, shards=bench.shards[:1])  # summing shards would hide a reused array
     before = {name: np.array(values) for name, values in bench.params.items()}
     for how in (EStep(), EStep(fill="hard"), EStep(fill="sample", stream=7)):
         first = bench.expect(how=how)
@@ -368,25 +368,25 @@ def expect_is_pure(bench: Bench) -> str:
         bench.expect(bench.random(4), how)
         for name, counts in kept.items():
             whole = np.array_equal(counts, np.asarray(first.counts[name]))
-            _demand(whole, f"{name}: counts given back were changed by a later call")
+            _check(whole, f"{name}: counts given back were changed by a later call")
         odd = _same_bits(first, bench.expect(how=how))
-        _demand(odd is None, f"{odd} ({how.fill}) differs when asked again")
+        _check(odd is None, f"{odd} ({how.fill}) differs when asked again")
     for name, values in before.items():
         whole = np.array_equal(values, np.asarray(bench.params[name]))
-        _demand(whole, f"the parameters of {name} were changed")
+        _check(whole, f"the parameters of {name} were changed")
     return "same bits when asked again"
 
 
 def tempering_flattens(bench: Bench) -> str:
     """β = 1 changes nothing; as β → 0 the posterior forgets the parameters."""
     odd = _same_bits(bench.expect(), bench.expect(how=EStep(temper=1.0)))
-    _demand(odd is None, f"{odd} differs at temper 1")
+    _check(odd is None, f"{odd} differs at temper 1")
     how = EStep(temper=1e-7)
     here, there = bench.expect(how=how), bench.expect(bench.random(5), how)
     for name in here.counts:
         a, b = np.asarray(here.counts[name]), np.asarray(there.counts[name])
         worst = float(np.max(np.abs(a - b), initial=0.0) / (1.0 + np.max(np.abs(b), initial=0.0)))
-        _demand(worst <= 1e-2, f"{name}: near temper 0 counts still differ by {worst:.3g}")
+        _check(worst <= 1e-2, f"{name}: near temper 0 counts still differ by {worst:.3g}")
     return "β = 1 neutral, β → 0 flat"
 
 
@@ -416,7 +416,7 @@ class LawError(SoftcountError, AssertionError):
 
 @dataclass(frozen=True)
 class Law:
-    """One law, whether it held, and the figures that show it."""
+    """The result for one law: whether it holds, and the figures that show it."""
 
     name: str
     passed: bool
@@ -428,7 +428,7 @@ class Law:
 
 @dataclass(frozen=True)
 class LawReport(Sequence[Law]):
-    """All laws that could be checked."""
+    """The results for all laws that could be checked."""
 
     laws: tuple[Law, ...]
 
@@ -459,10 +459,10 @@ class LawReport(Sequence[Law]):
 
 
 def check_model(model: Any, data: Any, *, params: Params | None = None, seed: int = 0) -> LawReport:
-    """Run every law that can be checked on ``model`` with ``data``, at random parameters or given.
+    """Check every applicable law for ``model`` on ``data``, at ``params`` or at random parameters.
 
-    ``model`` is an estimator: ``_bind(data)`` gives its core (``families`` and ``expect``) and the
-    corpus. What it does not offer (a file format, say) is left out.
+    ``model`` is an estimator: ``_bind(data)`` returns its core (``families`` and ``expect``) and
+    the corpus. Laws about features it does not have (a file format, say) are skipped.
 
     >>> import softcount as sc
     >>> which, flip = sc.table("which"), sc.table("flip")
@@ -490,10 +490,10 @@ def check_model(model: Any, data: Any, *, params: Params | None = None, seed: in
 
 
 def _check_saving(model: Any, data: Any) -> Iterator[Law]:
-    """A fitted model that can be saved scores the data the same when it has been loaded again."""
+    """Check that a fitted model that can be saved gives the same scores after loading."""
     if not (hasattr(model, "save") and hasattr(model, "load") and hasattr(model, "params_")):
         return
-    # what a file cannot hold (a story's code) is asked for by the name it has in the model
+    # what a file cannot hold (a story's code) is an argument of `load`, named like the attribute
     wanted = [
         name
         for name, parameter in inspect.signature(model.load).parameters.items()

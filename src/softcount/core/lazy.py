@@ -1,7 +1,7 @@
-"""Names that are imported when they are first used, so that a package costs nothing by itself.
+"""Lazy imports: names are imported when first used, so that importing a package is cheap.
 
-What a package offers stands once, in the stub ``__init__.pyi`` beside its ``__init__.py``: type
-checkers and editors read it, and `attach` reads it too.
+The public names of a package are listed once, in the stub ``__init__.pyi`` beside its
+``__init__.py``: type checkers and editors read it, and so does `attach`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 def attach(
     package: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by its stub.
+    """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package from its stub.
 
     ``__getattr__, __dir__, __all__ = attach(__name__, __file__)``
     """
@@ -35,10 +35,10 @@ def attach(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, original = homes[name]
         if find_spec(f"{module}.{original}") if module == package else False:
-            found: Any = import_module(f"{module}.{original}")  # a namespace
+            value: Any = import_module(f"{module}.{original}")  # a submodule
         else:
-            found = getattr(import_module(module), original)
-        setattr(sys.modules[package], name, found)
-        return found
+            value = getattr(import_module(module), original)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return get, lambda: sorted(homes), sorted(homes)

@@ -1,4 +1,4 @@
-"""What is hidden: the base class of models, and the corpora they learn from."""
+"""The base class of models, and the interface of the corpora they learn from."""
 
 from __future__ import annotations
 
@@ -19,44 +19,46 @@ from softcount.learners.schedules import Sampler
 
 
 class Model(ABC):
-    """What is hidden: families of distributions, and an E-step.
+    """A latent-variable model: families of distributions, and an E-step.
 
     A model of your own sets ``name`` and ``families`` and defines `expect`. Everything else that
-    the loop, the learners and the laws ask stands here with its default; see docs/model.md.
+    the loop, the learners and the laws use is defined here with its default; see docs/model.md.
     """
 
     name: str
-    """What to call it in signatures."""
+    """Its name in signatures."""
     families: Mapping[str, Family]
-    """Its distributions, by name. Those that belong to shards are not among them."""
+    """Its distributions, by name, without those whose parameters belong to single items."""
     default_learner: Learner = EM()
-    """How it is learned by default."""
+    """The learner used by default."""
     few_steps: bool = False
-    """Whether the few steps of its default learner are meant, and more would do worse."""
+    """Whether the default learner stops after few steps on purpose, as more would do worse."""
     monotone: bool = True
-    """Whether its E-step is such that soft EM cannot lower the objective."""
+    """Whether soft EM with this E-step can never lower the objective."""
     no_bound: str = ""
-    """Why the log-likelihood cannot be taken apart into Q and an entropy; empty: it can."""
+    """Why the log-likelihood cannot be decomposed into Q, entropy and KL; empty if it can."""
     entropy_of: Sequence[str] = ()
-    """Families whose rows' mean entropy the trace shows."""
+    """Families whose mean row entropy is recorded in the trace."""
     threads_inside: bool = False
-    """Whether one shard's E-step uses many threads (else: one thread for each shard)."""
+    """Whether the E-step of one shard uses several threads (otherwise: one thread per shard)."""
     local_name: str = ""
-    """What the table of parameters is called that belong to items; empty: there are none."""
+    """Name of the table of parameters that belong to items; empty if there are none."""
     holds_out: bool = False
-    """Whether it has `held_out_log_likelihood`."""
+    """Whether it defines `held_out_log_likelihood`."""
 
     @abstractmethod
     def expect(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; pure.
+        """Compute expected counts and log-likelihood of a shard, without side effects.
 
-        ``local`` is what the last E-step on this shard left in `Stats.local` (None at first).
+        ``params``  the parameters of each family
+        ``how``     which kind of E-step: soft, hard or sampled, tempered, …
+        ``local``   what the last E-step on this shard left in `Stats.local` (None at first)
         """
 
     def collapse(self, shards: Sequence[Shard], params: Params, stream: int) -> Sampler:
-        """A sampler of all shards' hidden values, with the parameters integrated out.
+        """Make a sampler of all shards' hidden values, with the parameters integrated out.
 
-        It begins with values drawn from their posterior at ``params``.
+        Its initial values are drawn from their posterior at ``params``; ``stream`` seeds the draws.
         """
         raise LearnerError(
             f"{self.name} has no collapsed sampler", "use Gibbs(), which samples any model"
@@ -65,30 +67,31 @@ class Model(ABC):
     def held_out_log_likelihood(
         self, params: Params, shard: Shard, how: EStep, local: Any = None
     ) -> Stats:
-        """Log-likelihood and number of the tokens that are held out within a shard; pure."""
-        raise NotImplementedError(f"{self.name} holds nothing out")
+        """Compute log-likelihood and number of a shard's held-out tokens, without side effects."""
+        raise NotImplementedError(f"{self.name} holds no data out")
 
     def rows_used(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> Stats:
-        """The items' "rows" as an E-step takes them, and the items' "numbers", as counts; pure.
+        """Return the items' own parameters as an E-step uses them, without side effects.
 
-        For models that have parameters of items (``local_name``).
+        The counts of the result are "rows", (items, …), and "numbers", the items' numbers. For
+        models with parameters that belong to items (``local_name``).
         """
-        raise NotImplementedError(f"{self.name} has no parameters of items")
+        raise NotImplementedError(f"{self.name} has no parameters that belong to items")
 
     def rows_reported(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> Stats:
-        """The same as users see them: proper rows."""
-        raise NotImplementedError(f"{self.name} has no parameters of items")
+        """Return the items' own parameters as users see them: normalised rows."""
+        raise NotImplementedError(f"{self.name} has no parameters that belong to items")
 
     def totals(self, shard: Shard) -> Mapping[str, float]:
-        """How many events a shard must have, by family, as far as that is known: for the laws."""
+        """Return the number of events in a shard, by family, where it is known (for the laws)."""
         return {}
 
     def estimate(self, corpus: Any) -> Estimate:
-        """What a batch EM step over a corpus needs; by default judged by the sizes of tables."""
+        """Estimate what a batch EM step over a corpus needs; by default from the table sizes."""
         return by_tables(self.families.values(), corpus)
 
     def params(self, given: Any) -> Params:
-        """Parameters as users give them, as arrays of the families' shapes."""
+        """Convert parameters as users give them to arrays of the families' shapes."""
         return start_tables(given, self.families)
 
 
@@ -96,29 +99,32 @@ class Corpus(Protocol):
     """Data that can be cut into shards."""
 
     def __len__(self) -> int:
-        """How many items there are."""
+        """Return the number of items."""
 
     def shards(self, batch_size: int | None, seed: int) -> Sequence[Shard]:
-        """The data in shards.
+        """Cut the data into shards.
 
-        None: the corpus's own cut, which depends on the data alone. A number: items shuffled by
-        the seed, so many in each shard.
+        ``batch_size``  None: the corpus's own cut, which depends on the data alone; a number: the
+                        items are shuffled with ``seed``, and each shard has this many
         """
 
 
 class NamingCorpus(Corpus, Protocol):
-    """A corpus that can say which item is meant."""
+    """A corpus that knows how to name an item in messages."""
 
     def name(self, number: int) -> str:
-        """An item as messages show it."""
+        """Return the name of an item for messages."""
 
 
 def demand_bound(model: Model) -> None:
-    """Raise a `LearnerError` if the counts of a model are not a posterior's: it has no bound."""
+    """Raise a `LearnerError` if the log-likelihood has no lower bound Q + H for this model.
+
+    That is so where counts are not expectations under a posterior.
+    """
     if model.no_bound:
         raise LearnerError(
-            f"{model.name}: the log-likelihood cannot be taken apart, {model.no_bound}",
-            "ask a model whose E-step is that of EM",
+            f"{model.name}: the log-likelihood cannot be decomposed, {model.no_bound}",
+            "use a model whose E-step is that of EM",
         )
 
 

@@ -1,6 +1,7 @@
-"""Parameters of estimators, declared once: name, type, default, bounds and a line of help.
+"""Declarations of estimators' parameters: name, type, default, bounds and a line of help.
 
-A model's ``parameters.py`` has them as fields of a dataclass, from which its estimator inherits:
+A model's ``parameters.py`` declares them as fields of a dataclass, from which its estimator
+inherits:
 
 >>> @dataclass(eq=False, repr=False)
 ... class TaggerParameters:
@@ -12,7 +13,7 @@ A model's ``parameters.py`` has them as fields of a dataclass, from which its es
 ...     _: KW_ONLY
 ...     dtype: Annotated[str, OneOf("float64", "float32"), Doc("How exact.")] = "float64"
 
-From that, and nothing else, follow the check of what a user gives,
+Everything else is derived from the declarations: the check of the values that a user gives,
 
 >>> check_parameters(TaggerParameters(0))
 Traceback (most recent call last):
@@ -24,9 +25,9 @@ and the options of commands and the tables of the documentation:
 >>> [(each.name, each.type, each.default) for each in describe(TaggerParameters)]
 [('n_components', <class 'int'>, None), ('dtype', <class 'str'>, 'float64')]
 
-``eq=False, repr=False``: estimators are compared by identity and shown as scikit-learn shows its
-own. What depends on several parameters at once stays a check of the estimator. This module imports
-neither numpy nor scikit-learn, so that ``softcount tag --help`` costs no more than Python itself.
+``eq=False, repr=False``: estimators are compared by identity and have a repr like scikit-learn's.
+Checks that involve several parameters at once are left to the estimator. This module imports
+neither numpy nor scikit-learn, so that ``softcount tag --help`` starts as fast as Python itself.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 
 def as_float(value: Any) -> float:
-    """A number as 64 bits; whole numbers of hundreds of digits are infinite.
+    """Convert to a float; integers too large for 64 bits become infinite.
 
     >>> as_float(10**400)
     inf
@@ -80,7 +81,7 @@ def check_number(
 ) -> None:
     """Raise a `LearnerError` unless ``value`` is a finite number from 0 to ``most``.
 
-    ``above``  0 itself is not allowed
+    ``above``  if True, 0 itself is not allowed
     """
     number = as_float(value) if isinstance(value, Real) and not is_boolean(value) else math.nan
     if not 0.0 <= number < math.inf or (above and number == 0.0):
@@ -107,22 +108,22 @@ def check_whole(
 
 
 def is_boolean(value: object) -> bool:
-    """Whether it is True or False, Python's own or numpy's."""
+    """Return whether the value is a Boolean of Python or numpy."""
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 @dataclass(frozen=True)
 class Doc:
-    """What a parameter is, in a sentence that also serves as the help of an option."""
+    """A one-sentence description of a parameter, also used as the help text of an option."""
 
     text: str
 
 
 class Constraint(Protocol):
-    """What values a parameter may have."""
+    """The values that a parameter may have."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raise a `LearnerError` that says what is wrong with a value, and what would do."""
+        """Raise a `LearnerError` if the value is invalid, saying why and what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number from 0 to ``most``; ``above``: not 0 itself."""
+    """A finite number from 0 to ``most``; with ``above``, 0 itself is not allowed."""
 
     above: bool = False
     most: float = MAX_NUMBER
@@ -164,9 +165,9 @@ class Probability:
 
 
 class OneOf:
-    """One of a few values, mostly words.
+    """One of a few values, mostly strings.
 
-    ``hint``  what to choose, if that is more than a list of them
+    ``hint``  which to choose; by default a list of the choices
     """
 
     def __init__(self, *choices: Any, hint: str = "") -> None:
@@ -175,7 +176,7 @@ class OneOf:
     def check(self, name: str, value: Any) -> None:
         try:
             known = value in self.choices
-        except (TypeError, ValueError):  # an array is compared entry by entry
+        except (TypeError, ValueError):  # arrays compare elementwise
             known = False
         if not known:
             hint = self.hint or f"choose {', '.join(map(str, self.choices))}"
@@ -190,16 +191,16 @@ class Boolean:
 
     def check(self, name: str, value: Any) -> None:
         if not is_boolean(value):
-            raise LearnerError(f"{name}={brief(value)}", self.hint)
+            raise LearnerError(f"{name}={brief(value)}: must be True or False", self.hint)
 
 
 class Smoothing:
-    """What is added to every count: a number for all tables, or a mapping from tables to numbers.
+    """A pseudo-count added to every count: one number, or a mapping from tables to numbers.
 
-    ``tables``  the names that a mapping may have
+    ``tables``  the keys that a mapping may have
     """
 
-    def __init__(self, *tables: str, hint: str = "0: none; 0.1 is a little") -> None:
+    def __init__(self, *tables: str, hint: str = "0 means no smoothing; 0.1 is a little") -> None:
         self.tables, self.hint = tables, hint
 
     def check(self, name: str, value: Any) -> None:
@@ -209,7 +210,8 @@ class Smoothing:
         unknown = sorted(map(str, set(value) - set(self.tables)))
         if unknown:
             raise LearnerError(
-                f"{name} speaks of {brief(unknown[0])}", f"give {' and '.join(self.tables)}"
+                f"{name} names an unknown table, {brief(unknown[0])}",
+                f"the tables are {' and '.join(self.tables)}",
             )
         for table, number in value.items():
             check_number(f"{name}[{table!r}]", number)
@@ -217,9 +219,9 @@ class Smoothing:
 
 @dataclass(frozen=True)
 class Prior:
-    """Dirichlet concentrations: a number above 0, or an array of such; of one table or several.
+    """Dirichlet concentrations above 0: a number, an array, or a mapping from tables to these.
 
-    ``tables``  names that a mapping may have, if one may be given
+    ``tables``  the keys that a mapping may have; empty if a mapping is not allowed
     """
 
     tables: tuple[str, ...] = ()
@@ -233,16 +235,18 @@ class Prior:
             known = (
                 f"{', '.join(self.tables)} or both" if len(self.tables) == 2 else str(self.tables)
             )
-            raise LearnerError(f"{name} names {', '.join(unknown)}", f"name {known}")
+            raise LearnerError(
+                f"{name} names an unknown table, {', '.join(unknown)}", f"name {known}"
+            )
         for table, number in value.items():
             check_prior(f"{name}[{table!r}]", number)
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Something that can do what is asked of it: it has the attribute ``having``.
+    """An object that has the attribute ``having``.
 
-    ``what``  what it is, for messages: "a learner"
+    ``what``  the kind of object, for messages: "a learner"
     """
 
     having: str
@@ -251,13 +255,12 @@ class Instance:
 
     def check(self, name: str, value: Any) -> None:
         if not hasattr(value, self.having):
-            article, _, noun = self.what.partition(" ")
-            raise LearnerError(f"{name}={value!r} is no {noun or article}", self.hint)
+            raise LearnerError(f"{name}={value!r} is not {self.what}", self.hint)
 
 
 @dataclass(frozen=True)
 class _Called:
-    """A constraint that is a function of a name and a value."""
+    """A constraint given as a function of a name and a value."""
 
     function: Callable[[str, Any], None]
 
@@ -266,14 +269,14 @@ class _Called:
 
 
 class Parameter(NamedTuple):
-    """One parameter, as it is declared.
+    """The declaration of one parameter.
 
-    ``type``        what it is, None left aside: int, float, bool, str, or object for anything else
-    ``default``     its value if it is not given; ``dataclasses.MISSING`` if it must be
+    ``type``        its type apart from None: int, float, bool, str, or object for anything else
+    ``default``     its default value; ``dataclasses.MISSING`` if it is required
     ``optional``    whether it may be None
-    ``doc``         its help
-    ``constraint``  what it may be; None: anything
-    ``kw_only``     whether it must be given by its name
+    ``doc``         its help text
+    ``constraint``  the values it may have; None: any
+    ``kw_only``     whether it is keyword-only
     """
 
     name: str
@@ -286,9 +289,9 @@ class Parameter(NamedTuple):
 
 
 def describe(cls: type, only: Collection[str] | None = None) -> list[Parameter]:
-    """The declared parameters of an estimator, or of the dataclass that it inherits from.
+    """List the declared parameters of an estimator, or of the dataclass that it inherits from.
 
-    ``only``  the names of those that are wanted, in this order
+    ``only``  names of the parameters to list, in this order; None: all
     """
     described = _describe(cls)
     return list(described.values()) if only is None else [described[name] for name in only]
@@ -331,7 +334,7 @@ def _describe(cls: type) -> dict[str, Parameter]:
 
 
 def check_parameters(estimator: Any) -> None:
-    """Raise a `LearnerError` for the first declared parameter whose value will not do."""
+    """Raise a `LearnerError` for the first declared parameter whose value is invalid."""
     for parameter in describe(type(estimator)):
         value = getattr(estimator, parameter.name)
         if parameter.constraint is not None and not (value is None and parameter.optional):
@@ -339,63 +342,65 @@ def check_parameters(estimator: Any) -> None:
 
 
 class _Unknown:
-    """A type that is there for the type checker alone."""
+    """A placeholder for types that are imported for the type checker only."""
 
     def __class_getitem__(cls, _: Any) -> type:
         return cls
 
 
 class _Names(dict[str, Any]):
-    """The names of a module; those that it lacks are of unknown types."""
+    """The names of a module; missing names evaluate to `_Unknown`."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, _Unknown)
 
 
-# How estimators learn: the parameters that all of them have.
+# The parameters that all estimators share.
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LearningParameters:
-    """How an estimator learns, from which start, where, and from which seed.
+    """Learner, initial parameters, engine and seed of an estimator.
 
-    What learners may be, and how many steps and runs there may be, they say themselves.
+    Learners check their own hyperparameters, such as the numbers of steps and of runs.
     """
 
-    init: Annotated[Any, Doc("Where learning begins.")] = None
+    init: Annotated[Any, Doc("Initial parameters.")] = None
     learner: Annotated[
         Learner | str | None,
-        Doc("How to learn: a learner or its name; by default what suits the model."),
+        Doc("The learner or its name; by default one that suits the model."),
     ] = None
-    max_iter: Annotated[int | None, Doc("At most so many steps, instead of the learner's.")] = None
+    max_iter: Annotated[
+        int | None, Doc("Maximum number of steps; overrides that of the learner.")
+    ] = None
     tol: Annotated[
-        float | None, Doc("Stop when a step changes the objective by less than this part of it.")
+        float | None, Doc("Stop when the relative change of the objective is below this.")
     ] = None
-    n_init: Annotated[int | None, Doc("How many runs, or chains; the best is kept.")] = None
+    n_init: Annotated[int | None, Doc("Number of runs, or chains; the best is kept.")] = None
     engine: Annotated[
         Engine | None,
         Instance("open", "an engine", "give one, such as Local()"),
         Doc("Where the work is done; by default in threads on this machine."),
     ] = None
-    random_state: Annotated[Any, Doc("A seed: the same one gives the same bits.")] = 0
+    random_state: Annotated[Any, Doc("Seed; the same seed gives bit-identical results.")] = 0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShortRunParameters(LearningParameters):
-    """The same for models whose start may be chosen by short runs."""
+    """`LearningParameters` for models that can choose their initial parameters by short runs."""
 
     short_runs: Annotated[
         int,
         Integer(0, MAX_RUNS, "0: no short runs, every start is run to the end"),
-        Doc("Try so many starts by a few quick passes, and go on from the best."),
+        Doc("Try this many starts with a few quick passes each, and continue from the best."),
     ] = 0
 
 
-# Settings that depend on each other, or hold arrays: numpy is imported when they are looked at.
+# Settings that depend on each other, or hold arrays: numpy is imported only when one is checked.
 
 
 def check_prior(name: str, value: Any) -> None:
-    """Raise a `LearnerError` if Dirichlet concentrations, one or an array, are out of bounds."""
+    """Raise a `LearnerError` if Dirichlet concentrations (a number or an array) are invalid."""
     import numpy as np
 
     if np.ndim(value) == 0:
@@ -405,14 +410,15 @@ def check_prior(name: str, value: Any) -> None:
         array = np.asarray(value, dtype=np.float64)
     if not ((array >= MIN_NUMBER) & (array <= MAX_NUMBER)).all():
         raise LearnerError(
-            f"{name}={brief(value)}", f"give numbers above 0, none beyond {MAX_NUMBER:g}"
+            f"{name}={brief(value)}: concentrations must be above 0 and finite",
+            f"give numbers above 0 and at most {MAX_NUMBER:g}",
         )
 
 
 def check_niw(prior: Any) -> None:
     """Raise a `LearnerError` if a normal–inverse-Wishart prior (or None) is out of bounds.
 
-    Whether they go with a form of covariance is for the family to say.
+    Whether it suits the form of covariance is checked by the family.
     """
     import numpy as np
 
@@ -426,23 +432,25 @@ def check_niw(prior: Any) -> None:
             array = np.asarray(values, dtype=np.float64)
         if not (np.abs(array) <= most).all():
             raise LearnerError(
-                f"the {what} of the prior is {brief(values)}",
-                f"give finite numbers, none beyond {most:g}",
+                f"the {what} of the prior is {brief(values)}: must be finite and not too large",
+                f"give finite numbers of absolute value at most {most:g}",
             )
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Random numbers, from a seed or as they are given."""
+    """Make a random number generator from a seed, or return the one given."""
     import numpy as np
 
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        raise LearnerError(f"random_state={brief(random_state)}", "a whole number from 0") from None
+        raise LearnerError(
+            f"random_state={brief(random_state)}: not a seed", "give a whole number, at least 0"
+        ) from None
 
 
 def demand_prior(learner: Any, smoothing: float) -> bool:
-    """Whether the learner looks for a mode; others need a prior."""
+    """Return whether the learner seeks a mode; raise if it needs a prior and there is none."""
     maximises = learner is None or learner.m == "maximise"
     if not maximises and smoothing == 0.0:
         raise LearnerError(f"{learner} needs a prior above 0", "give smoothing, for example 0.1")
@@ -452,7 +460,7 @@ def demand_prior(learner: Any, smoothing: float) -> bool:
 def mixture_priors(
     smoothing: float, prior: float | Mapping[str, float] | None, maximises: bool, table: str
 ) -> dict[str, float]:
-    """Dirichlet concentrations of a mixture's class weights and of what its classes say."""
+    """Return the Dirichlet concentrations of a mixture's class weights and of its emissions."""
     check_number("smoothing", smoothing, "0.1 is usual; 0 does not smooth")
     if prior is not None:
         Prior(("weights", table)).check("prior", prior)
@@ -464,23 +472,23 @@ def mixture_priors(
 
 
 def no_prior(smoothing: Any, prior: Any, table: str) -> str:
-    """The setting by which what a mixture's classes say has no prior; nothing, if it has one."""
+    """Return the setting that leaves a mixture's emissions without a prior; "" if they have one."""
     given = prior is not None and (not isinstance(prior, Mapping) or table in prior)
     return "" if given or smoothing != 0 else "smoothing=0"
 
 
 def no_mode(prior: Any) -> str:
-    """The setting by which a mixture has no mode; nothing, if it has one."""
+    """Return the setting that leaves a mixture without a posterior mode; "" if it has one."""
     values = prior.items() if isinstance(prior, Mapping) else [("", prior)]
     for table, value in values:
-        number: Any = value  # whole numbers may be too large for a float
+        number: Any = value  # integers may be too large for a float
         if isinstance(value, Real) and 0 < number < 1:
             return f"prior={value}" + (f" of {table!r}" if table else "")
     return ""
 
 
 def not_smoothed(given: float | Mapping[str, float], *names: str) -> str:
-    """The setting by which one of these tables has no smoothing; nothing, if all have."""
+    """Return the setting that leaves one of these tables unsmoothed; "" if all are smoothed."""
     if not isinstance(given, Mapping):
         return "smoothing=0" if given == 0 else ""
     zeros = [name for name in names if given.get(name, 0.0) == 0]
@@ -488,14 +496,17 @@ def not_smoothed(given: float | Mapping[str, float], *names: str) -> str:
 
 
 def smoothings(given: float | Mapping[str, float], *names: str) -> tuple[float, ...]:
-    """What is added to the counts of each of these tables: one number for all, or a mapping."""
+    """Return the smoothing of each of these tables, from one number for all or a mapping."""
     Smoothing(*names).check("smoothing", given)
     by_name = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
     return tuple(float(by_name.get(name, 0.0)) for name in names)
 
 
 def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
-    """Start values of a table as an array of its shape; rows may be grouped in another way."""
+    """Convert a table's initial values to an array of its shape.
+
+    Leading dimensions may differ from the table's as long as the number of rows is the same.
+    """
     import numpy as np
 
     with within_range(f"the start of {name!r}"):
@@ -503,6 +514,6 @@ def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
     if values.size != np.prod(shape) or values.shape[-1:] != shape[-1:]:
         raise StartError(
             f"the start of {name!r} has the shape {values.shape}, not {shape}",
-            "give one row a class, in the order of the columns of the data",
+            "give one row per class, with entries in the order of the columns of the data",
         )
     return values.reshape(shape)

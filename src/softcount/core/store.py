@@ -1,9 +1,9 @@
-"""Fitted models in files: arrays in the safetensors layout, all else as JSON beside them.
+"""Model files: arrays in the safetensors format, everything else as JSON metadata.
 
-Nothing in a file is ever executed. The safetensors library compares every declared size with the
-file's own before it trusts it, and a SHA-256 over everything that is returned tells damage from
-data. What a file claims is looked at before it is believed: whatever is wrong with it, the answer
-is a `StoreError`.
+Nothing in a file is ever executed. The safetensors library checks every declared size against the
+actual size of the file, and a SHA-256 checksum over everything that is returned detects damage. All
+contents are validated before they are used: whatever is wrong with a file, a `StoreError` is
+raised.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from softcount.families.base import Family, check_start
 M = TypeVar("M")
 
 FORMAT = "softcount"
-"""The one metadata key: the library writes several keys in no fixed order."""
+"""The only metadata key: with several, the library would write them in no fixed order."""
 
 FORMAT_VERSION = 1
 
@@ -58,22 +58,22 @@ LOADERS = {
     }.items()
     for name in names
 } | {"story": "softcount.stories:StoryModel"}
-"""Which class restores a file of which kind, as ``module:name``, imported only when needed."""
+"""The class that restores each kind of file, as ``module:name``, imported only when needed."""
 
 UNREADABLE = (SafetensorError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
-"""What broken headers, dtypes and shapes that numpy lacks, and JSON not ours can raise."""
+"""Errors raised by broken headers, by dtypes and shapes unknown to numpy, and by foreign JSON."""
 
 TABLE = "table."
-"""What the names of tables begin with in a file."""
+"""Prefix of the names of tables in a file."""
 OBJECTS = ("learner", "engine", "vectorizer")
-"""Parameters that may be objects, which are never in a file."""
+"""Parameters that may be objects, which are never stored in a file."""
 AGAIN = "the file was written by another version, or by hand: save the model again"
 DAMAGED = "the file is damaged or was not written by softcount: save the model again"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file holds: the kind of model, its arrays, its other facts, and how it came about."""
+    """The contents of a file: the kind of model, its arrays, its metadata, and its signature."""
 
     kind: str
     arrays: Mapping[str, Array]
@@ -88,7 +88,7 @@ def write(
     meta: Mapping[str, Any],
     signature: str,
 ) -> None:
-    """Write one model file, all or nothing: what was there before survives any failure.
+    """Write a model file atomically: an existing file survives any failure.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -109,7 +109,7 @@ def write(
 
 
 def read(path: str | os.PathLike[str], kind: str | None = None) -> Stored:
-    """Read one model file, of the given kind if one is given.
+    """Read a model file; check that it is of the given kind unless that is None.
 
     Raises `StoreError` for anything but an intact file of this format.
     """
@@ -137,10 +137,10 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Stored:
 
 
 def load(path: str | os.PathLike[str], **given: Any) -> Any:
-    """Restore the model in a file, of whatever kind; ``given`` is handed to its ``restore``.
+    """Load the model in a file, of whatever kind; ``given`` is passed to its ``restore``.
 
-    A file holds tables, never code: what a model needs beside its tables (a story's function) must
-    be given.
+    A file holds tables, never code: anything else that a model needs (a story's function) must be
+    given.
     """
     stored = read(path)
     if stored.kind not in LOADERS:
@@ -155,7 +155,7 @@ def load(path: str | os.PathLike[str], **given: Any) -> Any:
 def _content(
     kind: str, arrays: Mapping[str, Array], meta: Mapping[str, Any], signature: str
 ) -> bytes:
-    """The bytes of a file."""
+    """Encode the contents of a file as bytes."""
     plain = {name: _plain_array(np.asarray(array)) for name, array in arrays.items()}
     for name, array in plain.items():
         if not _is_storable(array) or name == "__metadata__":
@@ -165,7 +165,7 @@ def _content(
             )
     facts = {"format_version": FORMAT_VERSION, "kind": kind, "signature": signature, "meta": meta}
     try:
-        # the checksum is of what a reader will find: JSON turns keys into strings, for example
+        # the checksum is of what a reader will see: JSON converts keys to strings, for example
         facts = json.loads(json.dumps(facts, allow_nan=False))
         facts["sha256"] = _digest(facts, plain)
         return save(plain, metadata={FORMAT: json.dumps(facts)})
@@ -179,7 +179,7 @@ def _content(
 
 def _read(source: Path) -> Stored:
     status = source.stat()
-    if not stat.S_ISREG(status.st_mode):  # a pipe or a device could keep us waiting for ever
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device could block for ever
         raise StoreError(f"{source} is not a file", "give the path of a saved model")
     with safe_open(source, framework="numpy") as file:
         text = (file.metadata() or {}).get(FORMAT)
@@ -195,7 +195,7 @@ def _read(source: Path) -> Stored:
         for name, kind in (("kind", str), ("signature", str), ("meta", dict), ("sha256", str)):
             if not isinstance(facts[name], kind):
                 raise StoreError(f"{source}: {name} is not of type {kind.__name__}", DAMAGED)
-        np.empty(status.st_size, np.uint8)  # a MemoryError here, where the library would panic
+        np.empty(status.st_size, np.uint8)  # raises MemoryError, where the library would panic
         arrays = {name: _plain_array(file.get_tensor(name)) for name in list(file.keys())}
     if not all(map(_is_storable, arrays.values())):
         raise StoreError(f"{source} holds arrays that are no numbers", DAMAGED)
@@ -205,7 +205,7 @@ def _read(source: Path) -> Stored:
 
 
 def _digest(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
-    """SHA-256 over all that a file says."""
+    """Compute the SHA-256 checksum over the contents of a file."""
     names = sorted(arrays)
     forms = [(name, arrays[name].dtype.str, arrays[name].shape) for name in names]
     digest = hashlib.sha256(json.dumps([facts, forms]).encode())
@@ -215,7 +215,7 @@ def _digest(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
 
 
 def _plain_array(array: Array) -> Array:
-    """The array as little-endian numbers in C order."""
+    """Return the array as little-endian numbers in C order."""
     return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
 
 
@@ -223,11 +223,11 @@ def _is_storable(array: Array) -> bool:
     return array.dtype.kind in "iuf" and array.dtype.itemsize <= 8
 
 
-# What a file holds, looked at before it is believed.
+# Validation of the contents of a file.
 
 
 def strings(given: Any, n: int, what: str) -> Array | None:
-    """A list of ``n`` strings from a file as an array, or None for None."""
+    """Check for a list of ``n`` strings and return it as an array; None stays None."""
     if given is None:
         return None
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
@@ -240,8 +240,11 @@ def strings(given: Any, n: int, what: str) -> Array | None:
 def numbers(
     stored: Stored, name: str, shape: tuple[int | None, ...], most: float = np.inf
 ) -> Array:
-    """An array of a file, if it has this shape (None: any length) and finite numbers, of which
-    none is further than ``most`` from zero."""
+    """Return an array of a file after checking it.
+
+    ``shape``  the required shape (None: any length)
+    ``most``   largest absolute value allowed; all numbers must be finite
+    """
     array = np.asarray(stored.arrays[name], dtype=np.float64)
     fits = array.ndim == len(shape) and all(
         wanted is None or size == wanted for size, wanted in zip(array.shape, shape, strict=True)
@@ -255,17 +258,17 @@ def numbers(
     return array
 
 
-# Estimators that can be saved: their tables, their parameters, and what they know of their data.
+# Estimators that can be saved: their tables, their parameters, and facts about their data.
 
 
 class Saveable:
-    """What all estimators that can be saved share (a mixin)."""
+    """Mixin for estimators that can be saved."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
         self._require_fit()  # type: ignore[attr-defined]
-        it = content(self, *self.stored())
-        write(path, it.kind, it.arrays, it.meta, it.signature)
+        stored = content(self, *self.stored())
+        write(path, stored.kind, stored.arrays, stored.meta, stored.signature)
 
     @classmethod
     def load(cls, path: str | PathLike[str], **given: Any) -> Self:
@@ -274,20 +277,20 @@ class Saveable:
 
     @classmethod
     def restore(cls, stored: Stored, **given: Any) -> Self:
-        """A model from what a file holds (see `softcount.load`)."""
+        """Make a model from the contents of a file (see `softcount.load`)."""
         return restore(cls, stored, given)
 
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and facts that a file must hold beside tables and settings."""
+        """Return arrays and metadata that a file must hold besides tables and settings."""
         return {}, {}
 
     @abstractmethod
     def rebuilt(self, stored: Stored, given: Mapping[str, Any]) -> Any:
-        """Take back what `stored` wrote; gives the core that the tables belong to."""
+        """Restore attributes from what `stored` wrote; return the core of the tables."""
 
 
 def content(model: Any, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Stored:
-    """What a file holds of a fitted model."""
+    """Collect the contents of the file of a fitted model."""
     names = getattr(model, "feature_names_in_", None)
     meta = {
         "settings": plain_settings(model),
@@ -300,7 +303,7 @@ def content(model: Any, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -
 
 
 def plain_settings(model: Any) -> dict[str, Any]:
-    """An estimator's settings, as far as JSON can say them."""
+    """Return an estimator's settings, as far as JSON can represent them."""
     settings = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     return {name: value for name, value in settings.items() if value is not LEFT_OUT}
 
@@ -309,7 +312,7 @@ LEFT_OUT = object()
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON can say it."""
+    """Convert a setting to a JSON value; `LEFT_OUT` if that is not possible."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in "bui":
@@ -326,7 +329,7 @@ def _plain(value: Any) -> Any:
 
 
 def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
-    """A model from a file: whatever is wrong with the file, the answer is a `StoreError`."""
+    """Make a model from a file; raise a `StoreError` whatever is wrong with the file."""
     settings = settings_of(cls, stored, given)
 
     def make() -> M:
@@ -338,7 +341,7 @@ def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
         names = strings(stored.meta["feature_names"], n_features, "names of columns")
         if names is not None:
             model.feature_names_in_ = names
-        # shapes are looked at before anything of the size that the settings claim is made
+        # shapes are checked before anything of the size that the settings claim is allocated
         model.core_ = model.rebuilt(stored, given)
         model.raw_params_ = _tables(model.core_.families, stored)
         model.signature_ = stored.signature
@@ -348,7 +351,7 @@ def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
 
 
 def guarded(cls: type[M], made: Callable[[], M]) -> M:
-    """A model that is made from a file, if the file makes sense."""
+    """Call ``made``, which makes a model from a file; convert its errors to a `StoreError`."""
     try:
         return made()
     except StoreError:
@@ -368,7 +371,7 @@ def guarded(cls: type[M], made: Callable[[], M]) -> M:
 
 
 def settings_of(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a file, and those that are given beside it."""
+    """Combine the settings of a file with those given by the caller."""
     known = set(cls._get_param_names())  # type: ignore[attr-defined]
     unknown = set(given) - known
     if unknown:
@@ -385,7 +388,7 @@ def settings_of(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[
 
 
 def _tables(families: Mapping[str, Family], stored: Stored) -> dict[str, Array]:
-    """The tables, if they are parameters of these families."""
+    """Read the tables, checking that they are valid parameters of these families."""
     shapes = {name: family.uniform().shape for name, family in families.items()}
     given = {name: numbers(stored, TABLE + name, shape) for name, shape in shapes.items()}
     checked = check_start(families, given)

@@ -1,6 +1,6 @@
-"""Learning from data as they come, a mini-batch at a time: what ``partial_fit`` does.
+"""Streaming: learning from data as they arrive, one mini-batch at a time (``partial_fit``).
 
-It is the loop of `softcount.core.fit` with a schedule that looks at every mini-batch once.
+It is the loop of `softcount.core.fit` with a schedule that visits every mini-batch once.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from softcount.learners.named import OnlineEM
 from softcount.learners.schedules import Schedule, Step, Stepwise, Tables
 
 MOST = 10.0
-"""How much more than its share of all items a mini-batch may weigh: learning goes on with a few
-items after many, and these must not be forgotten for them."""
+"""A mini-batch may weigh at most this many times its share of all items. Learning may continue with
+a few items after many, and those few must not make it forget the many."""
 
 
 @dataclass(frozen=True, eq=False)
 class StreamProgress:
-    """How far learning has come.
+    """The state of a stream between calls.
 
     ``params``   the parameters
-    ``counts``   a running average of the counts of one item, by family; empty at first
-    ``items``    how many items were seen
-    ``batches``  how many mini-batches
-    ``states``   what the trace has of them so far
+    ``counts``   running average of the counts per item, by family; empty at first
+    ``items``    number of items seen
+    ``batches``  number of mini-batches seen
+    ``states``   the trace so far
     """
 
     params: Params
@@ -49,14 +49,15 @@ class StreamProgress:
 
 
 class Streaming(Schedule):
-    """Mini-batches as they come, each looked at once (Cappé & Moulines 2009).
+    """Mini-batches as they arrive, each visited once (Cappé & Moulines 2009).
 
-    With s the average of an item's counts and s_t that of mini-batch t, s ← (1 − η_t) s + η_t s_t;
-    parameters are made from N s, N being the number of items seen so far. At first s is that of all
-    data given, as seen from the start. η_t is at most `MOST` times the mini-batch's share of N.
+    With s the average counts per item and s_t those of mini-batch t, s ← (1 − η_t) s + η_t s_t;
+    parameters are made from N s, where N is the number of items seen so far. Initially s is the
+    average over all data of the first call, at the initial parameters. η_t is at most `MOST` times
+    the mini-batch's share of N.
 
     A step's figures are those of a mini-batch before it was learned from, without the prior: how
-    well what came was predicted. Its parameters are those after it.
+    well the new data were predicted. Its parameters are those after the update.
     """
 
     shuffles: ClassVar[bool] = True
@@ -70,13 +71,13 @@ class Streaming(Schedule):
 
     def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
         def average(stats: Stats) -> dict[str, Array]:
-            """The counts of one item."""
+            """Return the average counts per item."""
             return {name: np.asarray(counts) / stats.items for name, counts in stats.counts.items()}
 
         params, families, m, rng = tables.params, run.families, run.learner.m, run.rng("update")
         seen, t = self.progress.items, self.progress.batches
         counts = dict(self.progress.counts) or average(run.expect(params))
-        if m == "mean_field" and seen:  # what was kept is the mean
+        if m == "mean_field" and seen:  # the previous call kept the posterior mean instead
             params = _update(families, m, counts, seen, params, rng)
         for shard in range(len(run.session)):
             batch = run.expect(params, [shard])
@@ -92,11 +93,14 @@ class Streaming(Schedule):
 
 
 def stream_learner(learner: Learner | None) -> tuple[Learner, Stepwise]:
-    """The learner, if it learns by mini-batches, and its steps; `OnlineEM` if None is given."""
+    """Return a mini-batch learner (`OnlineEM` if None is given) and its schedule.
+
+    Raises a `LearnerError` for any other learner.
+    """
     chosen = OnlineEM() if learner is None else learner
     if not isinstance(chosen.schedule, Stepwise):
         raise LearnerError(
-            f"{chosen} looks at all data in every step: none can come later",
+            f"{chosen} needs all data in every step: none can come later",
             "use OnlineEM() or StochasticVB() with partial_fit",
         )
     return chosen, chosen.schedule
@@ -113,7 +117,7 @@ def fit_stream(
     seed: int = 0,
     on_step: Sequence[OnStep] = (),
 ) -> tuple[StreamProgress, Fit]:
-    """Learn from some more data, see `Streaming`; after Ctrl-C the rest of it is left out.
+    """Learn from more data (see `Streaming`); Ctrl-C skips the rest of them.
 
     The trace is that of all calls so far.
     """
@@ -131,7 +135,7 @@ def fit_stream(
     first = progress.batches
     with open_session(model, data, engine, stepwise.batch_size, seed + first) as session:
         run = Run(model, session, once, seed, run=first, first_step=first + 1)
-        found = run.drain(progress.params, on_step, keep_params=False)
+        result = run.drain(progress.params, on_step, keep_params=False)
     now = schedule.progress
     if chosen.m == "mean_field":
         params = {
@@ -139,8 +143,8 @@ def fit_stream(
             for name, family in model.families.items()
         }
         now = replace(now, params=params)
-    now = replace(now, states=(*progress.states, *found.trace.states))
-    trace = Trace(tuple(now.states), found.trace.verdict)
+    now = replace(now, states=(*progress.states, *result.trace.states))
+    trace = Trace(tuple(now.states), result.trace.verdict)
     seen = f"{now.items:.0f} items in {now.batches} batches"
     signature = (
         f"softcount {__version__} · {model.name} · partial_fit · {chosen} · seed {seed} · {seen}"
@@ -156,7 +160,7 @@ def _update(
     old: Params,
     rng: np.random.Generator,
 ) -> Params:
-    """Parameters from the counts of so many items."""
+    """Update parameters from average counts per item, scaled up to the ``seen`` items."""
     return {
         name: family.update(m, seen * counts[name], old[name], rng)
         for name, family in families.items()

@@ -1,4 +1,4 @@
-"""Why EM climbs: the log-likelihood is a lower bound plus a gap, and each step moves one of them.
+"""Why EM works: the log-likelihood is a lower bound plus a gap, and each half-step changes one.
 
 For any posterior q over the hidden values, log p(x | θ) = F(q, θ) + KL(q ‖ p(z | x, θ)), where
 F = Q + H: the expected complete-data log-likelihood and the entropy of q (Neal & Hinton 1998).
@@ -24,8 +24,8 @@ class Decomposition:
     ``q``               Q(Θ, Θ_t) = E[log p(x, z | Θ)] under the posterior at Θ_t
     ``entropy``         H of that posterior; never negative (but for rounding)
     ``bound``           F = Q + H
-    ``kl``              KL of that posterior from the one at Θ; a true model never makes it negative
-                        (but for rounding), so it is not rounded up to zero here
+    ``kl``              KL divergence of that posterior from the one at Θ. A correct model never
+                        makes it negative (but for rounding), so it is not clipped at zero here
     """
 
     log_likelihood: float
@@ -42,16 +42,15 @@ def decompose(
     at: Params | None = None,
     engine: Engine | None = None,
 ) -> Decomposition:
-    """Take the log-likelihood at ``params`` apart, with the posterior at ``at`` (default: there).
+    """Decompose the log-likelihood at ``params``, with the posterior at ``at`` (default: the same).
 
-    Parameters of a fit go in as they come out: ``decompose(core, corpus, fit.params)``. Those that
-    belong to items go in beside them, where a model has such (``{**fit.params, **fit.local}``);
-    without them a topic model's documents prefer no topic, as at the start of learning.
+    Pass the parameters of a fit as they are: ``decompose(core, corpus, fit.params)``. Add those
+    that belong to items, where a model has such (``{**fit.params, **fit.local}``); without them a
+    topic model's documents have uniform topic proportions, as at the start of learning.
 
-    A sum over the hidden values alone: parameters are what is given, and priors are no part of it.
-    So under `VariationalBayes` the log-likelihood of a step is that of the weights exp E[log θ],
-    as the trace has it; the evidence bound that it climbs is this less the price of the posterior
-    over parameters.
+    Only hidden values are summed over: parameters are fixed, and priors are left out. So under
+    `VariationalBayes` the log-likelihood of a step is that of the weights exp E[log θ], as in the
+    trace; its objective, the ELBO, is this minus KL(q(θ) ‖ p(θ)).
     """
     demand_bound(model)
     at = params if at is None else at

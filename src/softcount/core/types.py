@@ -1,4 +1,4 @@
-"""What travels between models, learners and engines: counts, steps, what a fit leaves behind."""
+"""Data types shared by models, learners and engines: counts, E-steps, states, traces, fits."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from softcount.core.verdict import Verdict
 
 FloatArray = NDArray[np.floating[Any]]
-"""Numbers of 64 bits, or of 32 where a model is asked for them; say the shape in a comment."""
+"""64-bit floats, or 32-bit where a model is configured so; give the shape in a comment."""
 IntArray = NDArray[np.integer[Any]]
-"""Whole numbers: indices, counts of things, offsets."""
+"""Integers: indices, counts, offsets."""
 BoolArray = NDArray[np.bool_]
-"""Truth values: masks."""
+"""Booleans: masks."""
 Array = NDArray[Any]
-"""Any of these, where the type of the numbers does not matter."""
+"""Any of these, where the dtype does not matter."""
 Params = Mapping[str, Array]
-"""One array of parameters for each family, by the family's name."""
+"""One array of parameters per family, by the family's name."""
 
 Fill = Literal["soft", "hard", "sample"]
 """How hidden values are filled in: posterior weights, the single best value, or a draw."""
 
 Update = Literal["maximise", "mean_field", "draw"]
-"""How counts become parameters: their mode, exp of the expected log, or a posterior draw."""
+"""How counts become parameters: posterior mode, exp of the expected log, or posterior draw."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SparseCounts:
     value: Array
     size: int
 
-    __array_ufunc__ = None  # let array + sparse come to __radd__
+    __array_ufunc__ = None  # so that array + sparse calls __radd__
 
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, SparseCounts):
@@ -51,7 +51,7 @@ class SparseCounts:
         if np.array_equal(self.index, other.index):
             return replace(self, value=self.value + other.value)
         both = np.concatenate([self.index, other.index])
-        order = np.argsort(both, kind="stable")  # a merge: linear in two sorted runs
+        order = np.argsort(both, kind="stable")  # in effect a merge: linear for two sorted runs
         both = both[order]
         first = np.flatnonzero(np.diff(both, prepend=-1))
         value = np.concatenate([self.value, other.value])[order]
@@ -73,15 +73,15 @@ Counts = Array | SparseCounts
 
 @dataclass(frozen=True)
 class Uncounted:
-    """What log p(x, z | θ) has that no family counts: fixed probabilities, and a shard's own rows.
+    """Terms of log p(x, z | θ) in no family's counts: fixed probabilities, items' own parameters.
 
-    Expectations under the posterior of the E-step, in nats, for E-steps that are asked for
-    ``theory``; all zero for models whose families count everything.
+    Expectations under the posterior of the E-step, in nats, filled in by E-steps with ``theory``;
+    all zero for models whose families count everything.
 
     ``expected``  E[log …] with the parameters of the E-step
-    ``ahead``     the same with the parameters of `EStep.against`; if there are none, with what the
-                  E-step itself moved (`Stats.local`)
-    ``prior``     what `Stats.score` has of the prior of parameters that belong to the shard
+    ``ahead``     the same with the parameters `EStep.against`, or if there are none, with the local
+                  parameters as updated by the E-step itself (`Stats.local`)
+    ``prior``     the part of `Stats.score` that is the log-prior of the shard's own parameters
     """
 
     expected: float = 0.0
@@ -99,21 +99,21 @@ NOTHING_UNCOUNTED = Uncounted()
 
 @dataclass(frozen=True)
 class Stats:
-    """The result of an E-step over some data: expected counts, and how well the data fit.
+    """The result of an E-step over some data: expected counts, and the likelihood of the data.
 
-    Stats of two shards add with ``+``.
+    The Stats of two shards are added with ``+``.
 
-    ``counts``          sufficient statistics, one entry a family
+    ``counts``          expected sufficient statistics, one array per family
     ``log_likelihood``  log p(x | θ), in nats
-    ``score``           what the E-step attained, the learner's objective before the prior:
+    ``score``           the learner's objective without the prior of the families:
                         soft and sample log p(x | θ) (tempered: log Σ_z p(x, z)^β / β),
                         hard log p(x, ẑ | θ)
-    ``items``           how many items (their weights added up)
-    ``tokens``          how many observations, for perplexity
-    ``local``           new values of parameters that belong to the shard; stays with the engine
-    ``uncounted``       what log p(x, z) has beside the counts, if the E-step was asked for theory
-    ``magnitude``       what the terms of the log-likelihood add up to without their signs, where
-                        that is far more than the number of observations: rounding grows with it
+    ``items``           number of items (the sum of their weights)
+    ``tokens``          number of observations, for perplexity
+    ``local``           new values of parameters that belong to the shard; kept by the engine
+    ``uncounted``       terms of log p(x, z) that are not in the counts, if ``theory`` was asked for
+    ``magnitude``       Σ |terms of the log-likelihood|, where that is far larger than the number of
+                        observations: rounding errors grow with it
     """
 
     counts: Mapping[str, Counts]
@@ -138,22 +138,26 @@ class Stats:
 
     @property
     def perplexity(self) -> float:
-        """exp of the negative log-likelihood a token."""
+        """exp of the negative log-likelihood per token."""
         with np.errstate(over="ignore"):
             return float(np.exp(-self.log_likelihood / max(self.tokens, 1.0)))
 
 
 @dataclass(frozen=True)
 class EStep:
-    """How an E-step is to be done.
+    """Options of an E-step.
 
-    ``stream`` seeds its draws: a draw depends on the stream and the item, never on the thread.
-    ``threads`` is how many threads a kernel may use inside one shard.
-    ``score_only`` asks for the log-likelihood alone; counts may then be left empty.
-    ``update`` is what becomes of counts of a shard's own; None leaves it to the model.
-    ``mini_batch`` says that tables move after every shard, which must make the most of its turn.
-    ``theory`` asks for `Stats.uncounted`, so that Q and the entropy can be separated.
-    ``against`` are other parameters, at which `Uncounted.ahead` is computed.
+    ``fill``        how hidden values are filled in: soft, hard or sample
+    ``temper``      the power β to which posteriors are raised
+    ``samples``     number of draws per item, for ``fill="sample"``
+    ``stream``      seeds the draws: a draw depends on the stream and the item, never on the thread
+    ``threads``     number of threads that a kernel may use inside one shard
+    ``score_only``  compute the log-likelihood only; counts may be left empty
+    ``update``      how the shard's own parameters are updated; None leaves it to the model
+    ``mini_batch``  parameters are updated after every shard, so the E-step should bring the shard's
+                    own parameters close to convergence
+    ``theory``      fill in `Stats.uncounted`, so that Q and the entropy can be separated
+    ``against``     other parameters, at which `Uncounted.ahead` is computed
     """
 
     fill: Fill = "soft"
@@ -170,17 +174,17 @@ class EStep:
 
 @dataclass(frozen=True)
 class State:
-    """Where learning stands after a step; step 0 is the start.
+    """The state of a run after a step; step 0 is the start.
 
-    ``q`` and ``bound`` (asked for with ``theory=True``) are Q(Θ_t, Θ_{t-1}) and the lower bound
-    Q + H that the previous E-step put under the log-likelihood, both at this step's parameters.
+    ``q`` and ``bound`` (computed with ``theory=True``) are Q(Θ_t, Θ_{t-1}) and the lower bound
+    Q + H on the log-likelihood from the previous E-step, both at this step's parameters.
     ``held_out`` is the perplexity of held-out words, for learners that hold some out.
-    ``entropy`` is the mean entropy of a table's rows in bits, for models that name a table.
-    ``rounding`` is how much of the objective may be rounding, beside a tiny part of its size.
-    ``restarted_from`` is, at the first step after a new start was made from where the run stood
-    (classes were merged), that new start, or {} if the trace keeps no parameters; elsewhere None.
-    There it takes the place of Θ_{t-1} in ``q``, ``bound`` and ``change``, and there, and only
-    there, the objective of a monotone learner may fall.
+    ``entropy`` is the mean row entropy, in bits, of the tables that the model names.
+    ``rounding`` bounds the rounding error of the objective, besides a tiny fraction of its size.
+    ``restarted_from`` is None, except at the first step after the run was restarted from a modified
+    state (classes were merged). There it is that new start, or {} if the trace keeps no parameters;
+    it takes the place of Θ_{t-1} in ``q``, ``bound`` and ``change``, and only there may the
+    objective of a monotone learner fall.
     """
 
     step: int
@@ -200,16 +204,16 @@ class State:
 
     @property
     def restarted(self) -> bool:
-        """Whether this step was made from a new start, not from the state before."""
+        """Whether this step started from a modified state, not from the state before."""
         return self.restarted_from is not None
 
 
 @dataclass(frozen=True)
 class Trace(Sequence[State]):
-    """Every step of one run, the start included; each figure is also a column (an array).
+    """All states of one run, the start included; each figure is also a column (an array).
 
-    ``warm_up``  the runs of simpler models that came before the start, one after the other: their
-                 objectives are of other models, and not to be compared with those of this one
+    ``warm_up``  the runs of simpler models that provided the start, in order; their objectives are
+                 those of other models and cannot be compared with this one's
     """
 
     states: tuple[State, ...]
@@ -238,10 +242,10 @@ class Trace(Sequence[State]):
     entropy = property(lambda self: self.column("entropy"))
 
     def then(self, later: Trace) -> Trace:
-        """This run, continued by another whose start was made from where this one ended.
+        """Append a later run whose start was made from the end of this one.
 
-        The later run's start is this run's end in another form, and no state of its own: its first
-        step says that it was `State.restarted_from` there.
+        The later run's start is this run's end in another form, not a state of its own; its first
+        step records it in `State.restarted_from`.
         """
         here = len(self.states) - 1
         start, *steps = (replace(state, step=here + state.step) for state in later.states)
@@ -260,17 +264,17 @@ class Trace(Sequence[State]):
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit leaves behind.
+    """The result of a fit.
 
     ``params``     the parameters of the best run (for a sampler: the mean of its kept draws)
     ``trace``      the best run, step by step
     ``traces``     all runs (restarts or chains), the best one included
     ``draws``      kept draws of each chain, empty unless the learner samples parameters
-    ``signature``  one line that makes the run citable
+    ``signature``  one line that identifies the run, to cite it by
     ``diagnostics`` R-hat and effective sample sizes over chains, empty unless sampled
     ``priors``     priors that the best run learned, empty unless the learner fits some
-    ``local``      parameters that belong to items (the topics of documents), of the same state as
-                   ``params`` and the last of the trace; empty unless the fit was asked to keep them
+    ``local``      parameters that belong to items (topic proportions of documents), of the same
+                   state as ``params`` and the last of the trace; empty unless kept on request
     """
 
     params: Params

@@ -11,29 +11,29 @@ class Verdict(StrEnum):
     CONVERGED = "converged: another step would change next to nothing"
     OUT_OF_STEPS = "ran out of steps before it converged: allow more steps, or a larger tolerance"
     ENOUGH = (
-        "took the few steps that are usual for this model: more would fit these data better, "
-        "and tell less of their hidden values"
+        "took the few steps that are usual for this model: more would raise the likelihood, but "
+        "make the hidden values less accurate"
     )
     STUCK = (
-        "stuck: the hidden values are indistinguishable, every class has the same distribution; "
-        "start from unequal values, for instance at random"
+        "stuck: the hidden values are indistinguishable, as every class has the same "
+        "distribution; start from unequal values, for instance random ones"
     )
     CIRCLED = (
-        "went round in a circle: the same labels came back and would for ever; what is kept is "
-        "where the circle closed, not a point of rest"
+        "ran into a cycle: the same labels would recur for ever; what is kept is the state where "
+        "the cycle closed, not a fixed point"
     )
-    FELL = "fell: the objective went down, which this learner must not do; please report it"
+    FELL = "fell: the objective decreased, which must never happen here; please report it"
     STOPPED = "stopped by a callback"
     INTERRUPTED = (
-        "stopped by Ctrl-C before it converged: what is kept is where the last whole step led"
+        "stopped by Ctrl-C before it converged: the result of the last complete step is kept"
     )
     SAMPLED = "sampled: the chain ran its course; look at the diagnostics before you trust it"
 
     STREAMED = (
-        "learned from all that came, each mini-batch once: more may come, and nothing says that "
-        "it has converged"
+        "learned from all data so far, each mini-batch once: more may follow, and it need not "
+        "have converged"
     )
-    SOLVED = "solved: from moments, in one go; steps of EM from here may still improve it"
+    SOLVED = "solved: estimated from moments, without steps; EM from here may still improve it"
 
     @property
     def good(self) -> bool:

@@ -1,8 +1,8 @@
-"""What is warned of, once: labels that nobody looks at, items that a model holds impossible.
+"""Warnings that are given once: labels that are ignored, items of probability zero.
 
-In a search or a cross-validation scikit-learn learns the same many times, and resets Python's own
-care not to print a warning twice for every fold. So it is looked up whether it is at work on one
-fold of many (`is_fold`, `is_later_fold`).
+In a search or a cross-validation scikit-learn fits the same model many times, and in every fold
+resets the filter by which Python shows a warning only once. So the functions here look up the call
+stack to find out whether scikit-learn is working on one fold of many (`is_fold`, `is_later_fold`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from types import FrameType
 from typing import Any
 
 ONE_FOLD = "_fit_and_score"
-"""scikit-learn's function that learns and scores one fold. Should it get another name one day,
-warnings are repeated, and nothing else happens."""
+"""scikit-learn's function that fits and scores one fold. If it is ever renamed, warnings are
+repeated, and nothing else changes."""
 COUNTERS = ("split_progress", "candidate_progress")
-"""Its arguments (number, of how many) for folds and settings; None where nobody counts."""
+"""Its arguments (index, total) for folds and for candidate settings; None if it is not counting."""
 
 
 def is_fold() -> bool:
-    """Whether a search or a cross-validation is learning or scoring a fold."""
+    """Return whether a search or a cross-validation is fitting or scoring a fold."""
     return _fold() is not None
 
 
 def is_later_fold() -> bool:
-    """Whether a search is at another fold than the first, or at another setting."""
+    """Return whether a search is past its first fold or its first candidate setting."""
     frame = _fold()
     if frame is None:
         return False
@@ -35,14 +35,14 @@ def is_later_fold() -> bool:
 
 
 def held_out() -> tuple[Any, Any] | None:
-    """The labels that the fold under way will be scored by, and its scorer; None: there is none."""
+    """Return the held-out labels of the current fold and its scorer; None outside of a fold."""
     frame = _fold()
     if frame is None:
         return None
     y, test = frame.f_locals.get("y"), frame.f_locals.get("test")
     if y is None or test is None:
         return None
-    from sklearn.utils import _safe_indexing  # whoever is in a fold has it already
+    from sklearn.utils import _safe_indexing  # inside a fold, scikit-learn is imported already
 
     return _safe_indexing(y, test), frame.f_locals.get("scorer")
 
@@ -58,24 +58,26 @@ def _fold() -> FrameType | None:
 
 
 class IgnoredLabelsWarning(UserWarning):
-    """Labels were given as y to a model that learns without them."""
+    """Labels were passed as y to a model that learns without them."""
 
 
 def warn_of_ignored(model: object, y: Any, instead: str) -> None:
-    """Warn if there are labels, at the line that gave them; ``instead``: what makes use of them.
+    """Warn, at the caller's line, if labels are given that the model ignores.
 
-    It is no error, for scikit-learn asks models without labels to put up with a y. In the folds of
-    a search or a cross-validation nothing is said, where labels are for the scorer: what a search
-    learns in the end, from all data, is warned of once.
+    ``instead``  a sentence that says which model or argument uses labels
+
+    This is not an error, because scikit-learn requires unsupervised models to accept a y. There is
+    no warning in the folds of a search or a cross-validation, where the labels are for the scorer;
+    the final fit of a search, to all data, warns once.
     """
     if y is not None and not is_fold():
         name = type(model).__name__
-        text = f"{name} learns without labels: y is not looked at. {instead}"
+        text = f"{name} learns without labels: y is ignored. {instead}"
         warnings.warn(text, IgnoredLabelsWarning, stacklevel=3)
 
 
 class ImpossibleWarning(UserWarning):
-    """Some items have probability zero by what the model has learned.
+    """Some items have probability zero under the fitted model.
 
     ``items``  their numbers, from 0
     """
@@ -88,13 +90,13 @@ class ImpossibleWarning(UserWarning):
 def warn_of_impossible(
     items: Sequence[int], total: int, what: str, first: str, outcome: str, stacklevel: int
 ) -> None:
-    """Count impossible items in a warning, if there are any; of a search, in its first fold only.
+    """Warn of items of probability zero, if there are any; in a search, in its first fold only.
 
-    ``what``     what items are called, several of them
-    ``first``    the name of the first that is impossible
-    ``outcome``  what becomes of them, and what to do about it
+    ``what``     the plural noun for items, such as "sentences"
+    ``first``    the name of the first impossible item
+    ``outcome``  a sentence that says what happens to them, and what to do about it
     """
     if items and not is_later_fold():
-        text = f"{len(items):,} of {total:,} {what} cannot come about by this model: {first}"
+        text = f"{len(items):,} of {total:,} {what} have probability zero under this model: {first}"
         text += f"{' and others' if len(items) > 1 else ''}. {outcome}"
         warnings.warn(ImpossibleWarning(text, items), stacklevel=stacklevel + 1)

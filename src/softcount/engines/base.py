@@ -1,10 +1,10 @@
-"""What an engine must offer: map an E-step over shards and add up what comes back.
+"""The interface of engines, which map an E-step over shards and sum the results.
 
-An engine knows neither models nor learners. It is handed a function and the shards, and answers
-with the sum. Two promises make results the same on one thread, on many, and on a cluster:
+An engine knows neither models nor learners. It gets a function and the shards, and returns the sum.
+Two guarantees make results the same on one thread, on many, and on a cluster:
 
-- the sum is taken in a fixed binary tree over the shards' order, whatever finishes first;
-- state that belongs to a shard (`Stats.local`) stays with the shard and never travels.
+- the sum is taken in a fixed binary tree over the order of shards, whichever finishes first;
+- state that belongs to a shard (`Stats.local`) stays with the shard and is never transferred.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, Protocol, Self
 from softcount.core.types import EStep, Params, Stats
 
 Shard = Any
-"""A part of the data; only the model that made it knows what is inside."""
+"""A part of the data; only the model knows its contents."""
 
 Expect = Callable[[Params, Shard, EStep, Any], Stats]
 """An E-step: (params, shard, how, local) → Stats."""
 
 
 class Session(Protocol):
-    """Some shards, opened for work. Close it (or use ``with``) when done."""
+    """Shards opened on an engine. Close it (or use ``with``) when done."""
 
     def __len__(self) -> int:
-        """How many shards there are."""
+        """Return the number of shards."""
 
     @property
     def shards(self) -> Sequence[Shard]:
@@ -34,24 +34,24 @@ class Session(Protocol):
     def expect(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> Stats:
-        """Sum of ``function`` over the shards in ``which`` (all, if None)."""
+        """Sum ``function`` over the shards in ``which`` (all, if None)."""
 
     def each(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> list[Stats]:
-        """What ``function`` finds in each shard of ``which``, in that order."""
+        """Return the result of ``function`` for each shard of ``which``, in that order."""
 
     def snapshot(self) -> Any:
-        """The state of all shards, to come back to with `restore`."""
+        """Return the state of all shards, for `restore`."""
 
     def restore(self, snapshot: Any) -> None:
-        """Back to the state of the shards at `snapshot`."""
+        """Restore the state of the shards at `snapshot`."""
 
     def reset(self) -> None:
         """Forget the state of all shards."""
 
     def close(self) -> None:
-        """Let go of threads, workers and shards."""
+        """Release threads, workers and shards."""
 
     def __enter__(self) -> Self: ...
 
@@ -62,8 +62,8 @@ class Engine(Protocol):
     """Where the work is done."""
 
     def open(self, shards: Sequence[Shard], *, threads_inside: bool = False) -> Session:
-        """Take the shards in hand.
+        """Open shards for work.
 
-        ``threads_inside``: the function wants the threads for itself, one shard after the other;
-        otherwise every shard gets one thread.
+        ``threads_inside``: shards are processed one after the other, and the function may use all
+        threads itself; otherwise every shard gets one thread.
         """

@@ -17,14 +17,14 @@ from softcount.engines.base import Expect, Shard
 from softcount.kernels.threads import Threads, single_threaded, usable_cpus
 
 MOST_THREADS = 4096
-"""More than any machine has processors; operating systems refuse to start many more."""
+"""More than any machine has processors; operating systems refuse to start many more threads."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """This machine, with some threads (None: as many as there are usable processors).
+    """Threads on this machine (``threads=None``: one per usable processor).
 
-    The number of threads changes how long the work takes and nothing else.
+    The number of threads affects speed and nothing else.
 
     >>> with Local(threads=2).open(["ab", "c"]) as session:
     ...     def length(params, shard, how, local):
@@ -85,7 +85,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        self._linear_algebra.close()  # once, however often it is called
+        self._linear_algebra.close()  # has an effect only the first time
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -93,7 +93,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     def _map(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None
     ) -> Iterator[Stats]:
-        """Results in the order of ``which``, without the shards' own state, which stays here."""
+        """Yield results in the order of ``which``, without the shards' state, which stays here."""
         how = replace(how, threads=self._threads_inside)
         which = range(len(self.shards)) if which is None else which
 
@@ -101,8 +101,10 @@ class LocalSession(AbstractContextManager["LocalSession"]):
             return function(params, self.shards[shard], how, self._local.get(shard))
 
         in_turn = self._pool is None or len(which) == 1
-        found = map(self._responsive, repeat(work), which) if in_turn else self._ahead(work, which)
-        for shard, stats in zip(which, found, strict=True):
+        results = (
+            map(self._responsive, repeat(work), which) if in_turn else self._ahead(work, which)
+        )
+        for shard, stats in zip(which, results, strict=True):
             if stats.local is None:
                 yield stats
                 continue
@@ -111,7 +113,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
             yield replace(stats, local=None)
 
     def _ahead(self, work: Callable[[int], Stats], which: Sequence[int]) -> Iterator[Stats]:
-        """By the pool; only a few results are ever ahead of what was asked for."""
+        """Run the work in the pool; only a few results are ever computed ahead of demand."""
         assert self._pool is not None
         ahead: deque[Future[Stats]] = deque()
         try:
@@ -122,7 +124,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
                         yield interrupt.wait(ahead.popleft())
                 while ahead:
                     yield interrupt.wait(ahead.popleft())
-        finally:  # after an error or Ctrl-C, what has not begun never will
+        finally:  # after an error or Ctrl-C, cancel what has not begun
             for future in ahead:
                 future.cancel()
 
@@ -130,8 +132,8 @@ class LocalSession(AbstractContextManager["LocalSession"]):
 def tree_sum(parts: Iterable[Stats]) -> Stats:
     """Sum in a fixed binary tree over the order of ``parts``, at least one.
 
-    Works like a binary counter: equal-sized neighbours are added as soon as both are there, so
-    that no more than log₂ n partial sums are alive, and rounding errors grow with log n, not n.
+    Works like a binary counter: neighbours of equal size are added as soon as both are available,
+    so that no more than log₂ n partial sums exist, and rounding errors grow with log n, not n.
 
     >>> tree_sum(Stats({}, log_likelihood=x) for x in (1.0, 2.0, 3.0)).log_likelihood
     6.0

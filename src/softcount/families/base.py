@@ -1,8 +1,8 @@
-"""What a family of distributions must offer.
+"""The base class of families of distributions.
 
 A family turns sufficient statistics (counts) into parameters. Counts and parameters are each *one*
-array, so that shards, learners, engines and files need not know what kind of family it is. What the
-entries mean is known to the family, and to the models that use it.
+array, so that shards, learners, engines and files need not know what kind of family it is. Only the
+family, and the models that use it, know what the entries mean.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ class Family(ABC):
     """Rows of distributions of one kind, with a prior."""
 
     n_free: int
-    """How many parameters are free to move (for AIC and BIC)."""
+    """Number of free parameters (for AIC and BIC)."""
 
     @abstractmethod
     def zeros(self) -> Array:
-        """Counts of nothing."""
+        """Return counts of zero."""
 
     @abstractmethod
     def uniform(self) -> Array:
-        """Parameters that prefer nothing."""
+        """Return uniform (uninformative) parameters."""
 
     @abstractmethod
     def random(self, rng: np.random.Generator) -> Array:
-        """Random start parameters."""
+        """Draw initial parameters."""
 
     # how counts become parameters: one method for each `Update` of a learner
     def update(self, how: Update, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """New parameters from counts, as the learner asks."""
+        """Compute new parameters from counts by the learner's kind of update."""
         if how == "maximise":
             return self.maximise(counts, old, rng)
         if how == "mean_field":
@@ -47,49 +47,49 @@ class Family(ABC):
 
     @abstractmethod
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """The parameters' mode given the counts (maximum likelihood under a flat prior)."""
+        """Return the posterior mode given the counts (maximum likelihood under a flat prior)."""
 
     @abstractmethod
     def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """exp E[log θ] under the posterior given the counts (need not sum to one)."""
+        """Return exp E[log θ] under the posterior given the counts (need not sum to one)."""
 
     @abstractmethod
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """A draw from the posterior given the counts."""
+        """Draw from the posterior given the counts."""
 
     @abstractmethod
     def mean(self, counts: Counts, old: Array) -> Array:
-        """The posterior mean given the counts: proper parameters, which VB reports in the end."""
+        """Return the posterior mean given the counts: proper parameters, which VB reports."""
 
     # terms of the objective
     @abstractmethod
     def log_prior(self, params: Array) -> float:
-        """log p(θ) up to a constant; exactly 0 under a flat prior."""
+        """Return log p(θ) up to a constant; exactly 0 under a flat prior."""
 
     @abstractmethod
     def divergence(self, counts: Counts, params: Array) -> float:
-        """KL(q(θ | counts) ‖ p(θ)), the price of the posterior in the variational bound.
+        """Return KL(q(θ | counts) ‖ p(θ)), the cost of the posterior in the ELBO.
 
-        ``params`` is what `mean_field` made of these counts: families whose posterior is a point
-        estimate price that point.
+        ``params`` is the result of `mean_field` for these counts: families whose posterior is a
+        point estimate compute the cost of that point.
         """
 
     @abstractmethod
     def expected_log(self, counts: Counts, params: Array) -> float:
-        """⟨counts, log θ⟩: this family's part of Q; zero counts cost nothing even where θ is 0."""
+        """Return ⟨counts, log θ⟩, this family's part of Q; 0 log 0 is 0."""
 
     # geometry
     @abstractmethod
     def free(self, params: Array) -> Array:
-        """Unconstrained coordinates of the parameters, as a flat vector (zeros become -inf)."""
+        """Map parameters to unconstrained coordinates, a flat vector (zeros become -inf)."""
 
     @abstractmethod
     def bound(self, free: Array, like: Array) -> Array:
-        """Parameters from unconstrained coordinates; what cannot move is taken from ``like``."""
+        """Map unconstrained coordinates to parameters; fixed ones are taken from ``like``."""
 
     @abstractmethod
     def alike(self, params: Array) -> bool | None:
-        """Whether all free rows are the same distribution; None if there is nothing to compare."""
+        """Return whether all free rows are the same; None if there are fewer than two."""
 
     @property
     def param_shape(self) -> tuple[int, ...]:
@@ -98,39 +98,41 @@ class Family(ABC):
 
     @property
     def prior_size(self) -> float:
-        """How many counts its prior stands for: rounding of terms of the objective is judged by
-        it, as it is by the number of observations. 0 where the prior is flat, or not of counts."""
+        """Number of pseudo-counts of the prior, for the rounding error of the objective.
+
+        0 where the prior is flat, or not in terms of counts.
+        """
         return 0.0
 
     def sound(self, values: Array) -> bool:
-        """Whether these can be parameters at all; rows need not sum to one."""
+        """Return whether these are valid parameters, except that rows need not sum to one."""
         return not np.isnan(self.free(values)).any()
 
     def proper(self, values: Array) -> Array:
-        """The values, with rows scaled down that sum to more than one.
+        """Scale down rows that sum to more than one.
 
-        Rows that sum to less leave room for what never occurs, and stay.
+        Rows that sum to less leave probability for outcomes that never occur, and are unchanged.
         """
         made = self.bound(self.free(values), values).astype(values.dtype)
         fitting = np.allclose(values, made, 1e-9, 1e-12) or (values <= made).all()
         return values if fitting else made
 
     def change(self, old: Array, new: Array) -> float:
-        """The largest change of any parameter."""
+        """Return the largest absolute change of any parameter."""
         return float(np.max(np.abs(new - old), initial=0.0))
 
     def entropy(self, params: Array, weights: bool = False) -> float:
-        """The mean entropy of its rows in bits, if it can tell.
+        """Return the mean entropy of the rows in bits; NaN if the family does not define it.
 
-        ``weights``  these are weights, as `mean_field` makes them: their sums say nothing
+        ``weights``  the parameters are weights from `mean_field`, whose row sums have no meaning
         """
         return float("nan")
 
     def average(self, draws: Sequence[Array]) -> Array:
-        """The mean of some draws, which a sampler reports.
+        """Return the mean of some draws, which a sampler reports.
 
-        Families whose parameters are not closed under averaging (a precision, a normaliser) make
-        proper parameters of the means of what they stand for.
+        Families whose parameters are not closed under averaging (a precision, a normaliser) average
+        the underlying quantities and recompute the parameters.
         """
         total = np.zeros_like(draws[0])
         for params in draws:
@@ -138,7 +140,7 @@ class Family(ABC):
         return total / len(draws)
 
     def running(self) -> CountAverage:
-        """An average of counts for stepwise learning, to which batches can be blended."""
+        """Make a running average of counts for stepwise learning."""
         return CountAverage(self)
 
 
@@ -157,19 +159,19 @@ class CountAverage:
             self.sum += eta * batch
 
     def counts(self) -> Array:
-        """The average itself."""
+        """Return the average itself."""
         return self.sum
 
     def params(self, update: Update, old: Array, rng: np.random.Generator) -> Array:
-        """Parameters from the average, by the learner's update."""
+        """Compute parameters from the average by the learner's update."""
         return self.family.update(update, self.sum, old, rng)
 
 
-# Start values.
+# Initial parameters.
 
 
 def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> dict[str, Array]:
-    """Start values of all tables, as arrays of the families' shapes."""
+    """Convert the initial values of all tables to arrays of the families' shapes."""
     if set(given) != set(families):
         raise StartError(f"start values are given for {sorted(given)}", f"give {sorted(families)}")
     return {
@@ -178,10 +180,11 @@ def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> di
 
 
 def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Array]:
-    """The start parameters as arrays; raises a `StartError` if a family cannot begin with them.
+    """Return the initial parameters as arrays; raise a `StartError` if they are invalid.
 
-    Weights are welcome: rows that sum to more than one are made proper, for otherwise the first
-    step might seem to fall. Rows that sum to less leave room for what never occurs, and stay.
+    Unnormalised weights are allowed: rows that sum to more than one are scaled down, since
+    otherwise the objective might seem to fall at the first step. Rows that sum to less leave
+    probability for outcomes that never occur, and are unchanged.
     """
     if set(start) != set(families):
         raise StartError(
@@ -220,5 +223,5 @@ def check_start(families: Mapping[str, Family], start: Params) -> dict[str, Arra
 
 
 def _first(fault: BoolArray) -> tuple[int, ...]:
-    """Where the first fault is."""
+    """Return the index of the first True."""
     return tuple(int(i) for i in np.argwhere(fault)[0])

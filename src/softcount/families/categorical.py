@@ -12,9 +12,9 @@ concentration α and θ one row (Bishop, *Pattern Recognition and Machine Learni
 
 Add-a smoothing is α = 1 + a; α = 1 is flat.
 
-Draws from Dir(α) with a small α have entries that are too small for a number. They are drawn as
-logarithms, none below that of `SMALLEST`; and the density takes no entry for smaller than that. So
-no draw has a density of infinity, and no start a density of zero.
+Draws from Dir(α) with a small α have entries that underflow. They are drawn as logarithms, raised
+to at least log `SMALLEST`; the density treats smaller entries as `SMALLEST` too. So no draw has
+infinite density, and no initial parameters have density zero.
 
 Tied rows are handled by working on a compact table (one row per group) and spreading the result.
 """
@@ -52,7 +52,7 @@ from softcount.families.rows import (
     sum_logs,
 )
 
-# Gamma variables of tiny shapes: what is too small for a number is kept as its logarithm.
+# Gamma variables of tiny shapes: values that would underflow are kept as logarithms.
 #
 # A Gamma(a) variable is below e⁻ˣ with a probability of about e⁻ᵃˣ. With a = 0.001 every second one
 # is therefore below the smallest number there is, and rows of a Dirichlet made from such numbers
@@ -60,17 +60,17 @@ from softcount.families.rows import (
 
 
 SMALLEST = 1e-300
-"""No probability that is drawn is smaller: its logarithm stays finite, and its products with others
-stay above what is too small for a number. Densities take none for smaller."""
+"""Floor of drawn probabilities: their logarithms stay finite, and their products with others do not
+underflow. Densities treat smaller entries as this."""
 
 SMALLEST_SINGLE = 1e-30
-"""The same for numbers of 32 bits."""
+"""The same for 32-bit floats."""
 
 SMALLEST_SHAPE = 1e-300  # keeps log U / shape finite for the smallest of Gamma shapes
 
 
 def draw_log_gammas(shapes: Array, rng: np.random.Generator) -> Array:
-    """log G of G ~ Gamma(shape).
+    """Draw log G for G ~ Gamma(shape).
 
     If G ~ Gamma(a + 1) and U ~ U(0, 1), then G·U^(1/a) ~ Gamma(a) (Marsaglia and Tsang 2000).
     """
@@ -81,7 +81,7 @@ def draw_log_gammas(shapes: Array, rng: np.random.Generator) -> Array:
 
 
 def log_gammas(drawn: Array, shapes: Array, rng: np.random.Generator) -> Array:
-    """log G of variables that were drawn, those below `SMALLEST` drawn again as logarithms.
+    """Return log G of Gamma draws; those below `SMALLEST` are drawn again as logarithms.
 
     Near zero the density of Gamma(a) is that of gᵃ⁻¹, so that given G < ε, (G/ε)ᵃ ~ U(0, 1).
     """
@@ -100,11 +100,11 @@ class DirichletRows(Family):
     ``mask``      False: the entry is fixed at zero and no part of its row's support
     ``frozen``    True: the row keeps its old values and has no prior
     ``tied``      rows with the same number share one distribution
-    ``outcomes``  which outcome each entry stands for, if position in the row does not tell
+    ``outcomes``  the outcome of each entry, if it is not given by the position in the row
     """
 
     smallest: float = SMALLEST
-    """No entry that is drawn is smaller."""
+    """Floor of drawn entries."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class DirichletRows(Family):
         self.has_mode = bool(np.all(active >= 1.0))
 
     def _one_for_each_entry(self, given: Array, what: str) -> Array:
-        """A setting as a flat array, one value for each entry; of tied rows once."""
+        """Return a setting as a flat array with one value per entry; tied rows appear once."""
         if given.shape not in (self.shape, (self.n_entries,)):
             raise LearnerError(
                 f"{what} has shape {given.shape}, but the parameters have shape {self.shape}",
@@ -191,7 +191,7 @@ class DirichletRows(Family):
             return values * self.support
         return row_sums(self.supported(values), self.indptr)
 
-    # between the shape outside and the compact flat arrays inside
+    # conversion between arrays of `shape` outside and compact flat arrays inside
     def supported(self, values: Array) -> Array:
         """``values`` with masked entries at zero."""
         return values if self.mask is None else np.where(self.mask, values, 0.0)
@@ -209,7 +209,7 @@ class DirichletRows(Family):
         return (compact if self.ties is None else self.ties.spread(compact)).reshape(self.shape)
 
     def _settle(self, mass: Array, old: Array) -> Array:
-        """Rows proportional to ``mass``; rows that are held, or without mass, keep ``old``."""
+        """Return rows proportional to ``mass``; frozen rows and rows without mass keep ``old``."""
         before = self._inside(old)
         new = normalise(self.supported(mass), self.indptr, before)
         return self._outside(new if self.held is None else np.where(self.held, before, new))
@@ -243,7 +243,7 @@ class DirichletRows(Family):
 
     # how counts become parameters
     def require_mode(self) -> None:
-        """Raise unless every posterior has a mode whatever the counts."""
+        """Raise a `LearnerError` unless the posterior has a mode for any counts."""
         if not self.has_mode:
             raise LearnerError(
                 "a Dirichlet prior below 1 has no mode, so there is nothing to maximise",
@@ -270,10 +270,10 @@ class DirichletRows(Family):
         )
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """A draw by normalised Gammas, in log space so that tiny shapes leave no empty row.
+        """Draw by normalised Gammas, in log space so that tiny shapes leave no empty row.
 
-        Entries below `smallest` are raised to it, which changes no sum: hidden values are drawn
-        from the same posteriors, but for what happens once in 10^300 draws.
+        Entries below `smallest` are raised to it, which changes no row sum noticeably: hidden
+        values are drawn from the same posteriors, except for events of probability 10^-300.
         """
         logs = draw_log_gammas(self._pooled(counts) + self.alpha, rng)
         return self._softmax(logs, old, self.smallest)
@@ -296,9 +296,9 @@ class DirichletRows(Family):
 
     # terms of the objective
     def log_prior(self, params: Array) -> float:
-        """Σ (α − 1) log θ over what is free to move, once for tied rows; no constant.
+        """Return Σ (α − 1) log θ over free entries, once for tied rows; without the constant.
 
-        Always finite: an entry below `SMALLEST` counts as that.
+        Always finite: an entry below `SMALLEST` counts as `SMALLEST`.
         """
         if self.is_flat:
             return 0.0
@@ -308,7 +308,7 @@ class DirichletRows(Family):
         return float(np.sum(xlogy(weights, np.maximum(self._inside(params), SMALLEST))))
 
     def divergence(self, counts: Counts, params: Array) -> float:
-        """KL(Dir(α + c) ‖ Dir(α)), summed over rows. With A = Σ α and C = Σ c, a row costs
+        """Return KL(Dir(α + c) ‖ Dir(α)), summed over rows. With A = Σ α and C = Σ c, a row is
 
         ln Γ(A + C) − ln Γ(A) − Σ [ln Γ(α + c) − ln Γ(α)] + Σ c (ψ(α + c) − ψ(A + C)).
         """
@@ -332,9 +332,9 @@ class DirichletRows(Family):
 
     # geometry
     def proper(self, values: Array) -> Array:
-        """The values, with rows scaled down that sum to more than one; masked entries are zero.
+        """Scale down rows that sum to more than one; masked entries are set to zero.
 
-        Rows that sum to less leave room for what never occurs, and stay.
+        Rows that sum to less leave probability for outcomes that never occur, and are unchanged.
         """
         inside = self.supported(self._inside(values))
         sums = row_sums(inside, self.indptr)
@@ -374,8 +374,9 @@ SMALLEST_SCALE = 1e-100
 
 
 class LazyTable:
-    """Parameters that are worked out when they are looked at: ``table[index]``, or all of them
-    by ``np.asarray(table)``. Made by `LazyAverage.params`, and valid until the next blend.
+    """Parameters computed on access: some by ``table[index]``, all by ``np.asarray(table)``.
+
+    Made by `LazyAverage.params`, and valid until the next blend.
     """
 
     ndim = 1
@@ -474,7 +475,7 @@ class LazyAverage(CountAverage):
         self.version += 1
 
     def keep_estimate(self) -> None:
-        """Before the scale goes back to one: rows that vanish on the way keep their estimate."""
+        """Save the current estimate before the scale is reset, for rows that underflow then."""
         if self._last_update:
             self.kept = np.asarray(self.lazy_table(self, self._last_update))
 
@@ -494,7 +495,7 @@ class LazyAverage(CountAverage):
         if not isinstance(old, LazyTable):
             self.kept = np.asarray(old)
         self._last_update = update
-        # an array in all but its type: it can be indexed, asked for its shape, and made an array
+        # behaves like an array: it has a shape, can be indexed, and can be converted to an array
         return cast(Array, self.lazy_table(self, update))
 
 
@@ -506,7 +507,8 @@ class Categorical(DirichletRows):
 
     Counts and parameters are (rows, outcomes) arrays. ``prior`` is the concentration α (a number,
     one per row or per entry; add-a smoothing is 1 + a); ``mask`` is False where an entry is fixed
-    at zero; ``frozen`` rows keep what they have; ``tied`` rows with the same number are one.
+    at zero; ``frozen`` rows keep their values; ``tied`` rows with the same number share one
+    distribution.
 
     >>> import numpy as np
     >>> coins = Categorical((2, 2), prior=2.0)
@@ -535,7 +537,7 @@ class Categorical(DirichletRows):
 
 
 class SparseCategorical(DirichletRows):
-    """Rows of categorical distributions, each over its own outcomes, in the manner of CSR.
+    """Rows of categorical distributions, each over its own outcomes, in CSR layout.
 
     Counts and parameters are flat: row r is ``[indptr[r]:indptr[r + 1]]``. The settings are those
     of `Categorical`; where ``prior`` could be one per row or one per entry, it is the latter.
@@ -562,7 +564,7 @@ class SparseCategorical(DirichletRows):
         super().__init__(indptr, (n_entries,), prior, mask, frozen, tied, outcomes)
 
     def running(self) -> CountAverage:
-        """An average whose blends cost what the batch touches (with ties: the whole table)."""
+        """Make an average whose blends cost only what the batch touches (with ties: all)."""
         return LazyAverage(self) if self.ties is None else CountAverage(self)
 
 
@@ -570,7 +572,7 @@ class SparseCategorical(DirichletRows):
 
 
 class StickBreaking(Categorical):
-    """One row of T weights, with as many of them in use as the data ask for.
+    """Stick-breaking weights of a truncated Dirichlet process: one row of T weights.
 
     Piece k takes the part v_k of what is left of the stick, and the last piece takes the rest:
 
@@ -626,13 +628,13 @@ class StickBreaking(Categorical):
         return self._breaks.prior_size
 
     def _break_counts(self, counts: Counts) -> Array:
-        """How often each break was chosen, and how often it was passed by."""
+        """Return how often each piece was chosen, and how often it was passed over."""
         given = self._pooled(counts)
         from_here = np.cumsum(given[::-1])[::-1]
         return np.column_stack((given[:-1], from_here[1:]))
 
     def _pieces(self, breaks: Array) -> Array:
-        """The weights that come of rows (v, 1 − v), or of what stands for them."""
+        """Return the weights made from rows (v, 1 − v), or from their expectations."""
         left = np.cumprod(np.append(1.0, breaks[:, 1]))
         weights: Array = left * np.append(breaks[:, 0], 1.0)
         return weights.reshape(self.shape)

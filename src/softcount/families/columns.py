@@ -1,8 +1,8 @@
-"""Tables of which a mini-batch sees a few columns: words that occur, of all there are.
+"""Tables of which a mini-batch touches only a few columns: the words that occur in it.
 
-s ← (1 − η) s + η b would touch the whole table for every mini-batch b. Kept as s = κ·u, column by
+s ← (1 − η) s + η b would touch the whole table for every mini-batch b. Stored as s = κ·u, column by
 column, a blend is κ ← (1 − η) κ and u ← u + (η / κ) b in the columns of b alone; parameters are
-worked out for the columns that are asked for. (`LazyAverage` does so entry by entry.)
+computed only for the columns requested. (`LazyAverage` does the same entry by entry.)
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Columns(Categorical):
     """
 
     def running(self) -> CountAverage:
-        """A running average that touches the columns of a mini-batch alone."""
+        """Make a running average whose blends touch only the columns of a mini-batch."""
         plain = self.mask is None and self.ties is None
         return ColumnAverage(self) if plain else super().running()
 
 
 def columns_of(table: Any, columns: Array) -> Array:
-    """Some columns of a table, lazy or not: (columns, rows)."""
+    """Return some columns of a table, lazy or not, (columns, rows)."""
     if isinstance(table, LazyColumns):
         return table.take(columns)
     return np.take(np.asarray(table), columns, axis=1).T
@@ -86,8 +86,9 @@ class ColumnAverage(LazyAverage):
 
 
 class LazyColumns(LazyTable):
-    """Parameters that are worked out when they are looked at: by `take`, or all of them by
-    ``np.asarray(table)``. Made by `ColumnAverage.params`.
+    """Parameters computed on access: some columns by `take`, all by ``np.asarray(table)``.
+
+    Made by `ColumnAverage.params`.
     """
 
     ndim = 2

@@ -28,11 +28,11 @@ LOG_2 = float(np.log(2.0))
 SMALLEST_FLOOR = 1e-300
 """A variance of zero has no inverse."""
 BLOCK = 256
-"""Observations whitened at once: what they give should stay in the cache."""
+"""Number of observations whitened at once: the results should stay in the cache."""
 NEGLIGIBLE = 1e-12
 """A weight that changes no second moment by more than rounding does."""
 MOST = 0.8
-"""The share of rows from which on it does not pay to pick them."""
+"""Above this fraction of rows it does not pay to select them."""
 
 
 @njit
@@ -46,10 +46,10 @@ def add_product(left: Array, right: Array, offsets: Array, out: Array) -> None:
 class FullCovariance:
     """Any symmetric positive definite matrix.
 
-    What every form has:
+    Attributes of every form:
 
-    ``n_cells``  numbers that are stored
-    ``n_free``   numbers that are free
+    ``n_cells``  number of stored cells
+    ``n_free``   number of free parameters
     ``weight``   degrees of freedom that one observation adds to the posterior
     ``edge``     the power of |Σ|^(−½) in the inverse prior's density beyond ν
     """
@@ -69,7 +69,7 @@ class FullCovariance:
         return squares.reshape(*squares.shape[:-2], self.n_cells)
 
     def read_scale(self, scale: float | Array) -> Array:
-        """A prior's scale Ψ as cells."""
+        """Convert a prior's scale Ψ to cells."""
         given = np.asarray(scale, dtype=np.float64)
         square = given if given.ndim == 2 else np.eye(self.n_dims) * given
         if square.shape != (self.n_dims, self.n_dims) or np.any(np.linalg.eigvalsh(square) <= 0.0):
@@ -80,20 +80,20 @@ class FullCovariance:
         return self._flat(square)
 
     def outer(self, x: Array) -> Array:
-        """x xᵀ, or what the form keeps of it."""
+        """Return x xᵀ, or the part of it that the form keeps."""
         return self._flat(x[..., :, None] * x[..., None, :])
 
     def second_moments(self, x: Array, weights: Array, outer: Array | None = None) -> Array:
-        """Σ_i w_ik x_i x_iᵀ for each column k of ``weights``; ``outer``: x xᵀ if known.
+        """Return Σ_i w_ik x_i x_iᵀ for each column k of ``weights``; ``outer``: x xᵀ if known.
 
-        Rows of next to no weight are left out: most, where classes are well apart.
+        Rows of negligible weight are skipped: most rows, where classes are well separated.
         """
         moments = []
         for w in weights.T:
-            some = np.flatnonzero(w > NEGLIGIBLE * w.max(initial=0.0))
-            pick = some if len(some) < len(x) * MOST else slice(None)
-            rooted = x[pick] * np.sqrt(w[pick])[:, None]
-            moments.append(self._flat(rooted.T @ rooted))
+            relevant = np.flatnonzero(w > NEGLIGIBLE * w.max(initial=0.0))
+            rows = relevant if len(relevant) < len(x) * MOST else slice(None)
+            weighted = x[rows] * np.sqrt(w[rows])[:, None]
+            moments.append(self._flat(weighted.T @ weighted))
         return np.stack(moments)
 
     def inverse(self, cells: Array) -> Array:
@@ -107,7 +107,7 @@ class FullCovariance:
         return logs
 
     def floor(self, cells: Array, floor: Array) -> Array:
-        """The likeliest covariance C for which C − diag(floor) has no negative eigenvalue.
+        """Return the likeliest covariance C such that C − diag(floor) is positive semi-definite.
 
         In units of the floor the eigenvalues must be at least one.
         """
@@ -118,9 +118,9 @@ class FullCovariance:
         return self._flat((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2) * units)
 
     def repair(self, cells: Array, least: Array) -> Array:
-        """The matrices, which are ``least`` and something more, if rounding has left them so.
+        """Make matrices positive definite that should be at least ``least`` but for rounding.
 
-        A difference of large sums can be off by more than ``least``: then it is made positive.
+        A difference of large sums can be wrong by more than ``least``; eigenvalues are then raised.
         """
         try:
             np.linalg.cholesky(self._square(cells))
@@ -134,9 +134,9 @@ class FullCovariance:
     def log_density(
         self, x: Array, means: Array, precisions: Array, offsets: Array, outer: Array | None = None
     ) -> Array:
-        """offset_k − ½ (x_i − m_k)ᵀ P_k (x_i − m_k) for many x and each row k.
+        """Return offset_k − ½ (x_i − m_k)ᵀ P_k (x_i − m_k) for many x and each row k.
 
-        ½ ‖(x − m)ᵀ L‖² with P = L Lᵀ: one product with all the L side by side, in blocks.
+        Computed as ½ ‖(x − m)ᵀ L‖² with P = L Lᵀ: one product with all L side by side, in blocks.
         """
         n_rows, n_dims = means.shape
         roots = np.linalg.cholesky(self._square(precisions) / 2.0)
@@ -149,7 +149,7 @@ class FullCovariance:
         return np.subtract(offsets, squares, out=squares)
 
     def whiten(self, noise: Array, precision: Array) -> Array:
-        """Standard normal noise made to have the given precisions, one each."""
+        """Transform standard normal noise to have the given precisions, one each."""
         upper = np.linalg.cholesky(self._square(precision)).swapaxes(-1, -2)
         return np.linalg.solve(upper, noise[..., None])[..., 0]
 
@@ -163,7 +163,7 @@ class FullCovariance:
         return self._digammas(dof) + self.n_dims * LOG_2 - self.log_det(scale)
 
     def draw_precision(self, dof: Array, scale: Array, rng: np.random.Generator) -> Array:
-        """A draw of Λ for each pair (ν, Ψ).
+        """Draw Λ for each pair (ν, Ψ).
 
         Bartlett's decomposition: Λ = L A Aᵀ Lᵀ with L Lᵀ = Ψ⁻¹ and A lower triangular.
         """
@@ -201,7 +201,7 @@ class FullCovariance:
 
 
 class DiagonalCovariance:
-    """One variance a dimension: each cell is a one-dimensional problem of its own.
+    """One variance per dimension: each cell is a separate one-dimensional problem.
 
     Its methods are those of `FullCovariance`.
     """
@@ -301,13 +301,13 @@ class SphericalCovariance(DiagonalCovariance):
 
 
 CovarianceForm = FullCovariance | DiagonalCovariance
-"""What can be done with covariances, precisions and scatters of one form."""
+"""Operations on covariances, precisions and scatter matrices of one form."""
 Covariance = Literal["full", "diag", "spherical", "identity"]
 COVARIANCE_FORMS: dict[str, type[CovarianceForm]] = {
     "full": FullCovariance,
     "diag": DiagonalCovariance,
     "spherical": SphericalCovariance,
-    "identity": SphericalCovariance,  # with a variance that is known
+    "identity": SphericalCovariance,  # with a known variance
 }
 LOG_2PI = float(np.log(2.0 * np.pi))
 ALIKE = 1e-9
@@ -348,13 +348,13 @@ class Gaussian(Family):
 
     After `mean_field` the same formula gives E[log N(x)] under the posterior (Bishop §10.2).
 
-    ``prior``   an `NIW`; without one `maximise` is maximum likelihood, and the Bayesian words use
-                the weak NIW(mean=0, kappa=.01, dof=D + 2, scale=1), which knows nothing of the
+    ``prior``   an `NIW`; without one `maximise` is maximum likelihood, and the Bayesian updates use
+                the weak NIW(mean=0, kappa=.01, dof=D + 2, scale=1), which does not depend on the
                 data: pass one on the data's scale
     ``floor``   smallest variance that maximum likelihood may give: a covariance stays above
-                diag(floor) in every direction; one number, or one a dimension
+                diag(floor) in every direction; one number, or one per dimension
     ``tied``    one covariance for all rows
-    ``frozen``  rows that keep what they have
+    ``frozen``  rows that keep their values
     ``known``   the variance of an identity covariance
 
     >>> import numpy as np
@@ -493,7 +493,7 @@ class Gaussian(Family):
         return self._pack(np.tile(self.centre, (self.n_rows, 1)), self._start_precision())
 
     def random(self, rng: np.random.Generator) -> Array:
-        """Means scattered about the prior's mean as its covariance says.
+        """Draw means around the prior's mean, with the prior's expected covariance.
 
         The family has seen no data: a model that has should rather start from some of its points.
         """
@@ -518,7 +518,7 @@ class Gaussian(Family):
         return NIWPosterior(mean, kappa, dof, scale)
 
     def _scatter(self, n: Array, first: Array, second: Array) -> tuple[Array, Array]:
-        """Each row's mean (zero if it is empty), and its second moments about it."""
+        """Return each row's mean (zero if it is empty), and its second moments about the mean."""
         means = np.divide(first, n[:, None], out=np.zeros_like(first), where=n[:, None] > 0.0)
         return means, second - n[:, None] * self.form.outer(means)
 

@@ -1,4 +1,4 @@
-"""Sparse tables so large that they are worked on a block of rows at a time."""
+"""Sparse tables so large that they are processed in blocks of rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from softcount.families.rows import rows_match
 from softcount.kernels.jit import njit
 
 BLOCK = 1 << 17
-"""Entries that are worked on at a time, and at least one row."""
+"""Number of entries per block; a block has at least one row."""
 
 
 class _Block(NamedTuple):
-    """Some rows, where their entries are, and their family."""
+    """A range of rows, the slice of their entries, and their family."""
 
     first: int
     last: int
@@ -38,8 +38,8 @@ class LargeTable(SparseCategorical):
     """A `SparseCategorical` that needs little more memory than its parameters.
 
     ``outcomes`` must be sorted within each row; they are not copied. ``dtype`` is that of the
-    parameters; they are worked out in 64 bits. ``n_outcomes`` is how many outcomes there are at
-    all, if rows may begin with something left for those that they have no entry for.
+    parameters; they are computed in 64 bits. ``n_outcomes`` is the total number of outcomes, if
+    initial rows may leave probability for outcomes that they have no entry for.
 
     >>> import numpy as np
     >>> table = LargeTable(np.array([0, 2, 5]), np.array([0, 1, 0, 1, 2]), dtype="float32")
@@ -168,11 +168,11 @@ class LargeTable(SparseCategorical):
         )
 
     def entropy(self, params: Array, weights: bool = False) -> float:
-        """The mean entropy of its rows in bits.
+        """Return the mean entropy of the rows in bits.
 
-        What a row's entries leave is shared evenly by outcomes without an entry; so a uniform start
-        has the entropy of all outcomes. ``weights``: rows sum to less than one for another reason,
-        and are taken as if they did not.
+        The remaining mass of a row is divided evenly among the outcomes without an entry; so a
+        uniform start has the entropy of all outcomes. ``weights``: rows sum to less than one for
+        another reason (see `mean_field`), and are normalised instead.
         """
         n_outcomes = 0 if weights else self.n_outcomes
         return float(mean_entropy(np.ascontiguousarray(params), self.indptr, n_outcomes))
@@ -192,15 +192,15 @@ def _counts_of(counts: Counts, block: _Block) -> Counts:
 
 
 LEFT = 1e-6
-"""Rows that leave less than this sum to one but for rounding."""
+"""A remaining mass below this is rounding error."""
 
 
 @njit
 def mean_entropy(values: Array, indptr: Array, n_outcomes: int = 0) -> float:
-    """The mean over rows of the entropy in bits.
+    """Return the mean over rows of the entropy in bits.
 
-    What a row leaves is shared evenly by all of ``n_outcomes`` that have no entry in it; where
-    there are none, it is as if the row summed to one.
+    The remaining mass of a row is divided evenly among those of ``n_outcomes`` that have no entry
+    in it; where there are none, the row is normalised.
     """
     entropy, rows = 0.0, 0
     for row in range(len(indptr) - 1):

@@ -58,7 +58,7 @@ class LogLinear(Family):
         return theta
 
     def weights(self, params: Array) -> Array:
-        """w, one a feature."""
+        """w, one per feature."""
         weights: Array = params[self.n_entries :]
         return weights
 
@@ -76,7 +76,7 @@ class LogLinear(Family):
         return self._pack(np.zeros(self.n_features))
 
     def random(self, rng: np.random.Generator) -> Array:
-        """Normal weights, small enough for every logit to have a spread of about a half."""
+        """Draw normal weights, scaled so that logits have a standard deviation of about a half."""
         size = np.sqrt(self.features.power(2).sum() / max(self.n_entries, 1)) or 1.0
         return self._pack(rng.normal(0.0, START_SPREAD / size, self.n_features))
 
@@ -104,7 +104,7 @@ class LogLinear(Family):
             jac=True,
             options={"maxiter": self.max_steps},
         )
-        # a line search that failed may end above where it began: then stay
+        # a failed line search may end with a higher loss than it began: then keep the old weights
         better = result.fun <= self._loss(before, given, totals)[0]
         return self._pack(result.x) if better else old
 

@@ -1,4 +1,4 @@
-"""Learners: how counts become parameters, and when. Their names alone (`names`) need no numpy."""
+"""Learners: how counts become parameters, and when. The module `names` does not import numpy."""
 
 from softcount.core.lazy import attach
 

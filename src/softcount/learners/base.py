@@ -1,4 +1,4 @@
-"""How to learn: how hidden values are filled in, how counts become parameters, and when."""
+"""The base class of learners: how hidden values are filled in, and how and when to update."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from softcount.core.types import Fill, Update
 from softcount.learners.schedules import Batch, Schedule, Squarem, at_least
 
 Stop = Literal["objective", "change", "perplexity"]
-"""What must stand still for a run to have converged."""
+"""The figure whose change decides convergence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learner:
-    """How to learn, for any model.
+    """A learning algorithm, for any model.
 
     ``e``         how hidden values are filled in: soft (posterior weights), hard (the best), sample
     ``m``         how counts become parameters: maximise, mean_field, draw
-    ``schedule``  when: Batch(), Stepwise(), Incremental(), Squarem()
-    ``max_iter``  at most so many steps
-    ``tol``       a run has converged when a step changes ``stop`` by no more than this (objective
-                  and perplexity: of their size); 0 runs all steps
-    ``temper``    power β of the posteriors: a number, one a step, or a function of the step
-    ``n_init``    how many runs, from different starts; the best is kept
-    ``samples``   how many draws of each item's hidden values, for ``e="sample"``
+    ``schedule``  when parameters are updated: Batch(), Stepwise(), Incremental(), Squarem()
+    ``max_iter``  maximum number of steps
+    ``tol``       a run has converged when a step changes the figure ``stop`` by no more than this
+                  (relative to its size for objective and perplexity); 0 runs all steps
+    ``stop``      the figure that decides convergence: objective, change or perplexity
+    ``temper``    power β of the posteriors: a number, a sequence of one per step, or a function of
+                  the step
+    ``n_init``    number of runs, from different starts; the best is kept
+    ``samples``   number of draws of each item's hidden values, for ``e="sample"``
 
-    The named learners (`EM`, `VariationalBayes`, …) are combinations that have a name; every other
-    combination works as well:
+    The named learners (`EM`, `VariationalBayes`, …) are combinations that have a name; other
+    combinations work as well:
 
     >>> annealed_hard = Learner(e="hard", temper=(0.2, 0.5, 1.0), max_iter=30)
     >>> print(annealed_hard)
@@ -49,13 +51,13 @@ class Learner:
     samples: int = 1
     fewest_steps: ClassVar[int] = 1
     own_schedule: ClassVar[type[Schedule] | None] = None
-    """A schedule made of the learner's hyperparameters of the same names; None: it is given."""
+    """Schedule class to construct from the learner's own hyperparameters; None: it is given."""
 
     def __post_init__(self) -> None:
         if self.own_schedule is not None:
             names = (each.name for each in fields(self.own_schedule))  # type: ignore[arg-type]
-            own = self.own_schedule(**{name: getattr(self, name) for name in names})
-            object.__setattr__(self, "schedule", own)
+            schedule = self.own_schedule(**{name: getattr(self, name) for name in names})
+            object.__setattr__(self, "schedule", schedule)
         one_of("e", self.e, get_args(Fill))
         one_of("m", self.m, get_args(Update))
         one_of("stop", self.stop, get_args(Stop))
@@ -91,7 +93,7 @@ class Learner:
             )
 
     def temper_at(self, step: int) -> float:
-        """β at this step."""
+        """Return β at this step."""
         if isinstance(self.temper, Sequence):
             return float(self.temper[min(step, len(self.temper) - 1)])
         if not callable(self.temper):
@@ -101,20 +103,20 @@ class Learner:
             raise LearnerError(
                 f"temper gives {beta} at step {step}: powers must be positive and finite, "
                 f"from {MIN_TEMPER:g} to {MAX_TEMPER:g}",
-                "let the function return a number above 0 for every step from 0 to max_iter",
+                "make the function return a number above 0 for every step from 0 to max_iter",
             )
         return beta
 
     @property
     def last_temper(self) -> float:
-        """The power that counts in the end; before it is reached no run has converged."""
+        """The final power; a run cannot have converged before it is reached."""
         if isinstance(self.temper, Sequence):
             return float(self.temper[-1])
         return self.temper_at(self.max_iter)
 
     @property
     def stochastic(self) -> bool:
-        """Whether it draws, so that it wanders for ever and never converges."""
+        """Whether it draws at random, so that a run never converges to a point."""
         return self.e == "sample" or self.m == "draw"
 
     @property
@@ -124,25 +126,25 @@ class Learner:
 
     @property
     def required_init(self) -> str | None:
-        """The start that this learner cannot do without, if there is one."""
+        """The ``init`` that this learner requires, if any."""
         return None
 
     def keeps(self, step: int) -> bool:
-        """Whether the parameters of this step are a draw to keep (here: the second half)."""
+        """Return whether this step's parameters are a draw to keep (here: in the second half)."""
         return self.m == "draw" and step > self.max_iter // 2
 
     @property
     def n_kept(self) -> int:
-        """How many draws of a chain are kept, at most."""
+        """Maximum number of draws kept per chain."""
         return int(self.max_iter - int(0.5 * self.max_iter)) + 1
 
-    # hyperparameters, as scikit-learn's searches ask for them
+    # hyperparameters, in the form that scikit-learn's searches use
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The hyperparameters by name."""
+        """Return the hyperparameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
 
     def set_params(self, **hyperparameters: Any) -> Self:
-        """A learner with these hyperparameters; this one stays as it is, for others may use it.
+        """Return a learner with these hyperparameters; this one, which may be shared, is unchanged.
 
         >>> print(Learner(max_iter=10).set_params(max_iter=20, tol=0.0))
         Learner(max_iter=20, tol=0.0)
@@ -152,12 +154,12 @@ class Learner:
         if unknown:
             raise ParameterError(
                 f"{type(self).__name__} has no hyperparameter {unknown[0]!r}",
-                f"it has {', '.join(sorted(known))}",
+                f"its hyperparameters are {', '.join(sorted(known))}",
             )
         return replace(self, **hyperparameters)
 
     def __sklearn_clone__(self) -> Self:
-        return self  # it never changes: a copy would be the same
+        return self  # learners are immutable, so no copy is needed
 
     def __str__(self) -> str:
         shown = {"max_iter": self.max_iter, "tol": self.tol}
@@ -173,14 +175,14 @@ class Learner:
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise a `LearnerError` unless the value is one of these."""
+    """Raise a `LearnerError` unless the value is one of the choices."""
     if value not in choices:
         raise LearnerError(f"{name}={value!r} is unknown", f"choose one of {', '.join(choices)}")
 
 
 # Annealing: posteriors raised to a power β that rises to one. A small β makes all hidden values
-# nearly equal, so that learning first finds the coarse shape of the likelihood and is less easily
-# caught by a poor local maximum (Ueda & Nakano 1998).
+# nearly equally likely, so that learning first finds the coarse shape of the likelihood and is less
+# easily trapped in a poor local maximum (Ueda & Nakano 1998).
 
 
 @dataclass(frozen=True)
@@ -195,9 +197,9 @@ class Anneal:
 
 
 def anneal(start: float = 0.1, steps: int = 20) -> Anneal:
-    """A temper schedule that rises geometrically from ``start`` to 1 in ``steps`` steps.
+    """Make a temper schedule that rises geometrically from ``start`` to 1 in ``steps`` steps.
 
-    ``start`` above 1 begins with over-confident posteriors instead, which sink to one.
+    With ``start`` above 1 posteriors are over-confident at first, and the power falls to 1.
 
     >>> beta = anneal(start=0.25, steps=2)
     >>> [beta(step) for step in range(4)]

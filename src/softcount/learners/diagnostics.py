@@ -1,8 +1,8 @@
-"""Have the chains mixed, and how much do their draws tell? (Vehtari et al. 2021, Bayesian Analysis)
+"""Convergence diagnostics of chains: R-hat and effective sample sizes.
 
-Draws come as an array (chains, draws). Every chain is split in two, so that a chain that drifts
-disagrees with itself; and values are replaced by normal scores of their ranks, so that heavy tails
-do no harm.
+After Vehtari et al. 2021, Bayesian Analysis. Draws are an array (chains, draws). Every chain is
+split in two, so that a chain that drifts disagrees with itself; and values are replaced by normal
+scores of their ranks, so that heavy tails do no harm.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from scipy.special import ndtri
 from softcount.core.types import Array, State
 
 SHORTEST = 4
-"""Draws a chain below which nothing can be said (the answer is NaN)."""
+"""Fewest draws per chain for which diagnostics are defined (below, they are NaN)."""
 
 
 def summarise(chains: Sequence[Sequence[State]]) -> dict[str, float]:
-    """The worst figures over log-likelihood and objective, which do not depend on class names.
+    """Return the worst diagnostics over log-likelihood and objective.
+
+    These two do not depend on the numbering of classes, so label switching does not affect them.
 
     ``chains``  the states of each chain whose parameters are draws
     """
@@ -37,7 +39,7 @@ def summarise(chains: Sequence[Sequence[State]]) -> dict[str, float]:
 
 
 def rhat(draws: ArrayLike) -> float:
-    """Rank-normalised split R-hat: 1 when chains agree; above 1.01 they have not mixed.
+    """Compute rank-normalised split R-hat: 1 when chains agree; above 1.01 they have not mixed.
 
     The larger of two figures: for the draws' location, and for their spread (draws folded around
     the median). Chains that never move: 1 if they sit at the same value, inf if they do not.
@@ -53,7 +55,7 @@ def rhat(draws: ArrayLike) -> float:
 
 
 def ess_bulk(draws: ArrayLike) -> float:
-    """Effective sample size for the middle of the distribution: how many independent draws.
+    """Compute the effective sample size for the bulk of the distribution.
 
     >>> ess_bulk(np.zeros((2, 50)))  # chains that never move, all at one value: as if independent
     100.0
@@ -63,7 +65,7 @@ def ess_bulk(draws: ArrayLike) -> float:
 
 
 def ess_tail(draws: ArrayLike) -> float:
-    """Effective sample size for the 5 % and 95 % quantiles, the smaller of the two."""
+    """Compute the effective sample size for the 5 % and 95 % quantiles, the smaller of the two."""
     chains = _split(draws)
     if chains is None:
         return float("nan")
@@ -72,7 +74,7 @@ def ess_tail(draws: ArrayLike) -> float:
 
 
 def _split(draws: ArrayLike) -> Array | None:
-    """Each chain as two half-chains (a middle draw left over is dropped)."""
+    """Split each chain into two half-chains (an odd middle draw is dropped)."""
     chains = np.atleast_2d(np.asarray(draws, dtype=float))
     half = chains.shape[1] // 2
     if chains.shape[1] < SHORTEST or not np.isfinite(chains).all():
@@ -82,9 +84,9 @@ def _split(draws: ArrayLike) -> Array | None:
 
 def _normal_scores(chains: Array) -> Array:
     """Φ⁻¹((rank − 3/8) / (S + 1/4)), ties sharing their mean rank (their eq. 14)."""
-    _, which, often = np.unique(chains, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(often) - (often - 1) / 2
-    scores: Array = ndtri((ranks - 3 / 8) / (chains.size + 1 / 4))[which]
+    _, inverse, counts = np.unique(chains, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    scores: Array = ndtri((ranks - 3 / 8) / (chains.size + 1 / 4))[inverse]
     return scores.reshape(chains.shape)
 
 

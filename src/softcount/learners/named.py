@@ -1,4 +1,4 @@
-"""The combinations of fill, update and schedule that have a name of their own."""
+"""The named learners: well-known combinations of fill, update and schedule."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from softcount.learners.schedules import (
 class EM(Learner):
     """Expectation–maximisation: soft · maximise · Batch (Dempster, Laird & Rubin 1977).
 
-    The one to begin with: it climbs at every step, and every step is exact. With a prior above 1
-    it finds the posterior mode. ``schedule=Squarem()`` makes it faster where it crawls.
+    The one to begin with: every step is exact and never lowers the objective. With a prior above 1
+    it finds a posterior mode. ``schedule=Squarem()`` speeds it up where it converges slowly.
 
     >>> from softcount.learners import Squarem
     >>> print(EM(max_iter=50, schedule=Squarem()))
@@ -36,8 +36,8 @@ class EM(Learner):
 class HardEM(Learner):
     """Viterbi training: hard · maximise · Batch (for HMMs: Rabiner, Wilpon & Juang 1986).
 
-    Every hidden value is set to its best guess. Fast and crude: it settles in few steps, near
-    where it began. K-means is hard EM of a Gaussian mixture.
+    Every hidden value is set to its most probable value. Fast and crude: it converges in few steps,
+    close to where it started. K-means is hard EM for a Gaussian mixture.
 
     >>> HardEM().e
     'hard'
@@ -48,7 +48,7 @@ class HardEM(Learner):
 
 @dataclass(frozen=True, kw_only=True)
 class _MiniBatches(Learner):
-    """Learners whose schedule is `Stepwise`, with its hyperparameters as their own."""
+    """Base of learners with the schedule `Stepwise`, whose hyperparameters they share."""
 
     own_schedule: ClassVar[type[Schedule]] = Stepwise
     schedule: Schedule = field(init=False)
@@ -61,8 +61,8 @@ class _MiniBatches(Learner):
 class OnlineEM(_MiniBatches):
     """EM by mini-batches: soft · maximise · Stepwise (Cappé & Moulines 2009; Liang & Klein 2009).
 
-    For much data: the tables move after every mini-batch, so that a few passes are often enough.
-    The objective may waver.
+    For large data: the tables are updated after every mini-batch, so that a few passes are often
+    enough. The objective may fluctuate.
 
     >>> OnlineEM(batch_size=64).schedule
     Stepwise(batch_size=64, kappa=0.7, t0=2.0)
@@ -73,7 +73,8 @@ class OnlineEM(_MiniBatches):
 class IncrementalEM(Learner):
     """EM shard by shard: soft · maximise · Incremental (Neal & Hinton 1998).
 
-    Fewer passes than EM and still never down, at the price of keeping every shard's counts.
+    Needs fewer passes than EM and still never lowers its objective, at the price of keeping every
+    shard's counts.
 
     >>> IncrementalEM(batch_size=10).schedule
     Incremental(batch_size=10)
@@ -88,11 +89,11 @@ class IncrementalEM(Learner):
 class VariationalBayes(Learner):
     """Mean-field variational Bayes: soft · mean_field · Batch (Attias 2000; Beal 2003).
 
-    Learns a posterior over the parameters, not a point: with a prior below 1 it empties classes
-    that nothing needs. The objective is the ELBO, a lower bound on the log evidence (−inf at the
-    start, where there is no posterior yet). During learning the parameters are exp E[log θ], which
-    need not sum to one, and the log-likelihood is that of these weights; the fit ends with the
-    posterior mean.
+    Learns a posterior over the parameters, not a point estimate: with a prior below 1 it empties
+    classes that the data do not need. The objective is the ELBO, a lower bound on the log evidence
+    (−inf at the start, where there is no posterior yet). During learning the parameters are
+    exp E[log θ], which need not sum to one, and the log-likelihood is that of these weights; the
+    fit reports the posterior mean.
 
     >>> VariationalBayes().m
     'mean_field'
@@ -105,7 +106,7 @@ class VariationalBayes(Learner):
 class StochasticVB(_MiniBatches):
     """VB by mini-batches: soft · mean_field · Stepwise (Hoffman, Blei, Wang & Paisley 2013).
 
-    As `VariationalBayes`, for much data.
+    Like `VariationalBayes`, for large data.
 
     >>> StochasticVB(kappa=0.9).m
     'mean_field'
@@ -118,8 +119,9 @@ class StochasticVB(_MiniBatches):
 class MonteCarloEM(Learner):
     """EM with drawn hidden values: sample · maximise · Batch (Wei & Tanner 1990).
 
-    For posteriors that can be drawn from but not summed over; also shakes EM out of shallow
-    maxima. It wanders for ever, less with more ``samples``; it runs all its steps.
+    For posteriors that can be drawn from but not summed over; it can also escape shallow local
+    maxima. It never converges to a point, so it runs all its steps; more ``samples`` reduce the
+    fluctuations.
 
     >>> MonteCarloEM(samples=50).stochastic
     True
@@ -133,14 +135,14 @@ class MonteCarloEM(Learner):
 class Gibbs(Learner):
     """Gibbs sampling: sample · draw · Batch (Geman & Geman 1984; Diebolt & Robert 1994).
 
-    Hidden values given parameters, parameters given hidden values, in turn: in the long run draws
-    from the exact posterior. Chains begin at different starts, so that their agreement (R-hat) and
-    their effective sample sizes can be judged. The fit reports the mean of one chain's draws (the
-    chain with the best mean objective): classes may be named differently in every chain, and a mean
-    over chains would blur them.
+    Draws hidden values given parameters and parameters given hidden values, in turn: in the long
+    run these are draws from the exact posterior. Chains have different starts, so that their
+    agreement (R-hat) and their effective sample sizes can be judged. The fit reports the mean of
+    one chain's draws (the chain with the best mean objective): classes may be numbered differently
+    in every chain, and a mean over chains would mix them up.
 
-    ``n_init``   how many chains
-    ``burn_in``  the fraction of steps thrown away at the beginning
+    ``n_init``   number of chains
+    ``burn_in``  the fraction of steps discarded at the beginning
     ``thin``     keep every thin-th draw after that
 
     >>> gibbs = Gibbs(max_iter=10, burn_in=0.5, thin=2)
@@ -159,7 +161,7 @@ class Gibbs(Learner):
         at_least("thin", self.thin)
         if not 0 <= self.burn_in < 1:
             raise LearnerError(
-                f"burn_in={self.burn_in} is a fraction of the steps, below 1",
+                f"burn_in={self.burn_in}: must be a fraction of the steps, from 0 to below 1",
                 "burn_in=0.5 keeps the second half",
             )
         super().__post_init__()
@@ -177,13 +179,14 @@ class Gibbs(Learner):
 class CollapsedGibbs(Gibbs):
     """Gibbs sampling with the parameters integrated out: sample · draw · Collapsed (Liu 1994).
 
-    Every hidden value is drawn given all other hidden values, so that a change is felt at once:
-    far fewer steps than `Gibbs`, for models that have such a sampler (mixtures of multinomials,
-    topics, hidden Markov models, grammars). Reports the mean over one chain's kept steps of
-    E[θ | x, z], which varies less than draws of θ (Rao–Blackwell). As for `Gibbs`, that mean blurs
-    classes that change names within the chain.
+    Every hidden value is drawn given all other hidden values, so that a change takes effect at
+    once: far fewer steps than `Gibbs`, for models that have such a sampler (mixtures of
+    multinomials, topics, hidden Markov models, grammars). Reports the mean over one chain's kept
+    steps of E[θ | x, z], which varies less than draws of θ (Rao–Blackwell). As for `Gibbs`, that
+    mean is not meaningful for classes that switch labels within the chain.
 
-    ``optimise``  for topics: fit the priors to the hidden values after every so many sweeps
+    ``optimise``  for topics: number of sweeps between fits of the priors to the hidden values; 0:
+                  never
 
     >>> print(CollapsedGibbs(max_iter=50))
     CollapsedGibbs(max_iter=50, tol=1e-06)
@@ -193,23 +196,23 @@ class CollapsedGibbs(Gibbs):
     schedule: Schedule = field(init=False)
     max_iter: int = 100
     n_init: int = 1
-    thin: int = 5  # neighbours differ little, and every draw is kept in memory
+    thin: int = 5  # successive draws differ little, and every kept draw stays in memory
     optimise: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TemperedEM(Learner):
-    """EM at a power β of the posteriors that held-out words choose: soft · maximise · Tempered.
+    """EM with a power β of the posteriors chosen on held-out words: soft · maximise · Tempered.
 
     Hofmann (1999): P(z | d, w) ∝ (P(z | d) P(w | z))^β, with β = 1 as long as the perplexity of
-    held-out words falls, then with lower and lower β. Plain EM with many topics learns its
-    documents by heart; this does not, and needs no prior. For topic models.
+    held-out words falls, then with lower and lower β. Plain EM with many topics overfits its
+    documents; this does not, and needs no prior. For topic models.
 
-    ``held_out``  the share of the words of every document that is kept from learning
-    ``rate``      β ← rate · β, when held-out perplexity falls no more
-    ``least``     β stays above this
-    ``tol``       perplexity falls if it falls by more than this, of its size
-    ``temper``    β to begin with
+    ``held_out``  the fraction of the words of every document that is held out
+    ``rate``      β ← rate · β, when held-out perplexity no longer falls
+    ``least``     the lowest β
+    ``tol``       the smallest relative decrease of perplexity that counts as falling
+    ``temper``    the initial β
 
     ``trace_.held_out`` is the perplexity of held-out words at every step, ``trace_.temper`` is β;
     the last step is the best. Objectives under different β cannot be compared.
@@ -233,15 +236,15 @@ STARTS = {"tensor": "spectral", "anchor": "anchor"}
 
 @dataclass(frozen=True, kw_only=True)
 class Spectral(Learner):
-    """Parameters solved for from moments of co-occurrence, for models that offer it.
+    """Spectral estimation of the parameters from co-occurrence moments, for models that offer it.
 
     ``method``    'tensor': whitening and the tensor power method (Anandkumar, Ge, Hsu, Kakade &
-                  Telgarsky 2014); 'anchor': words of one class alone (Arora et al. 2013)
-    ``max_iter``  so many steps of EM after that; 0: the solution as it is
+                  Telgarsky 2014); 'anchor': words that occur in one class only (Arora et al. 2013)
+    ``max_iter``  number of EM steps after that; 0: the solution as it is
 
-    With enough data from the model itself the solution is close to the truth, wherever EM would
-    have got lost; on data that no such model wrote it may be poor. The same as a start for any
-    learner: ``init="spectral"``, ``init="anchor"``.
+    With enough data from the model itself the solution is close to the truth, with no danger of
+    poor local maxima; on data that violate the model's assumptions it may be poor. The same
+    solution can initialise any learner: ``init="spectral"``, ``init="anchor"``.
 
     >>> print(Spectral(method="anchor"))
     Spectral(max_iter=0, tol=1e-06, method='anchor')

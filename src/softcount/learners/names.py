@@ -1,6 +1,6 @@
-"""Learners by name, for ``learner="em"`` in Python and ``--learner em`` in the shell: one table.
+"""The names of learners, for ``learner="em"`` in Python and ``--learner em`` in the shell.
 
-Nothing here imports numpy: ``softcount align --help`` need not wait for it.
+Nothing here imports numpy, so that ``softcount align --help`` need not wait for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORT = {
     "svb": "stochastic-vb",
     "mcem": "monte-carlo-em",
 }
-"""Shorter names of some."""
+"""Short aliases."""
 
 
 class LearnerName(StrEnum):
@@ -43,7 +43,7 @@ class LearnerName(StrEnum):
 
 
 def make_learner(name: str, **hyperparameters: Any) -> Learner:
-    """The learner of that name; hyperparameters that are None stay as they are by default.
+    """Make the learner of that name; hyperparameters that are None keep their defaults.
 
     >>> print(make_learner("vb", max_iter=20, tol=None))
     VariationalBayes(max_iter=20, tol=1e-06)
@@ -55,6 +55,6 @@ def make_learner(name: str, **hyperparameters: Any) -> Learner:
     except ValueError:
         raise LearnerError(
             f"learner={brief(name)} is unknown",
-            f"choose one of {', '.join(LearnerName)}; or give a learner, such as EM(max_iter=50)",
+            f"choose one of {', '.join(LearnerName)}; or pass a learner, such as EM(max_iter=50)",
         ) from None
     return kind(**{each: value for each, value in hyperparameters.items() if value is not None})

@@ -1,4 +1,4 @@
-"""When counts become parameters: after all data, after each shard, after each mini-batch, …"""
+"""Schedules: when parameters are updated: after all data, after each shard or mini-batch, …"""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from softcount.families.base import Family
 if TYPE_CHECKING:
     from softcount.core.fit import Run
 
-# What schedules and the loop say to each other: tables and steps.
+# The interface between schedules and the loop: tables and steps.
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Parameters, with what they cost and what made them.
+    """Parameters, with their penalty and the counts they were made from.
 
-    ``penalty``  the prior's part of the objective: Σ log p(θ) for parameters that are a point,
+    ``penalty``  the prior's part of the objective: Σ log p(θ) for a point estimate,
                  −Σ KL(q(θ) ‖ p(θ)) for a variational posterior (−inf at the start, where there is
                  no posterior yet)
-    ``counts``   the counts they were made from; None at the start and after a jump
-    ``priors``   priors that were learned beside them, if any were
+    ``counts``   the counts they were made from; None at the start and after an extrapolation
+    ``priors``   priors that were learned along with them, if any
     """
 
     params: Params
@@ -49,7 +49,7 @@ class Tables:
 class Step:
     """Parameters, the result of an E-step at them, and the objective they attain.
 
-    ``held_out`` is the perplexity of held-out data, if the schedule looks at any.
+    ``held_out`` is the perplexity of held-out data, if the schedule uses any.
     """
 
     tables: Tables
@@ -59,9 +59,9 @@ class Step:
 
 
 class Pending(Mapping[str, Array]):
-    """Parameters that are worked out when they are looked at, before the next step.
+    """Parameters that are computed on first access, which must be before the next step.
 
-    For samplers whose tables would take longer to write down than a sweep takes.
+    For samplers whose tables would take longer to compute than a sweep takes.
     """
 
     def __init__(self, make: Callable[[], Params]) -> None:
@@ -69,15 +69,15 @@ class Pending(Mapping[str, Array]):
         self._made: Params | None = None
 
     def expire(self) -> None:
-        """From now on they can be looked at only if they were before."""
+        """Forbid computing them from now on; if they were accessed before, they stay readable."""
         self._make = None
 
     def _params(self) -> Params:
         if self._made is None:
             if self._make is None:
                 raise LearnerError(
-                    "the parameters of this step are gone: the sampler has moved on",
-                    "look at them in on_step, or keep them all by keep_params=True",
+                    "the parameters of this step are no longer available: the sampler has moved on",
+                    "read them in on_step, or keep them all with keep_params=True",
                 )
             self._made = self._make()
         return self._made
@@ -93,70 +93,70 @@ class Pending(Mapping[str, Array]):
 
 
 class Sampler(Protocol):
-    """Hidden values of all items, drawn one given all others, parameters integrated out."""
+    """A collapsed sampler: draws each hidden value given all others, parameters integrated out."""
 
     def sweep(self, stream: int, temper: float) -> None:
-        """Draw every hidden value anew; ``stream`` seeds the draws, ``temper`` is a power of p."""
+        """Draw every hidden value anew, with p^temper; ``stream`` seeds the draws."""
 
     def log_joint(self) -> float:
-        """log p(x, z)."""
+        """Return log p(x, z)."""
 
     def counts(self) -> Mapping[str, Counts]:
-        """What the data and the hidden values add up to, one entry a family."""
+        """Return the counts of data and hidden values, one array per family."""
 
 
 @runtime_checkable
 class FreeSampler(Sampler, Protocol):
-    """A sampler whose priors may be learned too, so that it alone knows what counts say."""
+    """A sampler that may learn its priors too, so that it computes means and figures itself."""
 
     def optimise(self) -> None:
         """Fit the priors to the hidden values: log p(x, z) cannot fall."""
 
     def priors(self) -> Mapping[str, Array]:
-        """The priors, by name."""
+        """Return the priors, by name."""
 
     def means(self) -> Params:
-        """E[θ | x, z], one table a family."""
+        """Return E[θ | x, z], one table per family."""
 
     def stats(self) -> Stats:
-        """How well the data fit; an E-step would cost more than a sweep."""
+        """Return log-likelihood and score, without the E-step, which costs more than a sweep."""
 
 
 class Schedule(ABC):
-    """When counts become parameters; what the loop and the estimators ask of it, with defaults."""
+    """Base class of schedules: when counts become parameters."""
 
     monotone: ClassVar[bool] = False
     """Whether the objective cannot fall (if the E- and M-steps each cannot lower it)."""
     shuffles: ClassVar[bool] = False
     """Whether the order of the data is random, so that two runs from one start differ."""
     collapses: ClassVar[bool] = False
-    """Whether it asks for the model's collapsed sampler."""
+    """Whether it uses the model's collapsed sampler."""
     streams: ClassVar[bool] = False
-    """Whether data come once, so that a step's figures are those of its mini-batch alone."""
+    """Whether data are seen once, so that a step's figures are those of its mini-batch alone."""
     ending: ClassVar[Verdict | None] = None
-    """How a run has ended when the schedule ends it; None: as its parameters say."""
+    """The verdict when the schedule ends a run; None: judged by the parameters."""
 
     batch_size: int | None = None
-    """How many items a shard is to have; None leaves the cut to the corpus."""
+    """Number of items per shard; None leaves the cut to the corpus."""
     held_out: float = 0.0
-    """The share of the data kept from learning, by which the schedule itself ends; else 0."""
+    """Fraction of the data held out, if the schedule decides by them when to stop; else 0."""
     optimise: int = 0
-    """After how many sweeps a collapsed sampler fits the priors; 0: never."""
+    """Number of sweeps between fits of the priors by a collapsed sampler; 0: never."""
     repeats: ClassVar[int] = 1
-    """How many E-steps over all data a step takes."""
+    """Number of E-steps over all data per step."""
 
     @abstractmethod
     def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
-        """The first at the start itself; without end, unless the schedule holds data out."""
+        """Yield steps, the first at the start itself; endless unless data are held out."""
 
     def where(self, step: int, n_shards: int) -> str:
-        """What Ctrl-C says of where a run was stopped."""
+        """Say where a run was stopped, for the warning after Ctrl-C."""
         return f"after {step:,} step{'s' * (step != 1)}: the parameters of the last one are kept"
 
     def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
-        """Bytes that it keeps beside the model's own, by what they are for (`Estimate`).
+        """Return the additional bytes that the schedule needs, by purpose (see `Estimate`).
 
-        ``tables``  the bytes of all tables, once
+        ``tables``  bytes of one copy of all tables
         """
         return {}
 
@@ -164,14 +164,14 @@ class Schedule(ABC):
 def expected_log(
     families: Mapping[str, Family], counts: Mapping[str, Counts], params: Params
 ) -> float:
-    """Q = Σ_f ⟨counts_f, log θ_f⟩: the expected complete-data log-likelihood (Dempster et al.)."""
+    """Compute Q = Σ_f ⟨counts_f, log θ_f⟩, the expected complete-data log-likelihood."""
     return sum(family.expected_log(counts[name], params[name]) for name, family in families.items())
 
 
 def at_least(name: str, value: int, least: int = 1, most: int = MAX_WHOLE) -> None:
     """Raise a `LearnerError` unless ``value`` is a whole number from ``least`` to ``most``.
 
-    Of steps 10.0 is as good as 10; what is counted off by Python must be whole by its type.
+    For max_iter 10.0 is as good as 10; other values are passed to `range` and must be integers.
     """
     if name != "max_iter" and not isinstance(value, Integral):
         raise LearnerError(f"{name}={brief(value)}: must be a whole number, at least {least}")
@@ -240,7 +240,7 @@ class Stepwise(Schedule):
         averages = {name: family.running() for name, family in run.families.items()}
 
         def blend(batch: Stats, eta: float, scale: float, old: Params) -> Params:
-            """Parameters from the averages, with a batch blended in; they may be lazy tables."""
+            """Blend a batch into the averages and return the parameters, maybe as lazy tables."""
             for name, average in averages.items():
                 average.blend(batch.counts[name] * scale, eta)
             rng = run.rng("update")
@@ -254,7 +254,7 @@ class Stepwise(Schedule):
         while True:
             for shard in run.rng("order").permutation(len(run.session)).tolist():
                 batch = run.expect(params, [shard])
-                if batch.items > 0:  # a batch whose items all weigh nothing says nothing
+                if batch.items > 0:  # skip a batch whose items all have weight zero
                     params = blend(batch, self.step_size(t), items / batch.items, params)
                     t += 1
             counts = {name: average.counts() for name, average in averages.items()}
@@ -305,9 +305,10 @@ class Incremental(Schedule):
 
 
 def _with_entropy(run: Run, stats: Stats, tables: Tables) -> Stats:
-    """Stats whose score is the entropy of the posterior, H = log p(x | θ) − Q(θ, θ).
+    """Replace the score by the entropy of the posterior, H = log p(x | θ) − Q(θ, θ).
 
-    The entropy is what stays true of a shard's counts when the parameters move on.
+    Unlike the log-likelihood, the entropy of a shard's posterior stays valid when the parameters
+    change.
     """
     q = expected_log(run.families, stats.counts, tables.params)
     return replace(stats, score=stats.score - q)
@@ -349,15 +350,15 @@ def _check_batch_size(batch_size: int) -> None:
         )
 
 
-# Squarem: two steps show the direction and the curvature, the third leaps ahead.
+# Squarem: two EM steps give direction and curvature for an extrapolation.
 
 GROWTH = 4.0
-"""How fast the longest leap grows after a success at full length (Varadhan & Roland's choice)."""
+"""Factor by which the longest step grows after a full-length success (Varadhan & Roland's)."""
 
 
 @dataclass(frozen=True)
 class Squarem(Schedule):
-    """Squared extrapolation, scheme SqS3 (Varadhan & Roland 2008), that never lets it fall.
+    """Squared extrapolation, scheme SqS3 (Varadhan & Roland 2008), made monotone.
 
     From θ0, two EM steps lead to θ1 and θ2; with r = θ1 − θ0 and v = (θ2 − θ1) − r, all in the
     families' unconstrained coordinates, the leap is θ' = θ0 − 2a r + a² v, a = −‖r‖ / ‖v‖ ≤ −1
@@ -396,7 +397,7 @@ class Squarem(Schedule):
 def _leap(
     run: Run, zero: Params, one: Params, second: Tables, longest: float
 ) -> tuple[Tables, float]:
-    """Where to land, and the length −a of the leap (1: at the plain EM step)."""
+    """Return the extrapolated tables, and the step length −a (1: the plain EM step)."""
     r: dict[str, Array] = {}
     v: dict[str, Array] = {}
     for name, family in run.families.items():
@@ -421,7 +422,7 @@ def _leap(
     return run.tables(params), length
 
 
-# Tempered: posteriors are flattened as far as held-out words ask for it.
+# Tempered: posteriors are flattened as far as that improves the prediction of held-out words.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,10 +430,10 @@ class Tempered(Schedule):
     """Steps at one power β while held-out perplexity falls, then at lower ones (Hofmann 1999).
 
     A step at β is tried; while held-out perplexity does not fall by more than ``tol`` of its size,
-    it is tried again from the same place with a lower β ← rate · β; when β would sink below
+    it is tried again from the same state with a lower β ← rate · β; when β would fall below
     ``least``, the schedule ends. So every step predicts held-out words better than the one before,
-    and the last one does best; only the first step is taken in any case. What belongs to the shards
-    (the topics of documents) is judged together with the tables that came with it.
+    and the last one does best; only the first step is taken in any case. Parameters that belong to
+    the shards (topic proportions of documents) are judged together with their tables.
     """
 
     held_out: float = 0.1
@@ -462,8 +463,8 @@ class Tempered(Schedule):
             return run.held_out_log_likelihood(tables.params).perplexity
 
         figure = held_out(tables)
-        run.temper = beta = run.temper  # from now on it is this schedule that lowers it
-        bar = float("inf")  # the start was not learned, so whatever is learned from it may be worse
+        run.temper = beta = run.temper  # from now on this schedule sets the temper
+        bar = float("inf")  # the first step is accepted even if it predicts worse than the start
         while True:
             shards = run.session.snapshot()
             step = run.e_step(tables)
@@ -489,11 +490,11 @@ class Collapsed(Schedule):
     The parameters of a step are their posterior mean given all hidden values, E[θ | x, z], and the
     objective is log p(x, z), in which they are integrated out.
 
-    ``optimise``  fit the priors to the hidden values after every so many sweeps; 0: never
+    ``optimise``  number of sweeps between fits of the priors to the hidden values; 0: never
     """
 
     optimise: int = 0
-    collapses: ClassVar[bool] = True  # models say whether they have such a sampler
+    collapses: ClassVar[bool] = True  # whether a model has such a sampler is checked elsewhere
     shuffles: ClassVar[bool] = True
 
     def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:

@@ -1,7 +1,7 @@
 """Circuits: hypergraphs compiled to flat rows, and inside–outside over items that share one.
 
-Two alternatives that multiply the same two things share one product row. For an HMM that makes the
-rows of a position a matrix product, for a grammar it shares a pair of spans between all rules.
+Two alternatives that multiply the same two factors share one product row. For an HMM this makes the
+rows of a position a matrix product; for a grammar it shares a pair of spans between all rules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Circuit:
 
     ``rows.constant`` numbers the events that are the same in all lanes: ``constants[i]`` is event
     i's number in the graph. ``leaves[l]`` is the graph's number of leaf l's event.
-    ``node_row`` and ``alternatives`` lead from and to the graph, for those who read derivations.
+    ``node_row`` maps the graph's nodes to rows, ``alternatives`` maps alternatives back to the
+    graph's, to read off derivations.
     """
 
     rows: CircuitRows
@@ -43,26 +44,26 @@ class Circuit:
 
 
 def compile_alone(graph: Hypergraph) -> Circuit | None:
-    """The circuit of a graph that shares it with nobody: every event is a constant."""
+    """Compile a graph for a single item: every event is a constant."""
     return compile_graph(graph, np.zeros(1, np.int64), np.zeros(graph.n_events, bool))
 
 
 def compile_graph(graph: Hypergraph, roots: IntArray, varies: BoolArray) -> Circuit | None:
-    """A graph's circuit; ``varies[e]`` says whether event e differs between lanes.
+    """Compile a graph to a circuit; ``varies[e]`` says whether event e differs between lanes.
 
-    None if some root has no finished derivation.
+    Returns None if some root has no complete derivation.
 
-    Factors of alternatives are numbered: leaves, then nodes, then products as they are found; −1 is
-    the constant 1. ``height`` of a factor is the level from which on it can be computed, ``turn``
-    its place in line among those of one height: leaves first, then sums, then products, simple
-    ones first.
+    Factors of alternatives are numbered: leaves, then nodes, then products in order of creation; −1
+    is the constant 1. The ``height`` of a factor is the level from which on it can be computed,
+    ``turn`` its order among factors of the same height: leaves first, then sums, then products,
+    simple ones first.
     """
     shape = (graph.node_ends, graph.alternative_ends, graph.parts, graph.n_events, roots)
     level, alive, culprit = kernels.levels(*shape)
     if culprit >= 0:
         raise StoryError(
             f"{describe(*graph.calls[culprit])} needs itself: it is a part of its own derivations",
-            "every call must come closer to the end: pass a position or a length that moves",
+            "every call must make progress: pass a position or a length that changes",
         )
     if not alive[roots].all():
         return None
@@ -153,7 +154,7 @@ def compile_graph(graph: Hypergraph, roots: IntArray, varies: BoolArray) -> Circ
 
 
 def _rank_numbers(numbers: IntArray, below: int) -> tuple[IntArray, IntArray]:
-    """The different numbers, sorted, and the rank of each among them (numpy's unique, unsorted)."""
+    """Return the distinct numbers, sorted, and the rank of each (np.unique without sorting)."""
     there = np.zeros(below, bool)
     there[numbers] = True
     rank = np.cumsum(there, dtype=np.int32) - np.int32(1)
@@ -167,8 +168,8 @@ def _share_products(
 
     ``owner``  the alternative of each factor
 
-    Gives each alternative's operand, the products' pairs of factors, (products, 2), and ``height``
-    and ``turn`` of all factors with the products behind them.
+    Returns each alternative's operand, the products' pairs of factors, (products, 2), and
+    ``height`` and ``turn`` of all factors, with the products appended.
     """
     products = [np.empty((0, 2), np.int64)]
     n_turns = 1
@@ -239,9 +240,11 @@ def stack_rows(
 
 @dataclass(frozen=True)
 class Lanes:
-    """Items side by side: ``leaf[leaf, lane]`` are places in the shard's list of entries (padded
-    to a multiple of the vector width), ``numbers[root, lane]`` the items' numbers in the data
-    (-1: nobody).
+    """Items side by side, one per lane.
+
+    ``leaf[leaf, lane]``     positions in the shard's list of entries (padded to a multiple of the
+                             vector width)
+    ``numbers[root, lane]``  the items' numbers in the data (-1: no item)
     """
 
     leaf: IntArray
@@ -250,7 +253,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class StoryBlock:
-    """All of a shard's items that share a circuit; ``constant`` are places in the shard's list."""
+    """A shard's items that share a circuit; ``constant``: positions in the shard's list."""
 
     rows: CircuitRows
     constant: IntArray
@@ -258,7 +261,7 @@ class StoryBlock:
 
 
 _WEAK = 2.0**-400
-"""A lane whose root is smaller than this beside its neighbours is run again by itself."""
+"""A lane whose root is smaller than this relative to its neighbours is run again alone."""
 
 NO_LEAVES: IntArray = np.zeros((0, WIDTH), np.int32)
 """The leaves of a circuit whose events are all constants."""
@@ -268,7 +271,7 @@ _KEPT = 1 << 23
 
 
 class ScratchArrays(threading.local):
-    """A thread's own work arrays, kept from block to block: fresh pages cost more than the work."""
+    """Per-thread work arrays, reused for every block: allocating them costs more than the work."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
@@ -287,14 +290,14 @@ _scratch = ScratchArrays()
 
 
 class InsideOutside:
-    """One pass over a circuit's items with given weights of entries.
+    """One inside–outside pass over a circuit's items with given weights of entries.
 
-    After `inside`, ``values`` tells how each row came about.
+    After `inside`, ``values`` holds the value of each row and the weights of its terms.
     """
 
     values: CircuitValues
     danger: bool
-    """Whether some lane may have lost something by falling far below its neighbours."""
+    """Whether some lane may have lost precision by being far smaller than its neighbours."""
 
     def __init__(self, rows: CircuitRows, constant_theta: FloatArray, fill: Fill) -> None:
         self.rows, self.fill = rows, fill
@@ -307,7 +310,7 @@ class InsideOutside:
         kernels.weigh(rows, constant_theta, self.mantissa, self.exponent)
 
     def inside(self, leaf: IntArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The roots' values and logs, (roots, lanes)."""
+        """Compute the roots' values and their logs, (roots, lanes)."""
         n, lanes = len(self.rows.kind), max(leaf.shape[1], WIDTH)
         self.leaf, self.theta = leaf, theta
         value, level = _scratch.get("value", (n, lanes)), _scratch.get("level", (n,), np.int64)
@@ -340,7 +343,7 @@ class InsideOutside:
     def _outside(
         self, wanted: BoolArray, per_alternative: FloatArray, per_leaf: FloatArray
     ) -> FloatArray:
-        """The outside of every row, (rows, lanes); adds the expected counts of the wanted items."""
+        """Compute outside values, (rows, lanes); add the expected counts of the wanted items."""
         out = _scratch.get("out", self.values.value.shape)
         out[:] = 0.0
         roots, real = self.rows.roots, slice(wanted.shape[1])
@@ -352,14 +355,14 @@ class InsideOutside:
         return out
 
     def find_spoiled(self, wanted: BoolArray) -> BoolArray:
-        """Which of the wanted items have lost something that matters (a mask over lanes)."""
+        """Return the lanes of wanted items whose loss of precision matters, as a mask."""
         lanes = np.zeros(self.values.value.shape[1], np.bool_)
         nowhere = np.zeros_like(self.per_alternative), np.zeros_like(self.theta)
         kernels.mark_lost(self.values.value, self._outside(wanted, *nowhere), lanes)
         return lanes[: wanted.shape[1]]
 
     def collect(self, n_constants: int) -> FloatArray:
-        """The counts of the circuit's constants."""
+        """Return the counts of the circuit's constants."""
         counts = np.zeros(n_constants)
         kernels.collect(self.rows, self.per_alternative, counts)
         return counts
@@ -396,9 +399,9 @@ def run(
 
 
 def certain_total(block: StoryBlock, marked: IntArray) -> int | None:
-    """How many events of the marked entries the block's items have in *every* derivation.
+    """Return the number of events of the marked entries, if it is the same in *every* derivation.
 
-    ``marked`` is 1 for the places of these entries, 0 for others; None if derivations differ.
+    ``marked`` is 1 at the positions of these entries, 0 elsewhere. None if derivations differ.
     """
     fewest, most = np.zeros((2, len(block.rows.kind)), np.int64)
     leaf = marked[block.lanes[0].leaf[:, 0]]

@@ -1,4 +1,4 @@
-"""``softcount story``."""
+"""The command ``softcount story``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def load_story(path: Path, name: str | None) -> Callable[..., Any]:
-    """Run the file and give back the story called ``name``, or else the last one defined."""
+    """Run the file and return the story called ``name``, or the last one defined if it is None."""
     from softcount.stories.language import Story
 
     if not path.is_file():
@@ -46,7 +46,10 @@ def load_story(path: Path, name: str | None) -> Callable[..., Any]:
         if isinstance(getattr(value, "story", None), Story)
     }
     if not stories:
-        raise StoryError(f"{path}: there is no story in this file", hint="mark one with @sc.story")
+        raise StoryError(
+            f"{path}: there is no story in this file",
+            hint="decorate a generator function with @sc.story",
+        )
     if name is None:
         return stories.popitem()[1]
     if name not in stories:
@@ -58,7 +61,10 @@ def load_story(path: Path, name: str | None) -> Callable[..., Any]:
 
 
 def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
-    """One entry a line: table, condition, outcome, probability; what is known of the fit as #."""
+    """Print one entry per line: table, condition, outcome, probability.
+
+    Facts about the fit come first, as comments that begin with #.
+    """
     from softcount.report.finding import list_distributions
 
     objective = float(fit.trace.objective[-1])
@@ -71,52 +77,52 @@ def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
 
 
 def print_json(params: Mapping[str, Any], fit: Fit, best: Sequence[Sequence[str]] | None) -> None:
-    """Everything as one JSON object."""
+    """Print everything as one JSON object."""
     columns = ("objective", "log_likelihood", "perplexity", "seconds", "change")
-    whole: dict[str, Any] = {
+    report: dict[str, Any] = {
         "signature": fit.signature,
         "verdict": {"name": fit.verdict.name.lower(), "sentence": str(fit.verdict)},
-        "params": _plain(params),
+        "params": _make_plain(params),
         "trace": {name: [_number(v) for v in fit.trace.column(name)] for name in columns},
         "diagnostics": {name: _number(v) for name, v in fit.diagnostics.items()},
     }
     if best is not None:
-        whole["best"] = best
-    typer.echo(json.dumps(whole, ensure_ascii=False, indent=1))
+        report["best"] = best
+    typer.echo(json.dumps(report, ensure_ascii=False, indent=1))
 
 
 def one_field(text: str) -> str:
-    """Text that cannot be mistaken for the end of its field."""
+    """Escape tabs and line breaks, so that the text stays in one field of a TSV line."""
     return text.translate({ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"})
 
 
-def _plain(params: Mapping[Any, Any]) -> dict[str, Any]:
-    """Nested mappings with strings as keys, as JSON wants them."""
+def _make_plain(params: Mapping[Any, Any]) -> dict[str, Any]:
+    """Convert nested mappings to dicts with string keys, as JSON requires."""
     return {
-        str(key): _plain(value) if isinstance(value, Mapping) else float(value)
+        str(key): _make_plain(value) if isinstance(value, Mapping) else float(value)
         for key, value in params.items()
     }
 
 
 def _number(value: float) -> float | None:
-    """JSON knows neither infinity nor NaN."""
+    """Return the number, or None for infinity and NaN, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
 
 
 SHOWN = 40
-"""How many distributions are shown with bars; pipes and JSON get all of them."""
+"""Number of distributions shown with bars in a terminal; pipes and JSON get all of them."""
 
 
 class StoryItems(NamedTuple):
-    """The user's story, all lines of a file, and those that are not blank."""
+    """The user's story, all lines of the data file, and the lines that are not blank."""
 
     story: Callable[..., Any]
     lines: Sequence[Line]
-    full: Sequence[Line]
+    non_blank: Sequence[Line]
 
 
 class StoryFound(NamedTuple):
-    """What was learned, and the lines whose derivations may be wanted."""
+    """The fitted model, and the lines whose derivations may be requested."""
 
     model: StoryModel
     lines: Sequence[Line]
@@ -125,7 +131,7 @@ class StoryFound(NamedTuple):
 class TellStory(LearnerOptions, LearningCommand):
     """Learn the tables of your own story from your own data.
 
-    Lines become items: words split at spaces (--tokens), characters (--chars) or JSON values
+    Each line is one item: words split at spaces (--tokens), characters (--chars) or a JSON value
     (--json-lines); ||| separates the arguments of a story that takes several. Blank lines are
     skipped. The learned tables go to stdout: with bars in a terminal, tab-separated in a pipe.
 
@@ -146,21 +152,24 @@ class TellStory(LearnerOptions, LearningCommand):
         ),
     ]
     data: Annotated[
-        str, Argument("A text file, one item a line; .gz too; - is stdin.", metavar="DATA")
+        str, Argument("A text file, one item per line; may be .gz; - is stdin.", metavar="DATA")
     ]
     story_name: Annotated[
-        str | None, Input("Which story of the file, if not the last.", "--name", file=PLAIN)
+        str | None,
+        Input("Name of the story to use, by default the last in the file.", "--name", file=PLAIN),
     ] = None
-    tokens: Annotated[bool, Input("A line is words, split at spaces (the default).")] = False
-    chars: Annotated[bool, Input("A line is its characters.")] = False
-    json_lines: Annotated[bool, Input("A line is a JSON value.")] = False
+    tokens: Annotated[bool, Input("Read each line as words split at spaces (the default).")] = False
+    chars: Annotated[bool, Input("Read each line as a sequence of characters.")] = False
+    json_lines: Annotated[bool, Input("Read each line as a JSON value.")] = False
     smoothing: Annotated[float | None, Model("Add this to every count (instead of --prior).")] = (
         None
     )
-    prior: Annotated[float, Model("Dirichlet prior of all tables; 1 is flat.")] = 1.0
-    init: Annotated[str, Learning("Where to start: random or uniform.", file=PLAIN)] = "random"
+    prior: Annotated[
+        float, Model("Dirichlet concentration of the prior of every table; 1 is flat.")
+    ] = 1.0
+    init: Annotated[str, Learning("Initial parameters: random or uniform.", file=PLAIN)] = "random"
     best: Annotated[
-        bool, Output("Print each line's likeliest derivation: one line out for each line in.")
+        bool, Output("Print the most probable derivation of each line, one line per input line.")
     ] = False
     json: Annotated[bool, Output("Print everything as JSON.")] = False
 
@@ -176,19 +185,19 @@ class TellStory(LearnerOptions, LearningCommand):
         from softcount.stories.language import find_story
 
         caller = load_story(self.model, self.story_name)
-        # modules in the folder of this file, or below, are most likely its own
+        # modules in or below the folder of this file are most likely imported by it
         folder = os.path.join(self.model.resolve().parent, "")
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        own = [file for file in files if isinstance(file, str) and file.startswith(folder)]
-        refuse_read(self.context, f"what {self.model} imports", own)
+        imported = [file for file in files if isinstance(file, str) and file.startswith(folder)]
+        refuse_read(self.context, f"what {self.model} imports", imported)
         form = "chars" if self.chars else "json" if self.json_lines else "tokens"
         lines = read_items(self.data, form, find_story(caller).n_arguments)
-        full = [line for line in lines if not line.blank]
-        if not full:
+        non_blank = [line for line in lines if not line.blank]
+        if not non_blank:
             raise DataError(
-                f"{self.data}: the file is empty, or all its lines are", "one item a line"
+                f"{self.data}: the file is empty, or all its lines are", "write one item per line"
             )
-        return StoryItems(caller, lines, full)
+        return StoryItems(caller, lines, non_blank)
 
     def make(self, data: StoryItems) -> StoryModel:
         from softcount.stories import StoryModel
@@ -202,26 +211,26 @@ class TellStory(LearnerOptions, LearningCommand):
         )
 
     def size(self, data: StoryItems) -> int:
-        return len(data.full)
+        return len(data.non_blank)
 
     def fit(self, model: StoryModel, data: StoryItems, progress: Progress) -> None:
         try:
-            model.fit([line.item for line in data.full], on_step=progress)
-        # where an error names an item, or comes from the story, name the line that it came from
+            model.fit([line.item for line in data.non_blank], on_step=progress)
+        # where an error is about an item, or comes from the story, name the line of the file
         except ImpossibleItem as error:
             if error.item is not None:
-                error.call_it(f"{self.data}:{data.full[error.item].number}")
+                error.call_it(f"{self.data}:{data.non_blank[error.item].number}")
             raise
         except SoftcountError:
             raise
         except Exception as error:
             from softcount.stories.language import trace_story
 
-            for line in data.full:
+            for line in data.non_blank:
                 try:
                     trace_story(model.story, line.item)
                 except Exception:
-                    error.add_note(f"when told of {self.data}:{line.number}")
+                    error.add_note(f"while tracing the story on {self.data}:{line.number}")
                     break
             raise
 
@@ -231,12 +240,12 @@ class TellStory(LearnerOptions, LearningCommand):
     def tell(self, found: StoryFound) -> None:
         model, best = found.model, None
         if self.best:
-            best = [_read_derivation(model, line, self.data) for line in found.lines]
+            best = [_derive_line(model, line, self.data) for line in found.lines]
         if self.json:
             print_json(model.params_, model.fit_, best)
-        elif best is not None:  # a line for each: what happened, in the order of the story
-            for happened in best:
-                typer.echo("\t".join(map(one_field, happened)))
+        elif best is not None:  # one line per item: its events, in the order of the story
+            for events in best:
+                typer.echo("\t".join(map(one_field, events)))
         elif sys.stdout.isatty():
             from softcount.report.tables import show_finding
 
@@ -251,8 +260,8 @@ class TellStory(LearnerOptions, LearningCommand):
         return findings_page(finding.title, finding.text, [finding])
 
 
-def _read_derivation(model: StoryModel, line: Line, data: str) -> list[str]:
-    """What happened in a line's likeliest derivation; nothing in a blank line."""
+def _derive_line(model: StoryModel, line: Line, data: str) -> list[str]:
+    """Return the events of a line's most probable derivation; empty for a blank line."""
     if line.blank:
         return []
     try:

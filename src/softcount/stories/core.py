@@ -1,4 +1,4 @@
-"""The E-step of stories, single derivations, and new items drawn forward."""
+"""The E-step of stories, single derivations, and forward sampling of new items."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from softcount.stories.language import (
 from softcount.stories.starts import read_start, uniform_start
 from softcount.stories.tables import Support, TableSupport, TablesView, TableView
 
-_MOSTLY = 1 / 32  # the share of a table from which on its counts are better off dense
+_MOSTLY = 1 / 32  # counts that touch at least this fraction of a table are kept as a dense array
 
 
 class StoryCore(Model):
-    """A story's tables as families, and `expect`.
+    """The model behind a story: its tables as families, and the E-step `expect`.
 
-    ``prior`` is the Dirichlet concentration of all tables, or by table; ``frozen`` names tables
-    that keep their start values.
+    ``prior`` is the Dirichlet concentration of all tables, or a mapping by table; ``frozen`` names
+    the tables that keep their initial values.
     """
 
     threads_inside = False
@@ -75,7 +75,7 @@ class StoryCore(Model):
             unknown = set(names) - set(support.tables)
             if unknown:
                 raise LearnerError(
-                    f"{what} names {', '.join(sorted(unknown))}, which is no table of this story",
+                    f"{what} names {', '.join(sorted(unknown))}, but this story has no such table",
                     f"its tables are {', '.join(support.tables)}",
                 )
         named = set(frozen) | (set(prior) if isinstance(prior, Mapping) else set())
@@ -90,7 +90,7 @@ class StoryCore(Model):
         }
 
     def estimate(self, corpus: StoryCorpus) -> Estimate:
-        """The compiled circuits tell: an E-step holds a value for every node of every item's."""
+        """Estimate by the compiled circuits: an E-step holds a value for every node and item."""
         data = sum(held(bundle) for bundle in corpus.bundles)
         entries = sum(map(n_entries, self.families.values()))
         return needing(
@@ -103,7 +103,10 @@ class StoryCore(Model):
         )
 
     def expect(self, params: Params, shard: StoryShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; an item of probability zero is an error."""
+        """Compute expected counts and log-likelihood of a shard.
+
+        Raises `ImpossibleItem` for an item of probability zero.
+        """
         theta = self._theta(params, shard)
         is_plain = how.fill != "hard" and how.temper == 1.0
         if how.score_only or not is_plain:
@@ -115,8 +118,8 @@ class StoryCore(Model):
         score = self._total(shard, tempered, how, counts) / how.temper
         if not np.isfinite(counts).all():
             raise SoftcountError(
-                "the E-step gave counts that are not finite numbers",
-                "this is a fault of softcount: please report the story and its tables",
+                "the E-step returned counts that are not finite",
+                "this is a bug in softcount: please report it with the story and its tables",
             )
         if is_plain:
             log_likelihood = score
@@ -134,22 +137,25 @@ class StoryCore(Model):
         return Stats(by_table, log_likelihood, score, shard.items, shard.tokens)
 
     def logs(self, params: Params, shard: StoryShard) -> tuple[IntArray, FloatArray]:
-        """The shard's item numbers and their log-likelihoods (-inf for what is impossible)."""
+        """Return the shard's item numbers and their log-likelihoods (-inf if impossible)."""
         return run(shard.blocks, self._theta(params, shard), EStep(score_only=True), None)
 
     def totals(self, shard: StoryShard) -> dict[str, float]:
-        """The total count of each table that has the same one in every derivation."""
-        found = {}
+        """Return the total count of each table whose total is the same in every derivation."""
+        by_table = {}
         for entries in shard.touched:
             marked = np.zeros(sum(len(each.places) for each in shard.touched) + 1, np.int64)
             marked[entries.local] = 1
             totals = [certain_total(block, marked) for block in shard.blocks]
             if None not in totals:
-                found[entries.table] = float(sum(total for total in totals if total))
-        return found
+                by_table[entries.table] = float(sum(total for total in totals if total))
+        return by_table
 
     def _theta(self, params: Params, shard: StoryShard) -> FloatArray:
-        """The probabilities of the shard's entries; the last one is that of the impossible."""
+        """Gather the probabilities of the shard's entries, (entries + 1,).
+
+        The last one is 0: it stands for everything that is in no table.
+        """
         theta = np.zeros(sum(len(entries.places) for entries in shard.touched) + 1)
         for entries in shard.touched:
             theta[entries.local] = params[entries.table][entries.places]
@@ -158,26 +164,33 @@ class StoryCore(Model):
     def _total(
         self, shard: StoryShard, theta: FloatArray, how: EStep, counts: FloatArray | None
     ) -> float:
-        """The log-likelihood of all items; an item of probability zero is an error."""
+        """Sum the log-likelihood over items, adding to ``counts`` unless it is None.
+
+        Raises `ImpossibleItem` for an item of probability zero.
+        """
         numbers, logs = run(shard.blocks, theta, how, counts)
         demand_possible(
             numbers,
             logs,
             "has probability zero under the present tables",
-            "some entry that it needs is zero: start from unequal but positive values, or smooth "
-            "the tables (smoothing=0.1)",
+            "a table entry that every derivation needs is zero: start from unequal but positive "
+            "values, or smooth the tables (smoothing=0.1)",
         )
         return float(logs.sum())
 
     def start(self, init: Any) -> Any:
-        """What `softcount.core.fit.fit` takes as init: 'random', 'uniform', or values by table."""
+        """Convert the user's init ('random', 'uniform', or values by table) for the loop.
+
+        Returns what `softcount.core.fit.fit` takes as ``init``: parameters, or a function that
+        makes them from random numbers.
+        """
         if isinstance(init, str) and init == "random":
             return self._random_start
         if isinstance(init, str) and init == "uniform":
             return uniform_start(self.support, self.families)
         if not isinstance(init, Mapping):
             raise LearnerError(
-                f"init={init!r} is not known", "use 'random', 'uniform', or a mapping of tables"
+                f"init={init!r} is unknown", "use 'random', 'uniform', or a mapping of tables"
             )
         if set(init) >= set(self.support.tables):
             return self.params(init)
@@ -187,28 +200,28 @@ class StoryCore(Model):
         return {name: family.random(rng) for name, family in self.families.items()}
 
     def params(self, values: Mapping[str, Any]) -> Params:
-        """Parameters from readable values (nested mappings); what is left out is uniform."""
+        """Convert nested mappings to parameters; tables and rows left out are uniform."""
         uniform = uniform_start(self.support, self.families)
         return read_start(values, self.support, self.families, uniform)
 
     def view_params(self, params: Params) -> TablesView:
-        """Parameters as nested mappings that print themselves."""
+        """Show parameters as nested mappings with a readable repr."""
         return TablesView(
             {name: TableView(table, params[name]) for name, table in self.support.tables.items()}
         )
 
     def counts_by_key(self, stats: Stats) -> dict[str, dict[tuple[Hashable, ...], float]]:
-        """Counts by table and key, zeros left out."""
-        found = {}
+        """Return the non-zero counts by table and key."""
+        by_key = {}
         for name, counts in stats.counts.items():
             dense = np.asarray(counts)
             keys = self.support.tables[name].entry_keys()
-            found[name] = {keys[e]: float(dense[e]) for e in np.flatnonzero(dense).tolist()}
-        return found
+            by_key[name] = {keys[e]: float(dense[e]) for e in np.flatnonzero(dense).tolist()}
+        return by_key
 
 
 def _make_family(entries: TableSupport, table: StoryTable, prior: float, frozen: bool) -> Family:
-    """A table's distribution: categorical rows, or log-linear ones if the table has features."""
+    """Make a table's family: categorical rows, or log-linear ones if the table has features."""
     if table.features is None:
         rows = np.full(len(entries.indptr) - 1, frozen)
         outcomes = entries.codes[:, -1]
@@ -229,19 +242,24 @@ def _make_family(entries: TableSupport, table: StoryTable, prior: float, frozen:
 
 # Single derivations read off a circuit
 
-_DEEPEST = 30  # indentation of a printed derivation
+_DEEPEST = 30  # deepest indentation level of a printed derivation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivation:
-    """One way in which an item came about: what happened, and the smaller stories it is made of."""
+    """One way in which an item came about: its events, and the sub-stories it consists of.
+
+    ``story``     the call, as text
+    ``happened``  the table entries used by this call itself, with their probabilities
+    ``parts``     the derivations of the stories that it calls
+    """
 
     story: str
     happened: tuple[tuple[TableEntry, float], ...]
     parts: tuple[Derivation, ...]
 
     def walk(self) -> Iterator[tuple[int, Derivation]]:
-        """This derivation and all inside it, top down, each with its depth."""
+        """Yield this derivation and all inside it, top down, each with its depth."""
         waiting = [(0, self)]
         while waiting:
             depth, each = waiting.pop()
@@ -250,7 +268,7 @@ class Derivation:
 
     @property
     def events(self) -> list[TableEntry]:
-        """All table entries that took part, in order."""
+        """All table entries used, in order."""
         return [entry for _, each in self.walk() for entry, _ in each.happened]
 
     @property
@@ -273,13 +291,13 @@ class Derivation:
 def derive(
     core: StoryCore, story: Story, params: Params, item: Any, fill: Fill, seed: int = 0
 ) -> Derivation:
-    """The best derivation of an item (``fill="hard"``) or a drawn one (``fill="sample"``)."""
+    """Return the best derivation of an item (``fill="hard"``) or draw one (``fill="sample"``)."""
     graph = trace_story(story, item)
     circuit = compile_alone(graph)
     theta = _probabilities(core, params, graph)
     if circuit is None:
         raise ImpossibleItem(
-            f"no derivation explains {brief(item)}", "the story yields nothing that fits it"
+            f"no derivation explains {brief(item)}", "the story yields no alternative that fits it"
         )
     work = InsideOutside(circuit.rows, theta[circuit.constants], fill)
     value, _ = work.inside(NO_LEAVES, theta)
@@ -291,7 +309,8 @@ def derive(
             "entries that never occurred in training have no probability: declare "
             "table(name, outcomes=…) and smooth",
         )
-    # from the root down, every use decided anew; with a stack of our own, for it may be deep
+    # from the root down, choosing anew at every use of a node; with an explicit stack, since
+    # derivations may be deeper than Python's recursion limit
     stream = np.zeros(1, np.uint64)
     kernels.seed_streams(np.uint64(seed), np.zeros(1, np.uint64), stream)
     order: list[tuple[int, tuple[tuple[TableEntry, float], ...], int]] = []
@@ -312,13 +331,13 @@ def derive(
         waiting.extend(reversed(children))
     finished: list[Derivation] = []
     for node, happened, n_parts in reversed(order):
-        made = tuple(finished.pop() for _ in range(n_parts))
-        finished.append(Derivation(describe(*graph.calls[node]), happened, made))
+        inner = tuple(finished.pop() for _ in range(n_parts))
+        finished.append(Derivation(describe(*graph.calls[node]), happened, inner))
     return finished[0]
 
 
 def _probabilities(core: StoryCore, params: Params, graph: Hypergraph) -> FloatArray:
-    """The probability of every event of a graph; 0 for what is in no table."""
+    """Look up the probability of every event of a graph, (events,); 0 if it is in no table."""
     theta = np.zeros(graph.n_events)
     for number, (table, key) in enumerate(graph.entries):
         codes = [core.support.lexicon.find([part]) for part in key]
@@ -329,14 +348,14 @@ def _probabilities(core: StoryCore, params: Params, graph: Hypergraph) -> FloatA
 
 
 class ForwardSampler:
-    """Draws items like those of the training data."""
+    """Draws new items with the shapes of training items."""
 
     def __init__(self, core: StoryCore, story: Story, params: Params, items: Sequence[Any]) -> None:
         self.core, self.story, self.params, self.items = core, story, params, items
         self._compiled: dict[Any, tuple[Hypergraph, Circuit]] = {}  # by shape
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """An item of the shape of a random training item."""
+        """Draw an item with the shape of a random training item."""
         item = self.items[int(rng.integers(len(self.items)))]
         try:
             shape = ItemShape(item)
@@ -344,7 +363,7 @@ class ForwardSampler:
                 self._compiled[shape.key] = self._compile(item)
         except ValueInspected:
             raise StoryError(
-                f"story {self.story.name!r} looks at the observed values, so it cannot be run "
+                f"story {self.story.name!r} inspects the observed values, so it cannot be run "
                 "forward",
                 "use observed values only as table indices and as arguments of stories",
             ) from None
@@ -353,7 +372,7 @@ class ForwardSampler:
             return "".join(map(str, values))
 
         def fill(part: Any) -> Any:
-            """The item with new values in its places."""
+            """Return the item with new values in its slots."""
             if type(part) in (list, tuple):
                 return type(part)(map(fill, part))
             if hasattr(part, "tolist"):
@@ -363,7 +382,7 @@ class ForwardSampler:
         return fill(item)
 
     def _compile(self, item: Any) -> tuple[Hypergraph, Circuit]:
-        """All derivations of items of one shape, if their values can be drawn."""
+        """Trace and compile items of one shape; raise if their values cannot be drawn."""
         graph = trace_story(self.story, item, symbolic=True)
         conditions = {p.slots for e in graph.entries for p in e.key[:-1] if type(p) is Symbol}
         outcomes = {e.key[-1].slots for e in graph.entries if type(e.key[-1]) is Symbol}
@@ -374,14 +393,14 @@ class ForwardSampler:
                 "generate works where every observed value is an outcome or a condition, not both",
             )
         circuit = compile_alone(graph)
-        assert circuit is not None  # it was learned from
+        assert circuit is not None  # the item was in the training data
         return graph, circuit
 
     def _draw_values(
         self, graph: Hypergraph, circuit: Circuit, old: Sequence[Any], rng: np.random.Generator
     ) -> list[Any]:
-        """New values for the slots that are outcomes; those that are only conditions stay."""
-        # the events of a derivation that is drawn with all outcomes left open
+        """Draw new values for the slots that are outcomes; those that are only conditions stay."""
+        # first draw a derivation with all observed outcomes summed out, then the outcomes
         theta = np.array([self._open_weight(entry, old) for entry in graph.entries])
         work = InsideOutside(circuit.rows, theta[circuit.constants], "sample")
         work.inside(NO_LEAVES, theta)
@@ -409,7 +428,7 @@ class ForwardSampler:
         return values
 
     def _find_row(self, entry: TableEntry, old: Sequence[Any]) -> tuple[TableSupport, slice]:
-        """The table of an entry, and where its row has its entries."""
+        """Return the table of an entry, and the slice of its row."""
         table = self.core.support.tables[entry.table]
         prefix: IntArray = np.zeros(1, np.int64)
         for level, part in zip(table.levels, entry.key[:-1], strict=False):
@@ -419,10 +438,10 @@ class ForwardSampler:
         return table, slice(table.indptr[row], table.indptr[row + 1]) if row >= 0 else slice(0)
 
     def _open_weight(self, entry: TableEntry, old: Sequence[Any]) -> float:
-        """The weight of an event when its observed outcome is left open: its row's mass."""
+        """Return the weight of an event with its observed outcome summed out: its row's mass."""
         table, row = self._find_row(entry, old)
         if type(entry.key[-1]) is Symbol:
             return float(self.params[entry.table][row].sum())
         values = [old[p.slots] if type(p) is Symbol else p for p in entry.key]
-        found = int(table.find([table.lexicon.find([value]) for value in values])[0])
-        return float(self.params[entry.table][found]) if found >= 0 else 0.0
+        index = int(table.find([table.lexicon.find([value]) for value in values])[0])
+        return float(self.params[entry.table][index]) if index >= 0 else 0.0

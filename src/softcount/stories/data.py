@@ -1,14 +1,14 @@
 """A story's data: traced, compiled, and cut into shards.
 
-Items of one form share a circuit and run side by side, one a lane. When the story does not look at
-the observed values we find the forms by tracing once per *shape* of item, with symbols; otherwise
-we trace every item and put those whose graphs turn out equal together. What stays alone is merged
-into forests, circuits with many roots.
+Items of one form share a circuit and run side by side, one per lane. When the story does not
+inspect the observed values, the forms are found by tracing once per *shape* of item, with symbols;
+otherwise every item is traced, and items whose graphs have the same form are put together. Items
+that share their form with few others are merged into forests: circuits with many roots.
 
-A shard has a list of entries of its own, those that it touches, and its blocks refer to places in
-that list. So an E-step reads and counts what the shard needs and no more. Data of many shapes
-(sentence pairs, say) make many circuits with few items each; what such a circuit costs is the call,
-not the work, and so small circuits are stacked on top of one another and run by one call.
+A shard has its own list of the entries that it touches, and its blocks refer to positions in that
+list, so an E-step reads and counts only what the shard needs. Data of many shapes (sentence pairs,
+say) give many circuits with few items each. The cost of such a circuit is the call, not the work,
+so small circuits are stacked on top of one another and run by one call.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from softcount.stories.language import (
 from softcount.stories.tables import Support, TableSupport, ValueLexicon
 
 _FOREST = 50_000  # alternatives in a forest
-_LONG = 2_000  # values of an item from which on a second trace to compare with costs too much
-_FEW = 4  # items of one concrete form from which on lanes beat a forest
+_LONG = 2_000  # items with more values than this are not traced a second time for comparison
+_FEW = 4  # with at least this many items of one concrete form, lanes are faster than a forest
 
 _MAX_LANES = 64
-_MAX_CELLS = 1 << 22  # rows times lanes, so that the values of items in lockstep stay near the core
-_STACK = 1 << 14  # rows of small circuits that are put together
+_MAX_CELLS = 1 << 22  # most rows × lanes: the values of items in lockstep should stay in the cache
+_STACK = 1 << 14  # rows of small circuits that are stacked into one
 _MAX_SHARDS = 16
-_SHARD_COST = 4e6  # alternatives times lanes that are worth a thread's while …
-_ENTRY_COST = 100  # … and as many for each entry, for every shard carries its tables
+_SHARD_COST = 4e6  # alternatives × lanes that make a shard worth a thread …
+_ENTRY_COST = 100  # … and this many more per table entry, as every shard carries its own counts
 
 
 # Bundles: items that share one circuit and run in lockstep
@@ -70,7 +70,7 @@ _ENTRY_COST = 100  # … and as many for each entry, for every shard carries its
 
 @dataclass(frozen=True)
 class EventKeys:
-    """The keys of some events of one table: part p of event e is a fixed code or a slot's value."""
+    """Keys of some events of one table: part p of event e is a fixed code or a slot's value."""
 
     table: str
     events: IntArray  # (events,)
@@ -78,7 +78,10 @@ class EventKeys:
     slot: IntArray  # (events, parts), −1 where the part is fixed
 
     def part(self, p: int, values: IntArray, chosen: IntArray) -> IntArray:
-        """Codes of part p of the chosen events, (events, columns), or one column if none vary."""
+        """Return the codes of part p of the chosen events, (events, columns).
+
+        If none of them varies between items there is only one column.
+        """
         slot = self.slot[chosen, p]
         fixed: IntArray = self.fixed[chosen, p][:, None]
         varies = slot >= 0
@@ -90,10 +93,10 @@ class EventKeys:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A circuit with its items: item (root, column).
+    """A circuit together with its items, indexed by (root, column).
 
     ``values[slot, column]`` are the codes of observed values, ``constant`` and ``leaf`` the global
-    entries (filled in by `bound`), ``numbers[root, column]`` the items' numbers in the data.
+    entry indices (filled in by `bound`), ``numbers[root, column]`` the items' numbers in the data.
     """
 
     circuit: Circuit
@@ -104,28 +107,28 @@ class Bundle:
     leaf: IntArray = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def bound(self, support: Support) -> Bundle:
-        """The bundle with the entries of its events filled in."""
+        """Return the bundle with the entry indices of its events filled in."""
         n_events = max((int(k.events.max(initial=-1)) + 1 for k in self.keys), default=0)
         n_columns = self.numbers.shape[1]
         constant = np.full(n_events, support.size, np.int64)
         leaf = np.full((len(self.circuit.leaves), n_columns), support.size, np.int64)
         for keys in self.keys:
             parts = range(keys.fixed.shape[1])
-            still = np.flatnonzero(np.isin(keys.events, self.circuit.constants))
-            codes = [keys.fixed[still, p] for p in parts]
-            constant[keys.events[still]] = support.find(keys.table, codes)
-            moving = np.flatnonzero(np.isin(keys.events, self.circuit.leaves))
-            codes = [keys.part(p, self.values, moving) for p in parts]
-            rows = np.searchsorted(self.circuit.leaves, keys.events[moving])
+            constants = np.flatnonzero(np.isin(keys.events, self.circuit.constants))
+            codes = [keys.fixed[constants, p] for p in parts]
+            constant[keys.events[constants]] = support.find(keys.table, codes)
+            leaves = np.flatnonzero(np.isin(keys.events, self.circuit.leaves))
+            codes = [keys.part(p, self.values, leaves) for p in parts]
+            rows = np.searchsorted(self.circuit.leaves, keys.events[leaves])
             leaf[rows] = support.find(keys.table, codes)
         return replace(self, constant=constant[self.circuit.constants], leaf=leaf)
 
     def columns(self, chosen: IntArray) -> Bundle:
-        """The same circuit with fewer items."""
+        """Select some of the items; the circuit stays the same."""
         return replace(self, leaf=self.leaf[:, chosen], numbers=self.numbers[:, chosen])
 
     def lockstep(self) -> list[Bundle]:
-        """The bundle cut into pieces that run in lockstep, as equal as can be."""
+        """Cut the bundle into pieces of about equal size that run in lockstep."""
         fitting = _MAX_CELLS // max(self.circuit.n_rows, 1) // WIDTH
         n_columns = self.numbers.shape[1]
         n_vectors = -(-n_columns // WIDTH)
@@ -135,11 +138,11 @@ class Bundle:
 
 
 def list_keys(graph: Hypergraph, lexicon: ValueLexicon) -> tuple[EventKeys, ...]:
-    """The keys of a graph's events, table by table; fixed parts get their codes here."""
+    """List the keys of a graph's events, table by table; fixed parts get their codes here."""
     by_table: dict[str, list[int]] = defaultdict(list)
     for number, (table, _) in enumerate(graph.entries):
         by_table[table].append(number)
-    found = []
+    keys_by_table = []
     for table, events in by_table.items():
         keys = [graph.entries[event].key for event in events]
         _check_arity(table, set(map(len, keys)))
@@ -148,14 +151,16 @@ def list_keys(graph: Hypergraph, lexicon: ValueLexicon) -> tuple[EventKeys, ...]
         fixed = np.full(len(flat), -1, np.int64)
         fixed[slot < 0] = lexicon.add(part for part in flat if type(part) is not Symbol)
         shape = (len(keys), len(keys[0]))
-        found.append(EventKeys(table, np.array(events), fixed.reshape(shape), slot.reshape(shape)))
-    return tuple(found)
+        keys_by_table.append(
+            EventKeys(table, np.array(events), fixed.reshape(shape), slot.reshape(shape))
+        )
+    return tuple(keys_by_table)
 
 
 def make_support(
     bundles: Sequence[Bundle], tables: Mapping[str, StoryTable], lexicon: ValueLexicon
 ) -> Support:
-    """The entries that occur in the bundles' derivations."""
+    """Collect the entries that occur in the bundles' derivations."""
     chunks: dict[str, list[list[IntArray]]] = defaultdict(list)
     for each in bundles:
         for keys in each.keys:
@@ -164,14 +169,14 @@ def make_support(
                 if len(used):
                     parts = range(keys.fixed.shape[1])
                     chunks[keys.table].append([keys.part(p, each.values, used) for p in parts])
-    for name, found in chunks.items():
-        _check_arity(name, set(map(len, found)))
+    for name, keys_of_table in chunks.items():
+        _check_arity(name, set(map(len, keys_of_table)))
     for table in tables.values():
         lexicon.add(table.outcomes or ())
     return Support(
         {
-            name: TableSupport.of(name, found, tables[name].outcomes, lexicon)
-            for name, found in chunks.items()
+            name: TableSupport.of(name, keys_of_table, tables[name].outcomes, lexicon)
+            for name, keys_of_table in chunks.items()
         },
         lexicon,
     )
@@ -183,12 +188,12 @@ def _check_arity(table: str, arities: set[int]) -> None:
         counts = " and with ".join(str(n) for n in sorted(arities))
         raise StoryError(
             f"table {table!r} is used with {counts} indices",
-            "a table has one form: the conditions, then the outcome",
+            "always give a table the same number of indices: the conditions, then the outcome",
         )
 
 
 def merge_graphs(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, IntArray]:
-    """Several graphs as one with several roots; equal entries become one event."""
+    """Merge several graphs into one with several roots; equal entries become one event."""
     entries: dict[TableEntry, int] = {}
     zero: IntArray = np.zeros(1, np.int64)
     node_ends, alternative_ends = [zero], [zero]
@@ -200,7 +205,9 @@ def merge_graphs(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, IntArray]:
         events = np.array([entries.setdefault(e, len(entries)) for e in graph.entries], np.int64)
         is_event = graph.parts < graph.n_events
         renumbered = graph.parts - graph.n_events + n_nodes
-        renumbered[is_event] = -1 - events[graph.parts[is_event]]  # told apart once all are known
+        renumbered[is_event] = (
+            -1 - events[graph.parts[is_event]]
+        )  # negative for now: where nodes begin is known at the end
         parts.append(renumbered)
         node_ends.append(graph.node_ends[1:] + n_alternatives)
         alternative_ends.append(graph.alternative_ends[1:] + n_parts)
@@ -227,11 +234,13 @@ def merge_graphs(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, IntArray]:
 
 @dataclass(frozen=True)
 class TouchedEntries:
-    """Which entries of a table a shard touches: the sorted ``places`` in the table, and where the
-    shard's own list has them (``local``).
+    """The entries of one table that a shard touches.
 
-    There they stand outcome by outcome, so that what one observed word could have come from lies
-    close together in memory.
+    ``places``  their sorted positions in the table
+    ``local``   their positions in the shard's own list
+
+    The shard's list is sorted by outcome, so that all entries that could have produced one observed
+    word lie close together in memory.
     """
 
     table: str
@@ -241,7 +250,7 @@ class TouchedEntries:
 
 @dataclass(frozen=True)
 class StoryShard:
-    """Some of the items: blocks, and table by table the entries that they touch."""
+    """Some of the items: their blocks, and for each table the entries that they touch."""
 
     blocks: tuple[StoryBlock, ...]
     touched: tuple[TouchedEntries, ...]
@@ -252,12 +261,12 @@ class StoryShard:
 class StoryCorpus:
     """Items compiled for a story.
 
-    ``support`` is learned from the items unless a fitted one is given, in which entries that it
-    does not have get probability zero. Items that no derivation explains are an error, or with
-    ``strict=False`` listed in ``impossible``.
+    ``support`` is collected from the items unless that of a fitted model is given; entries that a
+    given support lacks have probability zero. Items without any derivation are an error, or, with
+    ``strict=False``, listed in ``impossible``.
 
-    ``inspected``            whether the story looks at observed values
-    ``traced_alternatives``  how many alternatives were written down, over all traces
+    ``inspected``            whether the story inspects observed values
+    ``traced_alternatives``  number of alternatives recorded, over all traces
     ``singles``              graphs of the items that share their form with few others
     """
 
@@ -277,7 +286,7 @@ class StoryCorpus:
         self.tables: dict[str, StoryTable] = {}
         self.traced_alternatives, self.inspected = 0, False
         self._story, self._strict = find_story(story), strict
-        # pause Python's search for cycles: tracing makes none, and its million tuples cost it dear
+        # pause the garbage collector: tracing makes no cycles, but millions of tuples to traverse
         enabled = gc.isenabled()
         gc.disable()
         try:
@@ -298,14 +307,17 @@ class StoryCorpus:
     # from items to bundles
 
     def _gather_by_shape(self) -> list[int]:
-        """Trace once a shape, shortest first; gives the items left when a story looks at values."""
+        """Trace once per shape, shortest first; return the items that must be traced one by one.
+
+        If the story turns out to inspect values, these are all items of the shapes not yet done.
+        """
         shapes: dict[int, ItemShape] = {}
         groups: dict[Any, list[int]] = defaultdict(list)
         left: list[int] = []
         for number, item in enumerate(self.items):
             try:
                 shapes[number] = ItemShape(item)
-            except ValueInspected:  # it holds something that no symbol can stand in for
+            except ValueInspected:  # the item holds something that no symbol can stand in for
                 left.append(number)
                 self.inspected = True
             else:
@@ -315,7 +327,7 @@ class StoryCorpus:
         for done, group in enumerate(waiting):
             first = group[0]
             graph = None
-            with suppress(ValueInspected, Exception):  # a real fault shows again with the values
+            with suppress(ValueInspected, Exception):  # a real error recurs with the actual values
                 graph = trace_story(self._story, self.items[first], symbolic=True)
             if graph is None or (
                 done in compared and not self._agrees(graph, shapes[first], first)
@@ -328,7 +340,7 @@ class StoryCorpus:
         return left
 
     def _agrees(self, graph: Hypergraph, shape: ItemShape, number: int) -> bool:
-        """Whether the symbols hid nothing: the same derivations come of the values themselves."""
+        """Check the symbolic trace: tracing the actual values must give the same derivations."""
         if len(shape.values) > _LONG:
             return True
         concrete = trace_story(self._story, self.items[number])
@@ -336,11 +348,11 @@ class StoryCorpus:
             (e.table, tuple(shape.values[p.slots] if type(p) is Symbol else p for p in e.key))
             for e in graph.entries
         ]
-        hidden = _fingerprint(graph, filled) - _fingerprint(concrete, concrete.entries)
-        return abs(hidden) < 1e-9
+        difference = _fingerprint(graph, filled) - _fingerprint(concrete, concrete.entries)
+        return abs(difference) < 1e-9
 
     def _gather_one_by_one(self, numbers: Sequence[int]) -> None:
-        """Trace every item: lanes for those whose graphs have one form, forests for the rest."""
+        """Trace every item: lanes for graphs of the same form, forests for the rest."""
         forms: dict[bytes, list[tuple[int, Hypergraph]]] = defaultdict(list)
         known: dict[str, Hypergraph] = {}
         for number in numbers:
@@ -357,7 +369,7 @@ class StoryCorpus:
             if len(alike) < _FEW:
                 alone.extend(alike)
                 continue
-            # what differs between their keys becomes a symbol
+            # key parts that differ between the graphs become symbols
             graph, columns = share_symbols([graph for _, graph in alike])
             codes = self.lexicon.add(value for column in columns for value in column)
             values = codes.reshape(len(columns), len(alike))
@@ -382,7 +394,7 @@ class StoryCorpus:
                 self.tables.update(graph.tables)
 
     def _add(self, graph: Hypergraph, values: IntArray, group: list[int]) -> None:
-        """A bundle of the items ``group``, whose values are the columns of ``values``."""
+        """Add a bundle of the items ``group``, whose values are the columns of ``values``."""
         keys = list_keys(graph, self.lexicon)
         varies = np.zeros(graph.n_events, bool)
         for each in keys:
@@ -392,12 +404,12 @@ class StoryCorpus:
         if circuit is None:
             self._refuse(group)
             return
-        if not len(values):  # an item without values still has a column
+        if not len(values):  # an item without values still needs a column
             values = np.zeros((1, len(group)), np.int64)
         self.bundles.append(Bundle(circuit, keys, values, np.array([group])))
 
     def _make_forest(self, chosen: Sequence[tuple[int, Hypergraph]]) -> Bundle | None:
-        """A circuit with a root an item; None if some item cannot be explained."""
+        """Make one circuit with a root per item; None if an item has no derivation."""
         numbers, graphs = zip(*chosen, strict=True)
         merged, roots = merge_graphs(graphs)
         circuit = compile_graph(merged, roots, np.zeros(merged.n_events, bool))
@@ -408,12 +420,12 @@ class StoryCorpus:
         return Bundle(circuit, keys, no_values, np.array(numbers)[:, None])
 
     def _refuse(self, group: list[int]) -> None:
-        """Items that no derivation explains."""
+        """Raise for items without a derivation, or record them if not strict."""
         if self._strict:
             raise ImpossibleItem(
                 f"no derivation explains {self.name(group[0])}",
-                "the story yields nothing that can be completed for it: check where it stops and "
-                "what it leaves out",
+                "no alternative that the story yields for it can be completed: check where the "
+                "story stops and which cases it leaves out",
                 item=group[0],
             )
         self.impossible.extend(group)
@@ -421,7 +433,7 @@ class StoryCorpus:
     # from bundles to shards
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> list[StoryShard]:
-        """All items in shards of about equal work, or shuffled in batches of a given size.
+        """Cut the items into shards of about equal work, or shuffle them into batches.
 
         The cut by work depends on the data alone.
         """
@@ -448,7 +460,7 @@ class StoryCorpus:
 
     @cached_property
     def _places(self) -> tuple[IntArray, IntArray]:
-        """Where each item is: the number of its bundle (-1: alone in a forest), and its column."""
+        """The location of each item: its bundle (-1: alone in a forest), and its column."""
         bundle_of, column_of = np.full((2, len(self.items)), -1)
         for number, each in enumerate(self.bundles):
             if int(each.numbers[0, 0]) not in self.singles:
@@ -457,12 +469,12 @@ class StoryCorpus:
         return bundle_of, column_of
 
     def _make_batch(self, numbers: IntArray) -> StoryShard:
-        """The items of these numbers as one shard."""
+        """Make one shard of the items with these numbers."""
         bundle_of, column_of = self._places
-        with_company = numbers[bundle_of[numbers] >= 0]
+        bundled = numbers[bundle_of[numbers] >= 0]
         bundles = [
-            self.bundles[b].columns(column_of[with_company[bundle_of[with_company] == b]])
-            for b in np.unique(bundle_of[with_company]).tolist()
+            self.bundles[b].columns(column_of[bundled[bundle_of[bundled] == b]])
+            for b in np.unique(bundle_of[bundled]).tolist()
         ]
         alone = [(n, self.singles[n]) for n in numbers.tolist() if n in self.singles]
         forest = self._make_forest(alone) if alone else None
@@ -471,12 +483,12 @@ class StoryCorpus:
         return self._make_shard([piece for each in bundles for piece in each.lockstep()])
 
     def _make_shard(self, pieces: Sequence[Bundle]) -> StoryShard:
-        """Bundles as a shard with a list of entries of its own."""
+        """Make a shard of bundles, with its own list of entries."""
         support = self.support
         used = [part for each in pieces for part in (each.constant, np.unique(each.leaf))]
         entries = np.unique(np.concatenate(used))
         entries = entries[entries < support.size]
-        # where the shard's list has each entry; what is in no table: the last
+        # the position of each entry in the shard's list; the last is for what is in no table
         local = np.arange(len(entries) + 1, dtype=np.int32)
         touched = []
         for name, table in support.tables.items():
@@ -505,7 +517,7 @@ class StoryCorpus:
 
 
 def _stack_small(blocks: Sequence[StoryBlock]) -> tuple[StoryBlock, ...]:
-    """The blocks, with small ones of few items put together."""
+    """Stack small blocks of few items into larger ones; leave the others as they are."""
     small: list[StoryBlock] = []
     large: list[StoryBlock] = []
     for block in blocks:
@@ -536,7 +548,7 @@ def _stack_small(blocks: Sequence[StoryBlock]) -> tuple[StoryBlock, ...]:
 
 
 def _fingerprint(graph: Hypergraph, entries: Sequence[tuple[str, tuple[Any, ...]]]) -> float:
-    """log of the sum over derivations, with weights that depend on the entries alone."""
+    """Return the log of the sum over derivations, with pseudo-random weights of the entries."""
     sums = (crc32(repr(tuple(entry)).encode()) for entry in entries)
     weights = np.array([(crc % 9973 + 1) / 9974 for crc in sums])
     circuit = compile_alone(graph)

@@ -1,4 +1,4 @@
-"""`StoryModel`: a user's story, learned from data."""
+"""`StoryModel`: the estimator for a model that the user wrote as a story."""
 
 from __future__ import annotations
 
@@ -32,30 +32,33 @@ _KEPT_SHAPES = 10_000  # training items kept for generate()
 
 @dataclass(eq=False, repr=False)
 class StoryParameters(LearningParameters):
-    """The parameters of a story's model, declared."""
+    """Declared parameters of `StoryModel`."""
 
     story: Annotated[Callable[..., Any], Doc("A generator function decorated with @story.")]
     _: KW_ONLY
-    init: Annotated[Any, Doc("random, uniform, or start values as nested mappings.")] = "random"
+    init: Annotated[
+        Any, Doc("Initial parameters: random, uniform, or values as nested mappings.")
+    ] = "random"
     prior: Annotated[
-        float | Mapping[str, float], Doc("Dirichlet concentration, also by table; 1 is flat.")
+        float | Mapping[str, float],
+        Doc("Dirichlet concentration, one for all tables or by table; 1 is flat."),
     ] = 1.0
     smoothing: Annotated[
-        float | Mapping[str, float] | None, Doc("Instead: add so much to every count.")
+        float | Mapping[str, float] | None, Doc("Add this to every count (instead of prior).")
     ] = None
-    frozen: Annotated[Iterable[str], Doc("Tables that keep their start values.")] = ()
+    frozen: Annotated[Iterable[str], Doc("Tables that keep their initial values.")] = ()
 
 
 class StoryModel(StoryParameters, Estimator):
     """A model that the user wrote down as a story.
 
-    ``learner``       how to learn (default `EM()`)
-    ``engine``        where (default: threads on this machine)
-    ``init``          'random', 'uniform' (1/V everywhere), or start values as nested mappings
-    ``prior``         Dirichlet concentration of every table, or by table; 1 is flat
-    ``smoothing``     add so much to every count: the same as ``prior = 1 + smoothing``
-    ``frozen``        names of tables that keep their start values
-    ``random_state``  seed; the same seed gives the same bits for any number of threads
+    ``learner``       the learner (default `EM()`)
+    ``engine``        where the work is done (default: threads on this machine)
+    ``init``          'random', 'uniform' (1/V everywhere), or initial values as nested mappings
+    ``prior``         Dirichlet concentration of every table, or a mapping by table; 1 is flat
+    ``smoothing``     add this to every count: the same as ``prior = 1 + smoothing``
+    ``frozen``        names of tables that keep their initial values
+    ``random_state``  seed; results are bit-identical for the same seed and any number of threads
 
     >>> from softcount import EM, story, table
     >>> which, flip = table("which"), table("flip")
@@ -77,7 +80,7 @@ class StoryModel(StoryParameters, Estimator):
     core_: StoryCore
 
     def _after_fit(self, corpus: StoryCorpus) -> None:
-        """Some items, whose shapes `generate` takes."""
+        """Keep some items: `generate` makes new ones of the same shapes."""
         self._examples = corpus.items[:_KEPT_SHAPES]
 
     @property
@@ -89,33 +92,33 @@ class StoryModel(StoryParameters, Estimator):
         return f"StoryModel {self._story.name}"
 
     def _lacks_prior(self) -> str:
-        return ""  # it is flat, unless it is given
+        return ""  # a story always has a prior: a flat one unless another is given
 
     def _lacks_mode(self) -> str:
         return no_mode(self._prior())
 
     def _bind(self, data: Iterable[Any]) -> tuple[StoryCore, StoryCorpus]:
-        """Trace and compile the data; gives what the loop works with."""
+        """Trace and compile the data; return the core and the corpus for the loop."""
         story, prior = self._story, self._prior()
         corpus = StoryCorpus(story, list(data))
         core = StoryCore(story.name, corpus.support, corpus.tables, prior, tuple(self.frozen))
         return core, corpus
 
     def _bind_more(self, core: StoryCore, data: Iterable[Any]) -> StoryCorpus:
-        """Compile further data for tables that exist already."""
+        """Compile further data for the tables of a fitted core."""
         return StoryCorpus(self._story, list(data), core.support)
 
     def _prior(self) -> float | Mapping[str, float]:
-        given = self.prior if self.smoothing is None else self.smoothing
+        setting = self.prior if self.smoothing is None else self.smoothing
         above = self.smoothing is None
-        for amount in given.values() if isinstance(given, Mapping) else (given,):
+        for amount in setting.values() if isinstance(setting, Mapping) else (setting,):
             check_number("prior" if above else "smoothing", amount, "1 is flat", above=above)
         if self.smoothing is None:
             return self.prior
         if self.prior != 1.0:
             raise LearnerError(
-                "prior and smoothing say the same thing twice",
-                "give one of them: smoothing=a is prior=1+a",
+                "prior and smoothing are both given, but they set the same thing",
+                "give only one of them: smoothing=a is the same as prior=1+a",
             )
         if isinstance(self.smoothing, Mapping):
             return {table: 1.0 + amount for table, amount in self.smoothing.items()}
@@ -131,7 +134,7 @@ class StoryModel(StoryParameters, Estimator):
         return self.core_.view_params(self.raw_params_)
 
     def score(self, items: Iterable[Any]) -> FloatArray:
-        """log-likelihood of each item; -inf for what the tables cannot explain."""
+        """Return the log-likelihood of each item, (items,); -inf for impossible ones."""
         self._require_fit()
         items = list(items)
         if not items:
@@ -144,7 +147,7 @@ class StoryModel(StoryParameters, Estimator):
         return logs
 
     def posterior(self, item: Any) -> dict[str, dict[tuple[Hashable, ...], float]]:
-        """The expected count of each table entry in an item, by table and key."""
+        """Return the expected count of each table entry in an item, by table and key."""
         self._require_fit()
         corpus = StoryCorpus(self._story, [item], self.core_.support)
         try:
@@ -155,45 +158,46 @@ class StoryModel(StoryParameters, Estimator):
         return self.core_.counts_by_key(stats)
 
     def best(self, item: Any) -> Derivation:
-        """The most probable derivation of an item."""
+        """Return the most probable derivation of an item."""
         self._require_fit()
         return derive(self.core_, self._story, self.raw_params_, item, "hard")
 
     def sample_hidden(self, item: Any, random_state: int = 0) -> Derivation:
-        """A derivation of an item, drawn from the posterior."""
+        """Draw a derivation of an item from the posterior."""
         self._require_fit()
         return derive(self.core_, self._story, self.raw_params_, item, "sample", random_state)
 
     def generate(self, n: int = 1, random_state: int = 0) -> list[Any]:
-        """New items, each of the shape of a random training item.
+        """Draw ``n`` new items, each with the shape of a random training item.
 
-        Works for stories that do not look at the observed values; values that are conditions only
-        (such as the source sentence of an alignment) are kept from the training item.
+        Works for stories that do not inspect the observed values. Values that the story only
+        conditions on (such as the source sentence of an alignment) are copied from the training
+        item.
         """
         self._require_fit()
         if not getattr(self, "_examples", None):
             raise StoryError(
                 "this model was loaded from a file and has no training items to take shapes from",
-                "fit it, or generate before saving",
+                "fit the model again, or call generate before you save it",
             )
         forward = ForwardSampler(self.core_, self._story, self.raw_params_, self._examples)
         rng = np.random.default_rng(random_state)
         return [forward.draw(rng) for _ in range(n)]
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the learned tables to a file (not the story: that is code)."""
+        """Write the learned tables to a file (not the story, which is code)."""
         self._require_fit()
         arrays, facts = pack_tables(self.core_.support, self.raw_params_)
         store.write(path, KIND, arrays, {"name": self.core_.name, **facts}, self.signature_)
 
     @classmethod
     def load(cls, path: str | PathLike[str], story: Callable[..., Any]) -> StoryModel:
-        """Read tables that `save` wrote, for the same story."""
+        """Read tables that `save` wrote; ``story`` is the story they were learned with."""
         return cls.restore(store.read(path, KIND), story=story)
 
     @classmethod
     def restore(cls, stored: store.Stored, story: Callable[..., Any] | None = None) -> StoryModel:
-        """A model from what a file holds (see `softcount.load`)."""
+        """Make a model from the contents of a file (see `softcount.load`)."""
         if story is None:
             raise StoreError(
                 f"the file holds the tables of story {stored.meta.get('name')!r}, but not its code",

@@ -1,15 +1,15 @@
-"""The language of stories: tables, calls, the symbols that stand in for observed values, tracing.
+"""The language of stories: tables, calls, symbols for observed values, and tracing.
 
-To trace a story is to run it on an item and to write down all its derivations as one hypergraph.
-While it is traced, ``table[...]`` and calls of stories give plain integers, so that what it
-yields can be stored at the speed of C. Outside of tracing they give something readable:
-``list(coins("HT"))`` shows what a story says.
+Tracing a story means running it on an item and recording all its derivations as one hypergraph.
+During tracing, ``table[...]`` and calls of stories return plain integers, so that what the story
+yields can be stored quickly. Outside of tracing they return something readable:
+``list(coins("HT"))`` shows what a story yields.
 
-An item reaches a story as a copy whose lists and tuples are compared by identity, so that sharing
-equal calls never costs a hash of a whole sentence. When we hope that a story does not look at the
-observed values, each value is replaced by a `Symbol` as well: it can be used in a table's key and
-passed to another story, and raises `ValueInspected` on everything else. One trace with symbols then
-serves all items of the same shape.
+A story receives a copy of the item whose lists and tuples are compared by identity, so that
+sharing equal calls never hashes a whole sentence. To find out whether a story works without
+inspecting the observed values, each value is also replaced by a `Symbol`: it can be used in a
+table's key and passed to another story, and raises `ValueInspected` on everything else. One trace
+with symbols then serves all items of the same shape.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from softcount.core.types import IntArray
 from softcount.kernels.threads import hold_across
 
 MAX_ALTERNATIVES = 50_000_000
-_LOCK = threading.RLock()  # tables and stories find their trace in this module's `tracing`
+_LOCK = threading.RLock()  # the current trace is a global of this module, `tracing`
 hold_across(_LOCK)
 
 
 class _Trust:
-    """Who compares symbols: ``given``: the package itself, just now; ``abused``: somebody else did
-    since the trace began.
+    """Whether symbols may be compared at the moment.
+
+    ``given``   set while the package itself compares them, which is allowed
+    ``abused``  set if user code has compared or inspected one since the trace began
     """
 
     __slots__ = ("abused", "given")  # read and set a million times a second
@@ -48,36 +50,36 @@ trust = _Trust()
 
 
 class ValueInspected(BaseException):
-    """The story looked at an observed value. (Not an Exception: stories may catch those.)"""
+    """The story inspected an observed value. (Not an Exception: stories may catch those.)"""
 
     def __init__(self) -> None:
-        trust.abused = True  # should the story catch even this
+        trust.abused = True  # noticed even if the story catches this one
 
 
 class ItemList(list[Any]):
-    """A list of the data item, compared by identity when it is an argument."""
+    """A list inside a data item, compared by identity when passed as an argument."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 class ItemTuple(tuple[Any, ...]):
-    """A tuple of the data item, compared by identity when it is an argument."""
+    """A tuple inside a data item, compared by identity when passed as an argument."""
 
     def __hash__(self) -> int:
         return object.__hash__(self) if trust.given else tuple.__hash__(self)
 
 
 class ItemDict(dict[Any, Any]):
-    """A dict of the data item, compared by identity when it is an argument."""
+    """A dict inside a data item, compared by identity when passed as an argument."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-def _look(self: Any, *_: Any) -> NoReturn:
+def _refuse_inspection(self: Any, *_: Any) -> NoReturn:
     raise ValueInspected
 
 
-_LOOKS = (
+_INSPECTING_METHODS = (
     *("bool", "int", "index", "float", "complex", "str", "repr", "format", "bytes", "array"),
     *("lt", "le", "gt", "ge", "ne", "contains", "call", "enter", "round"),
     *("neg", "pos", "abs", "invert", "and", "rand", "or", "ror", "xor", "rxor"),
@@ -87,7 +89,7 @@ _LOOKS = (
 
 
 class _Opaque:
-    """Something that cannot be looked at."""
+    """A placeholder for observed data: any attempt to inspect it raises `ValueInspected`."""
 
     __slots__ = ("slots",)
 
@@ -112,12 +114,12 @@ class _Opaque:
         raise ValueInspected
 
 
-for _name in _LOOKS:
-    setattr(_Opaque, f"__{_name}__", _look)
+for _name in _INSPECTING_METHODS:
+    setattr(_Opaque, f"__{_name}__", _refuse_inspection)
 
 
 class Symbol(_Opaque):
-    """An observed value; ``slots`` is its number among the item's values."""
+    """A placeholder for one observed value; ``slots`` is its number among the item's values."""
 
     __slots__ = ()
 
@@ -130,7 +132,7 @@ class Symbol(_Opaque):
 
 
 for _name in ("len", "iter", "getitem"):
-    setattr(Symbol, f"__{_name}__", _look)
+    setattr(Symbol, f"__{_name}__", _refuse_inspection)
 
 
 class SymbolicText(_Opaque):
@@ -157,26 +159,26 @@ COMPOUND = CONTAINERS | {tuple}
 
 
 def is_hashable(part: Any) -> bool:
-    """Whether a part of a key could be hashed were it not compared by identity."""
+    """Return whether a part of a key would be hashable if it were compared by value."""
     if type(part) in (tuple, ItemTuple):
         return all(map(is_hashable, part))
     return type(part) not in (ItemList, ItemDict)
 
 
 def holds_data(part: Any) -> bool:
-    """Whether a compound part of a key holds symbols, or is made of symbols."""
+    """Return whether a compound part of a key contains symbols, at any depth."""
     if type(part) in (tuple, ItemTuple):
         return any(type(inner) is Symbol or holds_data(inner) for inner in part)
     return type(part) in CONTAINERS
 
 
 def without_identity(part: Any) -> Any:
-    """A part of a key without its identity."""
+    """Return a part of a key as plain tuples, which are compared by value."""
     return tuple(map(without_identity, part)) if type(part) in (tuple, ItemTuple) else part
 
 
 def compare_by_identity(item: Any) -> Any:
-    """The item with its containers compared by identity."""
+    """Return a copy of the item whose containers are compared by identity."""
     if type(item) is list:
         return ItemList(map(compare_by_identity, item))
     if type(item) is tuple:
@@ -189,7 +191,7 @@ def compare_by_identity(item: Any) -> Any:
 
 
 class ItemShape:
-    """An item's form without its values: `key` is equal for items of one form."""
+    """An item's form without its values: ``key`` is equal for items of the same form."""
 
     def __init__(self, item: Any) -> None:
         self.values: list[Any] = []
@@ -214,11 +216,11 @@ class ItemShape:
             return kind, item
         if hasattr(item, "tolist"):  # numpy arrays and scalars
             return self._form(item.tolist())
-        raise ValueInspected  # nothing we could stand in for
+        raise ValueInspected  # a type that no symbol can stand in for
 
 
 def make_stand_in(item: Any) -> Any:
-    """The item with a symbol for every observed value, numbered in reading order."""
+    """Return the item with a symbol for every observed value, numbered in reading order."""
     numbers = count()
 
     def stand_in(part: Any) -> Any:
@@ -240,14 +242,14 @@ def make_stand_in(item: Any) -> Any:
 
 
 Features = Callable[..., Iterable[Hashable] | Mapping[Hashable, float]]
-"""From the parts of a key to the names of its features, or to their values by name."""
+"""A function from the parts of a key to feature names, or to a mapping from names to values."""
 
 EVENT, CALL = 1 << 40, 1 << 60
-"""Where the numbers of events and calls begin; a number below was yielded by mistake."""
+"""First numbers of events and of calls; any smaller number was yielded by mistake."""
 
 
 class TableEntry(NamedTuple):
-    """One entry of a table: the last part of the key is the outcome, those before the condition."""
+    """One entry of a table; the last part of the key is the outcome, the others the condition."""
 
     table: str
     key: tuple[Any, ...]
@@ -257,9 +259,9 @@ class TableEntry(NamedTuple):
 
 
 class Tracing:
-    """What one trace has met so far: entries and calls, each once, in order of appearance.
+    """State of one trace: the entries and calls met so far, each once, in order of appearance.
 
-    Numbers are never given twice, so that what a story kept from an earlier trace is noticed.
+    Numbers are never reused, so that a number that a story kept from an earlier trace is noticed.
     """
 
     n_events: ClassVar[int] = 0
@@ -272,7 +274,7 @@ class Tracing:
         self.calls: list[tuple[Story, tuple[Any, ...]]] = []
         self.tables: dict[str, StoryTable] = {}
         self.memories: list[dict[Any, Any]] = []
-        """What tables and stories that took part have recorded, to be emptied in the end."""
+        """The caches of the tables and stories that took part, to be cleared at the end."""
 
 
 tracing: Tracing | None = None
@@ -327,7 +329,7 @@ class StoryTable:
 
     def _unhashable(self, key: Any) -> StoryError:
         return StoryError(
-            f"table {self.name!r} is asked for an entry that cannot be looked up: {brief(key)}",
+            f"table {self.name!r} is indexed by a key that cannot be looked up: {brief(key)}",
             "the parts of a key must be hashable: words, numbers or tuples, not lists",
         )
 
@@ -335,7 +337,7 @@ class StoryTable:
 class Story:
     """A generator function that yields every way its arguments could have come about.
 
-    What users hold and call is the function that `story` makes; it knows its Story as ``.story``.
+    Users hold and call the function that `story` returns; its attribute ``.story`` is this object.
     """
 
     def __init__(self, function: Callable[..., Iterator[Any]]) -> None:
@@ -348,12 +350,12 @@ class Story:
         self.name = function.__name__
         self.signature = inspect.signature(function)
         self.n_arguments = 0
-        """How many arguments must be given."""
+        """Number of required arguments."""
         for parameter in self.signature.parameters.values():
             if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
                 raise StoryError(
                     f"story {self.name!r} takes {parameter}, which can only be given by name",
-                    "calls are compared by position: let all arguments of a story have one",
+                    "calls are compared by position: make all arguments of a story positional",
                 )
             is_starred = parameter.kind is parameter.VAR_POSITIONAL
             self.n_arguments += not is_starred and parameter.default is parameter.empty
@@ -364,7 +366,7 @@ class Story:
         return f"<story {self.name}>"
 
     def record(self, args: tuple[Any, ...]) -> Any:
-        """A call that was not met before in this trace (or, outside of tracing, the generator)."""
+        """Record a call that is new in this trace (outside of tracing, return the generator)."""
         if tracing is None:
             return self.function(*args)
         if not self.recorded:
@@ -376,17 +378,17 @@ class Story:
 
 
 def find_story(caller: Any) -> Story:
-    """The story behind what a user calls."""
-    found = caller if isinstance(caller, Story) else getattr(caller, "story", None)
-    if not isinstance(found, Story):
+    """Return the `Story` behind the function that users call."""
+    definition = caller if isinstance(caller, Story) else getattr(caller, "story", None)
+    if not isinstance(definition, Story):
         raise StoryError(
             f"{caller!r} is not a story", "decorate the generator function with @story"
         )
-    return found
+    return definition
 
 
 def describe(story: Story, args: tuple[Any, ...]) -> str:
-    """A call as a reader would write it; the data item and its parts become '…'."""
+    """Format a call as a reader would write it; the data item and its parts become '…'."""
     hidden = CONTAINERS | {Symbol}
     arguments = ("…" if type(arg) in hidden else brief(arg, most=40) for arg in args)
     return f"{story.name}({', '.join(arguments)})"
@@ -399,13 +401,13 @@ def table(
     features: Features | None = None,
     l2: float = 1.0,
 ) -> StoryTable:
-    """A table of probabilities, learned under this name.
+    """Declare a table of probabilities, learned under this name.
 
     ``table[c1, …, cn, x]`` is P(x | c1, …, cn): the last index is the outcome. A row holds the
-    outcomes that occur with its condition in the data; ``outcomes`` declares them instead, so that
-    a smoothed row also keeps room for what never occurred. With ``features`` (a function of the
-    key's parts that names features, or gives them as a mapping to values) the rows are log-linear:
-    P(x | c) ∝ exp(w · features(c, x)), with the penalty ``l2 / 2 · ‖w‖²``.
+    outcomes that occur with its condition in the data, unless ``outcomes`` declares them; a
+    smoothed row then also gives probability to outcomes that never occurred. With ``features`` (a
+    function of the key's parts that returns feature names, or a mapping from names to values) the
+    rows are log-linear: P(x | c) ∝ exp(w · features(c, x)), with the penalty ``l2 / 2 · ‖w‖²``.
 
     >>> flip = table("flip")
     >>> flip["A", "H"]
@@ -416,7 +418,7 @@ def table(
 
 
 def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
-    """Make a generator function a story: each ``yield`` is one way the data could come about.
+    """Turn a generator function into a story: each ``yield`` is one way the data could come about.
 
     >>> which, flip = table("which"), table("flip")
     >>> @story
@@ -431,7 +433,7 @@ def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
 
     @wraps(function)
     def caller(*args: Any, **named: Any) -> Any:  # a closure: calling an object costs twice as much
-        if named:  # by position, so that equal calls look equal
+        if named:  # convert to positional arguments, so that equal calls have equal keys
             args = definition.signature.bind(*args, **named).args
         trust.given = True
         try:
@@ -442,8 +444,8 @@ def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
             if tracing is None:
                 return function(*args)
             raise StoryError(
-                f"{describe(definition, args)}: an argument cannot be compared with those of "
-                "other calls",
+                f"{describe(definition, args)}: an argument is not hashable, so the call cannot "
+                "be compared with others",
                 "pass words, numbers, tuples, or the data item and its parts themselves; instead "
                 "of a fresh list such as words[1:] pass the whole list and a position",
             ) from None
@@ -464,8 +466,8 @@ class Hypergraph:
 
     Node n has alternatives ``node_ends[n]:node_ends[n + 1]``, alternative a has parts
     ``alternative_ends[a]:alternative_ends[a + 1]``; part p is an event (``p < n_events``) or the
-    node ``p - n_events``. Node 0 is the root. ``entries[e]`` is what event e stands for (in a
-    symbolic graph parts of its key may be symbols), ``calls[n]`` the call that node n is.
+    node ``p - n_events``. Node 0 is the root. ``entries[e]`` is the table entry of event e (in a
+    symbolic graph, parts of its key may be symbols), ``calls[n]`` the call that node n represents.
     """
 
     node_ends: IntArray
@@ -489,7 +491,7 @@ class Hypergraph:
 
     @property
     def form(self) -> bytes:
-        """Equal for graphs that differ in the keys of their events only."""
+        """A fingerprint, equal for graphs that differ only in the keys of their events."""
         tables = repr([entry.table for entry in self.entries]).encode()
         arrays = (self.node_ends, self.alternative_ends, self.parts)
         return b"".join(a.tobytes() for a in arrays) + tables
@@ -502,15 +504,15 @@ def trace_story(story: Any, item: Any, symbolic: bool = False) -> Hypergraph:
     with _LOCK:
         if tracing is not None:
             raise StoryError(
-                "a model is used inside a story that is just being traced",
-                "let a story yield table entries and calls of stories, nothing else",
+                "a model is used inside a story while the story is being traced",
+                "a story may only yield table entries and calls of stories",
             )
         tracing = state = Tracing(symbolic)
         trust.abused = False
         try:
             graph = _walk(find_story(story), stand_in, state)
             if trust.abused:
-                raise ValueInspected  # the story caught it
+                raise ValueInspected  # the story caught the first one
             return graph
         finally:
             tracing = None
@@ -521,9 +523,9 @@ def trace_story(story: Any, item: Any, symbolic: bool = False) -> Hypergraph:
 
 
 def _walk(story: Story, item: Any, state: Tracing) -> Hypergraph:
-    """All derivations of an item, breadth first, so that a story may be deeper than Python's stack.
+    """Record all derivations of an item, breadth first: a story may be deeper than Python's stack.
 
-    A call appears in ``state.calls`` when it is first yielded, and is expanded in its turn.
+    A call is appended to ``state.calls`` when it is first yielded, and expanded in its turn.
     """
     if story.n_arguments == 1:
         story.caller(item)
@@ -533,25 +535,27 @@ def _walk(story: Story, item: Any, state: Tracing) -> Hypergraph:
         raise StoryError(
             f"story {story.name!r} takes {story.n_arguments} arguments, but an item is "
             f"{type(item).__name__}",
-            "give items that are tuples of that many parts, or let the story take one argument",
+            "make each item a tuple with one part per argument, or let the story take one argument",
         )
     node_counts: list[int] = []
     alternative_counts: list[int] = []
     parts: list[Any] = []
     calls, max_depth = state.calls, 100_000 + 20 * _size(item)
-    depth, last = 0, 1  # the calls before number `last` are at most so deep
-    for node, (called, args) in enumerate(calls):  # the list grows meanwhile
+    depth, last = 0, 1  # calls with numbers below `last` are at most `depth` deep
+    for node, (called, args) in enumerate(calls):  # the list grows during the loop
         if node == last:
             depth, last = depth + 1, len(calls)
             if depth > max_depth:
-                raise _endless(calls[-1], f"{depth} calls deep")
+                raise _endless_story_error(calls[-1], f"{depth} calls deep")
         left = MAX_ALTERNATIVES - len(alternative_counts)
         alternatives = list(islice(called.function(*args), left + 1))
         if len(alternatives) > left:
-            raise _endless((called, args), f"more than {MAX_ALTERNATIVES:,} alternatives")
+            raise _endless_story_error(
+                (called, args), f"more than {MAX_ALTERNATIVES:,} alternatives"
+            )
         try:
             counts = list(map(len, alternatives))
-        except TypeError:  # single things need no tuple around them
+        except TypeError:  # a single entry or call may be yielded without a tuple
             alternatives = [a if type(a) is tuple else (a,) for a in alternatives]
             counts = list(map(len, alternatives))
         node_counts.append(len(counts))
@@ -562,11 +566,11 @@ def _walk(story: Story, item: Any, state: Tracing) -> Hypergraph:
     try:
         numbers = np.fromiter(parts, np.int64, len(parts))
     except (TypeError, ValueError, OverflowError):
-        raise _odd_yield(state, parts, node_ends, alternative_ends) from None
+        raise _invalid_yield_error(state, parts, node_ends, alternative_ends) from None
     as_event, as_call = numbers - state.first_event, numbers - state.first_call
     is_event, is_call = (as_event >= 0) & (as_event < n_events), (as_call >= 0) & (numbers >= CALL)
     if not (is_event | is_call).all():
-        raise _odd_yield(state, parts, node_ends, alternative_ends)
+        raise _invalid_yield_error(state, parts, node_ends, alternative_ends)
     return Hypergraph(
         node_ends,
         alternative_ends,
@@ -577,18 +581,18 @@ def _walk(story: Story, item: Any, state: Tracing) -> Hypergraph:
     )
 
 
-def _endless(call: tuple[Story, tuple[Any, ...]], how: str) -> StoryError:
+def _endless_story_error(call: tuple[Story, tuple[Any, ...]], how: str) -> StoryError:
     return StoryError(
-        f"story {call[0].name!r} goes on without end: {how}, at {describe(*call)}",
+        f"story {call[0].name!r} does not end: {how}, at {describe(*call)}",
         "let the story stop at the end of the data, for instance `if i == len(words): …; "
         "return`, and pass positions rather than growing values",
     )
 
 
-def _odd_yield(
+def _invalid_yield_error(
     state: Tracing, parts: Sequence[Any], node_ends: IntArray, alternative_ends: IntArray
 ) -> StoryError:
-    """Something was yielded that is neither an event nor a call: say where."""
+    """Make the error for a yielded value that is neither an event nor a call; it says where."""
     events = range(state.first_event, state.first_event + len(state.entries))
     calls = range(state.first_call, state.first_call + len(state.calls))
     known = (type(part) is int and (part in events or part in calls) for part in parts)
@@ -599,7 +603,8 @@ def _odd_yield(
     if type(part) is int and part >= EVENT:
         return StoryError(
             f"{call} yields a table entry or a call that was made for another item",
-            "do not keep them from one call to the next (functools.cache, a list outside)",
+            "do not keep entries or calls from one item to the next (in functools.cache, or in a "
+            "list outside the story)",
         )
     return StoryError(
         f"{call} yields {part!r}, which is neither a table entry nor a smaller story",
@@ -609,7 +614,7 @@ def _odd_yield(
 
 
 def _size(item: Any) -> int:
-    """How many values an item holds."""
+    """Count the values in an item."""
     if type(item) in (ItemList, ItemTuple):
         return sum(map(_size, item))
     if type(item) is ItemDict:
@@ -618,12 +623,15 @@ def _size(item: Any) -> int:
 
 
 def count_values(item: Any) -> int:
-    """How many observations an item holds, for perplexity."""
+    """Count the observations in an item, for perplexity."""
     return len(item) if isinstance(item, str) else _size(compare_by_identity(item))
 
 
 def share_symbols(graphs: Sequence[Hypergraph]) -> tuple[Hypergraph, list[list[Hashable]]]:
-    """One graph for all, and what each of its symbols stands for in each of them."""
+    """Merge graphs of the same form into one; key parts that differ become symbols.
+
+    Also returns, for each symbol, the values it stands for, one per graph.
+    """
     columns: list[list[Hashable]] = []
     entries = []
     for alike in zip(*(graph.entries for graph in graphs), strict=True):

@@ -1,4 +1,4 @@
-"""Start values of a story: from what a user writes to parameters, with every mistake named."""
+"""Initial parameters of a story, read from what the user writes, with precise error messages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from softcount.families.rows import row_sums
 from softcount.stories.tables import Support, TableSupport
 
 _ROUNDING = 0.02
-"""A row's sum may be off by so much (printed figures are rounded); it is then made exact."""
+"""A row's sum may differ from 1 by this much (printed figures are rounded); it is then rescaled."""
 
 
 def uniform_start(support: Support, families: Mapping[str, Family]) -> Params:
-    """1/V for every entry of a table with V outcomes.
+    """Return 1/V for every entry of a table with V outcomes.
 
-    What never occurs with a condition keeps its share, as in the uniform start of IBM Model 1.
+    Outcomes that never occur with a condition keep their probability mass, as in the uniform
+    initialisation of IBM Model 1; so rows may sum to less than one.
     """
     params = {}
     for name, table in support.tables.items():
@@ -36,7 +37,10 @@ def uniform_start(support: Support, families: Mapping[str, Family]) -> Params:
 def read_start(
     start: Mapping[str, Any], support: Support, families: Mapping[str, Family], fallback: Params
 ) -> Params:
-    """Parameters from nested mappings or flat tuple keys; rows left out stay as in `fallback`."""
+    """Read parameters from nested mappings or flat tuple keys.
+
+    Rows that ``start`` leaves out are taken from ``fallback``.
+    """
     unknown = set(start) - set(support.tables)
     if unknown:
         raise StartError(
@@ -60,7 +64,7 @@ def read_start(
             raise StartError(
                 f"start values of table {name!r} have shape {array.shape}, not "
                 f"{params[name].shape}",
-                "arrays must have one number an entry; nested mappings are easier",
+                "an array must have one number per entry; nested mappings are easier",
             )
         _check_numbers(name, array)
         params[name] = array
@@ -70,12 +74,12 @@ def read_start(
 def _read_mapping(
     table: TableSupport, value: Mapping[Any, Any], fallback: FloatArray
 ) -> FloatArray:
-    """A table's probabilities; rows that the mapping does not mention are taken from `fallback`."""
+    """Read a table's probabilities, (entries,); rows not mentioned are taken from `fallback`."""
     keys, numbers = [], []
-    for key, given_number in _flatten(value, table):
-        number = _read_number(table.name, key, given_number)
+    for key, raw_number in _flatten(value, table):
+        number = _read_number(table.name, key, raw_number)
         if number == 0.0 and not table.has(key) and table.has(key[:-1]) and table.can_be(key[-1]):
-            continue  # it has the row, and the outcome in others: the entry is zero anyway
+            continue  # the row exists, and the outcome in other rows: the entry is zero anyway
         keys.append(key)
         numbers.append(number)
     codes = [table.lexicon.find(key[p] for key in keys) for p in range(table.arity)]
@@ -89,13 +93,13 @@ def _read_mapping(
             (f"did you mean {close[0]!r}? " if close else "")
             + "leave it out, or declare table(name, outcomes=…)",
         )
-    given = np.zeros(len(table))
-    given[entries] = numbers
-    _check_numbers(table.name, given)
+    probabilities = np.zeros(len(table))
+    probabilities[entries] = numbers
+    _check_numbers(table.name, probabilities)
     rows = np.searchsorted(table.indptr, entries, side="right") - 1
     mentioned = np.zeros(len(table.indptr) - 1, bool)
     mentioned[rows] = True
-    sums = row_sums(given, table.indptr)
+    sums = row_sums(probabilities, table.indptr)
     for row in np.flatnonzero(mentioned & (np.abs(sums - 1.0) > _ROUNDING)):
         condition = _join(table.entry_keys()[table.indptr[row]][:-1])
         of_row = f"{table.name!r} given {condition}" if condition else repr(table.name)
@@ -107,15 +111,15 @@ def _read_mapping(
     scale = np.where(exact | ~mentioned, 1.0, sums)
     lengths = np.diff(table.indptr)
     chosen = np.repeat(mentioned, lengths)
-    return np.where(chosen, given / np.repeat(scale, lengths), fallback)
+    return np.where(chosen, probabilities / np.repeat(scale, lengths), fallback)
 
 
 def _flatten(
     value: Mapping[Any, Any], table: TableSupport, prefix: tuple[Hashable, ...] = ()
 ) -> Iterator[tuple[tuple[Hashable, ...], Any]]:
-    """Full keys, with what they are given."""
+    """Yield full keys with their values."""
     for key, inner in value.items():
-        path = (*prefix, *_parts(key, inner, table, prefix))
+        path = (*prefix, *_split_key(key, inner, table, prefix))
         if isinstance(inner, Mapping) and len(path) < table.arity:
             yield from _flatten(inner, table, path)
         elif len(path) == table.arity:
@@ -128,12 +132,14 @@ def _flatten(
             )
 
 
-def _parts(
+def _split_key(
     key: Hashable, inner: Any, table: TableSupport, prefix: tuple[Hashable, ...]
 ) -> tuple[Hashable, ...]:
-    """A tuple stands for several parts of a key, or is itself one: what the table has decides.
+    """Return the parts of a key that the user wrote.
 
-    Where it could be both or neither, it is one if it leaves as many parts as are needed.
+    A tuple may stand for several parts of a key, or be a single part itself: the table's own keys
+    decide. Where both readings occur in the table it is a single part; where neither does, it is
+    several parts if their number fits.
     """
     if not isinstance(key, tuple):
         return (key,)

@@ -1,8 +1,8 @@
-"""A story's tables: which entries they have, how people read them, and how files hold them.
+"""A story's tables: their entries, their display to users, and their form in files.
 
 A table's keys form a trie: part by part, ``id(prefix, part) = rank of (id(prefix), code(part))``
-among those that occur. The last level's ranks are the entries, sorted by condition: rows in the
-manner of CSR matrices without further work.
+among the pairs that occur. The ranks of the last level are the entries, sorted by condition, so
+they form the rows of a CSR matrix without further work.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from softcount.core.store import Stored
 from softcount.core.types import Array, FloatArray, IntArray, Params
 
 _DENSE = 1 << 25
-"""Up to this many possible keys we look them up in one array."""
+"""Up to this many possible keys, ranks are looked up in a dense array."""
 
 
 class ValueLexicon:
-    """Numbers for values, in order of first appearance."""
+    """Codes for values, numbered in order of first appearance."""
 
     def __init__(self, values: Iterable[Hashable] = ()) -> None:
         self._is_frozen = False
@@ -39,21 +39,21 @@ class ValueLexicon:
         return len(self.values)
 
     def add(self, values: Iterable[Hashable]) -> IntArray:
-        """The values' numbers; new values get new ones, unless it is frozen."""
+        """Return the values' codes; new values get new codes, unless the lexicon is frozen."""
         if self._is_frozen:
             return self.find(values)
         codes, known = self._codes, self.values
-        found = []
+        result = []
         for value in values:
             code = codes.get(value)
             if code is None:
                 code = codes[value] = len(known)
                 known.append(value)
-            found.append(code)
-        return np.array(found, np.int64)
+            result.append(code)
+        return np.array(result, np.int64)
 
     def freeze(self) -> ValueLexicon:
-        """The same numbers for the same values, and -1 for all others, for ever.
+        """Return a lexicon with the same codes that gives -1 to all other values.
 
         Further data must not change a fitted model.
         """
@@ -62,12 +62,12 @@ class ValueLexicon:
         return frozen
 
     def find(self, values: Iterable[Hashable]) -> IntArray:
-        """The values' numbers, -1 for what is not known."""
+        """Return the values' codes, -1 for unknown values."""
         return np.array([self._codes.get(value, -1) for value in values], np.int64)
 
 
 class TrieLevel:
-    """One level of the trie: which (prefix, code) pairs there are."""
+    """One level of the trie: the (prefix, code) pairs that occur."""
 
     def __init__(self, keys: IntArray, radix: int, n_prefixes: int) -> None:
         self.keys, self.radix = keys, radix
@@ -80,18 +80,18 @@ class TrieLevel:
     def of(
         cls, chunks: Sequence[tuple[IntArray, IntArray]], radix: int, n_prefixes: int
     ) -> TrieLevel:
-        """From chunks of pairs of prefixes and codes, each two arrays that broadcast together."""
+        """Make a level from chunks of (prefixes, codes), two arrays that broadcast together."""
         size = n_prefixes * radix
         if size <= _DENSE:
-            there = np.zeros(size, bool)
+            occurs = np.zeros(size, bool)
             for prefix, code in chunks:
-                there[prefix * radix + code] = True
-            return cls(np.flatnonzero(there), radix, n_prefixes)
-        found = [np.unique(prefix * radix + code) for prefix, code in chunks]
-        return cls(np.unique(np.concatenate(found)), radix, n_prefixes)
+                occurs[prefix * radix + code] = True
+            return cls(np.flatnonzero(occurs), radix, n_prefixes)
+        keys = [np.unique(prefix * radix + code) for prefix, code in chunks]
+        return cls(np.unique(np.concatenate(keys)), radix, n_prefixes)
 
     def rank(self, prefix: IntArray, code: IntArray) -> IntArray:
-        """Where (prefix, code) stands, -1 if it never occurred."""
+        """Return the rank of (prefix, code), -1 if it never occurred."""
         known = (prefix >= 0) & (code >= 0) & (code < self.radix)
         keys = np.where(known, prefix * self.radix + code, 0)
         if self._ranks is not None:
@@ -116,7 +116,7 @@ class TableSupport:
         declared: Sequence[Hashable] | None,
         lexicon: ValueLexicon,
     ) -> TableSupport:
-        """From chunks of keys, each a list of arrays (one a part) that broadcast together."""
+        """Make the support from chunks of keys: one array per part, which broadcast together."""
         declared_codes = None if declared is None else lexicon.add(declared)
         arity, radix = len(chunks[0]), max(len(lexicon), 1)
         prefixes: list[IntArray] = [np.zeros((), np.int64) for _ in chunks]
@@ -129,9 +129,10 @@ class TableSupport:
                     unknown = np.setdiff1d(code, declared_codes)
                     if len(unknown):
                         raise StoryError(
-                            f"table {name!r} meets the outcome {lexicon.values[unknown[0]]!r}, "
-                            "which is not among its declared outcomes",
-                            "add it to table(…, outcomes=…), or declare none",
+                            f"table {name!r} is used with the outcome "
+                            f"{lexicon.values[unknown[0]]!r}, which is not among its declared "
+                            "outcomes",
+                            "add it to table(…, outcomes=…), or leave outcomes out",
                         )
                 pairs = [(np.arange(n_prefixes)[:, None], declared_codes[None, :])]
             level = TrieLevel.of(pairs, radix, n_prefixes)
@@ -149,21 +150,21 @@ class TableSupport:
         return len(self.levels[-1].keys)
 
     def find(self, parts: Sequence[IntArray]) -> IntArray:
-        """Entries of keys given as codes, part by part (arrays that broadcast); -1 if unknown."""
+        """Look up entries by codes, one array per part (they broadcast); -1 if unknown."""
         prefix: IntArray = np.zeros((), np.int64)
         for level, code in zip(self.levels, parts, strict=True):
             prefix = level.rank(prefix, code)
         return prefix
 
     def has(self, parts: Sequence[Hashable]) -> bool:
-        """Whether some key begins with these parts."""
+        """Return whether any key begins with these parts."""
         prefix: IntArray = np.zeros(1, np.int64)
         for level, code in zip(self.levels, self.lexicon.find(parts), strict=False):
             prefix = level.rank(prefix, np.array([code]))
         return bool(prefix[0] >= 0)
 
     def can_be(self, outcome: Hashable) -> bool:
-        """Whether this is an outcome of any row."""
+        """Return whether this is an outcome of any row."""
         return bool(np.isin(self.lexicon.find([outcome]), self.outcomes)[0])
 
     @cached_property
@@ -192,19 +193,19 @@ class TableSupport:
 
     @property
     def n_outcomes(self) -> int:
-        """How many different outcomes the table has, over all rows."""
+        """Number of different outcomes over all rows."""
         return len(self.outcomes)
 
     def entry_keys(self) -> list[tuple[Hashable, ...]]:
-        """Every entry's key, in order."""
+        """List every entry's key, in order."""
         values = self.lexicon.values
         return [tuple(values[code] for code in codes) for codes in self.codes]
 
 
 class Support:
-    """All tables of a story, one after the other in one vector of entries.
+    """All tables of a story, laid end to end in one vector of entries.
 
-    Entry ``size`` (one past the last) stands for what is not in any table and has probability 0.
+    Entry ``size`` (one past the last) stands for anything in no table; its probability is 0.
     """
 
     def __init__(self, tables: Mapping[str, TableSupport], lexicon: ValueLexicon) -> None:
@@ -214,21 +215,21 @@ class Support:
         self.size = int(ends[-1])
 
     def find(self, table: str, parts: Sequence[IntArray]) -> IntArray:
-        """Global entries of keys given as codes; `size` for what is unknown."""
+        """Look up global entries by codes; ``size`` for unknown keys."""
         if table not in self.tables or self.tables[table].arity != len(parts):
             return np.full(np.broadcast_shapes(*map(np.shape, parts)), self.size)
-        found = self.tables[table].find(parts)
-        return np.where(found >= 0, found + self.offsets[table], self.size)
+        entries = self.tables[table].find(parts)
+        return np.where(entries >= 0, entries + self.offsets[table], self.size)
 
 
-_SHOWN = 8  # rows, and outcomes a row, that are printed
+_SHOWN = 8  # number of rows printed, and of outcomes per row
 
 
 class TableView(Mapping[Hashable, Any]):
     """A table, or the part of it below some condition: ``view["A"]["H"]`` or ``view["A", "H"]``.
 
-    Rows iterate over their outcomes, the most probable first. An outcome that other rows have, and
-    this one has not, was never counted here: its probability is 0, though it is not listed.
+    Rows iterate over their outcomes, the most probable first. An outcome that only other rows have
+    was never counted in this one: its probability is 0, though it is not listed.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class TableView(Mapping[Hashable, Any]):
         return self._depth == self._support.arity - 1
 
     def _below(self) -> IntArray:
-        """Numbers, in the next level, of what stands below this prefix."""
+        """Return the ranks, in the next level, of the keys below this prefix."""
         level = self._support.levels[self._depth]
         borders = level.radix * np.array([self._prefix, self._prefix + 1])
         start, stop = np.searchsorted(level.keys, borders)
@@ -253,14 +254,15 @@ class TableView(Mapping[Hashable, Any]):
         for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
             if not isinstance(view, TableView):
                 raise MissingEntry(
-                    f"table {self._support.name!r} has no entry {key!r}: it has too many parts",
-                    f"a key has {self._support.arity} of them",
+                    f"table {self._support.name!r} has no entry {key!r}: the key has too many "
+                    "parts",
+                    f"keys of this table have {self._support.arity}",
                 )
             view = view._step(part, key)
         return view
 
     def __contains__(self, key: object) -> bool:
-        """Whether it is listed; what has a probability of 0 need not be."""
+        """Return whether the key is listed; entries of probability 0 need not be."""
         view: Any = self
         for part in key if isinstance(key, tuple) and self._wants_parts(key) else (key,):
             if not isinstance(view, TableView) or view._rank(part) < 0:
@@ -269,13 +271,13 @@ class TableView(Mapping[Hashable, Any]):
         return True
 
     def _wants_parts(self, key: tuple[Hashable, ...]) -> bool:
-        """A tuple is a path of parts unless it is itself a part."""
+        """Return whether a tuple is a path of parts: it is, unless it is itself a part."""
         if self._rank(key) >= 0:
             return False
         return not (self.is_row and self._support.can_be(key))
 
     def _rank(self, part: Any) -> int:
-        """Where a part stands in the next level; −1: nowhere."""
+        """Return the rank of a part in the next level, −1 if it is not there."""
         code = self._support.lexicon.find([part])
         return int(self._support.levels[self._depth].rank(np.array([self._prefix]), code)[0])
 
@@ -295,7 +297,8 @@ class TableView(Mapping[Hashable, Any]):
             f"table {self._support.name!r} has no entry {key!r}: the {what} {part!r} never "
             f"occurred {'in it' if self.is_row else 'here'}",
             (f"did you mean {close[0]}? " if close else "")
-            + "the table lists what it has; declare further outcomes with table(name, outcomes=…)",
+            + "iterate over the table to see its entries; declare further outcomes with "
+            "table(name, outcomes=…)",
         )
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -310,7 +313,7 @@ class TableView(Mapping[Hashable, Any]):
         return len(self._below())
 
     def rows(self) -> Iterator[tuple[tuple[Hashable, ...], TableView]]:
-        """All rows below, with their conditions."""
+        """Yield all rows below, with their conditions."""
         if self.is_row:
             yield (), self
             return
@@ -319,11 +322,11 @@ class TableView(Mapping[Hashable, Any]):
                 yield (part, *rest), row
 
     def to_dict(self) -> dict[Any, Any]:
-        """The same as plain nested dictionaries."""
+        """Convert to plain nested dictionaries."""
         return {k: v.to_dict() if isinstance(v, TableView) else v for k, v in self.items()}
 
     def _lines(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """What is printed: conditions, and the likeliest outcomes with their probabilities."""
+        """Yield what is printed: conditions, with the most probable outcomes."""
         for number, (condition, row) in enumerate(self.rows()):
             if number == _SHOWN:
                 yield "…", []
@@ -340,7 +343,7 @@ class TableView(Mapping[Hashable, Any]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        # by its name: pages are a layer above this one
+        # imported by name: the report package is a layer above this one
         render = import_module("softcount.report.page").render
         return str(render("stories/table.html", name=self._support.name, rows=self._lines()))
 
@@ -354,7 +357,8 @@ class TablesView(Mapping[str, TableView]):
     def __getitem__(self, name: str) -> TableView:
         if name not in self._tables:
             raise MissingEntry(
-                f"there is no table {name!r} in this story", f"it has {', '.join(self._tables)}"
+                f"there is no table {name!r} in this story",
+                f"its tables are {', '.join(self._tables)}",
             )
         return self._tables[name]
 
@@ -365,7 +369,7 @@ class TablesView(Mapping[str, TableView]):
         return len(self._tables)
 
     def to_dict(self) -> dict[str, dict[Any, Any]]:
-        """The same as plain nested dictionaries."""
+        """Convert to plain nested dictionaries."""
         return {name: view.to_dict() for name, view in self.items()}
 
     def __repr__(self) -> str:
@@ -375,11 +379,11 @@ class TablesView(Mapping[str, TableView]):
         return "".join(view._repr_html_() for view in self._tables.values())
 
 
-# In files: arrays and plain facts, for `softcount.core.store`
+# Tables in files: arrays and JSON metadata, for `softcount.core.store`
 
 
 def pack_tables(support: Support, params: Params) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The tables' keys and probabilities."""
+    """Return the tables' keys and probabilities as arrays, and the metadata."""
     arrays: dict[str, Array] = {}
     facts: list[dict[str, Any]] = []
     for number, (name, entries) in enumerate(support.tables.items()):
@@ -392,7 +396,7 @@ def pack_tables(support: Support, params: Params) -> tuple[dict[str, Array], dic
 
 
 def unpack_tables(stored: Stored) -> tuple[Support, Params]:
-    """The tables and their parameters; every number is checked before it is used as a place."""
+    """Read the tables and their parameters; indices are checked before they are used."""
     try:
         lexicon = ValueLexicon(_from_json(value) for value in stored.meta["values"])
         tables: dict[str, TableSupport] = {}
@@ -405,16 +409,16 @@ def unpack_tables(stored: Stored) -> tuple[Support, Params]:
             n_prefixes = 1
             for depth in range(arity):
                 keys = stored.arrays[f"{number}.level.{depth}"]
-                good = keys.dtype == np.int64 and keys.ndim == 1 and len(keys) > 0
-                good = good and keys[0] >= 0 and keys[-1] < n_prefixes * radix
-                if not good or (np.diff(keys) <= 0).any():
+                valid = keys.dtype == np.int64 and keys.ndim == 1 and len(keys) > 0
+                valid = valid and keys[0] >= 0 and keys[-1] < n_prefixes * radix
+                if not valid or (np.diff(keys) <= 0).any():
                     raise _damaged("a table's keys are out of order")
                 levels.append(TrieLevel(keys, radix, n_prefixes))
                 n_prefixes = len(keys)
             tables[name] = TableSupport(name, tuple(levels), lexicon)
             array = params[name] = stored.arrays[f"{number}.probability"]
             if array.dtype != np.float64 or array.shape != (n_prefixes,):
-                raise _damaged("a table does not have one number for each entry")
+                raise _damaged("a table does not have one number per entry")
             if not np.isfinite(array).all() or (array < 0).any():
                 raise _damaged("a table has numbers that are not probabilities")
     except StoreError:
@@ -430,7 +434,7 @@ def _to_json(value: Hashable) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
     raise StoreError(
-        f"a table's key has the part {value!r}, which cannot be written to a file",
+        f"a table's key contains {value!r}, which cannot be written to a file",
         "use words, numbers and tuples of them as parts of keys",
     )
 
@@ -440,8 +444,8 @@ def _from_json(value: Any) -> Hashable:
         return tuple(map(_from_json, value))
     if value is None or type(value) in (str, int, float, bool):
         return value  # type: ignore[no-any-return]
-    raise _damaged("a value is of an unknown kind")
+    raise _damaged("a value has an unknown type")
 
 
 def _damaged(what: str) -> StoreError:
-    return StoreError(f"this is not a file of story tables: {what}", "save the model again")
+    return StoreError(f"this is not a valid file of story tables: {what}", "save the model again")
