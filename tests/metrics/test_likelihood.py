@@ -114,8 +114,8 @@ def test_empty_documents_have_a_likelihood_but_no_perplexity():
         ((np.inf, -1.0), None, "item 0 is inf"),
         ((), None, r"shape \(0,\)"),
         (((-1.0, -2.0),), None, r"shape \(1, 2\)"),
-        ((-1.0, -2.0), [1, 2, 3], "3 numbers of tokens for 2 items"),
-        ((-1.0, -np.inf), 7, "not known how many of the 7 tokens"),
+        ((-1.0, -2.0), [1, 2, 3], "3 token counts for 2 items"),
+        ((-1.0, -np.inf), 7, "unknown how many of the 7 tokens"),
         ((-1.0, -2.0), [1, -1], "negative"),
         ((-1.0, -2.0), np.nan, "not finite"),
     ],
@@ -203,7 +203,7 @@ def test_completion_needs_whole_counts(value, form):
 
 @pytest.mark.parametrize("matrix", [["some", "texts"], [["a"], ["b", "c"]], [1, 2], [["a", "b"]]])
 def test_completion_needs_a_matrix(matrix):
-    with pytest.raises(DataError, match="no matrix of counts"):
+    with pytest.raises(DataError, match="not a matrix of counts"):
         document_completion(matrix)
 
 
@@ -216,5 +216,5 @@ def test_shares_lie_between_nothing_and_all(share):
 
 
 def test_one_item_cannot_be_split():
-    with pytest.raises(DataError, match="data of 1 items"):
+    with pytest.raises(DataError, match="cannot split 1 items"):
         split(["a"])

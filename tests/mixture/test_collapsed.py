@@ -307,9 +307,9 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"alpha": [1.0, 0.0]}, "alpha must be"),
-        ({"beta": -1.0}, "beta must be"),
-        ({"beta": np.nan}, "beta must be"),
+        ({"alpha": [1.0, 0.0]}, "alpha must lie"),
+        ({"beta": -1.0}, "beta must lie"),
+        ({"beta": np.nan}, "beta must lie"),
     ],
 )
 def test_bad_priors(change, message):

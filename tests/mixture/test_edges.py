@@ -143,7 +143,7 @@ def test_a_matrix_of_zeros_has_nothing_to_say(init: str, smoothing: float) -> No
 
 @pytest.mark.parametrize("init", ["spectral", "anchor"])
 def test_a_matrix_of_zeros_has_no_moments(init: str) -> None:
-    with pytest.raises(sc.DataError, match="no document has a word"):
+    with pytest.raises(sc.DataError, match="no document has any words"):
         sc.MultinomialMixture(2, init=init).fit(np.zeros((4, 3)))
 
 

@@ -134,7 +134,7 @@ def test_a_callback_stops_a_process_for_good() -> None:
 def test_a_collapsed_sampler_refuses_a_prior_of_words_by_class() -> None:
     prior = {"words": np.arange(1.0, 13.0).reshape(2, 6)}
     model = sc.MultinomialMixture(2, prior=prior, learner=sc.CollapsedGibbs(max_iter=2))
-    with pytest.raises(sc.LearnerError, match="one prior"):
+    with pytest.raises(sc.LearnerError, match="same word prior"):
         model.fit(TEXTS)
 
 

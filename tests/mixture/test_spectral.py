@@ -196,9 +196,9 @@ def test_counts_give_probabilities_if_any_document_is_long_enough(method, counts
 @pytest.mark.parametrize(
     ("counts", "weights", "message"),
     [
-        (np.zeros((3, 2)), None, "no document has a word"),
-        (np.zeros((0, 2)), None, "no document has a word"),
-        ([[2.0, 1.0]], np.zeros(1), "no document has a word"),
+        (np.zeros((3, 2)), None, "no document has any words"),
+        (np.zeros((0, 2)), None, "no document has any words"),
+        ([[2.0, 1.0]], np.zeros(1), "no document has any words"),
         (np.eye(3), None, "no document has two words"),
     ],
 )

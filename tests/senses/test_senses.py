@@ -69,17 +69,17 @@ def test_find_is_what_a_plain_loop_finds(sentences: list[list[str]]) -> None:
         (SENTENCES, "bnk", None, "did you mean bank"),
         (SENTENCES, "zebra", None, "zebra never occurs in 120 sentences"),
         (["ice cream is cold"], "ice cream", None, "is several words"),
-        (SENTENCES, None, None, "say which word"),
-        (SENTENCES, "bank", [0] * 120, "say which word is meant, in one way"),
+        (SENTENCES, None, None, "give exactly one of target and positions"),
+        (SENTENCES, "bank", [0] * 120, "give exactly one of target and positions"),
         (SENTENCES, "", None, "the target is ''"),
         (SENTENCES, [], None, r"the target is \[\]"),
         (SENTENCES, None, [0], "1 positions for 120 sentences"),
         ([["a", "b"]], None, [2], "sentence 0 has 2 words, none at 2"),
         ([["a", "b"]], None, [-1], "none at -1"),
-        (["a b"], None, [0], "not cut into words"),
+        (["a b"], None, [0], "not tokenised"),
         ("the bank", "bank", None, "the data are one text"),
         ([[1, 2]], "bank", None, "no sentences"),
-        ([["bank"]], "bank", None, "no word is in 2 of the 1 contexts"),
+        ([["bank"]], "bank", None, "no word occurs in at least 2 of the 1 contexts"),
     ],
 )
 def test_bad_data_are_named(sentences, target, positions, message) -> None:
@@ -188,7 +188,7 @@ def test_positions_and_targets_say_the_same() -> None:
     by_word = sc.SenseInducer(2).fit(SENTENCES, "bank")
     assert by_place.labels_.tolist() == by_word.labels_.tolist()
     assert by_place.predict(SENTENCES[:3], positions=[[p] for p in places[:3]]).shape == (3,)
-    with pytest.raises(sc.DataError, match="given positions"):
+    with pytest.raises(sc.DataError, match="fitted with positions"):
         by_place.predict(SENTENCES)
 
 

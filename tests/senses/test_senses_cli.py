@@ -123,7 +123,7 @@ def test_saved_models_say_the_same(file: Path, tmp_path: Path, more: list[str]) 
     ("args", "code", "message"),
     [
         (["--word", "bnk"], 1, "did you mean bank"),
-        ([], 2, "say which word"),
+        ([], 2, "no target word"),
         (["--word", "bank", "--load", "x"], 2, "--load does not go with --word"),
         (["--word", "bank", "--save", "no/such/folder/m"], 1, "--save"),
         (["--word", "bank", "-k", "0"], 2, "-k"),

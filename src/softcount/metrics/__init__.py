@@ -1,5 +1,5 @@
-"""Evaluation: found classes beside gold ones, unseen data, number of classes, topics, rankings,
-word alignments, tags, trees."""
+"""Evaluation: clustering, held-out likelihood, model selection, topics, rankings, word alignments,
+tags, trees."""
 
 from softcount.core.lazy import attach
 

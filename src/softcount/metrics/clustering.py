@@ -1,7 +1,7 @@
-"""How well found classes agree with gold ones.
+"""Clustering evaluation: how well predicted ("found") classes agree with gold classes.
 
-Classes may have any names (numbers, strings, whatever can be a key of a dictionary). Found classes
-need not be as many as gold ones. Items whose gold class is −1 or None (unknown) are left out.
+Classes may have any hashable names (numbers, strings, …). The number of found classes may differ
+from that of gold classes. Items whose gold class is unknown (−1 or None) are left out.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Labels = Iterable[Hashable]
 
 @dataclass(frozen=True)
 class Agreement:
-    """All figures at once; ``print`` shows them as a table.
+    """All measures of agreement; ``print`` shows them as a table.
 
-    ``n``              items with a known gold class, the only ones counted
-    ``unknown``        items left out, because their gold class is unknown
-    ``found_classes``  how many found classes these items have
-    ``gold_classes``   how many gold classes they have
-    ``majority``       share of the largest gold class: what one class for all would reach
-    ``many_to_one``    accuracy with each found class called after its most frequent gold class
+    ``n``              number of items with a known gold class; only these are counted
+    ``unknown``        number of items left out because their gold class is unknown
+    ``found_classes``  number of found classes among the items counted
+    ``gold_classes``   number of gold classes among the items counted
+    ``majority``       share of the largest gold class: the accuracy of a single class for all items
+    ``many_to_one``    accuracy when each found class is mapped to its most frequent gold class
     ``one_to_one``     accuracy under the best one-to-one matching
     ``homogeneity``    1 if every found class holds items of one gold class only
     ``completeness``   1 if every gold class lies within one found class
-    ``v_measure``      their harmonic mean
-    ``adjusted_rand``  agreement about pairs of items; 0 is chance, 1 is perfect
+    ``v_measure``      harmonic mean of homogeneity and completeness
+    ``adjusted_rand``  agreement on pairs of items; 0 is expected by chance, 1 is perfect
     """
 
     n: int
@@ -80,7 +80,7 @@ class Agreement:
 
 
 def agreement(found: Labels, gold: Labels) -> Agreement:
-    """Every figure of this module.
+    """Compute all measures of this module.
 
     >>> print(agreement([0, 0, 1, 1, 1], ["noun", "noun", "verb", "noun", None]))
     4 items, 2 found classes, 2 gold (left out, their gold class being unknown: 1)
@@ -92,9 +92,9 @@ def agreement(found: Labels, gold: Labels) -> Agreement:
       V-measure (NMI)        0.344
       adjusted Rand          0.000
     """
-    pair = _compare(found, gold)
+    pair = _cross_tabulate(found, gold)
     counts = pair.counts()
-    homogeneity, completeness, v = _entropies(pair)
+    homogeneity, completeness, v = _compute_v_measure(pair)
     return Agreement(
         n=len(pair.gold),
         unknown=pair.unknown,
@@ -111,24 +111,24 @@ def agreement(found: Labels, gold: Labels) -> Agreement:
 
 
 def purity(found: Labels, gold: Labels) -> float:
-    """Share of items that belong to the most frequent gold class of their found class.
+    """Return the share of items that belong to the most frequent gold class of their found class.
 
     Σ_k max_c n_kc / n. It grows with the number of found classes and is 1 when every item has a
-    class of its own: compare it only between equally many classes.
+    class of its own: compare it only between clusterings with the same number of classes.
 
     >>> purity("aaabb", "xxyyy")
     0.8
     """
-    return _share_of_largest(_compare(found, gold).counts())
+    return _share_of_largest(_cross_tabulate(found, gold).counts())
 
 
 def many_to_one_map(found: Labels, gold: Labels) -> dict[Any, Any]:
-    """The most frequent gold class of each found class; of equals, the one that came first.
+    """Map each found class to its most frequent gold class; of ties, the one that occurs first.
 
     >>> many_to_one_map([0, 0, 0, 1, 2], ["noun", "noun", "verb", "verb", "noun"])
     {0: 'noun', 1: 'verb', 2: 'noun'}
     """
-    pair = _compare(found, gold)
+    pair = _cross_tabulate(found, gold)
     best = pair.counts().argmax(axis=1)
     return {name: pair.gold_names[c] for name, c in zip(pair.found_names, best, strict=True)}
 
@@ -136,43 +136,44 @@ def many_to_one_map(found: Labels, gold: Labels) -> dict[Any, Any]:
 def many_to_one(
     found: Labels, gold: Labels, mapping: Mapping[Any, Hashable] | None = None
 ) -> float:
-    """Accuracy with each found class called after a gold class.
+    """Return the accuracy when each found class is mapped to a gold class.
 
-    ``mapping`` says after which; without it, after its most frequent one on these very items, which
-    makes it the same as `purity`. A mapping from other items (`many_to_one_map`) gives an accuracy
-    that does not grow by itself with the number of classes. Found classes that the mapping does not
-    know count as wrong.
+    ``mapping``  found class → gold class; by default to the most frequent gold class on these same
+                 items, which makes it equal to `purity`. A mapping from other items
+                 (`many_to_one_map`) gives an accuracy that does not automatically grow with the
+                 number of classes. Items of found classes missing from the mapping count as wrong.
 
     >>> many_to_one([0, 1, 1, 2], ["noun", "verb", "noun", "noun"], {0: "noun", 1: "verb"})
     0.5
     """
     if mapping is None:
         return purity(found, gold)
-    pair = _compare(found, gold)
+    pair = _cross_tabulate(found, gold)
     number = {name: c for c, name in enumerate(pair.gold_names)}
-    called = [number.get(mapping.get(name), -1) for name in pair.found_names]
-    return float(np.mean(np.array(called)[pair.found] == pair.gold))
+    mapped = [number.get(mapping.get(name), -1) for name in pair.found_names]
+    return float(np.mean(np.array(mapped)[pair.found] == pair.gold))
 
 
 def one_to_one(found: Labels, gold: Labels) -> float:
-    """Accuracy under the best matching of found classes with gold classes, one to one.
+    """Return the accuracy under the best one-to-one matching of found classes to gold classes.
 
-    max over injections m of Σ_k n_{k,m(k)} / n, by the Hungarian algorithm. Items of classes that
-    get no partner, because the other side has fewer, count as wrong.
+    max over injections m of Σ_k n_{k,m(k)} / n, by the Hungarian algorithm. If one side has fewer
+    classes, the items of unmatched classes count as wrong.
 
     >>> one_to_one("aabbc", "xyyyx")
     0.6
     """
-    return _share_of_matched(_compare(found, gold).counts())
+    return _share_of_matched(_cross_tabulate(found, gold).counts())
 
 
 def matching(found: Labels, gold: Labels) -> dict[Any, Any]:
-    """The pairs behind `one_to_one`, found class → gold class; only those that share an item.
+    """Return the matching behind `one_to_one`, found class → gold class, without pairs of classes
+    that have no item in common.
 
     >>> matching("aabbbc", "xyyyyx")
     {'a': 'x', 'b': 'y'}
     """
-    pair = _compare(found, gold)
+    pair = _cross_tabulate(found, gold)
     counts = pair.counts()
     return {
         pair.found_names[k]: pair.gold_names[c]
@@ -182,42 +183,43 @@ def matching(found: Labels, gold: Labels) -> dict[Any, Any]:
 
 
 def v_measure(found: Labels, gold: Labels) -> float:
-    """Harmonic mean of homogeneity and completeness (Rosenberg & Hirschberg 2007).
+    """Return the harmonic mean of homogeneity and completeness (Rosenberg & Hirschberg 2007).
 
     h = 1 − H(gold | found) / H(gold), c = 1 − H(found | gold) / H(found), V = 2hc / (h + c).
 
     >>> round(v_measure("aabb", "xxyz"), 3)
     0.8
     """
-    return _entropies(_compare(found, gold))[2]
+    return _compute_v_measure(_cross_tabulate(found, gold))[2]
 
 
 def nmi(found: Labels, gold: Labels) -> float:
-    """Mutual information over the mean of the two entropies, 2 I / (H(found) + H(gold)).
+    """Return the normalised mutual information, 2 I / (H(found) + H(gold)).
 
-    With this, the arithmetic mean, it is the same number as `v_measure`.
+    Normalised by the arithmetic mean of the entropies, as here, it equals `v_measure`.
 
     >>> round(nmi("aabb", "xxyz"), 3)
     0.8
     """
-    pair = _compare(found, gold)
-    return _at_most_one(normalized_mutual_info_score(pair.gold, pair.found))
+    pair = _cross_tabulate(found, gold)
+    return _clip_at_one(normalized_mutual_info_score(pair.gold, pair.found))
 
 
 def adjusted_rand(found: Labels, gold: Labels) -> float:
-    """Share of pairs of items judged alike, corrected for chance (Hubert & Arabie 1985).
+    """Return the adjusted Rand index (Hubert & Arabie 1985): the share of pairs of items on which
+    both labellings agree, corrected for chance.
 
-    1 is perfect, 0 is what chance gives; it can be negative.
+    1 is perfect, 0 is expected by chance; it can be negative.
 
     >>> adjusted_rand("aabb", "yyxx"), adjusted_rand("abab", "xxyy")
     (1.0, -0.5)
     """
-    pair = _compare(found, gold)
+    pair = _cross_tabulate(found, gold)
     return float(adjusted_rand_score(pair.gold, pair.found))
 
 
 class _Contingency(NamedTuple):
-    """Two labellings of the same items, as numbers in the order in which classes first occur."""
+    """Two labellings of the same items; classes are numbered in order of first occurrence."""
 
     found: IntArray  # (items,)
     gold: IntArray  # (items,)
@@ -226,35 +228,37 @@ class _Contingency(NamedTuple):
     unknown: int
 
     def counts(self) -> IntArray:
-        """n_kc: how many items found class k and gold class c share."""
+        """Return the contingency table n_kc: the items in both found class k and gold class c."""
         shape = len(self.found_names), len(self.gold_names)
         flat = np.bincount(self.found * shape[1] + self.gold, minlength=shape[0] * shape[1])
         return flat.reshape(shape)
 
 
-def _compare(found: Labels, gold: Labels) -> _Contingency:
-    ours, theirs = _as_list(found, "found"), _as_list(gold, "gold")
-    if len(ours) != len(theirs):
+def _cross_tabulate(found: Labels, gold: Labels) -> _Contingency:
+    found_labels, gold_labels = _as_list(found, "found"), _as_list(gold, "gold")
+    if len(found_labels) != len(gold_labels):
         raise DataError(
-            f"{len(ours)} found classes for {len(theirs)} gold classes",
-            "give one of each for every item, in the same order; −1 or None is unknown gold",
+            f"{len(found_labels)} found classes for {len(gold_labels)} gold classes",
+            "give one of each for every item, in the same order; −1 or None for unknown gold",
         )
-    if not theirs:
-        raise DataError("there are no items to compare", "give one found and one gold class each")
-    kept = [i for i, label in enumerate(theirs) if not is_unknown(label)]
+    if not gold_labels:
+        raise DataError(
+            "there are no items to compare", "give a found and a gold class for each item"
+        )
+    kept = [i for i, label in enumerate(gold_labels) if not is_unknown(label)]
     if not kept:
         raise DataError(
-            f"the gold class of all {len(theirs)} items is unknown (−1 or None)",
+            f"the gold class of all {len(gold_labels)} items is unknown (−1 or None)",
             "at least one item must have a known gold class",
         )
-    found_numbers, found_names = numbered([ours[i] for i in kept], "found")
-    gold_numbers, gold_names = numbered([theirs[i] for i in kept], "gold")
-    unknown = len(theirs) - len(kept)
+    found_numbers, found_names = numbered([found_labels[i] for i in kept], "found")
+    gold_numbers, gold_names = numbered([gold_labels[i] for i in kept], "gold")
+    unknown = len(gold_labels) - len(kept)
     return _Contingency(found_numbers, gold_numbers, found_names, gold_names, unknown)
 
 
 def is_unknown(label: Hashable) -> bool:
-    """Whether a gold label says that nobody knows: −1 or None."""
+    """Whether a gold label means "unknown": −1 or None."""
     return label is None or (isinstance(label, int | float | np.number) and label == -1)
 
 
@@ -263,32 +267,34 @@ def _as_list(labels: Any, side: str) -> list[Hashable]:
     if len(shape) != 1:
         raise DataError(
             f"the {side} classes are an array of shape {shape}",
-            "give one class for every item; of posteriors, take argmax(axis=1)",
+            "give one class for every item; for posteriors, use argmax(axis=1)",
         )
     if not isinstance(labels, Iterable):
-        raise DataError(f"the {side} classes are {brief(labels)}", "give a list, a class an item")
+        raise DataError(
+            f"the {side} classes are {brief(labels)}", "give a list with one class for each item"
+        )
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
 def numbered(labels: list[Hashable], side: str) -> tuple[IntArray, list[Hashable]]:
-    """Labels as numbers, and their names, in the order in which they first occur."""
+    """Return labels as numbers (items,), and their names in order of first occurrence."""
     try:
         names = list(dict.fromkeys(labels))
     except TypeError:
-        # a tuple of lists, for one, cannot be hashed, though tuples can
+        # try each: a tuple of lists, for instance, is not hashable, although tuples can be
         for label in labels:
             try:
                 hash(label)
             except TypeError:
                 raise DataError(
                     f"a {side} class is {brief(label)}, which cannot be the name of a class",
-                    "use a number, a string, or a tuple",
+                    "use a hashable value: a number, a string, or a tuple",
                 ) from None
         raise
     if any(isinstance(name, float | np.floating) and name != name for name in names):
         raise DataError(
-            f"a {side} class is NaN, which is not even equal to itself",
-            "an unknown gold class is −1 or None",
+            f"a {side} class is NaN, which is not a valid class name",
+            "write an unknown gold class as −1 or None",
         )
     number = {name: n for n, name in enumerate(names)}
     return np.array([number[label] for label in labels], dtype=np.int64), names
@@ -302,12 +308,12 @@ def _share_of_matched(counts: IntArray) -> float:
     return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / counts.sum())
 
 
-def _entropies(pair: _Contingency) -> tuple[float, float, float]:
-    """Homogeneity, completeness, V-measure."""
+def _compute_v_measure(pair: _Contingency) -> tuple[float, float, float]:
+    """Return homogeneity, completeness and V-measure."""
     h, c, v = homogeneity_completeness_v_measure(pair.gold, pair.found)
-    return _at_most_one(h), _at_most_one(c), _at_most_one(v)
+    return _clip_at_one(h), _clip_at_one(c), _clip_at_one(v)
 
 
-def _at_most_one(figure: float) -> float:
-    """Without what rounding put above 1."""
+def _clip_at_one(figure: float) -> float:
+    """Clip a figure that rounding has put above 1."""
     return min(1.0, float(figure))

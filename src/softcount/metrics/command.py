@@ -1,4 +1,4 @@
-"""``softcount select``."""
+"""``softcount select``: compare numbers of classes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from softcount.mixture.command import MixtureOptions
 class Select(MixtureOptions):
     """Compare numbers of classes for the lines of a file.
 
-    Prints a row for each number, with all criteria side by side; a * marks the best of each. Blank
-    lines are skipped. A few restarts (--n-init 5) guard against a number that was unlucky.
+    Prints a row for each number of classes, with all criteria side by side; a * marks the best
+    value of each criterion. Blank lines are skipped. A few restarts (--n-init 5) guard against poor
+    local maxima.
 
     \b
     softcount select documents.txt -k 2:20 --n-init 5
@@ -41,16 +42,16 @@ class Select(MixtureOptions):
     by: Annotated[
         str,
         Model(
-            "What decides. bic, icl: few classes if there are many words. aic: more. heldout: how "
-            "probable lines are that were not learned from (a second fit for each k).",
+            "Criterion that decides. bic, icl: prefer few classes if the vocabulary is large. aic: "
+            "prefers more. heldout: log-likelihood of held-out lines (a second fit for each k).",
             choices=("bic", "aic", "icl", "heldout"),
         ),
     ] = "bic"
     model: Annotated[
         str,
         Model(
-            "multinomial: how often words occur. bernoulli: whether they do. gaussian: lines are "
-            "columns of numbers, separated by tabs or spaces.",
+            "multinomial: models word counts. bernoulli: models the presence or absence of words. "
+            "gaussian: lines are columns of numbers, separated by tabs or spaces.",
             choices=("multinomial", "bernoulli", "gaussian"),
         ),
     ] = "multinomial"
@@ -58,7 +59,7 @@ class Select(MixtureOptions):
     html: HtmlFile = None
 
     def run(self) -> None:
-        numbers = numbers_in(self.n_components)
+        numbers = parse_numbers(self.n_components)
         from softcount.metrics import select
         from softcount.metrics.report import find_edge, selection_page
 
@@ -69,7 +70,7 @@ class Select(MixtureOptions):
             items = [text for text in lines.texts if text.strip()]
         order = sorted(set(numbers))
         with StatusLine() as status:
-            found = select(
+            selection = select(
                 self.make_mixture(items),
                 items,
                 numbers,
@@ -79,36 +80,36 @@ class Select(MixtureOptions):
                     f"k = {row.k}   {order.index(row.k) + 1} of {len(order)}"
                 ),
             )
-        text = str(found)
+        text = str(selection)
         if self.json:
-            whole = {
-                "by": found.by,
-                "best_k": found.best_k,
-                "edge": find_edge(found),
-                "winners": {by: found.winner(by) for by in found.known},
-                "items": found.n_items,
-                "signature": found.best.signature_,
+            content = {
+                "by": selection.by,
+                "best_k": selection.best_k,
+                "edge": find_edge(selection),
+                "winners": {by: selection.winner(by) for by in selection.known},
+                "items": selection.n_items,
+                "signature": selection.best.signature_,
                 "table": [
                     {name: _finite_or_none(value) for name, value in asdict(row).items()}
-                    for row in found.table
+                    for row in selection.table
                 ],
             }
-            text = json.dumps(whole, ensure_ascii=False, indent=1)
+            text = json.dumps(content, ensure_ascii=False, indent=1)
         try_all(
             lambda: typer.echo(text),
-            at(self.html, lambda path: write_page(path, selection_page(found, self.file))),
+            at(self.html, lambda path: write_page(path, selection_page(selection, self.file))),
         )
 
 
 def _finite_or_none(value: Any) -> Any:
-    """JSON knows neither infinity nor NaN."""
+    """Return None for infinity and NaN, which JSON cannot express, else the value itself."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def numbers_in(text: str) -> list[int]:
-    """Numbers of classes as the command line says them.
+def parse_numbers(text: str) -> list[int]:
+    """Parse the numbers of classes given on the command line.
 
-    >>> numbers_in("2:5"), numbers_in("5:20:5"), numbers_in("3,7")
+    >>> parse_numbers("2:5"), parse_numbers("5:20:5"), parse_numbers("3,7")
     ([2, 3, 4, 5], [5, 10, 15, 20], [3, 7])
     """
     try:

@@ -1,4 +1,4 @@
-"""How well a model predicts data that it has not seen."""
+"""Held-out likelihood: how well a model predicts unseen data."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Random = int | np.random.Generator | None
 
 
 class Scorer(Protocol):
-    """Anything that gives the log-likelihood of each item."""
+    """Any model with a method for the log-likelihood of each item."""
 
     def score_samples(self, data: Any, /) -> ArrayLike:
-        """log p(x) of each item."""
+        """Return log p(x) of each item."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How well a model predicts unseen items; those that it holds to be impossible are apart.
+    """How well a model predicts unseen items; items of probability zero are counted separately.
 
-    ``log_likelihood``  mean log p(x) of the items that are possible, in nats
-    ``items``           how many these are
-    ``tokens``          how many tokens they have; None if there is nothing to count
-    ``impossible``      items of probability zero, which are in none of the other figures
-    ``perplexity``      per token, of the items that are possible; None without tokens
+    ``log_likelihood``  mean log p(x) of the items with non-zero probability, in nats
+    ``items``           number of these items
+    ``tokens``          number of their tokens; None if the data have no tokens
+    ``impossible``      number of items of probability zero, excluded from all other figures
+    ``perplexity``      per token, of the items with non-zero probability; None without tokens
     """
 
     log_likelihood: float
@@ -40,7 +40,7 @@ class HeldOut:
     perplexity: float | None
 
     def __str__(self) -> str:
-        parts = [f"{self.items} items", f"log-likelihood {self.log_likelihood:.4f} an item"]
+        parts = [f"{self.items} items", f"log-likelihood {self.log_likelihood:.4f} per item"]
         if self.perplexity is not None:
             parts.append(f"perplexity {self.perplexity:.2f} ({self.tokens:g} tokens)")
         if self.impossible:
@@ -49,34 +49,40 @@ class HeldOut:
 
 
 def perplexity(log_likelihood: float, tokens: float) -> float:
-    """exp(−log_likelihood / tokens): as hard to guess as a choice among that many words.
+    """Return the perplexity per token, exp(−log_likelihood / tokens).
 
-    ``log_likelihood`` is the sum over all tokens, in nats.
+    Predicting a token is as hard as a uniform choice among that many words. ``log_likelihood`` is
+    the sum over all tokens, in nats.
 
     >>> import math
     >>> round(perplexity(100 * math.log(1 / 6), tokens=100), 6)
     6.0
     """
     if not (tokens > 0 and np.isfinite(tokens)):
-        raise DataError(f"no perplexity of {tokens} tokens", "count the tokens; at least one")
+        raise DataError(
+            f"perplexity is undefined for {tokens} tokens",
+            "the number of tokens must be positive and finite",
+        )
     if np.isnan(log_likelihood):
-        raise DataError("the log-likelihood is NaN", "look at the model: it is no distribution")
-    with np.errstate(over="ignore"):  # past the largest float, infinity is the honest answer
+        raise DataError(
+            "the log-likelihood is NaN", "check the model: it is not a valid distribution"
+        )
+    with np.errstate(over="ignore"):  # beyond the largest float the result is infinity
         return float(np.exp(-log_likelihood / tokens))
 
 
 def held_out(model: Scorer, data: Any, tokens: float | ArrayLike | None = None) -> HeldOut:
-    """Log-likelihood and perplexity of unseen data.
+    """Compute the log-likelihood and perplexity of unseen data.
 
-    ``tokens``  how many tokens the data have: each item (an array), or all together (a number).
-                Sparse matrices, and dense arrays of whole numbers that are not negative, are counts
-                and say it themselves: the sums of their rows. Nothing else does.
+    ``tokens``  number of tokens of each item (an array), or of all items together (a number).
+                By default the row sums of sparse matrices and of dense arrays of non-negative whole
+                numbers, which are taken to be counts; for other data there is no default.
 
     >>> class Die:
     ...     def score_samples(self, rolls):
     ...         return [sum(-np.log(6) if 1 <= x <= 6 else -np.inf for x in r) for r in rolls]
     >>> print(held_out(Die(), [[1, 6], [3], [2, 7]], tokens=[2, 1, 2]))
-    2 items, log-likelihood -2.6876 an item, perplexity 6.00 (3 tokens),
+    2 items, log-likelihood -2.6876 per item, perplexity 6.00 (3 tokens),
     impossible and not counted here: 1
     """
     if not hasattr(model, "score_samples"):
@@ -88,13 +94,13 @@ def held_out(model: Scorer, data: Any, tokens: float | ArrayLike | None = None) 
     if scores.ndim != 1 or not len(scores):
         raise DataError(
             f"score_samples gave an array of shape {scores.shape}",
-            "it must give one log-likelihood for every item, of which there must be one at least",
+            "it must return one log-likelihood for every item, and there must be at least one item",
         )
     wrong = np.flatnonzero(np.isnan(scores) | (scores == np.inf))
     if len(wrong):
         raise DataError(
             f"the log-likelihood of item {wrong[0]} is {scores[wrong[0]]}",
-            "look at the item, and at the model: a variance of zero can do this",
+            "check the item and the model: a variance of zero can cause this",
         )
     possible = scores > -np.inf
     items = int(possible.sum())
@@ -107,40 +113,46 @@ def held_out(model: Scorer, data: Any, tokens: float | ArrayLike | None = None) 
     return HeldOut(total / items, items, n_tokens, impossible, per_token)
 
 
-def _count_tokens(data: Any, given: float | ArrayLike | None, possible: BoolArray) -> float | None:
-    """How many tokens the possible items have, if it can be known."""
-    if given is None:
+def _count_tokens(data: Any, counts: float | ArrayLike | None, possible: BoolArray) -> float | None:
+    """Return the number of tokens of the items with non-zero probability; None if unknown.
+
+    ``counts``    numbers of tokens given by the caller, for each item or in total
+    ``possible``  whether each item has non-zero probability, (items,)
+    """
+    if counts is None:
         if not sparse.issparse(data):
             if not isinstance(data, np.ndarray) or data.ndim != 2 or data.dtype.kind not in "biuf":
                 return None
             if not ((data >= 0) & (data == np.floor(data))).all():
                 return None
-        given = data.sum(axis=1)
-    tokens = np.asarray(given, dtype=float)
+        counts = data.sum(axis=1)
+    tokens = np.asarray(counts, dtype=float)
     if tokens.ndim == 0:
         if not possible.all():
             raise DataError(
-                f"{(~possible).sum()} items are impossible, and it is not known how many of the "
-                f"{tokens:g} tokens are theirs",
+                f"{(~possible).sum()} items have probability zero, and it is unknown how many of "
+                f"the {tokens:g} tokens belong to them",
                 "give the number of tokens of each item",
             )
         tokens = tokens[None]
     elif tokens.size != len(possible):
         raise DataError(
-            f"{tokens.size} numbers of tokens for {len(possible)} items",
-            "give one number for each item, or one for all together",
+            f"{tokens.size} token counts for {len(possible)} items",
+            "give one count for each item, or one for all items together",
         )
     else:
         tokens = tokens.ravel()[possible]
     if not (np.isfinite(tokens) & (tokens >= 0)).all():
-        raise DataError("a number of tokens is negative or not finite", "count the tokens again")
+        raise DataError(
+            "a token count is negative or not finite", "give the number of tokens of each item"
+        )
     return float(tokens.sum())
 
 
 def split(data: Any, share: float = 0.2, random_state: Random = 0) -> tuple[IntArray, IntArray]:
-    """Numbers of the items to learn from and of those to hold out, both in random order.
+    """Split items into a training and a held-out set; return their indices, in random order.
 
-    ``share`` of the items are held out, rounded, but at least one; at least one is learned from.
+    A fraction ``share`` of the items is held out, rounded; both sets have at least one item.
 
     >>> learn, held = split(["a", "b", "c", "d", "e"], share=0.4)
     >>> len(learn), len(held), sorted([*learn, *held]) == [0, 1, 2, 3, 4]
@@ -149,7 +161,7 @@ def split(data: Any, share: float = 0.2, random_state: Random = 0) -> tuple[IntA
     _check_share(share)
     n = data.shape[0] if hasattr(data, "shape") else len(data)
     if n < 2:
-        raise DataError(f"data of {n} items cannot be split in two", "give at least two items")
+        raise DataError(f"cannot split {n} items into two sets", "give at least two items")
     order = np.random.default_rng(random_state).permutation(n)
     held = min(max(round(n * share), 1), n - 1)
     return order[held:], order[:held]
@@ -158,10 +170,11 @@ def split(data: Any, share: float = 0.2, random_state: Random = 0) -> tuple[IntA
 def document_completion(
     matrix: Any, share: float = 0.5, random_state: Random = 0
 ) -> tuple[Any, Any]:
-    """Two halves of every document: one to look at, one to predict.
+    """Split every document into an observed half and a half to predict.
 
-    Each token goes to the second half with probability ``share``: of n_dv tokens of a word,
-    Binomial(n_dv, share) do. The halves are sparse matrices of the shape of the whole.
+    Each token goes to the second half with probability ``share``: of the n_dv tokens of word v in
+    document d, Binomial(n_dv, share) do. Both halves are sparse matrices of the shape of
+    ``matrix``, (documents, words).
 
     >>> seen, unseen = document_completion([[4, 0, 2], [0, 1, 3]])
     >>> (seen + unseen).toarray().tolist()
@@ -169,15 +182,15 @@ def document_completion(
     """
     _check_share(share)
     try:
-        given: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix)
+        counted: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix)
     except ValueError:  # rows of unequal lengths
-        given = np.empty(0)
-    if given.ndim != 2 or given.dtype.kind not in "biuf":
+        counted = np.empty(0)
+    if counted.ndim != 2 or counted.dtype.kind not in "biuf":
         raise DataError(
-            f"this is no matrix of counts: {brief(matrix)}",
+            f"this is not a matrix of counts: {brief(matrix)}",
             "give a row for each document and a column for each word",
         )
-    whole = given.tocsr(copy=True) if sparse.issparse(given) else sparse.csr_array(given)
+    whole = counted.tocsr(copy=True) if sparse.issparse(counted) else sparse.csr_array(counted)
     whole.sum_duplicates()
     counts = whole.data
     wrong = np.flatnonzero(~((counts >= 0) & (counts == np.floor(counts)) & np.isfinite(counts)))
@@ -185,7 +198,7 @@ def document_completion(
         row = int(np.searchsorted(whole.indptr, wrong[0], side="right")) - 1
         raise DataError(
             f"the count in row {row}, column {whole.indices[wrong[0]]} is {counts[wrong[0]]}",
-            "tokens can be dealt out only if they are whole: give raw counts, not weights",
+            "only whole tokens can be split: give raw counts, not weights such as tf-idf",
         )
     drawn = np.random.default_rng(random_state).binomial(counts.astype(np.int64), share)
     seen, unseen = whole.copy(), whole
@@ -198,4 +211,4 @@ def document_completion(
 
 def _check_share(share: float) -> None:
     if not 0 < share < 1:
-        raise DataError(f"share is {share}", "it must lie between 0 and 1, and be neither")
+        raise DataError(f"share is {share}", "it must lie strictly between 0 and 1")

@@ -1,4 +1,4 @@
-"""Numbers of classes compared: as text, as an SVG chart, by matplotlib, and as a page."""
+"""Reports of a `Selection`: as text, as an SVG chart, with matplotlib, and as an HTML page."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NAMES = {"aic": "AIC", "bic": "BIC", "icl": "ICL", "heldout": "held-out"}
 X_LABEL, Y_LABEL = "classes", "worse than its best (nats per item)"
 CONVERGED = "converged"
 OFTEN_THE_SAME = "icl"
-"""A criterion that equals another one, BIC, where classes are distinct."""
+"""Drawn dashed, because it coincides with BIC where classes are well separated."""
 
 Edge = Literal["smallest", "largest"]
 
 
 def write_selection(selection: Selection) -> str:
-    """The rows, aligned; the best of a criterion has a *, and the chosen row an arrow."""
+    """Format the table; a * marks the best value of each criterion, an arrow the chosen row."""
     heads, rows = _list_cells(selection)
     chosen, *more = _list_sentences(selection)
     aligned = align_cells([heads, *rows])
@@ -30,7 +30,7 @@ def write_selection(selection: Selection) -> str:
 
 
 def _list_cells(selection: Selection) -> tuple[list[str], list[list[str]]]:
-    """The heads of the table, and its rows."""
+    """Return the column heads of the table, and its rows."""
     table = selection.table
     columns = [
         ("", ["→" if row.k == selection.best_k else "" for row in table]),
@@ -38,27 +38,28 @@ def _list_cells(selection: Selection) -> tuple[list[str], list[list[str]]]:
         ("log-likelihood", [f"{row.log_likelihood:,.1f}" for row in table]),
     ]
     if any(row.parameters is not None for row in table):
-        columns.append(("parameters", [_form(row.parameters, 0) for row in table]))
+        columns.append(("parameters", [_format_number(row.parameters, 0) for row in table]))
     for by in selection.known:
         winner, decimals = selection.winner(by), 4 if by == "heldout" else 1
         figures = [
-            _form(getattr(row, by), decimals) + (" *" if row.k == winner else "  ") for row in table
+            _format_number(getattr(row, by), decimals) + (" *" if row.k == winner else "  ")
+            for row in table
         ]
         columns.append((f"{NAMES[by]}  ", figures))
     if any(row.perplexity is not None for row in table):
-        columns.append(("perplexity", [_form(row.perplexity, 1) for row in table]))
+        columns.append(("perplexity", [_format_number(row.perplexity, 1) for row in table]))
     heads, cells = zip(*columns, strict=True)
     return list(heads), [list(row) for row in zip(*cells, strict=True)]
 
 
-def _form(value: float | None, decimals: int) -> str:
+def _format_number(value: float | None, decimals: int) -> str:
     return "–" if value is None else f"{value:,.{decimals}f}"
 
 
 def find_edge(selection: Selection) -> Edge | None:
-    """At which end of the numbers that were tried the choice lies, if it lies at one.
+    """Return at which end of the range tried the choice lies; None if inside the range.
 
-    One class is no such end, for there cannot be fewer; nor is a number without others beside it.
+    A choice of one class is not at an edge, as there cannot be fewer; nor is the only number tried.
     """
     tried = [row.k for row in selection.table]
     if len(tried) > 1 and selection.best_k == max(tried):
@@ -69,15 +70,15 @@ def find_edge(selection: Selection) -> Edge | None:
 
 
 def _list_sentences(selection: Selection) -> list[str]:
-    """What is chosen, whether to believe it, and how learning ended where it did not end well."""
+    """Return sentences on the choice, on a choice at the edge, and on fits that ended badly."""
     sentences = [f"{NAMES[selection.by]} chooses {selection.best_k}."]
     edge = find_edge(selection)
     if edge is not None:
         sentences.append(
-            f"{selection.best_k} is the {edge} number that was tried: a choice at the edge is no "
-            f"choice yet. Try {'more' if edge == 'largest' else 'fewer'}."
+            f"{selection.best_k} is the {edge} number tried: the best may lie outside the range. "
+            f"Try {'more' if edge == 'largest' else 'fewer'}."
         )
-    poor: dict[str, list[str]] = {}  # numbers by verdict
+    poor: dict[str, list[str]] = {}  # verdict → numbers of classes
     for row in selection.table:
         if row.verdict is not None and not row.verdict.startswith(CONVERGED):
             poor.setdefault(row.verdict, []).append(str(row.k))
@@ -85,13 +86,13 @@ def _list_sentences(selection: Selection) -> list[str]:
 
 
 def draw_selection(selection: Selection) -> str:
-    """How much worse than its best each criterion finds each number, with a dot at that best."""
-    places = [row.k for row in selection.table]
+    """Draw the excess loss of each criterion over its best value, with a dot at the best."""
+    numbers = [row.k for row in selection.table]
     series = [
         Series(
-            f"{NAMES[by]}: {places[losses.index(0.0)]}",
+            f"{NAMES[by]}: {numbers[losses.index(0.0)]}",
             losses,
-            at=places,
+            at=numbers,
             dot=losses.index(0.0),
             dashed=by == OFTEN_THE_SAME,
         )
@@ -101,7 +102,7 @@ def draw_selection(selection: Selection) -> str:
 
 
 def plot_selection(selection: Selection, ax: Any = None) -> Any:
-    """The same curves by matplotlib; gives the axes back."""
+    """Draw the same curves with matplotlib; return the axes."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -110,13 +111,13 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
             "pip install 'softcount[plot]'; svg() needs nothing",
         ) from error
     axes = pyplot.subplots()[1] if ax is None else ax
-    places = [row.k for row in selection.table]
+    numbers = [row.k for row in selection.table]
     for by, losses in selection.losses().items():
         best = losses.index(0.0)
         axes.plot(
-            places,
+            numbers,
             losses,
-            label=f"{NAMES[by]}: {places[best]}",
+            label=f"{NAMES[by]}: {numbers[best]}",
             linestyle="--" if by == OFTEN_THE_SAME else "-",
             marker="o",
             markevery=[best],
@@ -127,8 +128,11 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
 
 
 def selection_page(selection: Selection, name: str) -> str:
-    """A page with the chart, the table, and what was chosen; ``name`` is of the data."""
-    # here, because a table in a terminal needs no mixtures
+    """Return an HTML page with the chart, the table and the chosen model.
+
+    ``name``  name of the data file
+    """
+    # imported here, because the table in a terminal does not need mixtures
     from softcount.mixture.report import find_marks, join_marks
 
     tried, model = [row.k for row in selection.table], selection.best

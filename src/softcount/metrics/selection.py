@@ -1,4 +1,4 @@
-"""How many classes? One fit for each number of classes, and criteria side by side."""
+"""Model selection: fit a model for each number of classes, and compare criteria."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of one number of classes; None where a model cannot say it.
+    """Criteria for one number of classes; None where the model does not provide a figure.
 
-    ``log_likelihood``  of all data, in nats, and ``parameters`` that were free to move
-    ``aic, bic, icl``   the smaller the better
-    ``heldout``         mean log p(x) of the items held out, the larger the better; −inf if one of
-                        them is impossible. And their ``perplexity`` a token, if they have tokens
+    ``k``               number of classes
+    ``log_likelihood``  of all data, in nats
+    ``parameters``      number of free parameters
+    ``aic, bic, icl``   smaller is better
+    ``heldout``         mean log p(x) of the held-out items, larger is better; −inf if one of them
+                        has probability zero
+    ``perplexity``      of the held-out items, per token, if they have tokens
     ``verdict``         how learning ended
     """
 
@@ -41,7 +44,7 @@ class Row:
     verdict: str | None
 
     def loss(self, by: Criterion) -> float:
-        """The criterion, turned so that the smaller is the better; inf where it is not known."""
+        """Return the criterion as a loss, so that smaller is better; inf if it is unknown."""
         value: float | None = getattr(self, by)
         if value is None or math.isnan(value):
             return math.inf
@@ -50,12 +53,12 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Numbers of classes compared.
+    """Comparison of numbers of classes.
 
-    ``table``   a `Row` for each number
-    ``by``      the criterion that decides
-    ``best``    the model with ``best_k`` classes, fitted to all data
-    ``n_items`` how many items there are
+    ``table``    a `Row` for each number of classes
+    ``by``       the criterion that decides
+    ``best``     the model with ``best_k`` classes, fitted to all data
+    ``n_items``  number of items
     """
 
     table: tuple[Row, ...]
@@ -65,32 +68,32 @@ class Selection:
 
     @property
     def best_k(self) -> int:
-        """The number of classes that the criterion prefers."""
+        """The number of classes chosen by the criterion ``by``."""
         return self.winner(self.by)
 
     def winner(self, by: Criterion) -> int:
-        """The number that some criterion prefers; of equally good ones the smallest."""
+        """Return the number of classes that a criterion prefers; of ties, the smallest."""
         row = min(self.table, key=lambda row: row.loss(by))
         if row.loss(by) == math.inf:
-            raise _no_winner(by, self.best)
+            raise _make_no_winner_error(by, self.best)
         return row.k
 
     @property
     def known(self) -> tuple[Criterion, ...]:
-        """The criteria that have a figure for some number of classes."""
+        """The criteria with a figure for at least one number of classes."""
         return tuple(by for by in CRITERIA if any(row.loss(by) < math.inf for row in self.table))
 
     def losses(self) -> dict[Criterion, list[float]]:
-        """How much worse than its best each criterion finds each row, in nats an item.
+        """Return each criterion's excess loss over its best row, in nats per item.
 
-        AIC, BIC and ICL are on the scale of −2 log p(all data), so that they are divided by 2n.
+        AIC, BIC and ICL are on the scale of −2 log p(all data), so they are divided by 2n.
         """
-        found = {}
+        excess = {}
         for by in self.known:
             losses = np.array([row.loss(by) for row in self.table])
             scale = 1.0 if by == "heldout" else 2.0 * self.n_items
-            found[by] = ((losses - losses.min()) / scale).tolist()
-        return found
+            excess[by] = ((losses - losses.min()) / scale).tolist()
+        return excess
 
     def __str__(self) -> str:
         from softcount.metrics.report import write_selection
@@ -98,13 +101,13 @@ class Selection:
         return write_selection(self)
 
     def svg(self) -> str:
-        """All criteria as curves over the numbers of classes, as an ``<svg>`` element."""
+        """Draw all criteria as curves over the number of classes, as an ``<svg>`` element."""
         from softcount.metrics.report import draw_selection
 
         return str(draw_selection(self))
 
     def plot(self, ax: Any = None) -> Any:
-        """The same curves by matplotlib, on ``ax`` or on new axes, which are given back."""
+        """Draw the same curves with matplotlib, on ``ax`` or on new axes; return the axes."""
         from softcount.metrics.report import plot_selection
 
         return plot_selection(self, ax)
@@ -121,17 +124,18 @@ def select(
     random_state: Random = 0,
     on_fit: Callable[[Row], object] | None = None,
 ) -> Selection:
-    """Fit a model with each number of classes, and choose.
+    """Fit a model with each number of classes, and choose the best.
 
-    ``model``  any estimator with ``n_components``, ``fit`` and ``score_samples``; it is cloned, and
-               learns as it is told to, restarts included. ``aic``, ``bic``, ``icl`` are asked for
-               where it has them
-    ``k``      the numbers of classes to try
-    ``by``     'bic', 'aic', 'icl', or 'heldout': a second fit, to all items but a ``share`` that
-               ``random_state`` draws, the same for every k; how likely that share is decides
-    ``on_fit`` called with each `Row` as soon as it is there
+    ``model``   any estimator with ``n_components``, ``fit`` and ``score_samples``; it is cloned
+                with all its settings, restarts included. Its methods ``aic``, ``bic`` and ``icl``
+                are used where it has them
+    ``k``       the numbers of classes to try
+    ``by``      'bic', 'aic', 'icl', or 'heldout': the log-likelihood of held-out items under a
+                second fit to the others. A fraction ``share`` of the items is held out, drawn with
+                ``random_state``, the same for every k
+    ``on_fit``  called with each `Row` as soon as it is available
 
-    After Ctrl-C the choice is among the numbers that were done by then.
+    After Ctrl-C the choice is among the numbers of classes completed by then.
 
     >>> from softcount import MultinomialMixture
     >>> texts = ["a b a b", "b a b a", "c d d c", "d c c d", "e f f e", "f e e f"] * 5
@@ -139,7 +143,7 @@ def select(
     >>> found.best_k, found.best.n_components
     (3, 3)
     """
-    numbers = _check(model, k, by)
+    numbers = _check_arguments(model, k, by)
     data = data if hasattr(data, "shape") else list(data)
     n_items = data.shape[0] if hasattr(data, "shape") else len(data)
     parts = split(data, share, random_state) if by == "heldout" else None
@@ -152,8 +156,8 @@ def select(
     rows: list[Row] = []
     best, least = None, math.inf
     for n in numbers:
-        fitted = _with(model, n).fit(data)
-        if interrupt.asked() and rows:  # it was stopped half-way: no match for the others
+        fitted = _clone_with(model, n).fit(data)
+        if interrupt.asked() and rows:  # this fit was cut short: not comparable with the others
             break
         row = _make_row(fitted, n, data, _score_held_out(model, n, data, parts))
         rows.append(row)
@@ -164,51 +168,56 @@ def select(
         if interrupt.asked():
             break
     if best is None:
-        raise _no_winner(by, model)
+        raise _make_no_winner_error(by, model)
     return Selection(tuple(rows), by, best, n_items)
 
 
-def _check(model: Any, k: Iterable[int], by: str) -> list[int]:
-    """The numbers to try, sorted; a `LearnerError` if there is nothing to compare by or with."""
-    given = sorted(set(k)) if isinstance(k, Iterable) else []
-    wrong = [n for n in given if n != int(n) or n < 1]
+def _check_arguments(model: Any, k: Iterable[int], by: str) -> list[int]:
+    """Return the numbers of classes to try, sorted.
+
+    Raises a `LearnerError` if there are none, or if the criterion or the model does not fit.
+    """
+    numbers = sorted(set(k)) if isinstance(k, Iterable) else []
+    wrong = [n for n in numbers if n != int(n) or n < 1]
     if wrong:
         raise LearnerError(
-            f"k has {wrong[0]}, which is no number of classes", "whole numbers, 1 or more"
+            f"k contains {wrong[0]}, which is not a valid number of classes",
+            "give whole numbers, 1 or more",
         )
-    if not given:
+    if not numbers:
         raise LearnerError(
-            f"k={brief(k)} has no numbers to choose from", "give some, such as k=range(2, 21)"
+            f"k={brief(k)} contains no numbers of classes", "give some, such as k=range(2, 21)"
         )
     OneOf(*CRITERIA, hint=f"choose one of {', '.join(CRITERIA)}").check("by", by)
     name = type(model).__name__
     if not hasattr(model, "get_params") or "n_components" not in model.get_params():
         raise LearnerError(
             f"{name} has no n_components, so there is no number of classes to choose",
-            "give an estimator, not fitted, such as MultinomialMixture()",
+            "give an unfitted estimator, such as MultinomialMixture()",
         )
     needed = ["fit", "score_samples", *([] if by == "heldout" else [by])]
     missing = [method for method in needed if not hasattr(model, method)]
     if missing:
         raise LearnerError(
             f"{name} has no {' and no '.join(missing)}",
-            f"select by {by!r} needs {', '.join(needed)}",
+            f"selecting by {by!r} needs the methods {', '.join(needed)}",
         )
-    return [int(n) for n in given]
+    return [int(n) for n in numbers]
 
 
-def _no_winner(by: Criterion, model: Any) -> DataError:
+def _make_no_winner_error(by: Criterion, model: Any) -> DataError:
+    """Return the error for a criterion that is finite for no number of classes."""
     if by == "heldout":
         return DataError(
-            "with every number of classes some item of the held-out share is impossible",
-            "smooth the model, so that what it has not seen is possible",
+            "for every number of classes, some held-out item has probability zero",
+            "smooth the model, so that unseen words have non-zero probability",
         )
     return DataError(
-        f"{type(model).__name__} gives no finite {by} for these data", "choose another criterion"
+        f"{type(model).__name__} has no finite {by} on these data", "choose another criterion"
     )
 
 
-def _with(model: Any, n: int) -> Any:
+def _clone_with(model: Any, n: int) -> Any:
     from sklearn.base import clone
 
     return clone(model).set_params(n_components=n)
@@ -217,14 +226,17 @@ def _with(model: Any, n: int) -> Any:
 def _score_held_out(
     model: Any, n: int, data: Any, parts: tuple[IntArray, IntArray] | None
 ) -> tuple[float | None, float | None]:
-    """Log-likelihood an item and perplexity a token of what was held out, if anything was."""
+    """Return the log-likelihood per item and the perplexity per token of the held-out items.
+
+    ``parts``  indices of the training and the held-out items; None: nothing is held out
+    """
     if parts is None:
         return None, None
     from sklearn.utils import _safe_indexing
 
     learn, held = (_safe_indexing(data, part) for part in parts)
-    fitted = _with(model, n).fit(learn)
-    vectorizer = getattr(fitted, "vectorizer_", None)  # without one, data speak for themselves
+    fitted = _clone_with(model, n).fit(learn)
+    vectorizer = getattr(fitted, "vectorizer_", None)  # without one, the data are counts
     tokens = None if vectorizer is None else vectorizer.transform(held).sum(axis=1)
     scores = held_out(fitted, held, tokens)
     if scores.impossible:

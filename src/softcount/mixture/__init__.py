@@ -1,4 +1,4 @@
-"""Mixtures: each item has one hidden class."""
+"""Mixture models: each item belongs to one hidden class."""
 
 from softcount.core.lazy import attach
 

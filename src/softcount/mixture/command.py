@@ -1,4 +1,4 @@
-"""``softcount cluster`` and ``softcount classify``: documents and points, sorted or labelled."""
+"""``softcount cluster`` and ``softcount classify``: cluster or classify documents and points."""
 
 from __future__ import annotations
 
@@ -45,10 +45,13 @@ if TYPE_CHECKING:
     from softcount.mixture.report import Group, Grouping
 
 
-class LinesRead(NamedTuple):
-    """The lines that answers are wanted for, and their gold classes, if these are known.
+class LineData(NamedTuple):
+    """Input lines to cluster or classify, with their gold classes if known.
 
-    ``labelled, unlabelled``  what is learned from, where labels are
+    ``lines``                  the lines to predict
+    ``gold``                   gold class of each line, or None without ``--gold``
+    ``labels, labelled``       training labels and the lines they belong to (`classify` only)
+    ``unlabelled``             training lines without labels (`classify` only)
     """
 
     lines: Lines
@@ -58,61 +61,62 @@ class LinesRead(NamedTuple):
     unlabelled: Sequence[str] = ()
 
 
-class LinesAnswered(NamedTuple):
-    """A model and what it says of lines."""
+class LinePredictions(NamedTuple):
+    """A fitted model, its predictions, and the lines they are for."""
 
     model: Any
     answers: Answers
-    data: LinesRead
+    data: LineData
 
 
 class _LinesCommand(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
-    """What both commands do: the lines of a file are told apart, and the groups shown."""
+    """Base of both commands: predict a class for each line of a file, and report the groups."""
 
     gold: GoldFile = None
     smoothing: float
 
-    def size(self, data: LinesRead) -> int:
+    def size(self, data: LineData) -> int:
         return len(data.lines.items)
 
-    def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
-        """What is this command's own in a `Grouping`: title, text, kind, groups, notes, counts."""
+    def describe(self, result: LinePredictions, groups: list[Group]) -> dict[str, Any]:
+        """Return the command-specific fields of a `Grouping`: title, text, kind, groups, notes,
+        counts."""
         raise NotImplementedError
 
-    def grouping(self, found: LinesAnswered, *, examples: bool) -> Grouping:
-        """The groups, for the overview and the page."""
+    def grouping(self, result: LinePredictions, *, examples: bool) -> Grouping:
+        """Return the groups, for the overview and the HTML page."""
         from softcount.cli.answers import compare_with_gold, make_line_groups
         from softcount.mixture.report import Grouping, counts_tokens, describe_figures
 
-        model, answers = found.model, found.answers
+        model, answers = result.model, result.answers
         return Grouping(
             figures=describe_figures(model),
             signature=model.signature_,
             fit=getattr(model, "fit_", None),
             tokens=counts_tokens(model),
-            comparison=compare_with_gold(answers, found.data.gold),
-            **self.describe(found, make_line_groups(model, answers, examples=examples)),
+            comparison=compare_with_gold(answers, result.data.gold),
+            **self.describe(result, make_line_groups(model, answers, examples=examples)),
         )
 
-    def overview(self, found: LinesAnswered) -> Grouping:
-        return self.grouping(found, examples=False)
+    def overview(self, result: LinePredictions) -> Grouping:
+        return self.grouping(result, examples=False)
 
-    def page(self, found: LinesAnswered) -> str:
+    def page(self, result: LinePredictions) -> str:
         from softcount.mixture.report import groups_page
 
-        return groups_page(self.grouping(found, examples=True))
+        return groups_page(self.grouping(result, examples=True))
 
-    def print_answers(self, found: LinesAnswered) -> None:
+    def print_answers(self, result: LinePredictions) -> None:
         from softcount.cli.answers import print_answers
 
-        print_answers(found.answers, self.proba, self.json)
+        print_answers(result.answers, self.proba, self.json)
 
 
 # softcount cluster
-OF_WORDS = ("multinomial", "bernoulli", "process")
-PROCESSES = ("process", "process-gaussian")
-USUAL = {"kmeans": "hard-em", **dict.fromkeys(PROCESSES, "variational-bayes")}
-"""Learners of models that do not use EM, if no other is asked for."""
+WORD_MODELS = ("multinomial", "bernoulli", "process")
+PROCESS_MODELS = ("process", "process-gaussian")
+DEFAULT_LEARNERS = {"kmeans": "hard-em", **dict.fromkeys(PROCESS_MODELS, "variational-bayes")}
+"""Default learners of the models whose default is not EM."""
 CLUSTERERS = {
     "multinomial": "MultinomialMixture",
     "bernoulli": "MultinomialMixture",
@@ -125,7 +129,7 @@ CLUSTERERS = {
 
 
 class MixtureOptions(WordOptions, LearnerOptions, Command):
-    """Which mixture is learned without labels, and where it starts; ``softcount select``, too."""
+    """Options of an unsupervised mixture and its initialisation; also for ``softcount select``."""
 
     declared = MultinomialMixtureParameters
     takes: ClassVar = {"smoothing": ()}
@@ -136,19 +140,21 @@ class MixtureOptions(WordOptions, LearnerOptions, Command):
 
     def check(self) -> None:
         self.refuse_spectral(unless=self.model == "multinomial")
-        if self.model not in OF_WORDS:
+        if self.model not in WORD_MODELS:
             names = ("tokens", "smoothing", "stop_words", "min_count", "max_share")
             self.refuse(f"--model {self.model}", names, "it reads numbers, not words")
 
     def make_mixture(self, items: Any) -> Clusterer:
-        """The mixture that was asked for, for these texts or points."""
+        """Make the mixture chosen by the options, unfitted, for these texts or points."""
         from softcount import mixture
 
-        settings = self.settings() | self.learning(self.make_learner(USUAL.get(self.model, "em")))
+        settings = self.settings() | self.learning(
+            self.make_learner(DEFAULT_LEARNERS.get(self.model, "em"))
+        )
         settings["short_runs"] = self.short_runs
         if self.init is not None:
             settings["init"] = self.init
-        if self.model in OF_WORDS:
+        if self.model in WORD_MODELS:
             settings["vectorizer"] = self.make_vectorizer(items)
             settings["bernoulli"] = self.model == "bernoulli"
         model: Clusterer = getattr(mixture, CLUSTERERS[self.model])(**settings)
@@ -158,11 +164,11 @@ class MixtureOptions(WordOptions, LearnerOptions, Command):
 class Cluster(MixtureOptions, _LinesCommand):
     """Sort the lines of a file into classes that nobody named.
 
-    Prints the number of each line's class, from 0: exactly one line for each line of the file. What
-    was learned (sizes, words that mark each class, how the run ended) goes to stderr. A line
-    without any word that the model knows gets the most common class, and stderr says which lines
-    these are; --json shows them by "words": 0. Where lines are numbers, a blank line gets a blank
-    line.
+    Prints the number of each line's class, counting from 0: exactly one output line for each input
+    line. A summary of the model (class sizes, characteristic words of each class, how the run
+    ended) goes to stderr. A line without any word known to the model gets the most common class;
+    stderr lists these lines, and --json marks them with "words": 0. If the lines are numbers, a
+    blank line gives a blank line.
 
     \b
     softcount cluster documents.txt -k 20 > classes.txt
@@ -177,59 +183,58 @@ class Cluster(MixtureOptions, _LinesCommand):
     model: Annotated[
         str,
         Model(
-            "multinomial: how often words occur. bernoulli: whether they do. process: multinomial, "
-            "with as many classes as the texts call for, -k at most (else 50). gaussian, kmeans, "
-            "soft-kmeans, process-gaussian: lines are columns of numbers, separated by tabs or "
-            "spaces.",
+            "multinomial: models word counts. bernoulli: models the presence or absence of words. "
+            "process: multinomial with the number of classes inferred from the texts, at most -k "
+            "(default 50). gaussian, kmeans, soft-kmeans, process-gaussian: lines are columns of "
+            "numbers, separated by tabs or spaces.",
             choices=tuple(CLUSTERERS),
         ),
     ] = "multinomial"
     learner: Annotated[
         str | None,
         Learning(
-            "If not given, what suits the model: em; hard-em for kmeans; variational-bayes for "
-            "process and process-gaussian. Also online-em, incremental-em, stochastic-vb, "
-            "monte-carlo-em, gibbs; collapsed-gibbs (multinomial and process); spectral "
-            "(multinomial: solved from moments, with --max-iter steps of EM after that, else "
-            "none).",
+            "Default depends on the model: em; hard-em for kmeans; variational-bayes for process "
+            "and process-gaussian. Also online-em, incremental-em, stochastic-vb, monte-carlo-em, "
+            "gibbs; collapsed-gibbs (multinomial and process); spectral (multinomial: solved from "
+            "moments, followed by --max-iter steps of EM, or by none if not given).",
             parser=read_learner_name,
             metavar="NAME",
         ),
     ] = None
 
-    def read(self, model: Clusterer | None) -> LinesRead:
+    def read(self, model: Clusterer | None) -> LineData:
         from softcount.cli.answers import is_of_words
 
-        of_words = self.model in OF_WORDS if model is None else is_of_words(model)
+        of_words = self.model in WORD_MODELS if model is None else is_of_words(model)
         lines = (read_texts if of_words else read_points)(self.file)
         if model is None:
             lines.demand_some(self.file)
-        return LinesRead(lines, read_gold(self.gold, self.file, len(lines.texts)))
+        return LineData(lines, read_gold(self.gold, self.file, len(lines.texts)))
 
-    def make(self, data: LinesRead) -> Clusterer:
+    def make(self, data: LineData) -> Clusterer:
         return self.make_mixture(data.lines.items)
 
-    def fit(self, model: Clusterer, data: LinesRead, progress: Progress) -> None:
+    def fit(self, model: Clusterer, data: LineData, progress: Progress) -> None:
         model.fit(data.lines.items, on_step=progress)
 
-    def answer(self, model: Clusterer, data: LinesRead) -> LinesAnswered:
+    def answer(self, model: Clusterer, data: LineData) -> LinePredictions:
         from softcount.cli.answers import answer
 
         answers = answer(model, data.lines, "class", range(model.n_components))
-        return LinesAnswered(model, answers, data)
+        return LinePredictions(model, answers, data)
 
-    def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
-        """The largest class first; those without lines are only counted."""
+    def describe(self, result: LinePredictions, groups: list[Group]) -> dict[str, Any]:
+        """Describe the classes, largest first; empty classes are only counted."""
         from softcount.cli.answers import name_file
 
-        model, answers, notes = found.model, found.answers, []
+        model, answers, notes = result.model, result.answers, []
         used = sorted((group for group in groups if group.size), key=lambda group: -group.size)
-        if self.load is None and self.model not in PROCESSES:
+        if self.load is None and self.model not in PROCESS_MODELS:
             different = len({" ".join(answers.lines[i].split()) for i in answers.where} - {""})
-            if model.n_components > different:  # some cannot have a line to themselves
+            if model.n_components > different:  # so some classes cannot have a line of their own
                 notes.append(
                     f"{model.n_components} classes are more than the {different} different lines: "
-                    "ask for fewer (-k)"
+                    "use fewer (-k)"
                 )
         if answers.remark():
             notes.append(answers.remark())
@@ -249,7 +254,7 @@ class Cluster(MixtureOptions, _LinesCommand):
 
 # softcount classify
 def read_weight(text: Any) -> float | None:
-    """λ, or None if it is to be found by cross-validation."""
+    """Return λ as a number, or None if it is to be chosen by cross-validation."""
     if text == "cv":
         return None
     try:
@@ -261,9 +266,9 @@ def read_weight(text: Any) -> float | None:
 class Classify(_LinesCommand):
     """Label the lines of a file, from labelled lines and from lines without labels.
 
-    Prints each line's label: exactly one line for each line of the file. What was learned goes to
-    stderr. A line without any word that the model knows gets the most common label, and stderr
-    says which lines these are; --json shows them by "words": 0.
+    Prints each line's label: exactly one output line for each input line. A summary of the model
+    goes to stderr. A line without any word known to the model gets the most common label; stderr
+    lists these lines, and --json marks them with "words": 0.
 
     \b
     softcount classify --train labelled.tsv new.txt > labels.txt
@@ -285,21 +290,21 @@ class Classify(_LinesCommand):
     file: Annotated[
         str | None,
         Argument(
-            "Lines to be labelled; .gz too; - is stdin. If not given: the --unlabelled lines.",
+            "Lines to classify; may be .gz; - is stdin. Default: the --unlabelled lines.",
             metavar="[FILE]",
         ),
     ] = None
     train: Annotated[
-        str | None, Input("Lines with labels: label, tab, text.", metavar="FILE", learns=True)
+        str | None, Input("Labelled lines: label, tab, text.", metavar="FILE", learns=True)
     ] = None
     unlabelled: Annotated[
         str | None,
-        Input("Lines without labels, to be learned from as well.", metavar="FILE", learns=True),
+        Input("Unlabelled lines to learn from as well.", metavar="FILE", learns=True),
     ] = None
     unlabelled_weight: Annotated[
         str,
         Model(
-            "What an unlabelled line counts beside a labelled one, 0 to 1; cv: found by "
+            "Weight of an unlabelled line relative to a labelled one, 0 to 1; cv: chosen by "
             "cross-validation on the labelled lines.",
             metavar="NUMBER",
             file=PLAIN,
@@ -317,7 +322,7 @@ class Classify(_LinesCommand):
         read_weight(self.unlabelled_weight)
         self.refuse_spectral()
         if self.train is None and self.load is None:
-            raise typer.BadParameter("give --train with labelled lines, or --load with a model")
+            raise typer.BadParameter("give labelled lines (--train) or a saved model (--load)")
         if self.load is not None and self.file is None:
             raise typer.BadParameter("nothing to label: give FILE")
         refuse_two_of_stdin(self.train, self.unlabelled, self.file, self.gold)
@@ -327,10 +332,10 @@ class Classify(_LinesCommand):
 
     @property
     def where(self) -> str:
-        """The file whose lines are labelled; if there is none, what is learned from."""
+        """The file whose lines are classified; if there is none, the training file."""
         return self.file or self.unlabelled or self.train or ""
 
-    def read(self, model: NaiveBayes | None) -> LinesRead:
+    def read(self, model: NaiveBayes | None) -> LineData:
         labels: Sequence[str] = ()
         labelled: Sequence[str] = ()
         unlabelled: Sequence[str] = ()
@@ -344,9 +349,9 @@ class Classify(_LinesCommand):
             texts = unlabelled or labelled
             lines = Lines(texts, texts, range(len(texts)))
         known = read_gold(self.gold, self.where, len(lines.texts))
-        return LinesRead(lines, known, labels, labelled, unlabelled)
+        return LineData(lines, known, labels, labelled, unlabelled)
 
-    def make(self, data: LinesRead) -> NaiveBayes:
+    def make(self, data: LineData) -> NaiveBayes:
         from softcount.mixture import NaiveBayes, NaiveBayesCV
 
         weight = read_weight(self.unlabelled_weight)
@@ -356,12 +361,15 @@ class Classify(_LinesCommand):
             return NaiveBayesCV(**settings)
         return NaiveBayes(unlabelled_weight=weight, **settings)
 
-    def fit(self, model: NaiveBayes, data: LinesRead, progress: Progress) -> None:
+    def fit(self, model: NaiveBayes, data: LineData, progress: Progress) -> None:
         labels = [*data.labels, *[None] * len(data.unlabelled)]
         model.fit([*data.labelled, *data.unlabelled], labels, on_step=progress)
 
     def say_warning(self, warning: warnings.WarningMessage) -> str:
-        """Of a collapse what to try, the most promising first, with what is in use now."""
+        """Return the text of a warning; for a collapse, with advice in terms of options.
+
+        The most promising remedy comes first, with the current value of its option.
+        """
         from softcount.mixture import CollapseWarning
 
         text = str(warning.message)
@@ -373,26 +381,26 @@ class Classify(_LinesCommand):
             advice.append("--length 100")
         if self.unlabelled_weight != "cv":
             advice.append("--unlabelled-weight cv")
-        own = text.partition(" Try ")[0]  # the rest is for users of Python
-        return f"{own}\n  hint: try {', '.join(advice[:-1])} or {advice[-1]}"
+        finding = text.partition(" Try ")[0]  # the rest is advice for users of Python
+        return f"{finding}\n  hint: try {', '.join(advice[:-1])} or {advice[-1]}"
 
-    def answer(self, model: NaiveBayes, data: LinesRead) -> LinesAnswered:
+    def answer(self, model: NaiveBayes, data: LineData) -> LinePredictions:
         from softcount.cli.answers import answer
 
         answers = answer(model, data.lines, "label", [str(label) for label in model.classes_])
-        return LinesAnswered(model, answers, data)
+        return LinePredictions(model, answers, data)
 
-    def print_answers(self, found: LinesAnswered) -> None:
+    def print_answers(self, result: LinePredictions) -> None:
         if self.file is not None or self.unlabelled is not None:
-            super().print_answers(found)
+            super().print_answers(result)
 
-    def describe(self, found: LinesAnswered, groups: list[Group]) -> dict[str, Any]:
+    def describe(self, result: LinePredictions, groups: list[Group]) -> dict[str, Any]:
         from softcount.cli.answers import name_file
 
-        model, answers, data = found.model, found.answers, found.data
-        # how many lines of each label: as taught, as found in what was learned from, as answered
+        model, answers, data = result.model, result.answers, result.data
+        # lines per label: among the training labels, the unlabelled training lines, and the output
         columns: list[tuple[str, Counter[Any]]] = []
-        by = "Naive Bayes, learned before"
+        by = "Naive Bayes, learned before"  # a loaded model
         if data.labels:
             more = f" and {len(data.unlabelled):,} without" if data.unlabelled else ""
             by = f"Naive Bayes from {len(data.labels):,} lines with labels{more}"
@@ -415,12 +423,12 @@ class Classify(_LinesCommand):
 
 
 def _describe_weight(model: NaiveBayes) -> str:
-    """What cross-validation chose, as a sentence; nothing, if λ was given."""
+    """Return a sentence on the λ that cross-validation chose; empty if λ was given."""
     scores = getattr(model, "cv_scores_", None)
     if scores is None:
         return ""
     weight = f"unlabelled weight {getattr(model, 'unlabelled_weight_', 1.0):g}"
     if not scores:
-        return f"{weight}: there was nothing to choose it by, too few labels or no other lines"
-    found = ", ".join(f"{value:g}: {score:.3f}" for value, score in scores.items())
-    return f"{weight}, chosen by cross-validation; accuracy by weight {found}"
+        return f"{weight}: not chosen by cross-validation (too few labels or no unlabelled lines)"
+    accuracies = ", ".join(f"{value:g}: {score:.3f}" for value, score in scores.items())
+    return f"{weight}, chosen by cross-validation; accuracy by weight {accuracies}"

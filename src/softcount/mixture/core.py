@@ -1,4 +1,4 @@
-"""The E-step of mixtures, and what a class emits."""
+"""The E-step of mixtures, and the emission distributions of their classes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ REMEDY = "smooth the model (smoothing=0.1), or leave the item out"
 class MixtureCore(Model):
     """p(x) = Σ_k π_k p(x | k): a family of class weights, and an emission.
 
-    Items that are known to be of some class are restricted to it, and weigh what they weigh: there
-    is nothing else to semi-supervised learning.
+    Items of a known class are restricted to that class, and each item counts by its weight: this is
+    all that semi-supervised learning needs.
     """
 
     def __init__(
@@ -54,14 +54,17 @@ class MixtureCore(Model):
 
     # the E-step
     def joint(self, params: Params, x: Any, threads: int = 1, floor: float = 0.0) -> FloatArray:
-        """log π_k + log p(x_d | k), (items, classes); no probability below ``floor``."""
+        """Return log π_k + log p(x_d | k), (items, classes); no probability below ``floor``."""
         with np.errstate(divide="ignore"):
             log_weights = np.log(np.maximum(params["weights"].reshape(-1), floor))
         table = params[self.emission.table]
         return self.emission.joint(table, x, log_weights, threads, floor)
 
     def expect(self, params: Params, shard: MixtureShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; an item of probability zero is an error."""
+        """Compute expected counts and the log-likelihood of a shard (the E-step).
+
+        Raises an `ImpossibleItem` error if an item of non-zero weight has probability zero.
+        """
         joint = self.joint(params, shard.x, how.threads)
         log_likelihood = score = items = 0.0
         responsibilities: FloatArray | None = None
@@ -91,35 +94,36 @@ class MixtureCore(Model):
     def counts(
         self, x: Any, responsibilities: FloatArray, threads: int = 1
     ) -> dict[str, FloatArray]:
-        """Sufficient statistics of items that belong to classes by ``responsibilities``."""
+        """Return the sufficient statistics, given the responsibilities, (items, classes)."""
         return {
             "weights": np.ones((1, len(responsibilities))) @ responsibilities,
             self.emission.table: self.emission.counts(x, responsibilities, threads),
         }
 
     def totals(self, shard: MixtureShard) -> dict[str, float]:
-        """Every item has one class."""
+        """Return the total of the class counts: every item has one class."""
         return {"weights": float(sum(r.weights.sum() for r in shard.known.by_group()))}
 
     def estimate(self, corpus: Items) -> Estimate:
-        """Tables and posteriors; a start by k-means is the start's own affair."""
+        """Estimate memory and work for tables and posteriors; not for a k-means start, which the
+        estimator adds itself."""
         n, K, x = len(corpus), self.n_classes, corpus.x
         work, parts = self.emission.needs(x)
-        # posteriors of the shards that are at work, and those of all items when all is done
-        together = min(n, 3 * self.emission.cut)
-        posteriors = NUMBER * K * (3.0 * together + n)
+        # posteriors of the shards in progress, and those of all items at the end
+        in_progress = min(n, 3 * self.emission.cut)
+        posteriors = NUMBER * K * (3.0 * in_progress + n)
         tokens = self.emission.tokens(x, corpus.known.weights)
-        found = needing(n, tokens, work + 4.0 * n * K, data=held(corpus))
-        return found.plus(posteriors=posteriors, **parts)
+        needed = needing(n, tokens, work + 4.0 * n * K, data=held(corpus))
+        return needed.plus(posteriors=posteriors, **parts)
 
-    # parameters from outside
+    # parameters given by users
     def params(self, given: Mapping[str, Any]) -> dict[str, FloatArray]:
-        """Start values as arrays of the families' shapes."""
+        """Return initial parameters as arrays of the families' shapes."""
         strange = set(given) ^ set(self.families)
         if strange:
             raise StartError(
-                f"start values are given for {sorted(given)}",
-                f"this model has the tables {sorted(self.families)}",
+                f"initial parameters were given for the tables {sorted(given)}",
+                f"give exactly the tables of this model: {sorted(self.families)}",
             )
         return {
             name: shaped(name, given[name], family.uniform().shape)
@@ -129,10 +133,10 @@ class MixtureCore(Model):
     def from_responsibilities(
         self, x: Any, responsibilities: FloatArray, rng: Generator
     ) -> dict[str, FloatArray]:
-        """Parameters that fit items which belong to classes by ``responsibilities``.
+        """Return parameters fitted to items with these responsibilities (the M-step).
 
-        The mode, or the mean for learners that average and for priors that have no mode: it leaves
-        nothing impossible.
+        The mode of the posterior; or its mean, for learners that average and for priors without a
+        mode: the mean gives no event probability zero.
         """
         counts = self.counts(x, responsibilities)
         return {
@@ -146,10 +150,14 @@ class MixtureCore(Model):
 def fill(
     joint: FloatArray, group: ConstraintGroup, numbers: IntArray, how: EStep
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fill in the classes of some items, whose log p(class, item) is ``joint``.
+    """Fill in the hidden classes of items: soft, hard or sampled, as ``how`` says.
 
-    Gives responsibilities (items, classes), log-likelihoods (items,), and the score of each item
-    that was attained: of the best class, the free energy, or the log-likelihood itself.
+    ``joint``    log p(class, item), (items, classes)
+    ``numbers``  the items' numbers in the corpus, which determine their random streams
+
+    Returns responsibilities (items, classes), log-likelihoods (items,), and each item's term of the
+    objective, (items,): the log joint of the best class (hard), the free energy (soft), or the
+    log-likelihood itself (sampled).
     """
     responsibilities = np.empty_like(joint)
     lower, upper = group.lower, group.upper
@@ -166,18 +174,19 @@ def fill(
 
 
 class WordCore(MixtureCore):
-    """A mixture whose classes are multinomials over words: these can be integrated out."""
+    """A mixture of multinomials over words, whose parameters can be integrated out."""
 
     def collapse(
         self, shards: Sequence[MixtureShard], params: Params, stream: int
     ) -> CollapsedMixture:
-        """The sampler for all documents, which begin in classes drawn from their posterior."""
+        """Return the collapsed sampler of all documents, with initial classes drawn from their
+        posteriors."""
         known = [shard.known for shard in shards]
         if any(each.shares is not None or np.any(each.weights != 1.0) for each in known):
             raise LearnerError(
-                "a collapsed sampler takes every document once: there can be neither weights nor "
+                "a collapsed sampler counts every document once: it supports neither weights nor "
                 "soft labels",
-                "use Gibbs(), or leave the weights out",
+                "use Gibbs(), or leave the weights and soft labels out",
             )
         words, weights = self.families["words"], self.families["weights"]
         assert isinstance(words, Categorical)
@@ -186,7 +195,7 @@ class WordCore(MixtureCore):
             rows = beta.reshape(words.shape)
             if np.any(rows != rows[0]):
                 raise LearnerError(
-                    "a collapsed sampler needs one prior of words for all classes", "use Gibbs()"
+                    "a collapsed sampler needs the same word prior in all classes", "use Gibbs()"
                 )
             beta = rows[0]
         alpha: Restaurant | Array
@@ -215,50 +224,52 @@ class WordCore(MixtureCore):
         )
 
 
-# What a class emits: words, the presence of words, or points
+# Emissions of a class: words, the presence of words, or points
 
 NEGLIGIBLE = 1e-12
-"""Responsibilities below this are left out of counts: they would cost most of the time.
+"""Responsibilities below this are left out of the counts, where they would take most of the time.
 
-The bound that EM climbs loses less than this per document and class, far less than by rounding.
+The bound that EM maximises loses less than this per document and class, far less than by rounding.
 """
 
 
 class Emission(ABC):
-    """One kind of class-conditional distribution, for all classes."""
+    """Class-conditional distribution p(x | k), of one kind for all classes."""
 
     threads_inside = True
     cut = 1 << 17
-    """How many items a shard has."""
+    """Number of items per shard."""
     table = "words"
-    """The name of the family."""
+    """Name of the family's parameter table."""
     family: Family
 
     @abstractmethod
     def joint(
         self, params: Array, x: Any, log_weights: FloatArray, threads: int, floor: float
     ) -> FloatArray:
-        """log π_k + log p(x_d | k), (items, classes), with no probability below ``floor``."""
+        """Return log π_k + log p(x_d | k), (items, classes); no probability below ``floor``."""
 
     @abstractmethod
     def counts(self, x: Any, responsibilities: FloatArray, threads: int) -> FloatArray:
-        """Sufficient statistics; ``responsibilities``: r_dk of the items, (items, classes)."""
+        """Return the sufficient statistics, given the responsibilities r_dk, (items, classes)."""
 
     @abstractmethod
     def tokens(self, x: Any, weights: FloatArray) -> float:
-        """How many observations, for perplexity."""
+        """Return the number of observations, for perplexity."""
 
     def magnitude(self, params: Array, shard: MixtureShard) -> float:
-        """As of `softcount.core.types.Stats`: 0 where terms are log-probabilities, of one sign."""
+        """Return the magnitude of `softcount.core.types.Stats`: 0 if all terms are
+        log-probabilities, which have the same sign."""
         return 0.0
 
     @abstractmethod
     def needs(self, x: Any) -> tuple[float, dict[str, float]]:
-        """Operations an E-step, and bytes beside the data and what `MixtureCore` needs."""
+        """Return the operations per E-step, and bytes in addition to the data and to what
+        `MixtureCore` needs."""
 
     @abstractmethod
     def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
-        """New observations, one for each entry of ``classes``, as rows of a matrix."""
+        """Draw new observations, one for each entry of ``classes``, as rows of a matrix."""
 
 
 def _log(values: FloatArray, floor: float) -> FloatArray:
@@ -267,9 +278,9 @@ def _log(values: FloatArray, floor: float) -> FloatArray:
 
 
 class BagEmission(Emission):
-    """Every word of a document drawn from its class: log p(x | k) = Σ_w x_w log θ_kw.
+    """Multinomial emission of words: log p(x | k) = Σ_w x_w log θ_kw.
 
-    (The order of words is part of what is observed: there is no multinomial coefficient.)
+    (The probability is that of the word sequence: there is no multinomial coefficient.)
     """
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
@@ -287,10 +298,11 @@ class BagEmission(Emission):
         return float(weights @ x.lengths)
 
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
-        return _needs_of_words(x, self.family, 1, COPIES)
+        return _estimate_needs(x, self.family, 1, COPIES)
 
     def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
-        """Words drawn one by one, class by class: documents are short beside the vocabulary."""
+        """Draw words one by one, class by class: efficient, as documents are short compared with
+        the vocabulary."""
         rows, columns = [], []
         for k in np.unique(classes):
             documents = np.flatnonzero(classes == k)
@@ -302,11 +314,13 @@ class BagEmission(Emission):
         return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape=shape)
 
 
-def _needs_of_words(
+def _estimate_needs(
     x: Bags, family: Family, per_word: int, copies: int
 ) -> tuple[float, dict[str, float]]:
-    """Of tables of so many numbers a word; where there are many threads, counts are word by word,
-    too."""
+    """Return operations and bytes of an emission with ``per_word`` numbers per class and word.
+
+    The bytes of "steps" are for the transposed data: several threads count word by word.
+    """
     nnz, entries = len(x.by_document.columns), n_entries(family)
     n_classes = entries / per_word / max(x.n_words, 1)
     work = 4.0 * nnz * n_classes + 8.0 * entries
@@ -314,16 +328,19 @@ def _needs_of_words(
 
 
 def _sums(x: Bags, weights: FloatArray, offsets: FloatArray, threads: int) -> FloatArray:
-    """offset_k + Σ_w x_dw L_wk, (documents, classes)."""
-    if x.n_words != len(weights):  # a kernel would read whatever lies beside the table
-        raise DataError(f"the data have {x.n_words} words, the model {len(weights)}")
+    """Return offset_k + Σ_w x_dw L_wk, (documents, classes)."""
+    if x.n_words != len(weights):  # the kernel would read out of bounds
+        raise DataError(
+            f"the data have {x.n_words} words, the model {len(weights)}",
+            "give counts with the columns of the training data",
+        )
     out = np.tile(offsets, (len(x), 1))
     over_rows(kernels.joint, x.by_document.indptr, threads, x.by_document, weights, out)
     return out
 
 
 def word_counts(x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
-    """Σ_d x_dw r_dk, (words, classes)."""
+    """Return the expected word counts Σ_d x_dw r_dk, (words, classes)."""
     out = np.zeros((x.n_words, responsibilities.shape[1]))
     main = kernels.main_classes(responsibilities, NEGLIGIBLE)
     if threads == 1:
@@ -334,9 +351,9 @@ def word_counts(x: Bags, responsibilities: FloatArray, threads: int) -> FloatArr
 
 
 class WordPresence(Categorical):
-    """A Bernoulli for each class and word: (absent, present), rows class by class.
+    """A Bernoulli for each class and word: rows (absent, present), class by class.
 
-    Classes are alike if all their Bernoullis are, word by word.
+    Classes are alike if their Bernoullis are equal for every word.
     """
 
     TOLERANCE = 1e-9
@@ -346,10 +363,10 @@ class WordPresence(Categorical):
         self.n_classes = n_classes
 
     def expected_log(self, counts: Counts, params: Array) -> float:
-        """As of any table; what has probability zero did not happen, whatever rounding says.
+        """Return ⟨counts, log θ⟩, with tiny counts of zero-probability events taken as zero.
 
-        How often words are absent is a difference, from which responsibilities too small to be
-        counted as present (`NEGLIGIBLE`) are not taken away.
+        Such counts are artefacts: the count of absences is a difference, from which
+        responsibilities too small to be counted as presences (`NEGLIGIBLE`) are not subtracted.
         """
         table, probabilities = (np.asarray(each).reshape(-1, 2) for each in (counts, params))
         least = self.TOLERANCE * (1.0 + table.sum(axis=1, keepdims=True))
@@ -364,40 +381,42 @@ class WordPresence(Categorical):
 
 
 class PresenceEmission(Emission):
-    """Every word of the vocabulary is there or not, independently: a Bernoulli mixture.
+    """Bernoulli emission: every word of the vocabulary is independently present or absent.
 
     log p(x | k) = Σ_w log p_kw^0 + Σ_{w ∈ x} (log p_kw^1 − log p_kw^0). The table has a row for
-    each class and word: the probabilities that it is absent and present.
+    each class and word: the probabilities that the word is absent and present.
     """
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
         if n_classes * n_words > MAX_WHOLE:
             raise LearnerError(
-                f"{n_classes:,} classes of {n_words:,} words each would need a coin for every word "
-                f"of every class, {MAX_WHOLE:,} at most",
-                "take fewer classes, or fewer words",
+                f"{n_classes:,} classes of {n_words:,} words need a Bernoulli for every class and "
+                f"word, more than the limit of {MAX_WHOLE:,}",
+                "use fewer classes, or fewer words",
             )
         self.shape = (n_classes, n_words)
         self.family = WordPresence(n_classes, n_words, prior)
 
     def _probabilities(self, params: Array) -> tuple[FloatArray, FloatArray]:
-        """Absent, present: each (classes, words)."""
-        both = params.reshape(*self.shape, 2)
-        return both[:, :, 0], both[:, :, 1]
+        """Return p(absent) and p(present), each (classes, words)."""
+        table = params.reshape(*self.shape, 2)
+        return table[:, :, 0], table[:, :, 1]
 
     def joint(
         self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
     ) -> FloatArray:
         absent, present = self._probabilities(params)
-        sure = absent <= floor  # never absent: the log of these would be −inf, see below
-        log_absent = np.log(np.where(sure, 1.0, absent))
+        # words that are never absent: log 0 = −inf would make the differences of logs NaN, so that
+        # documents which lack such words are handled below
+        certain = absent <= floor
+        log_absent = np.log(np.where(certain, 1.0, absent))
         odds = np.ascontiguousarray((_log(present, floor) - log_absent).T)
         joint = _sums(x, odds, log_weights + log_absent.sum(axis=1), threads)
-        if sure.any():
-            there = np.ascontiguousarray(sure.T, dtype=np.float64)
-            missing = _sums(x, -there, sure.sum(axis=1), threads)
-            short = missing > 0.0
-            joint[short] += missing[short] * _log(np.array(floor), floor)
+        if certain.any():
+            indicator = np.ascontiguousarray(certain.T, dtype=np.float64)
+            n_missing = _sums(x, -indicator, certain.sum(axis=1), threads)
+            incomplete = n_missing > 0.0
+            joint[incomplete] += n_missing[incomplete] * _log(np.array(floor), floor)
         return joint
 
     def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
@@ -406,11 +425,11 @@ class PresenceEmission(Emission):
         return np.stack([absent, present], axis=2).reshape(-1, 2)
 
     def tokens(self, x: Bags, weights: FloatArray) -> float:
-        """Each word of the vocabulary is an observation, there or not."""
+        """Return the number of observations: each word of the vocabulary is one, present or not."""
         return float(weights.sum() * x.n_words)
 
     def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
-        return _needs_of_words(x, self.family, 2, COPIES + 2)
+        return _estimate_needs(x, self.family, 2, COPIES + 2)
 
     def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
         _, present = self._probabilities(params)
@@ -419,7 +438,7 @@ class PresenceEmission(Emission):
 
 
 class PointEmission(Emission):
-    """Points scattered about the centre of their class: log p(x | k) = log N(x; μ_k, Σ_k)."""
+    """Gaussian emission of points: log p(x | k) = log N(x; μ_k, Σ_k)."""
 
     threads_inside = False
     cut = 1 << 13
@@ -443,10 +462,13 @@ class PointEmission(Emission):
         return float(weights.sum())
 
     def magnitude(self, params: Array, shard: MixtureShard) -> float:
-        """Σ w xᵀ P x: distances are worked out from squares and products, without differences, and
-        where points are far from the mean of all these are far larger than the distances."""
+        """Return Σ w xᵀ P x, P the precisions.
+
+        Distances are computed from squares and products, not from differences, and for points far
+        from the overall mean these terms are far larger than the distances themselves.
+        """
         moments = shard.second_moments(self.family.form)
-        if moments is None:  # full covariances: by differences
+        if moments is None:  # full covariances: distances are computed from differences
             return 0.0
         return float(moments @ self.family.precisions(params).max(axis=0))
 
@@ -456,7 +478,7 @@ class PointEmission(Emission):
         full = isinstance(self.family.form, FullCovariance)
         squares = NUMBER * (min(n, BLOCK) * K * D if full else 2 * n * cells)
         work = 4.0 * n * K * max(cells, D) + 4.0 * K * D * cells
-        # users' points are read into a copy of their own, and that is shifted
+        # the users' points are copied, and the copy is centred
         tables = COPIES * NUMBER * n_entries(self.family)
         return work, {"tables": tables, "steps": NUMBER * n * D + squares}
 

@@ -1,4 +1,4 @@
-"""Items of a mixture, and what is known of their classes."""
+"""Items of a mixture, and constraints on their classes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from softcount.text.shards import split_items
 
 
 class Observations(Protocol):
-    """Bags of words, or points."""
+    """Observed data, one row per item: bags of words, or points."""
 
     def __len__(self) -> int: ...
 
     def take(self, items: IntArray) -> Self:
-        """Some of them."""
+        """Return the subset with these indices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Vectors, one a row."""
+    """Real vectors, one per row."""
 
     x: FloatArray  # (items, dimensions)
     _outer: dict[type[CovarianceForm], FloatArray] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Points:
         return len(self.x)
 
     def outer(self, form: CovarianceForm) -> FloatArray | None:
-        """x xᵀ in this form, worked out once; None where there would be too much to keep."""
+        """Return x xᵀ in this form, computed once; None for full matrices, too large to keep."""
         if isinstance(form, FullCovariance):
             return None
         if type(form) not in self._outer:
@@ -48,7 +48,7 @@ class Points:
 
 
 class ConstraintGroup(NamedTuple):
-    """Some items, each with the classes it may have (lower ≤ k < upper) and a weight."""
+    """A group of items, each with its range of possible classes (lower ≤ k < upper) and weight."""
 
     rows: IntArray | slice
     lower: IntArray
@@ -58,13 +58,13 @@ class ConstraintGroup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassConstraints:
-    """What is known of each item's class: nothing, a range of classes, or shares of several.
+    """Supervision of each item's class: none, a range of classes, or soft labels.
 
-    ``lower, upper``  the classes an item may have are lower ≤ k < upper
-    ``weights``       how much an item counts
-    ``shares``        (items, groups) or None: an item whose row is not NaN is read as so many
-                      fractions of an item, one a group of classes
-    ``groups``        borders of those groups
+    ``lower, upper``  the possible classes of an item are lower ≤ k < upper, (items,)
+    ``weights``       weight of each item, (items,)
+    ``shares``        soft labels, (items, groups) or None: an item whose row is not NaN counts as
+                      several fractional items, one for each group of classes
+    ``groups``        boundaries of those groups of classes, (groups + 1,)
     """
 
     lower: IntArray
@@ -75,7 +75,7 @@ class ClassConstraints:
 
     @classmethod
     def nothing(cls, n_items: int, n_classes: int, weights: FloatArray | None = None) -> Self:
-        """Every class is possible for every item."""
+        """Return no constraints: every class is possible for every item."""
         return cls(
             np.zeros(n_items, np.int64),
             np.full(n_items, n_classes, np.int64),
@@ -89,7 +89,7 @@ class ClassConstraints:
         )
 
     def by_group(self) -> Iterator[ConstraintGroup]:
-        """The items in parts, in each of which every item has one range of classes."""
+        """Iterate over groups of items in which each item has a single range of classes."""
         if self.shares is None or self.groups is None:
             yield ConstraintGroup(slice(None), self.lower, self.upper, self.weights)
             return
@@ -107,7 +107,7 @@ class ClassConstraints:
 
 @dataclass(frozen=True, eq=False)
 class MixtureShard:
-    """Some items: their numbers in the corpus, what was observed, and what is known."""
+    """A shard of the corpus: item numbers, observations, and constraints."""
 
     numbers: IntArray
     x: Observations
@@ -118,7 +118,7 @@ class MixtureShard:
         return len(self.numbers)
 
     def second_moments(self, form: CovarianceForm) -> FloatArray | None:
-        """Σ w x xᵀ of points in this form, worked out once; None where `Points.outer` is none."""
+        """Return Σ w x xᵀ of points in this form, computed once; None where `Points.outer` is."""
         assert isinstance(self.x, Points)
         if type(form) not in self._moments:
             outer = self.x.outer(form)
@@ -130,7 +130,7 @@ class MixtureShard:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A corpus of observations (`softcount.core.model.Corpus`); ``cut`` is its own shards' size."""
+    """A corpus of observations (`softcount.core.model.Corpus`); ``cut``: default shard size."""
 
     x: Observations
     known: ClassConstraints
@@ -151,7 +151,7 @@ class Items:
         ]
 
 
-# Labels as users give them: a class, unknown, or shares of several classes.
+# Labels as given by users: a class, unknown, or a distribution over classes (soft labels).
 
 
 UNKNOWN = -1
@@ -159,11 +159,11 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is known of the classes of some items.
+    """Labels of items, some of them unknown.
 
-    ``classes``  the classes there are, sorted
-    ``numbers``  each item's class as a number, −1 if it is unknown or shared
-    ``shares``   (items, classes), NaN where an item is not shared among classes; or None
+    ``classes``  names of the classes, sorted
+    ``numbers``  each item's class as a number, −1 if it is unknown or a soft label, (items,)
+    ``shares``   soft labels, (items, classes), rows of NaN for items without one; or None
     """
 
     classes: Array
@@ -172,19 +172,19 @@ class Labels:
 
     @property
     def known(self) -> BoolArray:
-        """Whether anything is known of each item's class."""
+        """Whether each item has a label, hard or soft."""
         labelled: BoolArray = self.numbers != UNKNOWN
         return labelled if self.shares is None else labelled | ~np.isnan(self.shares[:, 0])
 
     def likeliest(self) -> IntArray:
-        """Each item's class as a number, of several the one with the largest share."""
+        """Return each item's class as a number; for soft labels the most probable one."""
         if self.shares is None:
             return self.numbers
         largest = np.nan_to_num(self.shares).argmax(axis=1)
         return np.where(np.isnan(self.shares[:, 0]), self.numbers, largest)
 
     def restrict(self, components: int, weights: FloatArray) -> ClassConstraints:
-        """Each item kept to the ``components`` of its class."""
+        """Return constraints that restrict labelled items to the ``components`` of their class."""
         K = len(self.classes) * components
         lower = np.where(self.numbers == UNKNOWN, 0, self.numbers * components)
         upper = np.where(self.numbers == UNKNOWN, K, lower + components)
@@ -193,12 +193,12 @@ class Labels:
 
 
 def read_labels(y: Any, n_items: int) -> Labels:
-    """Labels from a vector (−1 or None: unknown) or a matrix of shares (a row of NaN: unknown).
+    """Read labels from a vector (−1 or None: unknown) or a matrix of soft labels (NaN: unknown).
 
     >>> read_labels(["b", None, "a"], 3).numbers
     array([ 1, -1,  0])
     """
-    # only here: hidden Markov models need this module, and no scikit-learn
+    # imported here, because hidden Markov models need this module but not scikit-learn
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
 
@@ -207,83 +207,86 @@ def read_labels(y: Any, n_items: int) -> Labels:
             "This estimator requires y to be passed, but the target y is None",
             "give a label for each item, −1 where it is unknown",
         )
-    given = _as_array(y)
-    soft = given.ndim == 2 and given.shape[1] > 1
+    values = _as_array(y)
+    soft = values.ndim == 2 and values.shape[1] > 1
     if not soft:
-        given = column_or_1d(given, warn=True)
-    if len(given) != n_items:
+        values = column_or_1d(values, warn=True)
+    if len(values) != n_items:
         raise DataError(
-            f"inconsistent numbers of samples: {n_items} items and {len(given)} labels",
+            f"inconsistent numbers of samples: {n_items} items and {len(values)} labels",
             "give one label for each item, −1 where it is unknown",
         )
     numbers = np.full(n_items, UNKNOWN, np.int64)
     if soft:
         with within_range("the table of soft labels"):
-            shares = given.astype(np.float64)
+            shares = values.astype(np.float64)
         unknown = np.isnan(shares).any(axis=1)
     else:
-        unknown = _which_unknown(given)
+        unknown = _find_unknown(values)
     if unknown.all():
-        raise DataError("no item has a label", "label some; for none at all: MultinomialMixture")
+        raise DataError(
+            "no item has a label", "label some items; to learn without labels: MultinomialMixture"
+        )
     if soft:
         totals = shares[~unknown].sum(axis=1)
         if (shares[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):
             raise DataError(
-                "soft labels must be shares: none negative, each row adding up to 1",
-                "one row an item, one column a class; NaN where nothing is known",
+                "soft labels must be non-negative, and each row must sum to 1",
+                "give one row per item, one column per class; NaN where the label is unknown",
             )
         shares[~unknown] /= totals[:, None]
         shares[unknown] = np.nan
-        return Labels(np.arange(given.shape[1]), numbers, shares)
-    labelled = of_one_kind(given[~unknown])
-    if labelled.dtype.kind not in "biuU":  # which are classes, however many there are
+        return Labels(np.arange(values.shape[1]), numbers, shares)
+    labelled = of_one_kind(values[~unknown])
+    if labelled.dtype.kind not in "biuU":  # integers and strings are always class labels
         check_classification_targets(labelled)
     classes, numbers[~unknown] = np.unique(labelled, return_inverse=True)
     return Labels(classes, numbers)
 
 
 def _as_array(y: Any) -> Array:
-    """The labels, each as it is: numpy would make the −1 in ["a", −1] a string."""
-    if hasattr(y, "isna"):  # a column of a data frame, which makes NaN of None
+    """Return labels as an array of the original values: numpy would turn the −1 in ["a", −1] into
+    a string."""
+    if hasattr(y, "isna"):  # a pandas column, which turns None into NaN
         y = y.astype(object).where(~y.isna(), None).to_numpy()
-    given: Array = np.asarray(y)
-    if given.dtype.kind not in "US":
-        return given
-    if isinstance(y, np.ndarray) and str(UNKNOWN) in given:
+    values: Array = np.asarray(y)
+    if values.dtype.kind not in "US":
+        return values
+    if isinstance(y, np.ndarray) and str(UNKNOWN) in values:
         raise DataError(
-            "one label is the text '-1', which numpy makes of a −1 among texts",
-            "give None where a label is unknown, or a list instead of an array",
+            "one label is the string '-1', which numpy makes of a −1 in an array of strings",
+            "write unknown labels as None, or give a list instead of an array",
         )
     return np.asarray(y, dtype=object)
 
 
-def _which_unknown(given: Array) -> BoolArray:
-    """Whether each of some labels says nothing."""
-    return np.array([is_unknown(label) for label in given], dtype=bool)
+def _find_unknown(labels: Array) -> BoolArray:
+    """Return whether each label is unknown."""
+    return np.array([is_unknown(label) for label in labels], dtype=bool)
 
 
-def labels_and_gaps(y: Any) -> tuple[Array, BoolArray]:
-    """Labels of one kind, for the items that have one, and whether each item has none.
+def separate_unknown(y: Any) -> tuple[Array, BoolArray]:
+    """Return the known labels, of one type, and whether each item's label is unknown.
 
-    >>> labels_and_gaps(["b", None, "a"])
+    >>> separate_unknown(["b", None, "a"])
     (array(['b', 'a'], dtype='<U1'), array([False,  True, False]))
     """
     from sklearn.utils.validation import column_or_1d
 
-    if isinstance(y, np.ndarray) and y.dtype.kind in "US":  # all are texts: a '-1' is a class
+    if isinstance(y, np.ndarray) and y.dtype.kind in "US":  # all are strings: '-1' is a class
         return column_or_1d(y, warn=True), np.zeros(len(y), dtype=bool)
-    given = column_or_1d(_as_array(y), warn=True)
-    unknown = _which_unknown(given)
-    return of_one_kind(given[~unknown]), unknown
+    values = column_or_1d(_as_array(y), warn=True)
+    unknown = _find_unknown(values)
+    return of_one_kind(values[~unknown]), unknown
 
 
 def is_unknown(label: Any) -> bool:
-    """Whether a label says nothing: None or −1."""
+    """Return whether a label means "unknown": None or −1."""
     return label is None or (isinstance(label, Real) and bool(label == UNKNOWN))
 
 
 def of_one_kind(labels: Array) -> Array:
-    """Labels as an array of strings or of numbers."""
+    """Convert labels to an array of strings or of numbers."""
     if labels.dtype != object:
         return labels
     if all(isinstance(label, str) for label in labels):
@@ -291,7 +294,7 @@ def of_one_kind(labels: Array) -> Array:
     strange = next((label for label in labels if not isinstance(label, Real | np.bool_)), None)
     if strange is not None:
         raise DataError(
-            f"labels are of several kinds, or of none that is known: one is {brief(strange)}",
+            f"labels are of several kinds, or of an unsupported type: one is {brief(strange)}",
             "give strings only or numbers only; −1 or None where a label is unknown",
         )
     return np.array(labels.tolist())

@@ -27,7 +27,7 @@ from softcount.text.documents import DocumentReader, telling_words
 
 
 class WordMixture(DocumentReader, Mixture):
-    """What all mixtures of documents share: how documents are read, and p(word | class)."""
+    """Base of document mixtures: reading of documents, and p(word | class)."""
 
     smoothing: float
     prior: float | Mapping[str, float] | None
@@ -54,11 +54,11 @@ class WordMixture(DocumentReader, Mixture):
         )
 
     def weights_family(self) -> Family:
-        """How common classes are."""
+        """Return the family of the class weights."""
         return Categorical((1, self.n_classes), self._priors()["weights"])
 
     def _priors(self) -> dict[str, float]:
-        """Dirichlet concentrations of class weights and of words."""
+        """Return the Dirichlet concentrations of class weights and words."""
         return mixture_priors(self.smoothing, self.prior, self._maximises, "words")
 
     def _lacks_sampler(self) -> str:
@@ -85,7 +85,7 @@ class WordMixture(DocumentReader, Mixture):
         return offered
 
     def _estimate(self, core: MixtureCore, corpus: Items) -> Estimate:
-        """With the start, if that is by k-means: an SVD takes more than many a model."""
+        """Add the memory of a k-means start, whose SVD may need more than the model itself."""
         needed = super()._estimate(core, corpus)
         if not isinstance(self.init, str) or self.init != "kmeans":
             return needed
@@ -97,10 +97,10 @@ class WordMixture(DocumentReader, Mixture):
         assert isinstance(corpus.x, Bags)
         self._remember_lengths(corpus.x.lengths)
 
-    # what was learned
+    # fitted attributes
     @property
     def words_(self) -> FloatArray:
-        """p(word | class), (classes, words); for a Bernoulli mixture that it is present."""
+        """p(word | class), (classes, words); for a Bernoulli mixture p(word present | class)."""
         self._require_fit()
         table = self.raw_params_["words"]
         if self.bernoulli:
@@ -108,16 +108,18 @@ class WordMixture(DocumentReader, Mixture):
         return table
 
     def class_words(self) -> tuple[FloatArray, FloatArray]:
-        """How common each class is, and p(word | class)."""
+        """Return p(class), (classes,), and p(word | class), (classes, words)."""
         return self.weights_, self.words_
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
-        """The words that mark each class, with their probabilities: see `telling_words`."""
+        """Return the characteristic words of each class, with their probabilities: see
+        `telling_words`."""
         return telling_words(*self.class_words(), self.word_names(), n)
 
     # new data
     def _generate(self, classes: IntArray, rng: Generator) -> Any:
-        """Documents as long as those learned from: texts for texts, counts for counts."""
+        """Draw documents with lengths of training documents: texts if the model was fitted to
+        texts, else counts."""
         lengths = self._draw_lengths(len(classes), rng)
         table, emission = self.raw_params_["words"], self.core_.emission
         return self._write_documents(emission.generate(table, classes, rng, lengths), rng)
@@ -140,21 +142,22 @@ class WordMixture(DocumentReader, Mixture):
 
 
 class MultinomialMixture(MultinomialMixtureParameters, WordMixture, Clusterer):
-    """A mixture of bags of words: Naive Bayes without labels (Nigam et al. 2000).
+    """A mixture of multinomials over words: Naive Bayes without labels (Nigam et al. 2000).
 
     p(document) = Σ_k π_k Π_w θ_kw^count(w). Documents are texts, lists of words, or rows of a
     matrix of counts.
 
-    ``n_components``  how many classes
-    ``bernoulli``     look at whether a word occurs, not how often (a Bernoulli mixture)
-    ``smoothing``     add so much to every count of a word in a class
-    ``prior``         instead: the Dirichlet concentration of words (or by table: "weights",
-                      "words"); below 1 only for `VariationalBayes` and samplers
+    ``n_components``  number of classes
+    ``bernoulli``     model whether a word occurs, not how often (a Bernoulli mixture)
+    ``smoothing``     pseudocount added to every count of a word in a class
+    ``prior``         instead of ``smoothing``: the Dirichlet concentration of words (or one for
+                      each table: "weights", "words"); below 1 only for `VariationalBayes` and
+                      samplers
     ``init``          'kmeans' (on tf-idf reduced by SVD), 'random', 'spectral', 'anchor',
                       'uniform', or tables {"weights": …, "words": …}
-    ``short_runs``        try so many starts by two quick passes each; go on from the best
-    ``vectorizer``    how texts become counts (scikit-learn's `CountVectorizer` or alike)
-    ``learner``, ``engine``, ``random_state``  how, where, and from which seed
+    ``short_runs``    try this many starts with two quick passes each, and continue from the best
+    ``vectorizer``    turns texts into counts (scikit-learn's `CountVectorizer` or similar)
+    ``learner``, ``engine``, ``random_state``  learning algorithm, where it runs, and its seed
 
     >>> headlines = ["Apple released iPod", "Apple released iPhone", "Apple released iPad",
     ...              "Tom bought one iPod", "Tom bought one iPhone", "Tom bought one iPad"]

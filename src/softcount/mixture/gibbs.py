@@ -1,4 +1,4 @@
-"""The multinomial mixture with its parameters integrated out, sampled one document at a time."""
+"""Collapsed Gibbs sampling of multinomial mixtures, one document at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from softcount.mixture import kernels as kernel
 from softcount.text.bags import check_whole_counts
 
 PRIORS = (1e-100, 1e30)
-"""The smallest prior and the largest: few factors of this size still fit into a float."""
+"""Smallest and largest concentration: products of a few such factors still fit into a float."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Restaurant:
 
 
 class CollapsedMixture:
-    """A state of the sampler: which class each document is in.
+    """State of the collapsed Gibbs sampler: the class of each document, parameters integrated out.
 
     ``indptr, words, counts``  the documents in CSR form; counts are whole numbers
     ``n_words``      V, the size of the vocabulary
-    ``alpha``        Dirichlet prior of the classes' weights, one a class; or a `Restaurant`
-    ``beta``         Dirichlet prior of the classes' words, one number or one a word
-    ``assignments``  the class of every document, to begin with
-    ``allowed``      arrays (lower, upper): document d may be in the classes lower_d ≤ k < upper_d
+    ``alpha``        Dirichlet prior of the class weights, one per class; or a `Restaurant`
+    ``beta``         Dirichlet prior of the words of a class, one number or one per word
+    ``assignments``  the initial class of every document
+    ``allowed``      arrays (lower, upper): the possible classes of d are lower_d ≤ k < upper_d
 
-    Probabilities are of a document's words in their order: there are no multinomial coefficients.
+    Probabilities are those of word sequences: there are no multinomial coefficients.
 
     >>> two = CollapsedMixture([0, 1, 2, 3], [0, 0, 1], [5, 4, 6], 2, alpha=np.ones(2), beta=0.1,
     ...                        assignments=[0, 1, 1])
@@ -78,7 +78,7 @@ class CollapsedMixture:
         lower, upper = (np.ascontiguousarray(each, np.int64) for each in allowed)
         lengths = np.diff(np.append(0.0, np.cumsum(values))[borders])
         self._bags = kernel.BagArrays(borders, which, values, lengths, lower, upper)
-        # how many factors from min β to max Σ_k n_kw + β + MANY fit into a float
+        # span: how many factors between min β and max Σ_k n_kw + β + MANY fit into a float
         largest = np.bincount(which, values).max(initial=0.0) + beta.max(initial=1.0) + kernel.MANY
         bits = max(np.log2(largest), -np.log2(beta.min(initial=1.0)))
         self._prior = kernel.CollapsedPrior(
@@ -90,7 +90,7 @@ class CollapsedMixture:
         )
         kernel.count_all(self._bags, self._state)
         self.full = False
-        """Whether in the last sweep a document could open no class for want of room."""
+        """Whether in the last sweep a document could not open a class: all places were taken."""
 
     @property
     def assignments(self) -> IntArray:
@@ -98,29 +98,32 @@ class CollapsedMixture:
         return self._state.classes
 
     def sweep(self, stream: int, temper: float = 1.0) -> None:
-        """Draw every document's class anew, given all others; ``temper`` is a power of p.
+        """Resample the class of every document, given all others.
 
-        What is drawn depends on the state and the stream alone.
+        ``temper``  inverse temperature: the exponent of the conditional probabilities
+
+        The result depends only on the state and the random stream.
         """
         seed = np.uint64(stream)
         self.full = kernel.sweep(self._bags, self._prior, self._state, seed, float(temper)) > 0
 
     def conditional(self, document: int) -> FloatArray:
-        """log p(z_d = k | z_−d, x) for every class k, up to a constant; −inf where not allowed."""
+        """Return log p(z_d = k | z_−d, x) for every class k, up to a constant, (K,); −inf where
+        not allowed."""
         lower, upper = self._bags.lower[document], self._bags.upper[document]
-        now = self._state.classes[document]
+        current = self._state.classes[document]
         workspace, logs = np.empty((2, len(self._state.sizes)))
-        kernel.move(self._bags, self._state, document, now, -1.0)
+        kernel.move(self._bags, self._state, document, current, -1.0)
         kernel.conditional(self._bags, self._prior, self._state, document, workspace, logs)
-        kernel.move(self._bags, self._state, document, now, 1.0)
+        kernel.move(self._bags, self._state, document, current, 1.0)
         logs[:lower] = logs[upper:] = -np.inf
         return logs
 
     def log_joint(self) -> float:
-        """log p(x, z), the parameters integrated out.
+        """Return log p(x, z), the parameters integrated out.
 
-        In a restaurant z is a partition: what its classes are called, and how many there is room
-        for, has no probability.
+        In a Chinese restaurant process z is a partition: the names of the classes, and the capacity
+        of the restaurant, do not enter the probability.
         """
         sizes, alpha = self._state.sizes, self._prior.alpha
         if self._prior.concentration > 0:
@@ -135,7 +138,7 @@ class CollapsedMixture:
         return float(log_classes + log_total + kernel.log_words(self._prior, self._state))
 
     def counts(self) -> dict[str, FloatArray]:
-        """Documents a class (1, K) and word counts of each class (K, V)."""
+        """Return the number of documents (1, K) and the word counts (K, V) of each class."""
         return {
             "weights": self._state.sizes[None].copy(),
             "words": np.ascontiguousarray(self._state.words.T),
@@ -143,11 +146,11 @@ class CollapsedMixture:
 
 
 def _check_concentrations(name: str, values: FloatArray) -> FloatArray:
-    """Raise a `LearnerError` unless all lie in a range in which products of some are numbers."""
+    """Raise a `LearnerError` unless all values lie in `PRIORS`, where products do not overflow."""
     least, most = PRIORS
     if not ((values >= least) & (values <= most)).all():
         raise LearnerError(
-            f"{name} must be numbers from {least:g} to {most:g}",
-            "it is a Dirichlet prior's concentration: 0.1 and 1 are usual",
+            f"{name} must lie between {least:g} and {most:g}",
+            "it is the concentration of a Dirichlet prior: 0.1 and 1 are usual",
         )
     return np.ascontiguousarray(values)

@@ -1,11 +1,11 @@
-"""Bags of words against a table of word weights, one column a class.
+"""Kernels of document mixtures: products of word counts with tables (words, classes).
 
 Symbols: documents d, words w, classes k; x_dw the count of w in d (by document or by word), L_wk
 the weight of a word in a class (``weights``: log θ_kw), r_dk the responsibility of a class for a
-document. A word's K numbers lie side by side, so that the loops over k are vector instructions.
+document. The K numbers of a word are contiguous in memory, so that loops over k vectorise.
 
-Ranges ``first … last`` let several threads work side by side: each row of the result has one owner,
-and its sum is taken in the same order whoever owns it.
+Ranges ``first … last`` are for parallel threads: each row of the result is computed by a single
+thread, and its sum is taken in the same order whichever thread that is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from softcount.text.bags import Compressed
 
 
 class MainClasses(NamedTuple):
-    """Responsibilities r_dk, and the classes that matter to each document.
+    """Responsibilities r_dk, and the classes with non-negligible ones for each document.
 
-    Those of document d are ``classes[indptr[d]:indptr[d + 1]]``; if there are none, all matter.
+    Those of document d are ``classes[indptr[d]:indptr[d + 1]]``; an empty list means all classes.
     """
 
     responsibilities: FloatArray  # (documents, classes)
@@ -47,14 +47,14 @@ def joint(first: int, last: int, x: Compressed, weights: FloatArray, out: FloatA
 
 
 FEW = 2
-"""A document with at most one class in so many is better off with a list of them."""
+"""Listing a document's classes pays if they are at most one in this many of all classes."""
 
 
 @njit
 def main_classes(responsibilities: FloatArray, least: float) -> MainClasses:
-    """The classes with r_dk > least · max_k r_dk, document by document.
+    """List the classes with r_dk > least · max_k r_dk for each document.
 
-    A document that belongs to many classes gets an empty list.
+    A document with many such classes gets an empty list.
     """
     n, K = responsibilities.shape
     indptr, classes = np.zeros(n + 1, np.int64), np.empty(n * (K // FEW), np.int32)
@@ -75,7 +75,7 @@ def main_classes(responsibilities: FloatArray, least: float) -> MainClasses:
 def _add(
     count: float, share: FloatArray, classes: IntArray, first: int, last: int, row: FloatArray
 ) -> None:
-    """row_k += x r_k for the classes listed, or for all of them if none is."""
+    """row_k += x r_k for the classes listed, or for all classes if the list is empty."""
     if first == last:
         for k in range(len(row)):
             row[k] += count * share[k]
@@ -97,9 +97,10 @@ def counts_by_document(x: Compressed, main: MainClasses, out: FloatArray) -> Non
 def counts_by_word(
     first: int, last: int, x: Compressed, main: MainClasses, out: FloatArray
 ) -> None:
-    """The same sums in the same order, word by word, from first to last: threads share no row.
+    """The same sums in the same order, word by word, from first to last: no two threads write to
+    the same row.
 
-    ``x`` has a row for each word.
+    ``x`` is transposed, with a row for each word.
     """
     indptr, documents, counts = x
     r, borders, classes = main
@@ -112,28 +113,29 @@ def counts_by_word(
 # Collapsed Gibbs sampling of the class of every document, all parameters integrated out.
 #
 # Documents d, words w, classes k; c_dw and N_d a document's word counts and length; n_k, n_kw, n_k·
-# the documents, word counts and tokens of a class, document d left out; x^(n) = x (x+1) … (x+n−1):
+# the documents, word counts and tokens of a class, excluding document d; rising factorials
+# x^(n) = x (x+1) … (x+n−1):
 #
 #     p(z_d = k | z_−d, x) ∝ weight_k · Π_w (n_kw + β_w)^(c_dw) / (n_k· + Σβ)^(N_d)
 #
 # (Yin & Wang 2014). weight_k is n_k + α_k in a mixture of K classes. In a Chinese restaurant
-# process with concentration a it is n_k where a class is in use; the new class's a is shared out
-# equally among the free places. So z has the prior p(partition) (K − m)! / K!, m classes in use: of
-# all ways to seat m classes at K places, each is as likely.
+# process with concentration a it is n_k for a class in use; the weight a of a new class is divided
+# equally among the free places. So z has the prior p(partition) (K − m)! / K!, with m classes in
+# use: all ways to seat m classes at K places are equally probable.
 #
-# A word's K counts lie side by side, and factors are multiplied, not their logarithms added: the
-# loop over k is vector instructions, with one logarithm for every ``span`` factors.
+# The K counts of a word are contiguous, and factors are multiplied instead of adding their
+# logarithms: the loop over k vectorises, with one logarithm for every ``span`` factors.
 
 
 SPAN_BITS = 1000.0
-"""A product of factors may grow or shrink by so many powers of two."""
+"""A product of factors may grow or shrink by this many powers of two."""
 
 MANY = 32.0
-"""Rising factorials of more factors are computed by their logarithm, which then costs less."""
+"""Rising factorials of more factors than this are computed by `log_rising`: it is then faster."""
 
 
 class BagArrays(NamedTuple):
-    """Documents: counts in CSR form, lengths, and the classes lower_d ≤ k < upper_d allowed."""
+    """Documents: counts in CSR form, lengths, and the allowed classes lower_d ≤ k < upper_d."""
 
     indptr: IntArray
     words: IntArray
@@ -144,9 +146,12 @@ class BagArrays(NamedTuple):
 
 
 class CollapsedPrior(NamedTuple):
-    """Of the classes ``alpha``, or in a restaurant a ``concentration`` (else 0); of words ``beta``.
+    """Priors of class weights and of words.
 
-    ``span`` factors n_kw + β_w + j can be multiplied before they leave the range of floats.
+    ``alpha``          Dirichlet prior of the class weights
+    ``concentration``  of a Chinese restaurant process, which then replaces ``alpha``; else 0
+    ``beta``           Dirichlet prior of words
+    ``span``           number of factors n_kw + β_w + j that can be multiplied without overflow
     """
 
     alpha: FloatArray  # (K,)
@@ -157,9 +162,9 @@ class CollapsedPrior(NamedTuple):
 
 
 class Assignments(NamedTuple):
-    """The class of each document, and the counts that this adds up to.
+    """The class of each document, and the resulting counts.
 
-    Counts are whole numbers, so that adding and taking away leaves no rounding behind.
+    Counts are whole numbers, so that adding and subtracting causes no rounding errors.
     """
 
     classes: IntArray  # (documents,)
@@ -170,7 +175,7 @@ class Assignments(NamedTuple):
 
 @njit
 def move(bags: BagArrays, state: Assignments, d: int, k: int, sign: float) -> None:
-    """Add document d to class k (sign 1), or take it away (−1)."""
+    """Add document d to class k (sign 1), or remove it (−1)."""
     state.sizes[k] += sign
     state.totals[k] += sign * bags.lengths[d]
     for i in range(bags.indptr[d], bags.indptr[d + 1]):
@@ -179,14 +184,14 @@ def move(bags: BagArrays, state: Assignments, d: int, k: int, sign: float) -> No
 
 @njit
 def count_all(bags: BagArrays, state: Assignments) -> None:
-    """Count every document in its class."""
+    """Add every document to the counts of its class."""
     for d in range(len(state.classes)):
         move(bags, state, d, state.classes[d], 1.0)
 
 
 @njit
 def log_weights(prior: CollapsedPrior, sizes: FloatArray, out: FloatArray) -> bool:
-    """out_k ← log weight_k; whether a restaurant has no place left for a new class."""
+    """out_k ← log weight_k; return whether a restaurant has no place left for a new class."""
     K = len(sizes)
     if prior.concentration == 0.0:
         for k in range(K):
@@ -212,8 +217,8 @@ def conditional(
 ) -> bool:
     """out_k ← log p(z_d = k | z_−d, x) up to a constant, where k is allowed.
 
-    Document d must have been taken away. ``workspace`` is (K,). Gives whether a restaurant is
-    full.
+    Document d must have been removed from the counts. ``workspace`` is (K,). Returns whether a
+    restaurant is full.
     """
     allowed = slice(bags.lower[d], bags.upper[d])
     full = log_weights(prior, state.sizes, out)
@@ -252,9 +257,10 @@ def _take_logs(product: FloatArray, logs: FloatArray) -> None:
 def sweep(
     bags: BagArrays, prior: CollapsedPrior, state: Assignments, seed: Any, temper: float
 ) -> int:
-    """Draw the class of every document anew, in random order.
+    """Resample the class of every document, in random order.
 
-    Gives how many documents met a full restaurant. Documents with a single class stay put.
+    Returns the number of documents that met a full restaurant. Documents with a single allowed
+    class keep it.
     """
     K = len(state.sizes)
     product, logs = np.empty(K), np.empty(K)
@@ -274,7 +280,7 @@ def sweep(
 
 @njit
 def log_words(prior: CollapsedPrior, state: Assignments) -> float:
-    """log p(x | z) = Σ_k [Σ_w log β_w^(n_kw) − log (Σβ)^(n_k·)]."""
+    """Return log p(x | z) = Σ_k [Σ_w log β_w^(n_kw) − log (Σβ)^(n_k·)]."""
     total = 0.0
     V, K = state.words.shape
     for w in range(V):

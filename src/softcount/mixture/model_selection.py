@@ -1,4 +1,4 @@
-"""Folds and scores for data of which few items have a label."""
+"""Cross-validation folds and scorers for partially labelled data."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from softcount.core.errors import DataError
 from softcount.core.parameters import Boolean, check_whole
 from softcount.core.types import Array, IntArray
 from softcount.core.warnings import held_out, is_later_fold
-from softcount.mixture.data import UNKNOWN, labels_and_gaps, read_labels
+from softcount.mixture.data import UNKNOWN, read_labels, separate_unknown
 
 
 class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
-    """Stratified folds of the labelled items; unlabelled ones are in every training part.
+    """Stratified folds of the labelled items; unlabelled items are in every training set.
 
-    Plain folds would hold out items without a label, for which no answer is right, and stratify on
-    −1 as if it were a class. Here every labelled item is tested on once and learned from
-    otherwise, and every item without a label (−1 or None) is learned from each time. The only
-    label of its class is always learned from.
+    Ordinary folds would hold out unlabelled items, for which no prediction is correct, and would
+    stratify on −1 as if it were a class. Here every labelled item is in the test set once and in
+    the training sets otherwise, and every unlabelled item (−1 or None) is in every training set. An
+    item that is the only one of its class is always in the training set.
 
-    ``n_splits``      how many folds
-    ``shuffle``       deal items out at random; False: in their order
-    ``random_state``  the seed of that
+    ``n_splits``      number of folds
+    ``shuffle``       assign items to folds at random; False: in their order
+    ``random_state``  seed of the shuffling
 
     ``GridSearchCV(NaiveBayes(), settings, cv=SemiSupervisedKFold(5)).fit(X, y)``
 
@@ -50,35 +50,35 @@ class SemiSupervisedKFold(BaseCrossValidator):  # type: ignore[misc]
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds."""
+        """Return the number of folds."""
         return self.n_splits
 
     def _iter_test_indices(
         self, X: Any = None, y: Any = None, groups: Any = None
     ) -> Iterator[IntArray]:
-        """The test items of each fold; scikit-learn makes all others the training part."""
+        """Yield the test items of each fold; scikit-learn takes all others for training."""
         numbers = read_labels(y, _num_samples(X)).likeliest()
-        rows = several_of_a_class(numbers)
+        rows = find_repeated_classes(numbers)
         if not len(rows):
             raise DataError(
-                "no class has two labels, of which one could be held out", "label more items"
+                "no class has two labels, so that none can be held out", "label more items"
             )
         most = int(np.bincount(numbers[rows]).max())
         if most < self.n_splits:
             raise DataError(
-                f"{self.n_splits} folds need as many labels of some class, and none has more than "
-                f"{most}",
-                f"label more items, or take n_splits={most}",
+                f"{self.n_splits} folds need at least as many labels of some class, and no class "
+                f"has more than {most}",
+                f"label more items, or use n_splits={most}",
             )
         seed = int(self.random_state) % 2**32 if self.shuffle else None
         folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=seed)
-        yield from deal_folds(rows, numbers, folds)
+        yield from split_folds(rows, numbers, folds)
 
 
-def several_of_a_class(numbers: IntArray) -> IntArray:
-    """Items whose class is known, and is that of others too: one of these can be held out.
+def find_repeated_classes(numbers: IntArray) -> IntArray:
+    """Return the labelled items whose class has several labels, so that one can be held out.
 
-    >>> several_of_a_class(np.array([1, -1, 0, 1]))
+    >>> find_repeated_classes(np.array([1, -1, 0, 1]))
     array([0, 3])
     """
     labelled = np.flatnonzero(numbers != UNKNOWN)
@@ -86,38 +86,42 @@ def several_of_a_class(numbers: IntArray) -> IntArray:
     return labelled[counts[numbers[labelled]] > 1]
 
 
-def deal_folds(rows: IntArray, numbers: IntArray, folds: BaseCrossValidator) -> list[IntArray]:
-    """Some items, dealt out by ``folds`` according to the numbers of their classes."""
+def split_folds(rows: IntArray, numbers: IntArray, folds: BaseCrossValidator) -> list[IntArray]:
+    """Return the test items of each fold: ``rows`` split by ``folds``, stratified by class.
+
+    ``rows``     the items to split
+    ``numbers``  class numbers of all items
+    """
     with warnings.catch_warnings():
-        # a class of fewer labels than folds has one held out in some of them: that is well
+        # a class with fewer labels than folds has one held out in some of the folds: that is fine
         warnings.filterwarnings("ignore", message="The least populated class")
         return [rows[test] for _, test in folds.split(rows, numbers[rows])]
 
 
-# Scores that leave items without a label out: what nobody knows cannot be wrong
+# Scores that leave out unlabelled items, for which no prediction can be called wrong
 
-LEAVES_OUT = ("LabelledScorer", "_PassthroughScorer")
-"""Scorers that leave items without a label out: ours, and that which asks the model's `score`."""
+LABELLED_SCORERS = ("LabelledScorer", "_PassthroughScorer")
+"""Scorers that leave out unlabelled items: ours, and scikit-learn's that calls `score`."""
 
 
 class UnlabelledWarning(UserWarning):
-    """Items without a label were given to be scored: they are left out."""
+    """Unlabelled items were to be scored: they are left out, or count as errors."""
 
 
 def warn_of_unlabelled_fold() -> None:
-    """Warn, once a search, if scikit-learn will take items without a label for errors.
+    """Warn, once per search, if scikit-learn will count unlabelled items as errors.
 
-    Scores of its own look at predictions only, so this must be said while a fold is learned.
+    Its own scorers see only predictions, so the warning has to be issued while a fold is fitted.
     """
     fold = None if is_later_fold() else held_out()
     if fold is None:
         return
-    several = getattr(fold[1], "_scorers", None) or {"": fold[1]}
-    if all(type(one).__name__ in LEAVES_OUT for one in several.values()):
+    scorers = getattr(fold[1], "_scorers", None) or {"": fold[1]}
+    if all(type(scorer).__name__ in LABELLED_SCORERS for scorer in scorers.values()):
         return
-    if labels_and_gaps(fold[0])[1].any():
+    if separate_unknown(fold[0])[1].any():
         warnings.warn(
-            "this fold is scored on items without a label, which count as errors. Take "
+            "this fold is scored on items without a label, which count as errors. Use "
             "cv=softcount.mixture.SemiSupervisedKFold(), which tests on labelled items only, or "
             "scoring=softcount.mixture.labelled_scorer(…)",
             UnlabelledWarning,
@@ -126,28 +130,28 @@ def warn_of_unlabelled_fold() -> None:
 
 
 def find_labelled(y: Any) -> tuple[Array, IntArray | None]:
-    """The labels there are, and the numbers of the items that have them; None: all do."""
-    labels, unknown = labels_and_gaps(y)
+    """Return the known labels, and the indices of the labelled items; None if all are labelled."""
+    labels, unknown = separate_unknown(y)
     if len(unknown) and unknown.all():
         raise DataError(
-            "no item has a label: there is nothing to be right or wrong about",
-            "score items whose labels are known; SemiSupervisedKFold deals only such into test "
-            "folds",
+            "no item has a label, so there is nothing to score",
+            "score items whose labels are known; SemiSupervisedKFold puts only labelled items into "
+            "test folds",
         )
     return labels, np.flatnonzero(~unknown) if unknown.any() else None
 
 
 class ScoresLabelled(ClassifierMixin):  # type: ignore[misc]
-    """A classifier whose accuracy is that on labelled items."""
+    """Mixin of classifiers whose `score` is the accuracy on labelled items only."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy on the items that have a label; others (−1 or None) do not count.
+        """Return the accuracy on the labelled items; unlabelled ones (−1 or None) are left out.
 
-        For a search over settings or a cross-validation take ``cv=SemiSupervisedKFold()``: plain
-        folds hold out items without a label, which there teach nothing and test nothing, and
+        For a hyperparameter search or cross-validation use ``cv=SemiSupervisedKFold()``: ordinary
+        folds hold out unlabelled items, which are then neither learned from nor tested on, and
         stratify on −1 as if it were a class.
         """
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1:  # shares of classes: scikit-learn says so
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1:  # soft labels: scikit-learn raises the error
             return float(super().score(X, y, sample_weight))
         labels, rows = find_labelled(y)
         if rows is None:
@@ -155,8 +159,8 @@ class ScoresLabelled(ClassifierMixin):  # type: ignore[misc]
         if not is_later_fold():
             warnings.warn(
                 "items without a label are left out of the score. In a search or a "
-                "cross-validation, take cv=softcount.mixture.SemiSupervisedKFold(): it tests on "
-                "labelled items only, and learns from all unlabelled ones every time",
+                "cross-validation, use cv=softcount.mixture.SemiSupervisedKFold(): it tests on "
+                "labelled items only, and always learns from all unlabelled ones",
                 UnlabelledWarning,
                 stacklevel=2,
             )
@@ -166,39 +170,39 @@ class ScoresLabelled(ClassifierMixin):  # type: ignore[misc]
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         if predicted.dtype != object:
             return float(accuracy_score(labels, predicted, sample_weight=weights))
-        # a classifier that abstains, by None, is wrong
+        # None is an abstention, and counts as wrong
         pairs = zip(predicted.tolist(), labels.tolist(), strict=True)
-        return float(np.average([ours == theirs for ours, theirs in pairs], weights=weights))
+        return float(np.average([answer == label for answer, label in pairs], weights=weights))
 
 
 class LabelledScorer:
-    """A scorer that is handed items with a label only; see `labelled_scorer`."""
+    """A scorer that passes on only the labelled items; see `labelled_scorer`."""
 
     def __init__(self, scoring: str | Callable[..., float]) -> None:
         self.scoring = scoring
         self._scorer = get_scorer(scoring)
 
-    def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
-        """The score of the items that have a label."""
+    def __call__(self, estimator: Any, X: Any, y: Any, **options: Any) -> float:
+        """Return the score of the labelled items."""
         labels, rows = find_labelled(y)
         if rows is None:
-            return float(self._scorer(estimator, X, y, **given))
-        if given.get("sample_weight") is not None:
-            given["sample_weight"] = np.asarray(given["sample_weight"])[rows]
-        return float(self._scorer(estimator, _safe_indexing(X, rows), labels, **given))
+            return float(self._scorer(estimator, X, y, **options))
+        if options.get("sample_weight") is not None:
+            options["sample_weight"] = np.asarray(options["sample_weight"])[rows]
+        return float(self._scorer(estimator, _safe_indexing(X, rows), labels, **options))
 
     def __repr__(self) -> str:
         return f"labelled_scorer({self.scoring!r})"
 
 
 def labelled_scorer(scoring: str | Callable[..., float] = "accuracy") -> LabelledScorer:
-    """What scikit-learn's ``scoring`` says, of labelled items only: for folds that hold others too.
+    """Make a scikit-learn scorer that scores labelled items only.
 
     ``scoring``  the name of a score, such as "accuracy" or "f1_macro", or a function of an
                  estimator, items and labels
 
-    `SemiSupervisedKFold` has no others in its test folds, and needs no such scorer. This one is for
-    folds that are given, and for scores on a test set that is partly labelled.
+    It is for folds made elsewhere, and for partially labelled test sets. `SemiSupervisedKFold`
+    does not need it, as its test folds have labelled items only.
 
     >>> from softcount.mixture import NaiveBayes
     >>> model = NaiveBayes().fit(["good", "bad", "good fun"], ["+", "-", None])

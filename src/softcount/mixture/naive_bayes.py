@@ -1,4 +1,4 @@
-"""Naive Bayes with few labels, and when its EM has collapsed."""
+"""Semi-supervised Naive Bayes, and the detection of collapsed EM."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
 from softcount.mixture.documents import WordMixture
 from softcount.mixture.model_selection import (
     ScoresLabelled,
-    deal_folds,
-    several_of_a_class,
+    find_repeated_classes,
+    split_folds,
     warn_of_unlabelled_fold,
 )
 from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
@@ -31,25 +31,26 @@ from softcount.mixture.starts import Start
 from softcount.text.bags import Bags
 
 SHRINKAGE = 4.0
-"""It is a collapse if N − 1 shrinks to less than one in so many: see `has_collapsed`."""
-CHANCE = 0.15
-"""What happens more often than this where nothing is wrong is no collapse. Few unlabelled items
-say little: that all of four are in one class while two labels are not has the probability 1/7."""
+"""It is a collapse if N − 1 shrinks by more than this factor: see `has_collapsed`."""
+SIGNIFICANCE = 0.15
+"""Significance level: an outcome more probable than this by chance is not called a collapse. A few
+unlabelled items are weak evidence: that all of four fall into one class, while two labels are of
+different classes, has probability 1/7."""
 
 
-def has_collapsed(found: FloatArray, n_free: int, labels: FloatArray) -> bool:
-    """Whether so few classes are left that something must be wrong.
+def has_collapsed(proportions: FloatArray, n_free: int, labels: FloatArray) -> bool:
+    """Return whether EM has drawn the unlabelled items into implausibly few classes.
 
-    ``found``   the share of each class among the unlabelled items
-    ``n_free``  how many these are
-    ``labels``  how many labels each class has
+    ``proportions``  proportion of each class among the unlabelled items, (classes,)
+    ``n_free``       number of unlabelled items
+    ``labels``       number of labels of each class, (classes,)
 
-    Classes are counted by their effective number N = exp(entropy). It is a collapse if N of what
-    was found is below half of N of the labels. With few classes, or with some that are rare, that
-    cannot be, for N is never below 1; so it is one, too, if N − 1 is below a quarter of that of the
-    labels, unless it may be chance: labels are few, and so may be the items. If c of n labels are
-    outside the class that was found most often, the share outside is Beta(c + 1, n − c + 1), and
-    the number of items outside beta-binomial.
+    Classes are counted by their effective number N = exp(entropy). It is a collapse if N of the
+    unlabelled items is below half of N of the labels. With few classes, or with rare ones, that is
+    impossible, because N is never below 1. So it is also a collapse if N − 1 is below a quarter of
+    that of the labels, unless this may be chance, as labels are few, and so may be the items. If c
+    of n labels are outside the most frequent found class, the proportion outside is
+    Beta(c + 1, n − c + 1), and the number of items outside is beta-binomial.
 
     >>> labels = np.array([5.0, 5.0])
     >>> has_collapsed(np.array([0.99, 0.01]), 100, labels)
@@ -59,22 +60,22 @@ def has_collapsed(found: FloatArray, n_free: int, labels: FloatArray) -> bool:
     >>> has_collapsed(np.array([1.0, 0.0]), 100, np.array([99.0, 1.0]))
     False
     """
-    ours, theirs = effective_number(found), effective_number(labels / labels.sum())
-    if ours < theirs / 2.0:
+    n_found, n_labelled = effective_number(proportions), effective_number(labels / labels.sum())
+    if n_found < n_labelled / 2.0:
         return True
-    if ours - 1.0 >= (theirs - 1.0) / SHRINKAGE:
+    if n_found - 1.0 >= (n_labelled - 1.0) / SHRINKAGE:
         return False
     from scipy.stats import betabinom  # slow to import, and seldom needed
 
-    largest = int(found.argmax())
-    n_outside = np.floor(n_free * (1.0 - found[largest]) + 1e-9)
-    outside = labels.sum() - labels[largest]
-    chance = betabinom.cdf(n_outside, n_free, outside + 1.0, labels[largest] + 1.0)
-    return bool(chance < CHANCE)
+    largest = int(proportions.argmax())
+    items_outside = np.floor(n_free * (1.0 - proportions[largest]) + 1e-9)
+    labels_outside = labels.sum() - labels[largest]
+    p_value = betabinom.cdf(items_outside, n_free, labels_outside + 1.0, labels[largest] + 1.0)
+    return bool(p_value < SIGNIFICANCE)
 
 
 def labels_by_class(labels: Labels) -> FloatArray:
-    """How many labels each class has; items that share several classes count for each by shares."""
+    """Return the number of labels of each class, (classes,); soft labels count fractionally."""
     counts = np.bincount(labels.numbers[labels.numbers != UNKNOWN], minlength=len(labels.classes))
     total = counts.astype(float)
     if labels.shares is not None:
@@ -82,42 +83,44 @@ def labels_by_class(labels: Labels) -> FloatArray:
     return total
 
 
-def effective_number(shares: FloatArray) -> float:
-    """How many equally common classes would be as varied: exp of the entropy.
+def effective_number(proportions: FloatArray) -> float:
+    """Return the effective number of classes, exp of the entropy: that many equally frequent
+    classes would have the same entropy.
 
     >>> round(effective_number(np.array([0.5, 0.5, 0.0])), 12)
     2.0
     """
-    some = shares[shares > 0.0]
-    return float(np.exp(-np.sum(some * np.log(some))))
+    positive = proportions[proportions > 0.0]
+    return float(np.exp(-np.sum(positive * np.log(positive))))
 
 
 # Naive Bayes
 
 
 class CollapseWarning(UserWarning):
-    """Unlabelled documents were drawn into few of the classes: do not trust the result."""
+    """EM has drawn the unlabelled documents into few of the classes: do not trust the result."""
 
 
 class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
-    """Naive Bayes for documents with labels, with few labels, or several components a class.
+    """Naive Bayes classifier of documents, supervised or semi-supervised, with one or several
+    components per class.
 
-    Labelled documents are kept to their class; the classes of the others are hidden, and are filled
-    in by the learner (EM: Nigam, McCallum, Thrun & Mitchell 2000). With every label known this is
-    the Naive Bayes of the textbooks.
+    Labelled documents are restricted to their class; the classes of the others are hidden variables
+    that the learner infers (by EM: Nigam, McCallum, Thrun & Mitchell 2000). If all labels are known
+    this is textbook Naive Bayes.
 
-    ``n_components``       hidden components of each class
-    ``unlabelled_weight``  λ: what an unlabelled document counts beside a labelled one
-    ``smoothing``          add so much to every count of a word in a class
-    ``length``             stretch or shrink every document to so many words; None: as they are
-    ``bernoulli``          look at whether a word occurs, not how often
+    ``n_components``       number of hidden components of each class
+    ``unlabelled_weight``  λ: weight of an unlabelled document relative to a labelled one
+    ``smoothing``          pseudocount added to every count of a word in a class
+    ``length``             rescale every document to this many words; None: no rescaling
+    ``bernoulli``          model whether a word occurs, not how often
     ``prior``, ``vectorizer``, ``learner``, ``engine``, ``random_state``  see `MultinomialMixture`
 
-    Labels are −1 (or None) where unknown; a matrix of shares (items × classes) gives soft labels.
-    Afterwards ``transduction_`` has a label for every document learned from.
+    Unknown labels are −1 or None; a matrix of probabilities (items × classes) gives soft labels.
+    After `fit`, ``transduction_`` has a label for every training document.
 
-    `NaiveBayesCV` chooses λ. For other settings take scikit-learn's `GridSearchCV`, with folds that
-    test on labelled documents and learn from unlabelled ones every time:
+    `NaiveBayesCV` chooses λ. To tune other settings use scikit-learn's `GridSearchCV` with folds
+    that test on labelled documents and always learn from the unlabelled ones:
     ``GridSearchCV(NaiveBayes(), settings, cv=SemiSupervisedKFold(5)).fit(X, y)``.
 
     >>> texts = ["good fine", "bad awful", "good good great", "awful bad dreadful"]
@@ -139,7 +142,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from documents and what labels there are.
+        """Learn from documents and their labels, some of which may be unknown.
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -150,12 +153,12 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         return self
 
     def _bind(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
-        """The core and the corpus; unlabelled documents weigh λ."""
+        """Return the core and the corpus; unlabelled documents have weight λ."""
         self._check_settings()
         x = self.observe(X, first=True)
         labels = read_labels(y, len(x))
         warn_of_unlabelled_fold()
-        weights = self._weights(sample_weight, x)
+        weights = self._check_weights(sample_weight, x)
         weights = np.ones(len(x)) if weights is None else weights
         weights = weights * np.where(labels.known, 1.0, self._lambda)
         self.classes_ = labels.classes
@@ -167,7 +170,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         super()._check_settings()
         if self.length is not None and self.bernoulli:
             raise LearnerError(
-                "a document has no length where words are there or not",
+                "length and bernoulli=True cannot be combined: presence of words has no length",
                 "leave out length or bernoulli",
             )
 
@@ -187,7 +190,8 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         return {"labelled": self._start_from_labels}
 
     def _start_from_labels(self, core: MixtureCore, items: Items, rng: Generator) -> Params:
-        """What the labelled documents say; those of one class dealt out among its components."""
+        """Return parameters estimated from the labelled documents; those of a class are distributed
+        at random over its components."""
         labels, m = self._labels, self.n_components
         by_class = np.zeros((len(items), len(labels.classes)))
         hard = np.flatnonzero(labels.numbers != UNKNOWN)
@@ -196,8 +200,8 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
             by_class += np.nan_to_num(labels.shares)
         responsibilities = np.repeat(by_class * items.known.weights[:, None], m, axis=1)
         if m > 1:
-            parts = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
-            responsibilities *= parts.reshape(len(items), -1)
+            proportions = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
+            responsibilities *= proportions.reshape(len(items), -1)
         return core.from_responsibilities(items.x, responsibilities, rng)
 
     def _after_fit(self, corpus: Items) -> None:
@@ -208,20 +212,22 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
 
     def _warn_of_collapse(self, corpus: Items) -> None:
-        """Compare how many classes the unlabelled documents use with how many were labelled."""
+        """Warn if the unlabelled documents use far fewer classes than the labels do."""
         free = ~self._labels.known & (corpus.known.weights > 0.0)
         if free.sum() < 2 * len(self.classes_):
             return
-        found = self._class_posteriors(corpus.x.take(np.flatnonzero(free))).mean(axis=0)
+        unlabelled = corpus.x.take(np.flatnonzero(free))
+        proportions = self._class_posteriors(unlabelled).mean(axis=0)
         counts = labels_by_class(self._labels)
-        if not has_collapsed(found, int(free.sum()), counts) or is_later_fold():
-            return  # of a search's many fits one warns, and the last, to all data
-        labelled, largest = counts / counts.sum(), int(found.argmax())
+        if not has_collapsed(proportions, int(free.sum()), counts) or is_later_fold():
+            return  # in a search only the first fold warns, and the final fit to all data
+        labelled, largest = counts / counts.sum(), int(proportions.argmax())
         name = self.classes_.tolist()[largest]
-        # what outweighs few labels is smoothing times the number of words, then long documents
+        # few labels are outweighed mainly by smoothing × number of words, then by long documents
         scale = "" if self.length else ", documents of one length (length=100)"
         warnings.warn(
-            f"{found[largest]:.0%} of the unlabelled documents were drawn into the class {name!r}, "
+            f"{proportions[largest]:.0%} of the unlabelled documents were drawn into the class "
+            f"{name!r}, "
             f"which has {labelled[largest]:.0%} of the labels: EM has collapsed. "
             f"Try a smaller smoothing (now {self.smoothing:g}, for each of {self.n_features_in_} "
             f"words), fewer words (the vectorizer's min_df, max_df){scale}, or another "
@@ -230,30 +236,30 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
             stacklevel=3,
         )
 
-    # what it says of data
+    # inference
     def _class_posteriors(self, x: Any) -> FloatArray:
-        """p(class | document): components added up."""
+        """Return p(class | document), (documents, classes), summed over components."""
         components = self._posterior(x).reshape(len(x), len(self.classes_), -1)
         posteriors: FloatArray = components.sum(axis=2)
         return posteriors
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """The probability of each class for each document, in the order of ``classes_``."""
+        """Return p(class | document), (documents, classes), in the order of ``classes_``."""
         return self._class_posteriors(self._seen(X))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """The logarithm of `predict_proba`."""
+        """Return the logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> Array:
-        """The likeliest class of each document."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        classes: Array = self.classes_[likeliest]
+        """Return the most probable class of each document."""
+        best = self.predict_proba(X).argmax(axis=1)
+        classes: Array = self.classes_[best]
         return classes
 
     def class_words(self) -> tuple[FloatArray, FloatArray]:
-        """How common each class is, and p(word | class): its components taken together."""
+        """Return p(class) and p(word | class), marginalised over the components of a class."""
         weights = self.weights_.reshape(len(self.classes_), -1)
         words = self.words_.reshape(*weights.shape, -1)
         total = weights.sum(axis=1)
@@ -262,7 +268,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on points: these are no counts
+        tags.classifier_tags.poor_score = True  # on scikit-learn's test points, which are no counts
         return tags
 
     # files
@@ -278,31 +284,31 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
 
 
 KINDS = {bool: "b", int: "iu", float: "f", str: "U"}
-"""Which labels can be in which arrays."""
+"""Kinds of numpy arrays that can hold labels of each Python type."""
 
 
-def read_classes(given: Any, kind: str) -> Array:
-    """The classes that a file lists."""
-    types = {type(label) for label in given} if isinstance(given, list) else set()
+def read_classes(labels: Any, kind: str) -> Array:
+    """Read the class labels listed in a file, checking that they are sorted and distinct."""
+    types = {type(label) for label in labels} if isinstance(labels, list) else set()
     if len(types) != 1 or np.dtype(kind).kind not in KINDS.get(types.pop(), ""):
         raise DataError("the classes are not a list of labels of one kind")
-    classes: Array = np.array(given, dtype=kind)
-    if classes.tolist() != given or not np.array_equal(np.unique(classes), classes):
-        raise DataError("the classes are not in order, or some are the same")
+    classes: Array = np.array(labels, dtype=kind)
+    if classes.tolist() != labels or not np.array_equal(np.unique(classes), classes):
+        raise DataError("the classes are not sorted, or not distinct")
     return classes
 
 
 class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
-    """`NaiveBayes` that chooses λ by cross-validation on what is labelled.
+    """`NaiveBayes` that chooses λ by cross-validation on the labelled documents.
 
-    ``unlabelled_weights``  values of λ to choose from
+    ``unlabelled_weights``  candidate values of λ
     ``cv``                  number of folds
 
-    Each fold's labels are hidden in turn and the documents stay, unlabelled; the λ that predicts
-    hidden labels best is taken (the largest among equals, but for differences within a standard
-    error: unlabelled documents get the benefit of the doubt). Where some class has too few labels
-    to hide one, ``unlabelled_weight`` is taken as it is. After `fit`: ``unlabelled_weight_``, and
-    ``cv_scores_``, λ → mean accuracy.
+    The labels of each fold are hidden in turn, and its documents kept as unlabelled ones. The λ
+    chosen is the largest whose mean accuracy on hidden labels is within one standard error of the
+    best: unlabelled documents get the benefit of the doubt. If there are too few labels to hide
+    any, or no unlabelled documents, ``unlabelled_weight`` is used as given. After `fit`:
+    ``unlabelled_weight_``, the λ chosen, and ``cv_scores_``, λ → mean accuracy.
     """
 
     @interrupt.graceful()
@@ -319,7 +325,7 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
         with all_or_nothing(self):
             self._check_settings()
             accuracies = self._cross_validate(X, y, sample_weight)
-            self.cv_scores_ = {weight: float(each.mean()) for weight, each in accuracies.items()}
+            self.cv_scores_ = {weight: float(folds.mean()) for weight, folds in accuracies.items()}
             self.unlabelled_weight_ = self.unlabelled_weight
             if accuracies:
                 best = max(accuracies, key=lambda weight: (self.cv_scores_[weight], weight))
@@ -336,51 +342,51 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
         return getattr(self, "unlabelled_weight_", self.unlabelled_weight)
 
     def _cross_validate(self, X: Any, y: Any, sample_weight: Any) -> dict[float, FloatArray]:
-        """How well each λ predicts hidden labels, split by split; nothing, if none can be hidden.
+        """Return the accuracy of each λ on hidden labels, by split; empty if none can be hidden.
 
-        Labels are hidden fold by fold; the only one of its class stays shown.
+        Labels are hidden fold by fold; the only label of a class is never hidden.
         """
         bags = self.observe(X, first=True)
         labels = read_labels(y, len(bags))
-        weights = self._weights(sample_weight, bags)
+        weights = self._check_weights(sample_weight, bags)
         weights = np.ones(len(bags)) if weights is None else weights
-        rows = several_of_a_class(labels.numbers)
+        rows = find_repeated_classes(labels.numbers)
         if labels.known.all() or not len(rows):
             return {}
         folds = self.cv
         if isinstance(folds, Integral):
             n = min(int(folds), np.bincount(labels.numbers[rows]).max())
             folds = StratifiedKFold(n, shuffle=True, random_state=self._seed())
-        splits = deal_folds(rows, labels.numbers, check_cv(folds))
+        splits = split_folds(rows, labels.numbers, check_cv(folds))
         accuracies: dict[float, FloatArray] = {}
         for weight in sorted(map(float, self.unlabelled_weights)):
-            found = self._accuracies(weight, bags, labels, weights, splits)
-            if interrupt.asked():  # its fits were cut short: choose among those before it
+            by_split = self._accuracies(weight, bags, labels, weights, splits)
+            if interrupt.asked():  # these fits were cut short: choose among the earlier weights
                 break
-            if not len(found):  # nothing labelled has weight
+            if not len(by_split):  # all labelled items have weight zero
                 return {}
-            accuracies[weight] = found
+            accuracies[weight] = by_split
         return accuracies
 
     def _accuracies(
         self, weight: float, bags: Bags, labels: Labels, weights: FloatArray, splits: list[IntArray]
     ) -> FloatArray:
-        """How well λ = ``weight`` predicts hidden labels, split by split."""
-        # folds learn from counts that are ready to use
-        here = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
-        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in here}
+        """Return the accuracy of λ = ``weight`` on the hidden labels of each split, (splits,)."""
+        # folds learn from counts that have already been vectorised and rescaled
+        excluded = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in excluded}
         model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
-        found = []
+        accuracies = []
         for hidden in splits:
             shown = labels.numbers.copy()
             shown[hidden] = UNKNOWN
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CollapseWarning)
                 model.fit(bags.matrix, shown, weights)
-            right = model.transduction_[hidden] == labels.numbers[hidden]
+            correct = model.transduction_[hidden] == labels.numbers[hidden]
             if weights[hidden].any():
-                found.append(np.average(right, weights=weights[hidden]))
-        return np.array(found)
+                accuracies.append(np.average(correct, weights=weights[hidden]))
+        return np.array(accuracies)
 
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -393,5 +399,5 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
         self.cv_scores_ = {float(weight): float(score) for weight, score in scores}
         self.unlabelled_weight_ = stored.meta["chosen"]
         if not 0.0 <= self.unlabelled_weight_ < np.inf:
-            raise DataError(f"{self.unlabelled_weight_} is no weight of unlabelled documents")
+            raise DataError(f"{self.unlabelled_weight_} is not a valid weight of documents")
         return super().recall(stored, given)

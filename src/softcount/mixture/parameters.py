@@ -1,4 +1,4 @@
-"""The parameters of mixtures, declared: checks and options of commands follow."""
+"""Declared parameters of mixtures, from which checks and command-line options are derived."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from softcount.families.gaussian import NIW
 
 Covariance = Literal["full", "tied", "diag", "spherical", "identity"]
-NumberOfClasses = Annotated[int, Integer(1, MAX_CLASSES), Doc("How many classes.")]
+NumberOfClasses = Annotated[int, Integer(1, MAX_CLASSES), Doc("Number of classes.")]
 MostClasses = Annotated[
-    int, Integer(1, MAX_CLASSES), Doc("At most so many classes: more than you expect.")
+    int, Integer(1, MAX_CLASSES), Doc("Maximum number of classes: choose more than you expect.")
 ]
 Concentration = Annotated[
     float,
-    Number(above=True, hint="1 is usual; the larger, the more classes"),
-    Doc("The larger, the more classes."),
+    Number(above=True, hint="1 is usual; larger values give more classes"),
+    Doc("Concentration of the Dirichlet process; larger values give more classes."),
 ]
 
 
@@ -39,25 +39,32 @@ Concentration = Annotated[
 class WordParameters(ShortRunParameters):
     """How words are counted and smoothed."""
 
-    bernoulli: Annotated[
-        bool, Boolean(), Doc("Look at whether a word occurs, not at how often it does.")
-    ] = False
+    bernoulli: Annotated[bool, Boolean(), Doc("Model whether a word occurs, not how often.")] = (
+        False
+    )
     smoothing: Annotated[
         float,
         Number(hint="0.1 is usual; 0 does not smooth"),
-        Doc("Add so much to every count of a word in a class."),
+        Doc("Pseudocount added to every count of a word in a class."),
     ] = 0.1
     prior: Annotated[
         float | Mapping[str, float] | None,
         Prior(("weights", "words")),
-        Doc("Instead: the Dirichlet concentration of words, or by table (weights, words)."),
+        Doc(
+            "Dirichlet concentration of the words, or one for each table (weights, words); "
+            "replaces smoothing."
+        ),
     ] = None
     init: Annotated[
-        Any, Doc("kmeans, random, spectral, anchor, uniform, or tables of weights and words.")
+        Any,
+        Doc(
+            "Initial parameters: kmeans, random, spectral, anchor, uniform, or tables of weights "
+            "and words."
+        ),
     ] = "kmeans"
-    vectorizer: Annotated[Any, Doc("How texts become counts, as scikit-learn's vectorizers.")] = (
-        None
-    )
+    vectorizer: Annotated[
+        Any, Doc("Turns texts into counts, with the interface of scikit-learn's vectorizers.")
+    ] = None
 
 
 @dataclass(eq=False, repr=False)
@@ -69,7 +76,7 @@ class MultinomialMixtureParameters(WordParameters):
 
 @dataclass(eq=False, repr=False)
 class DirichletProcessMixtureParameters(MultinomialMixtureParameters):
-    """The same with as many classes as the data call for."""
+    """The same with the number of classes inferred from the data."""
 
     n_components: MostClasses = 50
     _: KW_ONLY
@@ -78,47 +85,49 @@ class DirichletProcessMixtureParameters(MultinomialMixtureParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayesParameters(WordParameters):
-    """How labels and documents without labels are learned from."""
+    """Naive Bayes learned from labelled and unlabelled documents."""
 
     n_components: Annotated[
-        int, Integer(1, MAX_CLASSES), Doc("Hidden components of each class.")
+        int, Integer(1, MAX_CLASSES), Doc("Number of hidden components of each class.")
     ] = 1
     unlabelled_weight: Annotated[
         float,
-        Number(
-            hint="0 leaves unlabelled documents out, 1 counts them in full; NaiveBayesCV chooses"
-        ),
-        Doc("What an unlabelled document counts beside a labelled one."),
+        Number(hint="0 ignores unlabelled documents, 1 counts them in full; NaiveBayesCV chooses"),
+        Doc("Weight of an unlabelled document relative to a labelled one."),
     ] = 1.0
     length: Annotated[
         float | None,
         Number(above=True, hint="100 is usual"),
-        Doc("Stretch or shrink every document to so many words; by default as they are."),
+        Doc("Rescale every document to this many words; by default documents are not rescaled."),
     ] = None
-    init: Annotated[Any, Doc("labelled, or tables of weights and words.")] = "labelled"
+    init: Annotated[Any, Doc("Initial parameters: labelled, or tables of weights and words.")] = (
+        "labelled"
+    )
 
 
-def check_some(name: str, value: Any) -> None:
+def check_not_empty(name: str, value: Any) -> None:
     """Raise a `LearnerError` if there are no values to choose from."""
     if not len(value):
-        raise LearnerError(f"{name} is empty", "give some values of λ")
+        raise LearnerError(f"{name} is empty", "give at least one value of λ")
 
 
 def check_folds(name: str, value: Any) -> None:
-    """Raise a `LearnerError` for a number of folds below 2; other folds are for scikit-learn."""
+    """Raise a `LearnerError` for a number of folds below 2; scikit-learn checks anything else."""
     if isinstance(value, Integral) and int(value) < 2:
         raise LearnerError(f"{name}={value} must be at least 2", "5 is usual")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayesCVParameters(NaiveBayesParameters):
-    """The same, with weights of unlabelled documents to choose from."""
+    """The same, with the weight of unlabelled documents chosen by cross-validation."""
 
-    unlabelled_weights: Annotated[Sequence[float], check_some, Doc("Weights to choose from.")] = (
+    unlabelled_weights: Annotated[
+        Sequence[float], check_not_empty, Doc("Candidate weights of unlabelled documents.")
+    ] = (
         *(0.0, 0.01, 0.03),
         *(0.1, 0.3, 1.0),
     )
-    cv: Annotated[Any, check_folds, Doc("How many folds, or folds as scikit-learn has them.")] = 5
+    cv: Annotated[Any, check_folds, Doc("Number of folds, or a scikit-learn splitter.")] = 5
 
 
 @dataclass(eq=False, repr=False)
@@ -130,24 +139,25 @@ class GaussianMixtureParameters(ShortRunParameters):
     covariance: Annotated[
         Covariance,
         OneOf("full", "tied", "diag", "spherical", "identity"),
-        Doc("The form of covariances; tied: one full one for all."),
+        Doc("Form of the covariance matrices; tied: one full matrix shared by all classes."),
     ] = "full"
     floor: Annotated[
         float,
         Number(hint="1e-6 is usual"),
-        Doc("The smallest variance in any direction, as a share of the columns' own."),
+        Doc("Smallest variance in any direction, as a fraction of the variance of the columns."),
     ] = 1e-6
     prior: Annotated[
         NIW | None, Doc("A normal–inverse-Wishart prior on the scale of the centred data.")
     ] = None
-    init: Annotated[Any, Doc("kmeans, k-means++, random, or means, covariances and weights.")] = (
-        "kmeans"
-    )
+    init: Annotated[
+        Any,
+        Doc("Initial parameters: kmeans, k-means++, random, or means, covariances and weights."),
+    ] = "kmeans"
 
 
 @dataclass(eq=False, repr=False)
 class DirichletProcessGaussianMixtureParameters(GaussianMixtureParameters):
-    """The same with as many classes as the data call for."""
+    """The same with the number of classes inferred from the data."""
 
     n_components: MostClasses = 50
     _: KW_ONLY
@@ -160,12 +170,12 @@ class KMeansParameters(ShortRunParameters):
 
     n_components: NumberOfClasses = 8
     _: KW_ONLY
-    init: Annotated[Any, Doc("k-means++, random, kmeans, or means.")] = "k-means++"
+    init: Annotated[Any, Doc("Initial centres: k-means++, random, kmeans, or means.")] = "k-means++"
 
 
 @dataclass(eq=False, repr=False)
 class SoftKMeansParameters(KMeansParameters):
-    """The same with responsibilities."""
+    """Soft k-means: responsibilities instead of hard assignments."""
 
     _: KW_ONLY
     variance: Annotated[
@@ -175,5 +185,5 @@ class SoftKMeansParameters(KMeansParameters):
             most=MAX_SQUARE,
             hint="the mean squared distance of a point from its centre, in one dimension",
         ),
-        Doc("The variance of each class in each dimension."),
+        Doc("Known variance of each class in each dimension."),
     ] = 1.0

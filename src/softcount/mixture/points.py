@@ -1,4 +1,4 @@
-"""Mixtures of points: Gaussian classes, and k-means as their special case."""
+"""Mixtures of points: Gaussian mixtures, and k-means as a special case."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ from softcount.mixture.parameters import (
     KMeansParameters,
     SoftKMeansParameters,
 )
-from softcount.mixture.starts import Start, about, spherical_core
+from softcount.mixture.starts import Start, params_around, spherical_core
 from softcount.text.documents import find_texts
 
-FARTHEST = 1e6
-"""So many standard deviations away a prior may expect the means of classes: the square of it is how
-far it pulls the eigenvalues of a covariance apart."""
+MAX_PRIOR_DISTANCE = 1e6
+"""Largest distance of the prior mean from the data mean, in standard deviations of the data: its
+square is the condition number that such a prior gives a covariance matrix."""
 
-LEAST_FLOOR = 1e-12
-"""Variances below this share of a column's own are nothing but rounding, whatever is asked for."""
+MIN_FLOOR = 1e-12
+"""Smallest effective variance floor, as a fraction of a column's variance: below this, variances
+are mere rounding error, whatever ``floor`` the user sets."""
 
 
 class PointMixture(Clusterer):
-    """What all mixtures of points share.
+    """Base of mixtures of points.
 
-    Inside, points are shifted so that their mean is zero: far from zero, sums of squares would
-    drown in rounding.
+    Internally points are centred at zero: far from zero, sums of squares would lose all precision
+    to rounding.
     """
 
     offset_: FloatArray
@@ -59,7 +60,7 @@ class PointMixture(Clusterer):
 
     def observe(self, X: Any, *, first: bool) -> Points:
         if find_texts(X):
-            raise DataError("these are texts, not points", "use MultinomialMixture for texts")
+            raise DataError("the data are texts, not points", "use MultinomialMixture for texts")
         with within_range("the data"):
             x = validate_data(self, X, dtype=np.float64, reset=first)
         demand_values(x, "the data have")
@@ -67,27 +68,28 @@ class PointMixture(Clusterer):
             self.offset_ = np.zeros(x.shape[1])
         return Points(x - self.offset_)
 
-    def place(self, x: Points, weights: FloatArray | None) -> Points:
-        """Points shifted so that their mean is zero."""
+    def preprocess(self, x: Points, weights: FloatArray | None) -> Points:
+        """Return the points centred, so that their weighted mean is zero."""
         self.offset_ = np.average(x.x, axis=0, weights=weights)
         return Points(x.x - self.offset_)
 
     @property
     def means_(self) -> FloatArray:
-        """The centre of each class, (classes, dimensions)."""
+        """The mean of each class, (classes, dimensions)."""
         self._require_fit()
         means: FloatArray = _gaussian(self.core_).means(self.raw_params_["points"]) + self.offset_
         return means
 
     @property
     def covariances_(self) -> FloatArray:
-        """full, tied (classes, D, D); diag (classes, D); spherical, identity (classes,)"""
+        """The covariances: (classes, D, D) if full or tied; (classes, D) if diag; (classes,) if
+        spherical or identity."""
         self._require_fit()
         return _gaussian(self.core_).covariances(self.raw_params_["points"])
 
     @property
     def params_(self) -> dict[str, Array]:
-        """Weights, means and covariances; they may be given back as ``init``."""
+        """Weights, means and covariances; can be passed as ``init`` to another fit."""
         return {
             "weights": np.array(self.weights_),
             "means": self.means_,
@@ -97,26 +99,26 @@ class PointMixture(Clusterer):
     def starts(self) -> Mapping[str, Start]:
         return {
             "kmeans": starts.kmeans_of_points,
-            "k-means++": starts.spread_points,
+            "k-means++": starts.kmeans_plus_plus_points,
             "random": starts.random_points,
         }
 
     def _read_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
-        """Weights, means and covariances as arrays, or what the core itself has."""
+        """Read initial parameters: means, weights and covariances, or the core's own tables."""
         if not isinstance(given, Mapping) or "points" in given:
             return super()._read_params(core, corpus, given)
         strange = set(given) - {"weights", "means", "covariances"}
         if strange or "means" not in given:
             raise LearnerError(
-                f"init has {', '.join(map(str, given))}",
-                "give means, and if you like weights and covariances",
+                f"init has the tables {', '.join(map(str, given))}",
+                "give means, and optionally weights and covariances",
             )
         family = _gaussian(core)
-        usual = family.uniform()
-        centres = shaped("means", given["means"], family.means(usual).shape) - self.offset_
-        params = about(core, corpus, centres)
+        default = family.uniform()
+        centres = shaped("means", given["means"], family.means(default).shape) - self.offset_
+        params = params_around(core, corpus, centres)
         if "covariances" in given:
-            shape = family.covariances(usual).shape
+            shape = family.covariances(default).shape
             covariances = shaped("covariances", given["covariances"], shape)
             params["points"] = family.make_params(centres, covariances)
         if "weights" in given:
@@ -153,7 +155,7 @@ def _gaussian(core: MixtureCore) -> Gaussian:
 
 
 def demand_places(table: FloatArray, n_dims: int) -> None:
-    """Raise a `StoreError` if means or precisions are so large that products overflow."""
+    """Raise a `StoreError` if means or precisions are so large that products would overflow."""
     if (np.abs(table[:, :n_dims]) > 2.0 * MAX_VALUE).any() or (
         np.abs(table[:, n_dims:]) > MAX_PRECISION
     ).any():
@@ -161,28 +163,30 @@ def demand_places(table: FloatArray, n_dims: int) -> None:
 
 
 def demand_shapes(family: Gaussian, table: FloatArray) -> None:
-    """Raise a `StoreError` if a matrix in a file is no covariance: it has no inverse."""
+    """Raise a `StoreError` if a covariance matrix in a file is not invertible."""
     with np.errstate(all="ignore"):
-        spreads = family.covariances(table)
+        covariances = family.covariances(table)
         noise = np.ones((family.n_rows, family.n_dims))
         noise = family.form.whiten(noise, family.precisions(table))
         logs = family.log_density(table, family.means(table))
-    if not all(np.isfinite(each).all() for each in (spreads, noise, logs)):
+    if not all(np.isfinite(each).all() for each in (covariances, noise, logs)):
         raise StoreError("covariances of classes cannot be inverted", AGAIN)
 
 
 class GaussianMixture(GaussianMixtureParameters, PointMixture):
     """A mixture of Gaussians (Dempster, Laird & Rubin 1977).
 
-    ``n_components``  how many classes
-    ``covariance``    'full', 'tied' (one full for all), 'diag', 'spherical', or 'identity'
-    ``floor``         the smallest variance in any direction, as a share of the columns' own
+    p(x) = Σ_k π_k N(x; μ_k, Σ_k).
+
+    ``n_components``  number of classes
+    ``covariance``    'full', 'tied' (one full matrix for all), 'diag', 'spherical', or 'identity'
+    ``floor``         smallest variance in any direction, as a fraction of the columns' variance
     ``prior``         a normal–inverse-Wishart `NIW` on the scale of the centred data; None: maximum
-                      likelihood, and for learners that need a prior a weak one from the data
+                      likelihood, or a weak data-dependent prior for learners that need one
     ``init``          'kmeans', 'k-means++', 'random' (points), or {"means": …, "covariances": …,
                       "weights": …}
-    ``short_runs``        try so many starts by two quick passes each; go on from the best
-    ``learner``, ``engine``, ``random_state``  how, where, and from which seed
+    ``short_runs``    try this many starts with two quick passes each, and continue from the best
+    ``learner``, ``engine``, ``random_state``  learning algorithm, where it runs, and its seed
 
     >>> points = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9]])
     >>> model = GaussianMixture(2, covariance="spherical").fit(points)
@@ -196,52 +200,63 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
         return MixtureCore("gaussian mixture", self.weights_family(), emission, learner)
 
     def weights_family(self) -> Family:
-        """How common classes are."""
+        """Return the family of the class weights."""
         return Categorical((1, self.n_components))
 
     def gaussian(self, x: Points, weights: FloatArray | None = None) -> Gaussian:
-        """The classes; their floor and their prior are on the scale of the data."""
-        spread = reach = np.ones(x.x.shape[1])
-        if len(x):  # their mean is zero
+        """Return the Gaussian family; variance floor and prior are on the scale of the data."""
+        variance = max_variance = np.ones(x.x.shape[1])
+        if len(x):  # the points are centred, so that mean squares are variances
             squares = x.x**2
-            spread = reach = np.average(squares, axis=0, weights=weights)
-            if weights is not None:  # one point may outweigh all others, which are a class as well
-                reach = np.maximum(spread, squares[weights > 0.0].mean(axis=0))
-        some = float(spread.mean())
-        spread = np.where(spread > MIN_SQUARE, spread, some if some > MIN_SQUARE else 1.0)
+            variance = max_variance = np.average(squares, axis=0, weights=weights)
+            # one point may outweigh all others, which can still form a class: so the smallest
+            # floor also takes the unweighted variance into account
+            if weights is not None:
+                max_variance = np.maximum(variance, squares[weights > 0.0].mean(axis=0))
+        overall = float(variance.mean())
+        # constant columns have no scale of their own
+        variance = np.where(
+            variance > MIN_SQUARE, variance, overall if overall > MIN_SQUARE else 1.0
+        )
         tied = self.covariance == "tied"
         return Gaussian(
             self.n_components,
             x.x.shape[1],
             "full" if tied else self.covariance,  # type: ignore[arg-type]
-            self._prior(spread),
-            np.maximum(max(self.floor, LEAST_FLOOR) * spread, LEAST_FLOOR * reach),
+            self._prior(variance),
+            np.maximum(max(self.floor, MIN_FLOOR) * variance, MIN_FLOOR * max_variance),
             tied=tied,
         )
 
-    def _prior(self, spread: FloatArray) -> NIW | None:
-        """Weakly: centres somewhere in the data, variances somewhat below the data's."""
+    def _prior(self, variance: FloatArray) -> NIW | None:
+        """Return the prior, by default for Bayesian learners a weak one.
+
+        Weak means: class means within the data, class variances somewhat below those of the data.
+
+        ``variance``  of each column of the data
+        """
         if self.prior is None and not self._maximises:
-            whole = self.covariance in ("spherical", "identity")
-            return NIW(scale=float(spread.mean()) if whole else spread)
+            one_scale = self.covariance in ("spherical", "identity")
+            return NIW(scale=float(variance.mean()) if one_scale else variance)
         check_niw(self.prior)
         if self.prior is not None:
-            away = np.abs(np.asarray(self.prior.mean, dtype=np.float64)).max()
-            if away > FARTHEST * np.sqrt(spread.max()):
+            distance = np.abs(np.asarray(self.prior.mean, dtype=np.float64)).max()
+            if distance > MAX_PRIOR_DISTANCE * np.sqrt(variance.max()):
                 raise LearnerError(
-                    f"the mean of the prior is at {away:.3g}, while the data spread by about "
-                    f"{np.sqrt(spread.max()):.3g}",
-                    "the prior is on the scale of the centred data, whose mean is zero",
+                    f"the prior mean is at {distance:.3g}, but the standard deviation of the data "
+                    f"is about {np.sqrt(variance.max()):.3g}",
+                    "give the prior on the scale of the centred data, whose mean is zero",
                 )
         return self.prior
 
 
 class KMeans(KMeansParameters, PointMixture):
-    """k-means (Lloyd 1957): hard EM of equally common Gaussians of one known variance.
+    """k-means (Lloyd 1957): hard EM for Gaussians of equal weight and one known variance.
 
     ``init``  'k-means++', 'random' (points), or {"means": …}
 
-    The learner is `HardEM` unless another is given. `transform` gives distances to the centres.
+    The default learner is `HardEM`. `transform` returns distances to the centres. After `fit`,
+    ``inertia_`` is the weighted sum of squared distances of the points to their centres.
 
     >>> points = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9]])
     >>> round(KMeans(2).fit(points).inertia_, 3)
@@ -257,23 +272,24 @@ class KMeans(KMeansParameters, PointMixture):
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
         assert isinstance(corpus.x, Points)
-        away = corpus.x.x + self.offset_ - self.means_[self.labels_]
-        self.inertia_ = float(corpus.known.weights @ (away * away).sum(axis=1))
+        residuals = corpus.x.x + self.offset_ - self.means_[self.labels_]
+        self.inertia_ = float(corpus.known.weights @ (residuals * residuals).sum(axis=1))
 
     def transform(self, X: Any) -> FloatArray:
-        """Distances to the centres, (items, classes)."""
+        """Return the distances to the centres, (items, classes)."""
         x = self._seen(X)
         assert isinstance(x, Points)
         K, family = self.n_components, _gaussian(self.core_)
         means = family.means(self.raw_params_["points"])
+        # with unit precisions and log-normalisers of zero: −½ squared distance
         halves = family.form.log_density(x.x, means, np.ones((K, 1)), np.zeros(K))
         return np.sqrt(np.maximum(-2.0 * halves, 0.0))  # rounding can leave −1e-16
 
 
 class SoftKMeans(SoftKMeansParameters, PointMixture):
-    """Soft k-means: equally common Gaussians of one known ``variance``, learned by soft EM.
+    """Soft k-means: EM for Gaussians of equal weight and one known ``variance``.
 
-    The smaller the variance, the nearer it comes to k-means.
+    As the variance goes to zero, it approaches k-means.
 
     >>> points = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9]])
     >>> sorted(SoftKMeans(2, variance=0.5).fit(points).means_[:, 0].round(3).tolist())

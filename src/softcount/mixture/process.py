@@ -1,8 +1,8 @@
-"""Dirichlet processes: mixtures with as many classes as the data call for, and how classes merge.
+"""Dirichlet process mixtures, which infer the number of classes, and merge moves between classes.
 
-Two classes that share their documents evenly are a fixed point of variational Bayes, whatever the
-bound says of them together. So they are joined, and the bound is asked (merge moves: Ueda et al.
-2000; for Dirichlet processes Hughes & Sudderth 2013).
+Two classes that share their documents evenly are a fixed point of variational Bayes, even if the
+bound would be higher with a single class. So pairs of classes are merged if that raises the bound
+(merge moves: Ueda et al. 2000; for Dirichlet processes Hughes & Sudderth 2013).
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from softcount.mixture.parameters import (
 from softcount.mixture.points import GaussianMixture
 from softcount.mixture.starts import Start
 
-NEAR = 10
-"""With how many others a class may be joined."""
-MEMBERS = 1e-3
-"""A class with less than so much of an item has no members, and nothing to join."""
-RISE = 1e-6
-"""Part of its size by which the bound must rise for classes to be joined once more."""
+N_NEAREST = 10
+"""Number of nearest other classes with which merging a class is tried."""
+MIN_SIZE = 1e-3
+"""A class whose expected number of items is below this is empty, and is not merged."""
+MIN_RISE = 1e-6
+"""Minimum relative increase of the bound for another round of merges."""
 
 
 def evidence(family: Family, counts: FloatArray) -> float:
-    """log ∫ p(θ) θ^counts dθ = E_q[⟨counts, log θ⟩] − KL(q ‖ p), where q is the posterior."""
+    """Return log ∫ p(θ) θ^counts dθ = E_q[⟨counts, log θ⟩] − KL(q ‖ p), q being the posterior."""
     params = family.mean_field(counts, family.uniform(), np.random.default_rng(0))
     return family.expected_log(counts, params) - family.divergence(counts, params)
 
 
 class ClassMerger:
-    """Joins classes of a variational posterior, two by two.
+    """Merge moves: merges classes of a variational posterior, pair by pair.
 
-    For responsibilities r that are kept, the best bound is Σ evidence(counts of r) + entropy(r).
+    For fixed responsibilities r the best bound is Σ evidence(counts of r) + entropy(r).
 
-    ``single``            the emission of one class
-    ``responsibilities``  r, (items, classes); once classes are joined, one column has both
+    ``single``            the emission family of a single class
+    ``responsibilities``  r, (items, classes); after a merge one column holds the sum, the other 0
     """
 
     def __init__(
@@ -69,25 +69,25 @@ class ClassMerger:
         shape = single.zeros().shape
         self.tables = [table.reshape(shape) for table in np.split(counts, core.n_classes)]
         self.sizes = self.item_weights @ responsibilities
-        self.alive = set(np.flatnonzero(self.sizes >= MEMBERS).tolist())
+        self.alive = set(np.flatnonzero(self.sizes >= MIN_SIZE).tolist())
         self.values = {k: self._value(self.tables[k], responsibilities[:, k]) for k in self.alive}
 
     def merge(self) -> FloatArray | None:
-        """Join pairs while the bound rises, the most rewarding first.
+        """Merge pairs of classes greedily, the largest gain first, while the bound rises.
 
-        Gives the responsibilities for what is left; None if all classes had better stay apart.
+        Returns the responsibilities after all merges; None if no merge raises the bound.
         """
-        # each class with those most like it: there are too many pairs to try them all
-        near = {pair for one in self.alive for pair in self._pairs_with(one)}
-        gains = {pair: self._gain(pair) for pair in near}
+        # only pairs of similar classes: there are too many pairs to try them all
+        candidates = {pair for k in self.alive for pair in self._pairs_with(k)}
+        gains = {pair: self._gain(pair) for pair in candidates}
         changed = False
         while gains:
-            i, j = pair = max(gains, key=lambda two: gains[two])
+            i, j = pair = max(gains, key=lambda candidate: gains[candidate])
             sizes = self.sizes.copy()
             sizes[i], sizes[j] = sizes[i] + sizes[j], 0.0
-            # fewer classes are likelier: what the weights add when two classes become one
-            fewer = self._evidence_of_sizes(sizes) - self._evidence_of_sizes(self.sizes)
-            if gains[pair] + fewer <= 0.0:
+            # the prior of the weights favours fewer classes: its contribution to the gain
+            weight_gain = self._evidence_of_sizes(sizes) - self._evidence_of_sizes(self.sizes)
+            if gains[pair] + weight_gain <= 0.0:
                 del gains[pair]
                 if gains and max(gains.values()) <= 0.0:
                     break
@@ -100,37 +100,40 @@ class ClassMerger:
             self.alive.remove(j)
             self.values[i] = self._value(self.tables[i], self.responsibilities[:, i])
             changed = True
-            gains = {two: gain for two, gain in gains.items() if not set(two) & set(pair)}
-            gains |= {two: self._gain(two) for two in self._pairs_with(i)}
+            gains = {other: gain for other, gain in gains.items() if not set(other) & set(pair)}
+            gains |= {other: self._gain(other) for other in self._pairs_with(i)}
         return self.responsibilities if changed else None
 
-    def _pairs_with(self, one: int) -> list[tuple[int, int]]:
-        """A class with the few whose items are on average most like its own."""
-        others = np.array(sorted(self.alive - {one}), np.int64)
-        mean = self.tables[one] / self.sizes[one]
-        apart = [float(np.square(self.tables[k] / self.sizes[k] - mean).sum()) for k in others]
-        near = others[np.argsort(apart, kind="stable")[:NEAR]].tolist()
-        return [(min(one, k), max(one, k)) for k in near]
+    def _pairs_with(self, k: int) -> list[tuple[int, int]]:
+        """Return the pairs of class k with its nearest classes, by the means of their items."""
+        others = np.array(sorted(self.alive - {k}), np.int64)
+        mean = self.tables[k] / self.sizes[k]
+        distances = [float(np.square(self.tables[j] / self.sizes[j] - mean).sum()) for j in others]
+        nearest = others[np.argsort(distances, kind="stable")[:N_NEAREST]].tolist()
+        return [(min(k, j), max(k, j)) for j in nearest]
 
     def _value(self, table: FloatArray, responsibilities: FloatArray) -> float:
-        """What a class adds to the bound, its weight aside."""
+        """Return the contribution of a class to the bound, without that of its weight."""
         entropy = -float(self.item_weights @ xlogy(responsibilities, responsibilities))
         return evidence(self.single, table) + entropy
 
     def _gain(self, pair: tuple[int, int]) -> float:
-        """What the bound gains when two classes are joined, their weights aside."""
+        """Return the gain of the bound if two classes are merged, without that of their weights."""
         i, j = pair
-        together = self._value(
+        merged = self._value(
             self.tables[i] + self.tables[j], self.responsibilities[:, pair].sum(axis=1)
         )
-        return together - self.values[i] - self.values[j]
+        return merged - self.values[i] - self.values[j]
 
     def _evidence_of_sizes(self, sizes: FloatArray) -> float:
         return evidence(self.weights_family, -np.sort(-sizes)[None])
 
 
 class DirichletProcess(Clusterer):
-    """Weights by breaking a stick: Sethuraman 1994; truncated: Ishwaran & James 2001."""
+    """Base of Dirichlet process mixtures: class weights have a truncated stick-breaking prior.
+
+    (Stick-breaking: Sethuraman 1994; truncated: Ishwaran & James 2001.)
+    """
 
     concentration: float
     default_learner = VariationalBayes()
@@ -150,16 +153,16 @@ class DirichletProcess(Clusterer):
     def _learn(
         self, core: MixtureCore, corpus: Items, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
-        """Learn; then, after variational Bayes, join classes and continue from there while it pays.
+        """Fit; then, after variational Bayes, merge classes and refit while the bound rises.
 
-        The trace continues, too: the first step after classes were joined is `State.restarted`.
+        The trace continues, too: the first step after a merge is `State.restarted`.
         """
         super()._learn(core, corpus, init, **options)
         if self._learner.m != "mean_field":
             return self
         weights = corpus.known.weights
         single = clone(self).set_params(n_components=1).make_core(corpus.x, weights)
-        # from here on the start is known: there is nothing to try several times
+        # from here on the initial parameters are fixed, so that restarts would all be the same
         once = self._learner.set_params(n_init=1)
         while self.verdict_ is not Verdict.STOPPED and not interrupt.asked():
             merger = ClassMerger(core, single.emission.family, corpus, self._posterior(corpus.x))
@@ -170,12 +173,12 @@ class DirichletProcess(Clusterer):
             order = np.argsort(-weighted.sum(axis=0), kind="stable")
             rng = np.random.default_rng(0)
             start = core.from_responsibilities(corpus.x, weighted[:, order], rng)
-            found = self._run(core, corpus, once, start, 0, options)
-            old, new = self.trace_.objective[-1], found.trace.objective[-1]
-            if not new - old > RISE * abs(old):  # learning tore the classes apart again
+            refit = self._run(core, corpus, once, start, 0, options)
+            old, new = self.trace_.objective[-1], refit.trace.objective[-1]
+            if not new - old > MIN_RISE * abs(old):  # learning has split the classes again
                 break
-            whole = self.trace_.then(found.trace)
-            self._keep_fit(core, corpus, replace(found, trace=whole, traces=(whole,)))
+            trace = self.trace_.then(refit.trace)
+            self._keep_fit(core, corpus, replace(refit, trace=trace, traces=(trace,)))
         return self
 
     def _after_fit(self, corpus: Items) -> None:
@@ -184,13 +187,14 @@ class DirichletProcess(Clusterer):
 
 
 def _largest_first(start: Start) -> Start:
-    """The same start, its classes sorted by size, as sticks expect them (Kurihara et al. 2007)."""
+    """Return the same initialisation with classes sorted by size, largest first, as the
+    stick-breaking prior expects them (Kurihara et al. 2007)."""
 
     def sort(core: MixtureCore, items: Items, rng: Generator) -> Params:
         params = start(core, items, rng)
         weights, table = params["weights"], params[core.emission.table]
         order = np.argsort(-weights.reshape(-1), kind="stable")
-        classes = table.reshape(len(order), -1)  # of a Bernoulli mixture: words × 2 in each
+        classes = table.reshape(len(order), -1)  # a Bernoulli mixture has (words, 2) in each class
         return {
             "weights": weights[:, order],
             core.emission.table: classes[order].reshape(table.shape),
@@ -202,17 +206,18 @@ def _largest_first(start: Start) -> Start:
 class DirichletProcessMixture(
     DirichletProcessMixtureParameters, DirichletProcess, MultinomialMixture
 ):
-    """A mixture of bags of words with as many classes as the data call for.
+    """A Dirichlet process mixture of multinomials: infers the number of classes from the data.
 
-    Learned by variational Bayes with at most ``n_components`` classes (Blei & Jordan 2006), or by
-    `CollapsedGibbs`, which walks from table to table in a Chinese restaurant (Neal 2000).
+    Learned by variational Bayes truncated at ``n_components`` classes (Blei & Jordan 2006), or by
+    `CollapsedGibbs`, which samples a Chinese restaurant process (Neal 2000).
 
-    ``n_components``   at most so many classes: more than you expect
-    ``concentration``  the larger, the more classes
+    ``n_components``   maximum number of classes: choose more than you expect
+    ``concentration``  concentration of the process; larger values give more classes
     ``smoothing``      Dirichlet concentration of the words of a class
     ``init``, …        see `MultinomialMixture`
 
-    After `fit`: ``n_classes_``, how many classes are the likeliest of some document.
+    After `fit`: ``n_classes_``, the number of classes that are the most probable one of at least
+    one document.
 
     >>> texts = ["a b a", "b a b", "c d d", "d c c", "e f f", "f e e"] * 4
     >>> DirichletProcessMixture(10).fit(texts).n_classes_
@@ -223,10 +228,13 @@ class DirichletProcessMixture(
 class DirichletProcessGaussianMixture(
     DirichletProcessGaussianMixtureParameters, DirichletProcess, GaussianMixture
 ):
-    """A mixture of Gaussians with as many classes as the data call for, by variational Bayes.
+    """A Dirichlet process mixture of Gaussians: infers the number of classes from the data.
 
-    ``n_components``   at most so many classes: more than you expect
-    ``concentration``  the larger, the more classes
+    Learned by variational Bayes truncated at ``n_components`` classes. After `fit`:
+    ``n_classes_``, the number of classes that are the most probable one of at least one point.
+
+    ``n_components``   maximum number of classes: choose more than you expect
+    ``concentration``  concentration of the process; larger values give more classes
     ``covariance``, …  see `GaussianMixture`
 
     >>> rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Groups of documents or points, as a page and as an overview: sizes, what marks them, examples."""
+"""Reports on groups of documents or points: sizes, characteristic features, typical examples."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 MARKS = 10
 EXAMPLES = 4
 MARKS_IN_LINE = 8
-"""Number of marks in a group's line of an overview."""
+"""Number of marks in a group's row of the overview."""
 LONGEST_MARK = 24
-"""Longer ones are cut where they would not fit."""
+"""Marks longer than this are truncated in the overview."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that marks a group: a word, or a column of numbers.
+    """A characteristic feature of a group: a word, or a column of numbers.
 
-    ``bar``    its length, 0 … 1
-    ``below``  whether the figure is below what is usual, so that the bar means the opposite
+    ``figure``  its number, formatted: a percentage, or the mean of a column
+    ``bar``     length of its bar, 0 … 1
+    ``below``   whether the figure is below the overall mean, so that the bar is drawn differently
     """
 
     name: str
@@ -43,7 +44,13 @@ class Mark:
 
 @dataclass(frozen=True)
 class Group:
-    """A class or a label, and the lines that were given to it."""
+    """A class, label or sense, and the lines assigned to it.
+
+    ``size``      number of lines
+    ``share``     their fraction of all lines
+    ``marks``     characteristic features, the most informative first
+    ``examples``  typical lines
+    """
 
     name: str
     size: int
@@ -53,13 +60,13 @@ class Group:
 
     @property
     def anchor(self) -> str:
-        """Where a page speaks of it."""
+        """The id of the group's section in the HTML page."""
         return "g-" + "".join(c if c.isalnum() else f".{ord(c):x}." for c in self.name)
 
 
 @dataclass(frozen=True)
 class GoldComparison:
-    """Answers beside gold classes; ``accuracy`` only where answers have the names of these."""
+    """Agreement of predictions with gold classes; ``accuracy`` only if they have the same names."""
 
     agreement: Agreement
     accuracy: float | None = None
@@ -71,24 +78,28 @@ class GoldComparison:
         return "\n".join([f"beside gold classes: {head}", *figures])
 
     def figures(self) -> dict[str, float]:
-        """Everything, by name."""
+        """Return all figures by name."""
         accuracy = {} if self.accuracy is None else {"accuracy": self.accuracy}
         return accuracy | asdict(self.agreement)
 
 
 @dataclass(frozen=True)
 class Grouping(Overview):
-    """Everything to be shown of some groups.
+    """Overview of the groups found by a model.
 
-    ``kind``     what a group is called: class, label, sense, topic
-    ``figures``  what the figures beside the marks are
-    ``notes``    remarks, each a sentence
-    ``counts``   counts to stand beside the groups: what they are of, and one for each group
-    ``fit``      None if the model came from a file
-    ``counted``  what a group has: lines of a file, occurrences of a word
-    ``tokens``   whether the model predicts words one by one, so that it has a perplexity
-    ``comparison`` with gold classes, if there are any
-    ``n_marks``  how many marks stand in a group's line of the overview
+    ``title``       headline of the report
+    ``text``        introductory sentence
+    ``kind``        what a group is called: class, label, sense, topic
+    ``figures``     description of the figures beside the marks
+    ``groups``      the groups, in the order shown
+    ``signature``   one line that identifies the run
+    ``fit``         record of the fit; None if the model came from a file
+    ``notes``       remarks, each a sentence
+    ``counts``      additional columns of counts: a heading, and one count for each group
+    ``counted``     what the members of a group are called: line, occurrence
+    ``tokens``      whether the model predicts words one by one, so that it has a perplexity
+    ``comparison``  with gold classes, if there are any
+    ``n_marks``     number of marks in a group's row of the overview
     """
 
     title: str
@@ -107,18 +118,18 @@ class Grouping(Overview):
 
     @property
     def outcome(self) -> dict[str, float]:
-        """Where the kept run ended, to compare starts and settings by; nothing without a fit."""
+        """Final figures of the best run, to compare starts and settings; empty without a fit."""
         figures = super().outcome
         if not self.tokens:
             figures.pop("perplexity", None)
         return figures
 
     def heading(self) -> list[str]:
-        """Title and text."""
+        """Return the title and the introductory sentence."""
         return [self.title, self.text]
 
     def columns(self) -> list[Column]:
-        """A row for each group."""
+        """Return the columns of the overview, with a row for each group."""
         groups = self.groups
         names, sizes = [group.name for group in groups], [group.size for group in groups]
         shares = [group.share for group in groups]
@@ -127,17 +138,19 @@ class Grouping(Overview):
             Column(f"{self.counted}s", [f"{n:,}" for n in sizes], [str(n) for n in sizes]),
             Column("share", [f"{p:.1%}" for p in shares], [f"{p:.4f}" for p in shares]),
             Column("", draw_bars(shares), kind="bar"),
-            Column("marked by", [self.join_marks(one) for one in groups], kind="words"),
-            Column("marks", None, [join_marks(one.marks, None, self.n_marks) for one in groups]),
+            Column("marked by", [self.join_marks(group) for group in groups], kind="words"),
+            Column(
+                "marks", None, [join_marks(group.marks, None, self.n_marks) for group in groups]
+            ),
         ]
 
     def remarks(self) -> list[str]:
-        """The notes, and how the groups agree with gold classes."""
-        beside = [] if self.comparison is None else [str(self.comparison)]
-        return [*self.notes, *beside]
+        """Return the notes, and the agreement with gold classes."""
+        comparison = [] if self.comparison is None else [str(self.comparison)]
+        return [*self.notes, *comparison]
 
     def facts(self) -> dict[str, Any]:
-        """The notes, the agreement with gold classes, and all groups."""
+        """Return the content of the JSON summary: notes, agreement with gold classes, groups."""
         gold = {} if self.comparison is None else {"gold": self.comparison.figures()}
         groups = [
             {
@@ -151,12 +164,12 @@ class Grouping(Overview):
         return {"notes": list(self.notes), **gold, "groups": groups}
 
     def join_marks(self, group: Group) -> str:
-        """The marks of a group in a line, the longest cut."""
+        """Return the marks of a group in one line, long ones truncated."""
         return join_marks(group.marks, LONGEST_MARK, self.n_marks)
 
 
 def groups_page(grouping: Grouping) -> str:
-    """A whole page, which needs no network."""
+    """Return a self-contained HTML page."""
     return render_page(
         "mixture/report.html",
         grouping.title,
@@ -167,12 +180,12 @@ def groups_page(grouping: Grouping) -> str:
 
 
 def counts_tokens(model: WordMixture | PointMixture) -> bool:
-    """Whether the model predicts every word of a document, and not only which there are."""
+    """Return whether the model predicts every token of a document, not only which words occur."""
     return isinstance(model, WordMixture) and not model.bernoulli
 
 
 def describe_figures(model: WordMixture | PointMixture) -> str:
-    """What the figures beside the marks of this model's classes are."""
+    """Return a description of the figures beside the marks of this model's classes."""
     if isinstance(model, PointMixture):
         return "mean of the column; bars: how far it is from the mean of all, orange: below"
     if model.bernoulli:
@@ -181,7 +194,8 @@ def describe_figures(model: WordMixture | PointMixture) -> str:
 
 
 def find_word_marks(model: WordMixture, n: int = MARKS) -> list[list[Mark]]:
-    """The words that mark each class, the most telling first; bars on each class's own scale."""
+    """Return the characteristic words of each class, most informative first; bars are relative to
+    the longest one of the class."""
     marks = []
     for row in model.top_words(n):
         longest = max((p for _, p in row), default=1.0) or 1.0
@@ -190,44 +204,49 @@ def find_word_marks(model: WordMixture, n: int = MARKS) -> list[list[Mark]]:
 
 
 def find_point_marks(model: PointMixture, n: int = MARKS) -> list[list[Mark]]:
-    """The columns in which each class's mean is farthest from the mean of all, in deviations."""
+    """Return the columns in which each class mean is farthest from the overall mean, in standard
+    deviations of the class means."""
     means, weights = model.means_, model.weights_ / model.weights_.sum()
     centre = weights @ means
     spread = np.sqrt(weights @ (means - centre) ** 2)
-    away = (means - centre) / np.where(spread > 0.0, spread, 1.0)
-    longest = float(np.abs(away).max()) or 1.0
+    deviations = (means - centre) / np.where(spread > 0.0, spread, 1.0)
+    longest = float(np.abs(deviations).max()) or 1.0
     return [
         [
             Mark(
                 f"column {j + 1}",
                 f"{means[k, j]:.3g}",
-                float(abs(away[k, j])) / longest,
-                bool(away[k, j] < 0.0),
+                float(abs(deviations[k, j])) / longest,
+                bool(deviations[k, j] < 0.0),
             )
-            for j in np.argsort(-np.abs(away[k]), kind="stable")[:n]
+            for j in np.argsort(-np.abs(deviations[k]), kind="stable")[:n]
         ]
         for k in range(len(means))
     ]
 
 
 def find_marks(model: WordMixture | PointMixture) -> list[list[Mark]]:
-    """What marks each class of a model."""
+    """Return the characteristic features of each class of a model."""
     return find_word_marks(model) if isinstance(model, WordMixture) else find_point_marks(model)
 
 
 def join_marks(marks: Sequence[Mark], longest: int | None = None, most: int = MARKS_IN_LINE) -> str:
-    """Words alone; columns with their figures."""
-    few = marks[:most]
-    if any(mark.name.startswith("column ") for mark in few):
-        return ", ".join(f"{mark.name} {mark.figure}" for mark in few)
-    return " ".join(shorten(mark.name, longest or len(mark.name)) for mark in few)
+    """Return marks as one line: words without figures, columns with their figures.
+
+    ``longest``  truncate names to this length; None: do not truncate
+    ``most``     maximum number of marks
+    """
+    shown = marks[:most]
+    if any(mark.name.startswith("column ") for mark in shown):
+        return ", ".join(f"{mark.name} {mark.figure}" for mark in shown)
+    return " ".join(shorten(mark.name, longest or len(mark.name)) for mark in shown)
 
 
 def rate_documents(model: WordMixture, counts: Any, posteriors: FloatArray) -> FloatArray:
-    """How typical each document is of its likeliest class.
+    """Return how typical each document is of its most probable class, (documents,).
 
-    p(class | document) Σ_w log [p(w | class) / p(w)] / √n over its n different words. The mean
-    alone would prefer documents of one telling word, the sum those that are long.
+    p(class | document) Σ_w log [p(w | class) / p(w)] / √n over its n different words. A mean (1/n)
+    would prefer documents with a single informative word, a sum would prefer long documents.
     """
     weights, words = model.class_words()
     overall = np.maximum(weights / weights.sum() @ words, 1e-300)
@@ -237,15 +256,15 @@ def rate_documents(model: WordMixture, counts: Any, posteriors: FloatArray) -> F
     fitness = np.zeros(len(posteriors))
     for k in np.unique(chosen):
         rows = np.flatnonzero(chosen == k)
-        telling = np.log(np.maximum(words[k], 1e-300) / overall)
-        different = np.maximum(np.diff(present.indptr)[rows], 1)
-        fitness[rows] = present[rows] @ telling / np.sqrt(different)
+        log_ratios = np.log(np.maximum(words[k], 1e-300) / overall)
+        n_different = np.maximum(np.diff(present.indptr)[rows], 1)
+        fitness[rows] = present[rows] @ log_ratios / np.sqrt(n_different)
     typical: FloatArray = fitness * posteriors.max(axis=1)
     return typical
 
 
 def rate_points(model: PointMixture, points: FloatArray, posteriors: FloatArray) -> FloatArray:
-    """How typical each point is of its likeliest class: log p(class, point)."""
+    """Return how typical each point is of its most probable class: log p(class, point)."""
     with np.errstate(divide="ignore"):
         fitness: FloatArray = model.score_samples(points) + np.log(posteriors.max(axis=1))
     return fitness
@@ -258,7 +277,13 @@ def make_groups(
     fitness: FloatArray | None = None,
     texts: Sequence[str] = (),
 ) -> list[Group]:
-    """The groups in the order of their names; with examples if ``fitness`` says which to take."""
+    """Return the groups in the order of ``names``.
+
+    ``marks``    characteristic features of each group
+    ``chosen``   the group of each line, (lines,)
+    ``fitness``  how typical each line is of its group, (lines,); None: no examples
+    ``texts``    the lines, for examples
+    """
     groups = []
     for k, name in enumerate(names):
         rows = np.flatnonzero(chosen == k)
@@ -266,7 +291,7 @@ def make_groups(
         if fitness is not None:
             for i in rows[np.argsort(-fitness[rows], kind="stable")].tolist():
                 short = shorten(texts[i])
-                if short and short not in examples:  # the first few that do not read the same
+                if short and short not in examples:  # no two examples with the same text
                     examples.append(short)
                 if len(examples) == EXAMPLES:
                     break

@@ -1,4 +1,4 @@
-"""Senses of a word, found by what stands around it."""
+"""Word sense induction: the senses of a word, learned from its contexts."""
 
 from softcount.core.lazy import attach
 

@@ -1,4 +1,4 @@
-"""``softcount senses``."""
+"""``softcount senses``: induce the senses of a word."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ if TYPE_CHECKING:
     from softcount.senses import SenseInducer
     from softcount.text.contexts import Occurrence
 
-NOWHERE = "-"
-"""What is printed for a line without the word."""
+ABSENT = "-"
+"""Output for a line in which the word does not occur."""
 
 
-class SensesFound(NamedTuple):
-    """The occurrences of the word in the lines of a file, and their senses."""
+class SensePredictions(NamedTuple):
+    """The occurrences of the word in the lines of a file, and the posteriors of their senses."""
 
     model: SenseInducer
     n_lines: int
-    places: list[Occurrence]
+    occurrences: list[Occurrence]
     posteriors: FloatArray  # (occurrences, senses)
 
 
 class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     """Tell the senses of a word apart by what stands around it.
 
-    Prints exactly one line for each line of the file: the numbers of the senses, from 0, of the
-    word's occurrences in it, separated by spaces; - if the word does not occur. What was learned
-    (how common each sense is, the words that mark it) goes to stderr. In these, _ is the place of
-    the word: 'the_' stands just before it, '_·of' after it with one word between.
+    Prints exactly one output line for each input line: the sense numbers, counting from 0, of the
+    word's occurrences in it, separated by spaces; - if the word does not occur. A summary of the
+    model (frequency and characteristic words of each sense) goes to stderr. There, _ stands for
+    the target word: 'the_' is "the" directly before it, '_·of' is "of" after it with one word in
+    between.
 
     \b
     softcount senses --word bank -k 2 sentences.txt > senses.txt
@@ -71,14 +72,12 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     file: TextFile
     word: Annotated[
         str | None,
-        Input(
-            "The word; upper and lower case are the same.", metavar="WORD", file=PLAIN, learns=True
-        ),
+        Input("The target word; case is ignored.", metavar="WORD", file=PLAIN, learns=True),
     ] = None
     forms: Annotated[
         str | None,
         Input(
-            "Forms that are looked for together: line,lines.",
+            "Word forms treated as one target: line,lines.",
             metavar="A,B,…",
             file=PLAIN,
             learns=True,
@@ -88,13 +87,14 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     stop_words: Annotated[
         str | None,
         Input(
-            "Words in this file count only with their place; english: scikit-learn's list.",
+            "Words in this file count only together with their position; english: scikit-learn's "
+            "list.",
             metavar="FILE",
             learns=True,
         ),
     ] = None
     window: Annotated[
-        int, Model("Look at so many words on each side; 0: at the whole line.", least=0)
+        int, Model("Number of context words on each side; 0: the whole line.", least=0)
     ] = 25
     init: ClassInit = "kmeans"
     short_runs: ShortRunsOption = 5
@@ -102,7 +102,7 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     def check(self) -> None:
         self.refuse_spectral(unless=self.svd is None)
         if self.load is None and self.word is None and self.forms is None:
-            raise typer.BadParameter("say which word: --word bank")
+            raise typer.BadParameter("no target word: give one, such as --word bank")
 
     def read(self, model: SenseInducer | None) -> list[Any]:
         lines = read_texts(self.file)
@@ -124,21 +124,23 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
         )
 
     def fit(self, model: SenseInducer, data: list[Any], progress: Progress) -> None:
-        named = [form.strip() for form in (self.forms or "").split(",") if form.strip()]
-        model.fit(data, named if self.word is None else [self.word, *named], on_step=progress)
+        forms = [form.strip() for form in (self.forms or "").split(",") if form.strip()]
+        model.fit(data, forms if self.word is None else [self.word, *forms], on_step=progress)
 
-    def answer(self, model: SenseInducer, data: list[Any]) -> SensesFound:
-        return SensesFound(model, len(data), model.occurrences(data), model.predict_proba(data))
+    def answer(self, model: SenseInducer, data: list[Any]) -> SensePredictions:
+        return SensePredictions(
+            model, len(data), model.occurrences(data), model.predict_proba(data)
+        )
 
-    def overview(self, found: SensesFound) -> Grouping:
-        """What was learned, with the sizes that the senses have in this file; the largest first."""
+    def overview(self, result: SensePredictions) -> Grouping:
+        """Summarise the senses, with their sizes in this file, the largest first."""
         import numpy as np
 
         from softcount.cli.answers import name_file
         from softcount.mixture.report import Group, Grouping, Mark
 
-        model, n = found.model, len(found.places)
-        sizes = np.bincount(found.posteriors.argmax(axis=1), minlength=model.n_components).tolist()
+        model, n = result.model, len(result.occurrences)
+        sizes = np.bincount(result.posteriors.argmax(axis=1), minlength=model.n_components).tolist()
         groups = []
         for sense, size in zip(model.senses_, sizes, strict=True):
             longest = max((part for _, part in sense.words), default=1.0)
@@ -147,7 +149,7 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
         word = " / ".join(sorted(model.forms_ or ()))
         return Grouping(
             title=f"{model.n_components} senses of “{word}”",
-            text=f"{n:,} occurrences in {found.n_lines:,} lines of {name_file(self.file)}.",
+            text=f"{n:,} occurrences in {result.n_lines:,} lines of {name_file(self.file)}.",
             kind="sense",
             figures="% of the sense’s contexts with the word; _ is the place of the word itself",
             groups=sorted(groups, key=lambda group: -group.size),
@@ -156,18 +158,18 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
             counted="occurrence",
         )
 
-    def page(self, found: SensesFound) -> str:
+    def page(self, result: SensePredictions) -> str:
         from softcount.mixture.report import groups_page
 
-        return groups_page(self.overview(found))
+        return groups_page(self.overview(result))
 
-    def print_answers(self, found: SensesFound) -> None:
-        lines: list[list[dict[str, Any]]] = [[] for _ in range(found.n_lines)]
-        for place, posterior in zip(found.places, found.posteriors, strict=True):
-            lines[place.sentence].append(
+    def print_answers(self, result: SensePredictions) -> None:
+        lines: list[list[dict[str, Any]]] = [[] for _ in range(result.n_lines)]
+        for occurrence, posterior in zip(result.occurrences, result.posteriors, strict=True):
+            lines[occurrence.sentence].append(
                 {
                     "sense": int(posterior.argmax()),
-                    "position": place.position,
+                    "position": occurrence.position,
                     "probabilities": posterior.tolist(),
                 }
             )
@@ -175,6 +177,6 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
             if self.json:
                 line = json.dumps({"line": number, "occurrences": senses})
             else:
-                line = " ".join(str(one["sense"]) for one in senses) or NOWHERE
+                line = " ".join(str(answer["sense"]) for answer in senses) or ABSENT
             sys.stdout.write(line + "\n")
-        sys.stdout.flush()  # here, where a closed pipe is no fault
+        sys.stdout.flush()  # flush here, where a closed pipe is not treated as an error

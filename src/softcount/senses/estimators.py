@@ -1,4 +1,4 @@
-"""`SenseInducer`: the occurrences of a word, sorted by a mixture of their contexts."""
+"""`SenseInducer`: word sense induction by a mixture over the contexts of a word."""
 
 from __future__ import annotations
 
@@ -36,22 +36,23 @@ from softcount.text.semantic_space import SemanticSpace
 MARKS, EXAMPLES = 12, 4
 EXAMPLE_WINDOW = 12
 Target = str | Iterable[str] | None
-"""A word, or several forms of it."""
+"""The target word, or several forms of it."""
 Positions = Sequence[Any] | None
-"""Where a word stands in each sentence: a number, or a list of numbers."""
+"""Token positions of the target in each sentence: a number, or a list of numbers."""
 
 MIXTURE, IDF, AXES = "mixture.", "space.idf", "space.axes"
-"""Names of arrays in files; those of the mixture begin with the first."""
+"""Names of arrays in model files; ``MIXTURE`` is the prefix of those of the mixture."""
 
 
 @dataclass(frozen=True)
 class Sense:
-    """What was learned of one sense.
+    """One induced sense.
 
-    ``share``     its share of all occurrences
-    ``words``     what marks it, the most telling first, each with the part of its contexts that
-                  have it; ``the_`` is a word just before the target, ``_of`` one just after it
-    ``examples``  its most typical contexts, the target in brackets
+    ``share``     fraction of all occurrences that have this sense
+    ``words``     its characteristic words, the most informative first, each with the fraction of
+                  the sense's contexts in which it occurs; ``the_`` is a word directly before the
+                  target, ``_of`` one directly after it
+    ``examples``  its most typical contexts, with the target in brackets
     """
 
     number: int
@@ -68,30 +69,31 @@ class Sense:
 def find_marking_words(
     counts: sparse.csr_matrix, posteriors: FloatArray, names: Array
 ) -> list[tuple[tuple[str, float], ...]]:
-    """The words that mark each sense, with the part q(w | k) of its contexts that have them.
+    """Return the characteristic words of each sense, with the fraction q(w | k) of its contexts
+    that contain them.
 
-    Those with the largest q(w | k) log [q(w | k) / q(w)]: common in the sense, and more so than
-    elsewhere. One context as all are on average is added to every sense, lest a word that occurs
-    twice, both times in it, look certain.
+    These are the words with the largest q(w | k) log [q(w | k) / q(w)]: common in the sense, and
+    more so than elsewhere. One average context is added to every sense as a pseudo-observation;
+    otherwise a word that occurs twice, both times in the same sense, would look certain.
 
     ``counts``      (contexts, words)
     ``posteriors``  (contexts, senses)
-    ``names``       of the words
+    ``names``       the words, (words,)
 
     >>> counts = sparse.csr_matrix([[1, 0, 1], [1, 0, 1], [0, 2, 1], [0, 1, 1]])
     >>> posteriors = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    >>> found = find_marking_words(counts, posteriors, np.array(["a", "b", "c"]))
-    >>> [[word for word, _ in row] for row in found]
+    >>> marks = find_marking_words(counts, posteriors, np.array(["a", "b", "c"]))
+    >>> [[word for word, _ in row] for row in marks]
     [['a'], ['b']]
     """
     present = (counts > 0).astype(np.float64)
     overall = np.asarray(present.mean(axis=0)).reshape(-1)
     size = posteriors.sum(axis=0)[:, None]
     q = (np.asarray((present.T @ posteriors).T) + overall) / (size + 1.0)
-    telling = q * np.log(np.where(overall > 0.0, q / np.where(overall > 0.0, overall, 1.0), 1.0))
+    scores = q * np.log(np.where(overall > 0.0, q / np.where(overall > 0.0, overall, 1.0), 1.0))
     rows = []
-    for k, worth in enumerate(telling):
-        best = [w for w in np.argsort(-worth, kind="stable")[:MARKS] if worth[w] > 1e-9]
+    for k, score in enumerate(scores):
+        best = [w for w in np.argsort(-score, kind="stable")[:MARKS] if score[w] > 1e-9]
         rows.append(tuple((str(names[w]), float(q[k, w])) for w in best))
     return rows
 
@@ -99,15 +101,15 @@ def find_marking_words(
 def choose_examples(
     k: int, joint: FloatArray, tokens: Sequence[Sequence[str]], places: Sequence[Occurrence]
 ) -> tuple[str, ...]:
-    """Contexts of sense k, those first in which the next best sense is farthest behind.
+    """Return contexts of sense k, first those with the largest margin over the next best sense.
 
     ``joint``  log p(sense, context), (contexts, senses)
     """
     others = np.delete(joint, k, axis=1)
-    lead = joint[:, k] - others.max(axis=1) if others.size else joint[:, k]
-    own = np.flatnonzero(joint.argmax(axis=1) == k)
-    texts: dict[str, None] = {}
-    for i in own[np.argsort(-lead[own], kind="stable")].tolist():
+    margin = joint[:, k] - others.max(axis=1) if others.size else joint[:, k]
+    members = np.flatnonzero(joint.argmax(axis=1) == k)
+    texts: dict[str, None] = {}  # without duplicates, in order
+    for i in members[np.argsort(-margin[members], kind="stable")].tolist():
         texts[format_passage(tokens[places[i].sentence], places[i].position, EXAMPLE_WINDOW)] = None
         if len(texts) == EXAMPLES:
             break
@@ -115,19 +117,20 @@ def choose_examples(
 
 
 class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: ignore[misc]
-    """Sorts the occurrences of a word into senses (Schütze 1998).
+    """Word sense induction: clusters the occurrences of a word into senses (Schütze 1998).
 
-    Each occurrence becomes a bag of the words around it, and these bags a mixture of
-    ``n_components`` classes, the senses: ``mixture_``.
+    Each occurrence is represented by the bag of words around it, and a mixture with
+    ``n_components`` classes, the senses, is fitted to these bags: ``mixture_``.
 
-    ``window``       so many words on each side are looked at; None: the whole sentence
-    ``near``         so many on each side count once more, with their place ('on·_', '_of')
-    ``min_count``    leave out what fewer contexts than this have
-    ``stop_words``   words that only count with their place
-    ``svd``          None: a multinomial mixture of counts; a number: tf-idf, a truncated SVD of so
-                     many dimensions, and a Gaussian mixture there
-    ``smoothing``    of the multinomial mixture: add so much to every count
-    ``init``, ``short_runs``, ``learner``, ``engine``, ``random_state``  as of the mixtures
+    ``window``       number of context words on each side; None: the whole sentence
+    ``near``         this many nearest words on each side are counted again with their position
+                     ('on·_', '_of')
+    ``min_count``    leave out features that occur in fewer contexts than this
+    ``stop_words``   words that count only together with their position
+    ``svd``          None: a multinomial mixture over counts; a number: tf-idf, reduced to this
+                     many dimensions by a truncated SVD, and a Gaussian mixture there
+    ``smoothing``    of the multinomial mixture: pseudocount added to every count
+    ``init``, ``short_runs``, ``learner``, ``engine``, ``random_state``  as for the mixtures
 
     >>> sentences = ["She put the money into the bank.", "The bank pays interest on money.",
     ...              "A loan from the bank costs interest.", "Reeds grow along the river bank.",
@@ -140,11 +143,11 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
 
     mixture_: Clusterer
     forms_: frozenset[str] | None
-    """The forms that are looked for; None if the occurrences were given by their positions."""
+    """The forms of the target word; None if the occurrences were given by ``positions``."""
     vocabulary_: Array
     space_: SemanticSpace | None
     occurrences_: list[Occurrence]
-    """Where the occurrences learned from are, in the order of ``labels_``."""
+    """Positions of the training occurrences, in the order of ``labels_``."""
     senses_: list[Sense]
 
     # learning
@@ -159,16 +162,17 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
     ) -> Self:
         """Learn the senses of a word from sentences: texts, or lists of words.
 
-        ``target``     the word, or several forms of it; upper and lower case are the same
-        ``positions``  instead: where it stands in each sentence (a number, or a list of numbers)
+        ``target``     the word, or several forms of it; case is ignored
+        ``positions``  instead of ``target``: its token position in each sentence (a number, or a
+                       list of numbers)
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
         with all_or_nothing(self):
             tokens, counts = self._learn_contexts(sentences, target, positions)
             if options.get("development") is not None:
-                options["development"] = self._observe(options["development"], None)
-            x = self._place(counts)
+                options["development"] = self._encode(options["development"], None)
+            x = self._project(counts)
             self.mixture_ = self._make_mixture().fit(x, init=init, **options)
             joint = self.mixture_._joint(self.mixture_.observe(x, first=False))
             posteriors = self.mixture_.predict_proba(x)
@@ -184,55 +188,59 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
     def fit_predict(
         self, sentences: Any, target: Target = None, *, positions: Positions = None
     ) -> IntArray:
-        """Learn, and give the sense of each occurrence."""
+        """Fit, and return the sense of each occurrence."""
         return self.fit(sentences, target, positions=positions).labels_
 
     def _bind(self, sentences: Any, target: Target = None) -> tuple[MixtureCore, Items]:
-        """The mixture's core and its corpus; without a target, for that of an earlier fit."""
+        """Return the mixture's core and corpus; the default target is that of an earlier fit."""
         fresh = type(self)(**self.get_params(deep=False))
         forms = getattr(self, "forms_", None) if target is None else target
         _, counts = fresh._learn_contexts(sentences, forms, None)
-        return fresh._make_mixture()._bind(fresh._place(counts))
+        return fresh._make_mixture()._bind(fresh._project(counts))
 
     def estimate(self, sentences: Any, target: Target = None) -> Estimate:
-        """What `fit` will need: bytes, and work a step. Nothing is learned."""
+        """Estimate the resources `fit` needs: bytes, and work per step. Nothing is learned."""
         needed = self._make_mixture()._estimate(*self._bind(sentences, target))
-        n_words = sum(len(one.split() if isinstance(one, str) else one) for one in sentences)
-        return needed.plus(words=100.0 * n_words)  # texts, before they are numbers
+        n_words = sum(
+            len(sentence.split() if isinstance(sentence, str) else sentence)
+            for sentence in sentences
+        )
+        return needed.plus(words=100.0 * n_words)  # the texts as strings, about 100 bytes a word
 
     def _check_settings(self) -> None:
         check_parameters(self)
         check_learner(self._make_mixture(), type(self).__name__)
 
     def _make_mixture(self) -> Clusterer:
-        """The mixture of contexts, not fitted; it learns as this model is told to."""
-        learning = {each.name: getattr(self, each.name) for each in describe(ShortRunParameters)}
+        """Return the unfitted mixture of contexts, with this model's learning parameters."""
+        learning = {field.name: getattr(self, field.name) for field in describe(ShortRunParameters)}
         if self.svd is None:
             return MultinomialMixture(self.n_components, smoothing=self.smoothing, **learning)
         return GaussianMixture(self.n_components, covariance="spherical", **learning)
 
-    # from sentences to what the mixture sees
+    # from sentences to the input of the mixture
     def _learn_contexts(
         self, sentences: Any, target: Target, positions: Positions
     ) -> tuple[list[list[str]], sparse.csr_matrix]:
-        """Find the word, and learn by what its contexts are described: the vocabulary, the space.
+        """Locate the target, and learn the features of its contexts: vocabulary and SVD space.
 
-        Gives the sentences cut into words, and counts (occurrences, vocabulary).
+        Returns the tokenised sentences, and counts (occurrences, vocabulary).
         """
         forms = None if target is None else contexts.list_forms(target)
         self._check_settings()
         if (forms is None) == (positions is None):
             raise DataError(
-                "say which word is meant, in one way", "give target='bank', or else positions=[…]"
+                "give exactly one of target and positions",
+                "say which word is meant: target='bank', or its positions=[…] in each sentence",
             )
         tokens, places = _locate(sentences, forms, positions)
         contexts.demand_found(places, tokens, forms or {"the word"})
-        features = self._features(tokens, places)
+        features = self._extract_features(tokens, places)
         n_contexts = Counter(word for bag in features for word in set(bag))
         kept = sorted(word for word, n in n_contexts.items() if n >= self.min_count)
         if not kept:
             raise DataError(
-                f"no word is in {self.min_count} of the {len(places)} contexts",
+                f"no word occurs in at least {self.min_count} of the {len(places)} contexts",
                 "lower min_count, or give more sentences",
             )
         self.forms_, self.occurrences_ = forms, places
@@ -242,8 +250,10 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
         self.space_ = None if self.svd is None else SemanticSpace.of(counts, self.svd, seed)
         return tokens, counts
 
-    def _features(self, tokens: list[list[str]], places: Sequence[Occurrence]) -> list[list[str]]:
-        """The words around each occurrence, some of them with their places."""
+    def _extract_features(
+        self, tokens: list[list[str]], places: Sequence[Occurrence]
+    ) -> list[list[str]]:
+        """Return the features of each occurrence: context words, near ones also with position."""
         dropped = frozenset(word.casefold() for word in self.stop_words)
         return [
             contexts.context_features(tokens[sentence], position, self.window, self.near, dropped)
@@ -254,103 +264,108 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
         counter = CountVectorizer(analyzer=as_it_is, vocabulary=self.vocabulary_)
         return sparse.csr_matrix(counter.transform(features))
 
-    def _place(self, counts: sparse.csr_matrix) -> Any:
-        """What the mixture sees of these counts: themselves, or points of the space."""
+    def _project(self, counts: sparse.csr_matrix) -> Any:
+        """Return the mixture's input: the counts themselves, or their points in the SVD space."""
         return counts if self.space_ is None else self.space_.points(counts)
 
-    def _observe(self, sentences: Any, positions: Positions) -> Any:
-        """What the mixture sees of further sentences, one row an occurrence."""
-        return self._place(self._count(self._features(*_locate(sentences, self.forms_, positions))))
+    def _encode(self, sentences: Any, positions: Positions) -> Any:
+        """Return the mixture's input for new sentences, one row per occurrence."""
+        return self._project(
+            self._count(self._extract_features(*_locate(sentences, self.forms_, positions)))
+        )
 
-    # what was learned
-    def _fitted(self) -> Clusterer:
+    # fitted attributes
+    def _require_mixture(self) -> Clusterer:
         if not hasattr(self, "mixture_"):
             raise NotFittedError("this SenseInducer has not been fitted: call fit first")
         return self.mixture_
 
     @property
     def labels_(self) -> IntArray:
-        """The sense of each occurrence learned from."""
-        return self._fitted().labels_
+        """The sense of each training occurrence."""
+        return self._require_mixture().labels_
 
     @property
     def weights_(self) -> FloatArray:
-        """How common each sense is."""
-        return self._fitted().weights_
+        """The probability of each sense."""
+        return self._require_mixture().weights_
 
     @property
     def params_(self) -> dict[str, Array]:
-        """The tables of the mixture."""
-        return self._fitted().params_
+        """The parameters of the mixture."""
+        return self._require_mixture().params_
 
     @property
     def fit_(self) -> Fit:
-        """How the mixture was learned."""
-        return self._fitted().fit_
+        """The record of the mixture's fit."""
+        return self._require_mixture().fit_
 
     @property
     def trace_(self) -> Trace:
         """The best run, step by step."""
-        return self._fitted().trace_
+        return self._require_mixture().trace_
 
     @property
     def verdict_(self) -> Verdict:
         """How the best run ended, as a sentence."""
-        return self._fitted().verdict_
+        return self._require_mixture().verdict_
 
     @property
     def signature_(self) -> str:
-        """One line that makes the run citable."""
-        return self._fitted().signature_
+        """One line that identifies the run, for citing it."""
+        return self._require_mixture().signature_
 
     def decompose(
         self, sentences: Any, params: Any, at: Any = None, *, positions: Positions = None
     ) -> Decomposition:
-        """Why EM climbs, of the mixture of contexts: see `softcount.decompose`."""
-        mixture = self._fitted()
-        return mixture.decompose(self._observe(sentences, positions), params, at)
+        """Decompose the log-likelihood of the mixture of contexts, which shows why EM never
+        decreases it: see `softcount.decompose`."""
+        mixture = self._require_mixture()
+        return mixture.decompose(self._encode(sentences, positions), params, at)
 
-    # what it says of sentences
+    # inference for sentences
     def occurrences(self, sentences: Any, *, positions: Positions = None) -> list[Occurrence]:
-        """Where the word occurs: what rows of `predict` and `predict_proba` belong to."""
-        self._fitted()
+        """Locate the word: one occurrence for each row of `predict` and `predict_proba`."""
+        self._require_mixture()
         return _locate(sentences, self.forms_, positions)[1]
 
     def predict(self, sentences: Any, *, positions: Positions = None) -> IntArray:
-        """The likeliest sense of each occurrence, in the order of `occurrences`."""
-        mixture, x = self._fitted(), self._observe(sentences, positions)
+        """Return the most probable sense of each occurrence, in the order of `occurrences`."""
+        mixture, x = self._require_mixture(), self._encode(sentences, positions)
         return mixture.predict(x) if x.shape[0] else np.zeros(0, np.int64)
 
     def predict_proba(self, sentences: Any, *, positions: Positions = None) -> FloatArray:
-        """The probability of each sense for each occurrence, (occurrences, senses)."""
-        mixture, x = self._fitted(), self._observe(sentences, positions)
+        """Return the posterior of each sense for each occurrence, (occurrences, senses)."""
+        mixture, x = self._require_mixture(), self._encode(sentences, positions)
         return mixture.predict_proba(x) if x.shape[0] else np.zeros((0, self.n_components))
 
     transform = predict_proba
 
     def score_samples(self, sentences: Any, *, positions: Positions = None) -> FloatArray:
-        """log p(context) of each occurrence."""
-        mixture, x = self._fitted(), self._observe(sentences, positions)
+        """Return log p(context) of each occurrence."""
+        mixture, x = self._require_mixture(), self._encode(sentences, positions)
         return mixture.score_samples(x) if x.shape[0] else np.zeros(0)
 
     def score(self, sentences: Any, y: Any = None, *, positions: Positions = None) -> float:
-        """The mean of log p(context) over the occurrences."""
+        """Return the mean of log p(context) over the occurrences."""
         logs = self.score_samples(sentences, positions=positions)
         if not len(logs):
-            raise DataError("the word does not occur here", "there is nothing to score")
+            raise DataError(
+                "the word does not occur in these sentences", "give sentences that contain it"
+            )
         return float(np.mean(logs))
 
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
-        """New contexts: bags as lists of words; with ``svd``, points."""
-        drawn = self._fitted().generate(n, random_state)
+        """Draw new contexts: bags as lists of words; with ``svd``, points."""
+        drawn = self._require_mixture().generate(n, random_state)
         if self.space_ is not None:
             return drawn
         return [np.repeat(self.vocabulary_, row.astype(int)).tolist() for row in drawn.toarray()]
 
-    # files: the mixture, and how contexts become what it sees
+    # files: the mixture, and the mapping from contexts to its input
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`."""
-        mixture = store.content(self._fitted(), *self.mixture_.stored())
+        mixture = store.content(self._require_mixture(), *self.mixture_.stored())
         arrays = {MIXTURE + name: array for name, array in mixture.arrays.items()}
         if self.space_ is not None:
             arrays |= {IDF: self.space_.idf, AXES: self.space_.axes}
@@ -370,7 +385,7 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
 
     @classmethod
     def restore(cls, stored: Stored, **given: Any) -> Self:
-        """A model from what a file holds (see `softcount.load`)."""
+        """Rebuild a model from the content of a file (see `softcount.load`)."""
         return store.guarded(cls, lambda: cls._restore(stored, given))
 
     @classmethod
@@ -393,7 +408,7 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
         }
         mixture = kind.restore(Stored(kind.__name__, arrays, meta["mixture"], stored.signature))
         if (mixture.n_features_in_, mixture.n_components) != (n_features, model.n_components):
-            raise StoreError("the mixture in the file is of other contexts", AGAIN)
+            raise StoreError("the mixture in the file does not match its settings", AGAIN)
         model.mixture_ = mixture
         model.senses_ = [
             Sense(
@@ -410,18 +425,18 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
 def _locate(
     sentences: Any, forms: frozenset[str] | None, positions: Positions
 ) -> tuple[list[list[str]], list[Occurrence]]:
-    """Sentences cut into words, and where the word is in them."""
+    """Return the tokenised sentences, and the occurrences of the target in them."""
     tokens = contexts.split_sentences(sentences)
     if positions is None:
         if forms is None:
             raise DataError(
-                "this model was fitted to words at given positions",
-                "say where they are: positions=[…]",
+                "this model was fitted with positions instead of a target word",
+                "give the positions here too: positions=[…]",
             )
         return tokens, contexts.find_occurrences(tokens, forms)
-    if any(isinstance(one, str) for one in sentences):
+    if any(isinstance(sentence, str) for sentence in sentences):
         raise DataError(
-            "positions are of words, and these sentences are not cut into words",
+            "positions are token positions, but these sentences are not tokenised",
             "give lists of words, or a target instead of positions",
         )
     return tokens, contexts.check_positions(tokens, positions)

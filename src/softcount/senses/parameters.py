@@ -1,4 +1,4 @@
-"""The parameters of `SenseInducer`, declared: checks and options of the command follow."""
+"""Declared parameters of `SenseInducer`, from which checks and command-line options are derived."""
 
 from __future__ import annotations
 
@@ -14,45 +14,47 @@ def check_words(name: str, value: Any) -> None:
     """Raise a `LearnerError` unless ``value`` is a collection of strings."""
     listed = isinstance(value, Collection) and not isinstance(value, str)
     if not listed or not all(isinstance(word, str) for word in value):
-        raise LearnerError(f"{name}={brief(value)} is no list of words", "give a list of texts")
+        raise LearnerError(f"{name}={brief(value)} is not a list of words", "give a list of texts")
 
 
 @dataclass(eq=False, repr=False)
 class SenseInducerParameters(ShortRunParameters):
-    """How contexts are described, and how many senses they are sorted into."""
+    """Features of contexts, and the mixture that clusters them into senses."""
 
-    n_components: Annotated[int, Integer(1, MAX_CLASSES), Doc("How many senses.")] = 2
+    n_components: Annotated[int, Integer(1, MAX_CLASSES), Doc("Number of senses.")] = 2
     _: KW_ONLY
     window: Annotated[
         int | None,
         Integer(1),
-        Doc("Look at so many words on each side; by default at the whole sentence."),
+        Doc("Number of words on each side that form the context; None: the whole sentence."),
     ] = 25
     near: Annotated[
-        int, Integer(0), Doc("So many on each side count once more, with their place.")
+        int,
+        Integer(0),
+        Doc("This many nearest words on each side are counted again with their position."),
     ] = 3
     min_count: Annotated[
-        int, Integer(1), Doc("Leave out words that fewer contexts than this have.")
+        int, Integer(1), Doc("Leave out words that occur in fewer contexts than this.")
     ] = 2
     stop_words: Annotated[
-        Collection[str], check_words, Doc("Words that count only with their place.")
+        Collection[str], check_words, Doc("Words that count only together with their position.")
     ] = ()
     svd: Annotated[
         int | None,
         Integer(1),
         Doc(
-            "Reduce tf-idf of the contexts to so many dimensions, and look for Gaussian senses "
-            "there; if not given, senses are multinomials of words."
+            "Reduce the tf-idf vectors of the contexts to this many dimensions and fit a Gaussian "
+            "mixture there; if not given, senses are multinomials over words."
         ),
     ] = None
     smoothing: Annotated[
         float,
         Number(hint="0.1 is usual; 0 does not smooth"),
-        Doc("Add so much to every count of a word in a sense."),
+        Doc("Pseudocount added to every count of a word in a sense."),
     ] = 0.1
-    init: Annotated[Any, Doc("Where learning begins, as of the mixtures.")] = "kmeans"
+    init: Annotated[Any, Doc("Initial parameters, as for the mixtures.")] = "kmeans"
     short_runs: Annotated[
         int,
         Integer(0, MAX_RUNS, "0: no short runs, every start is run to the end"),
-        Doc("Try so many starts by a few quick passes, and go on from the best."),
+        Doc("Try this many starts with a few quick passes each, and continue from the best."),
     ] = 5
