@@ -286,7 +286,7 @@ def test_weights_of_words_are_mean_derivatives(K: int) -> None:
             found[:, j] = ((ends[0] - ends[1]) / 2e-5).mean(axis=0)
         expected = found[1:] - found[:1] if K == 2 else found - found.mean(axis=0)
         np.testing.assert_allclose(model.word_weights(wanted), expected, rtol=1e-5, atol=1e-7)
-    with pytest.raises(DataError, match="no item was of the domain 7"):
+    with pytest.raises(DataError, match="no training item is of the domain 7"):
         model.word_weights(7)
 
 

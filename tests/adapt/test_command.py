@@ -65,7 +65,7 @@ def test_methods_that_need_no_label_of_the_target(
 @pytest.mark.parametrize("method", [one for one, entry in METHODS.items() if entry.n_labels])
 def test_methods_that_need_labels_of_the_target(books: Path, kitchen: Path, method: str) -> None:
     given = ("adapt", "--source", books, "--target", kitchen, "--method", method)
-    refused(*given, message=f"--method {method} learns from labels of the target")
+    refused(*given, message=f"--method {method} needs labels of the target")
     one = file_of(kitchen.parent / "one.tsv", "pos\tsharp\n\tblunt\n")
     given = ("adapt", "--source", books, "--target", one, "--method", method)
     if METHODS[method].n_labels == 2:
@@ -232,7 +232,7 @@ def test_files_given_twice(books: Path, few: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pos\tgood\n\tbad\n", "no label but 'pos'"),
+        ("pos\tgood\n\tbad\n", "no labels other than 'pos'"),
         ("\tgood\n\tbad\n", "no line has a label"),
         ("", "the file is empty"),
         ("pos\tgood\nbad\n", "s.tsv:2: 1 column"),

@@ -175,12 +175,12 @@ def test_every_method_by_its_name() -> None:
         ({"pairs": [("a", "z")]}, "no domain 'z'"),
         ({"pairs": [("a", "a")]}, "its own source"),
         ({"pairs": []}, "nothing to compare"),
-        ({"target_labels": 41}, "target_labels=41, of 40 items"),
+        ({"target_labels": 41}, "target_labels=41, but there are 40 items"),
         ({"target_labels": -1}, "target_labels=-1"),
         ({"target_labels": "2"}, "target_labels='2'"),
         ({"random_state": None}, "random_state=None"),
         ({"draws": 0}, "draws=0"),
-        ({"tune": {"other": {}}}, "tune speaks of 'other'"),
+        ({"tune": {"other": {}}}, "tune has settings for 'other'"),
     ],
 )
 def test_what_cannot_be_compared(dials: dict[str, Any], says: str) -> None:
@@ -192,7 +192,7 @@ def test_labels_that_are_not_known_cannot_be_hidden() -> None:
     unknown = domain(2)._replace(y=np.full(40, -1))
     with pytest.raises(sc.DataError):
         sc.adapt.compare({"spy": Spy()}, {"a": domain(1), "b": unknown}, pairs=[("a", "b")])
-    with pytest.raises(sc.LearnerError, match="two methods have one name"):
+    with pytest.raises(sc.LearnerError, match="two methods have the same name"):
         sc.adapt.compare([Spy(), Spy(1)], {"a": domain(1), "b": domain(2)})
 
 

@@ -95,12 +95,12 @@ def test_without_domains_what_has_no_label_is_the_target() -> None:
 @pytest.mark.parametrize(
     ("domains", "says"),
     [
-        ([1, 0], "0 is no domain"),
-        ([1, 0.5], r"0\.5 is no domain"),
-        (["books", "ovens"], "'books' is no domain"),
+        ([1, 0], "0 is not a valid domain"),
+        ([1, 0.5], r"0\.5 is not a valid domain"),
+        (["books", "ovens"], "'books' is not a valid domain"),
         ([1], "2 items and 1 domains"),
-        ([1, None], "None is no domain"),
-        ([1, float("nan")], "nan is no domain"),
+        ([1, None], "None is not a valid domain"),
+        ([1, float("nan")], "nan is not a valid domain"),
         ([[1], [1]], r"domains of shape \(2, 1\)"),
     ],
 )

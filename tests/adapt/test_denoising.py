@@ -283,7 +283,7 @@ def test_a_classifier_that_is_not_linear_has_no_weights() -> None:
         ({"n_layers": 1.5}, r"n_layers=1\.5"),
         ({"n_outputs": 0}, "n_outputs=0"),
         ({"scale": 0.0}, r"scale=0\.0"),
-        ({"classifier": "svm"}, "is no classifier"),
+        ({"classifier": "svm"}, "is not a classifier"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], says: str) -> None:

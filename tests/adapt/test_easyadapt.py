@@ -84,7 +84,7 @@ def test_an_unseen_domain_has_what_is_known_in_general() -> None:
 
 
 def test_copies_are_of_domains() -> None:
-    with pytest.raises(sc.DataError, match="copies are of domains"):
+    with pytest.raises(sc.DataError, match="FeatureCopies needs domains"):
         sc.adapt.FeatureCopies().fit([[1.0]])
     copies = sc.adapt.FeatureCopies().fit([[1.0], [2.0]], sample_domain=[1, -1])
     assert copies.transform([[3.0]]).toarray().tolist() == [[3.0, 0.0, 0.0]]

@@ -302,7 +302,7 @@ def test_words_without_neighbours() -> None:
     model = PivotProjection(n_pivots=7).fit(texts, labels, domains)
     with pytest.raises(DataError, match="'great' has no neighbours: it is a pivot"):
         model.neighbours("great")
-    with pytest.raises(DataError, match="'oven' is in no item"):
+    with pytest.raises(DataError, match="'oven' does not occur in any item"):
         model.neighbours("oven")
     with pytest.raises(LearnerError, match="among='both'"):
         model.neighbours("sharp", among="both")
@@ -339,12 +339,12 @@ def test_fewer_pivots_and_directions_than_asked_for() -> None:
 def test_no_pivots() -> None:
     X, y, domain = three_domains(8)
     X[domain > 0, :20] = X[domain < 0, 20:] = 0.0
-    with pytest.raises(DataError, match="frequent in the source and in the target") as error:
+    with pytest.raises(DataError, match="frequent in both the source and the target") as error:
         PivotProjection().fit(X, y, domain)
     assert "min_share=0.01" in error.value.hint
-    with pytest.raises(DataError, match="frequent in the source and in the target"):
+    with pytest.raises(DataError, match="frequent in both the source and the target"):
         PivotProjection(min_share=0).fit(X, y, domain)
-    with pytest.raises(DataError, match="that tells items apart"):
+    with pytest.raises(DataError, match="that distinguishes items"):
         PivotProjection().fit(np.ones_like(X), y, domain)
 
 

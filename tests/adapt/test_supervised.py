@@ -263,13 +263,13 @@ def test_what_is_missing_is_said() -> None:
             method().fit(X, y, domain)
     with pytest.raises(sc.DataError, match="labels of the source"):
         sc.adapt.SourceOnly().fit(X, np.where(domain > 0, -1, np.arange(len(y)) % 2), domain)
-    with pytest.raises(sc.LearnerError, match="weights of items"):
+    with pytest.raises(sc.LearnerError, match="sample weights"):
         sc.adapt.Weighted(type("Plain", (GaussianNB,), {"fit": lambda self, X, y: self})()).fit(
             X, y
         )
     with pytest.raises(sc.LearnerError, match="weight=-1"):
         sc.adapt.Weighted(weight=-1).fit(X, y, domain)
-    with pytest.raises(sc.LearnerError, match=r"0: the source alone"):
+    with pytest.raises(sc.LearnerError, match=r"0: source only"):
         sc.adapt.Interpolation(weight=1.5).fit(X, y, domain)
     with pytest.raises(sc.LearnerError, match="weight='x'"):
         sc.adapt.Interpolation(weight="x").fit(X, y, domain)  # type: ignore[arg-type]

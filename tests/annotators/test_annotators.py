@@ -213,7 +213,7 @@ def test_switched_labels_are_told() -> None:
         "weights": good.weights_[::-1][None],
         "confusion": good.confusion_[:, ::-1],
     }
-    with pytest.warns(sc.errors.SwitchWarning, match="annotators mostly call"):
+    with pytest.warns(sc.errors.SwitchWarning, match="labels may be switched"):
         sc.Annotators(init=switched).fit(votes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -228,7 +228,7 @@ def test_settings_are_checked() -> None:
 
 
 def test_what_nobody_knows_is_asked_for() -> None:
-    with pytest.raises(DataError, match="no annotator of this model"):
+    with pytest.raises(DataError, match="not an annotator of this model"):
         sc.Annotators().fit(SMALL).confusion_of("zoe")
     with pytest.raises(DataError, match="2 columns, while the model knows 3"):
         sc.Annotators().fit(SMALL).predict(np.array([["yes", "no"]]))
@@ -311,7 +311,7 @@ def test_the_same_model_comes_back(votes: Triples, tmp_path: Path) -> None:
 
 def test_names_that_no_file_can_hold(tmp_path: Path) -> None:
     model = sc.Annotators().fit([("s", ("a", 1), "yes"), ("s", ("b", 2), "no")])
-    with pytest.raises(StoreError, match="cannot be named in a file"):
+    with pytest.raises(StoreError, match="cannot be saved in a file"):
         model.save(tmp_path / "m")
 
 

@@ -78,7 +78,7 @@ def test_known_labels_are_learned_from_and_gold_is_not(votes: Path, tmp_path: Pa
     assert "# accuracy of the majority: 1\n" in measured.stderr  # a tie: the first in order
     refused(
         *("annotators", votes, "--known", true, "--gold", true),
-        message="all of its items are in --known",
+        message="all of its items are also in --known",
     )
 
 
@@ -130,11 +130,14 @@ def test_learners(votes: Path, learner: str) -> None:
     ("text", "message"),
     [
         ("s1\tann\tyes\ns1\tbob\n", "-:2: 2 columns"),
-        ("s1\tann\tyes\nann\tbob\tno\tmore\n", "-:2: there are too many columns"),
-        ("s1\tann\tyes\n\tbob\tno\n", "-:2: '' is no item"),
-        ("s1\t\tyes\n", "-:1: '' is no annotator"),
-        ('{"item": 1, "annotator": "a", "label": "x"}\n{"item": 2}\n', "-:2: None is no annotator"),
-        ('{"item": 1, "annotator": "a", "label": 0.5}\n', "-:1: 0.5 is no label"),
+        ("s1\tann\tyes\nann\tbob\tno\tmore\n", "-:2: too many columns"),
+        ("s1\tann\tyes\n\tbob\tno\n", "-:2: '' is not a valid item"),
+        ("s1\t\tyes\n", "-:1: '' is not a valid annotator"),
+        (
+            '{"item": 1, "annotator": "a", "label": "x"}\n{"item": 2}\n',
+            "-:2: None is not a valid annotator",
+        ),
+        ('{"item": 1, "annotator": "a", "label": 0.5}\n', "-:1: 0.5 is not a valid label"),
         ('{"item": 1, "annotator": "a", "label": "x"}\nnot json\n', "-:2: not JSON"),
         ("s1\tann\t\n", "there are no votes"),
         ("", "the file is empty"),
@@ -148,9 +151,15 @@ def test_bad_known_labels_are_named(votes: Path, tmp_path: Path) -> None:
     two = file_of(tmp_path / "two.tsv", "s1\tyes\ns1\tno\n")
     refused("annotators", votes, "--known", two, message="two.tsv:2: 's1' is 'no' here")
     none = file_of(tmp_path / "none.tsv", "s9\tyes\n")
-    refused("annotators", votes, "--gold", none, message="no item that has votes")
+    refused("annotators", votes, "--gold", none, message="none of these items has votes")
     assert run("annotators", "-", "--known", "-", stdin=VOTES).exit_code == 2
-    refused("annotators", votes, "--columns", "item,label", message="there is no")
+    refused(
+        "annotators",
+        votes,
+        "--columns",
+        "item,label",
+        message="a column item or annotator is missing",
+    )
     refused("annotators", votes, "--init", "nowhere", message="init='nowhere' is not known")
 
 

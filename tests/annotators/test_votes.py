@@ -127,7 +127,7 @@ def test_labels_too_large_for_whole_numbers_stay_what_they_are(large: float) -> 
 def test_votes_of_nobody_or_on_nothing_are_refused(column: int, missing: Any) -> None:
     vote: list[Any] = ["s9", "ann", "yes"]
     vote[column] = missing
-    with pytest.raises(DataError, match="has no name"):
+    with pytest.raises(DataError, match="is None or NaN"):
         sc.Annotators().fit([*SMALL, tuple(vote)])
 
 

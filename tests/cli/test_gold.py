@@ -45,7 +45,7 @@ def test_gold_of_points_skips_blank_lines(points: Path, tmp_path: Path) -> None:
     gold.write_text("\n\na\n\n\n\n\n")
     result = run(*args)
     assert result.exit_code == 1
-    assert "every line with a known class is blank" in result.stderr
+    assert "only blank lines have a known class" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -102,17 +102,17 @@ def test_other_keys_are_nobodys_business_but_texts_must_be_texts(tmp_path: Path)
     [
         (b"", "is empty"),
         (b"\n \n\r\n", "is empty"),
-        (b"a\tone\nb two\n", r":2: 1 column, while there should be 2: label, text"),
+        (b"a\tone\nb two\n", r":2: 1 column, expected 2: label, text"),
         (b"label\ttext\na\tone\n", "names of the columns"),
         (b"Label\tText\r\na\tone\n", "names of the columns"),
         (b"a\t\xff\n", "not UTF-8"),
         (b'{"text": "x"}\nnope\n', ":2: not JSON"),
-        (b'{"text": "x"}\n[1]\n', r":2: \[1\] is no JSON object"),
-        (b'{"text": "x", "text": "y"}\n', ":1: the key 'text' is there twice"),
-        (b'\n{"a": {"b": 1, "b": 1}}\n', ":2: the key 'b' is there twice"),
-        (b'{"label": 1.5}\n', ":1: 1.5 is no label"),
-        (b'{"label": ["a"]}\n', ":1: .* is no label"),
-        (b'{"label": {}}\n', ":1: {} is no label"),
+        (b'{"text": "x"}\n[1]\n', r":2: \[1\] is not a JSON object"),
+        (b'{"text": "x", "text": "y"}\n', ":1: the key 'text' occurs twice"),
+        (b'\n{"a": {"b": 1, "b": 1}}\n', ":2: the key 'b' occurs twice"),
+        (b'{"label": 1.5}\n', ":1: 1.5 is not a valid label"),
+        (b'{"label": ["a"]}\n', ":1: .* is not a valid label"),
+        (b'{"label": {}}\n', ":1: {} is not a valid label"),
         (b'{"a": ' + b"[" * 100_000, ":1: not JSON"),
         (b'{"a": ' + b"1" * 10_000 + b"}", ":1: not JSON"),
     ],
@@ -131,17 +131,17 @@ def test_more_columns(tmp_path: Path) -> None:
     assert records.labels == ["a"]
     assert records.texts("id") == ["1"]
     assert records.texts("text") == ["one\ttwo"]
-    refused(tmp_path, "1\ta\n", "2 columns, while there should be 3", ("id", "label", "text"))
+    refused(tmp_path, "1\ta\n", "2 columns, expected 3", ("id", "label", "text"))
 
 
 def test_labels_to_learn_from(tmp_path: Path) -> None:
-    read(tmp_path, "a\tx\nb\ty\n\tz\n").demand_labels()
+    read(tmp_path, "a\tx\nb\ty\n\tz\n").check_labels()
     with pytest.raises(DataError, match="no line has a label"):
-        read(tmp_path, "\tx\n-1\ty\n").demand_labels()
-    with pytest.raises(DataError, match="no label but 'a'"):
-        read(tmp_path, "a\tx\n a\ty\n").demand_labels()
-    with pytest.raises(DataError, match="no label but 'a', 'b'"):
-        read(tmp_path, "a\tx\nb\ty\n").demand_labels(3)
+        read(tmp_path, "\tx\n-1\ty\n").check_labels()
+    with pytest.raises(DataError, match="no labels other than 'a'"):
+        read(tmp_path, "a\tx\n a\ty\n").check_labels()
+    with pytest.raises(DataError, match="no labels other than 'a', 'b'"):
+        read(tmp_path, "a\tx\nb\ty\n").check_labels(3)
 
 
 # what comes out

@@ -123,12 +123,12 @@ def test_one_line_for_each_line_even_blank_ones_and_unknown_words(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "args", "message"),
     [
-        ("a\tx\n\ty\n", ("--views", "subject,body"), "no label but 'a'"),
+        ("a\tx\n\ty\n", ("--views", "subject,body"), "no labels other than 'a'"),
         ("a\tx\nb\ty\n", ("--views", "subject,body"), "the view 'subject': no words"),
         ("a\tx\ty\nb\tx\ty\n", ("--views", "left"), "there must be two or more"),
-        ("a\tx\ty\nb\tx\ty\n", ("--views", "left,left"), "some are the same"),
-        ("a\tx\nb\ty\n", ("--views", "left,right"), "2 columns, while there should be 3"),
-        ("a\tx\nb\ty\n", ("--views", "spelling,context"), ".tsv:1: 'x' is not a word in its"),
+        ("a\tx\ty\nb\tx\ty\n", ("--views", "left,left"), "a view is named twice"),
+        ("a\tx\nb\ty\n", ("--views", "left,right"), "2 columns, expected 3"),
+        ("a\tx\nb\ty\n", ("--views", "spelling,context"), ".tsv:1: 'x' is not a phrase in its"),
         ('{"label": "a", "s": "x"}\n{"label": "b", "s": "y"}\n', ("--views", "s,t"), "no 't'"),
     ],
 )

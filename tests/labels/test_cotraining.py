@@ -346,16 +346,16 @@ def test_settings_that_cannot_be() -> None:
         ({"rounds": -1}, "rounds=-1"),
         ({"pool": 0}, "pool=0"),
         ({"prediction": "sum"}, "product or agreement"),
-        ({"classifier": "bayes"}, "is no classifier"),
+        ({"classifier": "bayes"}, "is not a classifier"),
         ({"classifier": {"a": MultinomialNB()}}, "classifier is given for"),
-        ({"classifier": sc.KMeans}, "is no classifier"),
-        ({"classifier": NearestNames()}, "does not say how sure"),
+        ({"classifier": sc.KMeans}, "is not a classifier"),
+        ({"classifier": NearestNames()}, "has no measure of confidence"),
     ):
         with pytest.raises(sc.LearnerError, match=message):
             sc.labels.CoTraining(["a", "b"], **wrong).fit(views, y)
     with pytest.raises(sc.DataError, match="only one class"):
         sc.labels.CoTraining(["a", "b"]).fit(views, np.where(y == 0, 0, -1))
-    with pytest.raises(sc.DataError, match="shares"):
+    with pytest.raises(sc.DataError, match="distributions over classes"):
         sc.labels.CoTraining(["a", "b"]).fit(views, np.eye(3)[classes])
 
 

@@ -241,8 +241,8 @@ def test_no_gold_is_none() -> None:
     [
         (["a"], "gold: .*2 items and 1 labels"),
         ([], "gold: .*2 items and 0 labels"),
-        (["A", "B"], "gold: none of its labels is one of the classes, such as .*'A'"),
-        ([[0.5, 0.5], [1.0, 0.0]], "gold: shares"),
+        (["A", "B"], "gold: none of its labels, such as .*'A', is one of the classes"),
+        ([[0.5, 0.5], [1.0, 0.0]], "gold: labels are distributions"),
         (["a", 1.5], "gold: labels are of several kinds"),
     ],
 )

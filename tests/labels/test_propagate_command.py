@@ -90,7 +90,7 @@ def test_options_that_do_not_go_together(some, tmp_path):
 
 def test_too_few_labels_are_told(tmp_path):
     file = file_of(tmp_path / "one.tsv", "a\tx\n\ty\n")
-    refused("propagate", file, message="no label but 'a'")
+    refused("propagate", file, message="no labels other than 'a'")
 
 
 def test_models_of_other_commands_are_told(tmp_path):
@@ -134,4 +134,4 @@ def test_a_loaded_model_speaks_of_lines_that_it_labels(some, tmp_path):
 
 def test_weights_that_add_up_to_infinity(some, tmp_path):
     edges = file_of(tmp_path / "g", "0\t2\t1e308\n0\t2\t1e308\n")
-    refused("propagate", some, "--graph", edges, message="add up to infinity")
+    refused("propagate", some, "--graph", edges, message="sum of the weights overflows")

@@ -215,11 +215,11 @@ def test_nothing_to_label() -> None:
     ("wrong", "message"),
     [
         ({"threshold": 1.0}, "threshold=1.0"),
-        ({"threshold": 0.5, "best": 3}, "different ways"),
+        ({"threshold": 0.5, "best": 3}, "alternative ways"),
         ({"best": 0}, "best=0"),
         ({"per_class": 0}, "per_class=0"),
         ({"max_rounds": -1}, "max_rounds=-1"),
-        ({"classifier": 3}, "is no classifier"),
+        ({"classifier": 3}, "is not a classifier"),
     ],
 )
 def test_settings_that_cannot_be(wrong: dict[str, Any], message: str) -> None:

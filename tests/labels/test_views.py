@@ -50,7 +50,7 @@ def test_words_in_their_sentence_have_one_form_or_the_other() -> None:
     assert context("||| IBM |||") == [] == spelling("left ||| ||| right")
     assert not set(spelling(text)) & set(context(text))
     for wrong in ("no marks", ("a", "b"), 7, "a ||| b ||| c ||| d"):
-        with pytest.raises(sc.DataError, match="not a word in its sentence"):
+        with pytest.raises(sc.DataError, match="not a phrase in its context"):
             spelling(wrong)
 
 
@@ -141,16 +141,16 @@ def test_other_items_are_read_as_those_learned_from() -> None:
     ("views", "X", "message"),
     [
         (["subject", "body"], MATRIX, "the data are one matrix"),
-        ([slice(0, 2), slice(2, 4)], RAW, "the data are no matrix"),
+        ([slice(0, 2), slice(2, 4)], RAW, "the data are not a matrix"),
         ([slice(0, 2), slice(6, 9)], MATRIX, "'view 2' has no columns"),
         ([[0], [6]], MATRIX, "'view 2'.*out of"),
         (["a", "b", "c"], [LEFT, RIGHT], "2 matrices"),
         (["a", "b"], {"a": LEFT}, "no 'b'"),
         (["a", "b"], {"a": LEFT, "b": RIGHT[:3]}, "inconsistent numbers of samples"),
-        (["subject", "head"], RAW, "no view is known by the name 'head'"),
+        (["subject", "head"], RAW, "there is no view named 'head'"),
         (["subject", "head"], ITEMS, "no item has a 'head'"),
         (["subject", "body"], ["no headers"], "the view 'subject': no words are left"),
-        (["subject", "body"], [7, 8], "is no text"),
+        (["subject", "body"], [7, 8], "is not a text"),
         (["subject", "body"], "one text", "the data are one text"),
         (["subject", "body"], [], "no items"),
     ],

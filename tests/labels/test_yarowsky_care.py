@@ -89,7 +89,7 @@ def test_unsigned_labels_and_items_without_a_rule() -> None:
 
 @pytest.mark.parametrize("label", [-1, None])
 def test_a_seed_without_a_label_is_refused(label: Any) -> None:
-    with pytest.raises(sc.DataError, match="is no label, but a seed has it: 'a'"):
+    with pytest.raises(sc.DataError, match="is not a valid label of the seed 'a'"):
         sc.labels.Yarowsky().fit([["a"], ["b"]], seeds={label: ["a"], 1: ["b"]})
 
 

@@ -1,12 +1,12 @@
-"""`AdversarialNetwork`: features that do not tell domains apart.
+"""`AdversarialNetwork`: a network whose features do not distinguish domains.
 
 A network with one hidden layer, a head for classes and a head for domains, in numpy.
 
 h = tanh(x W + b);  p(class | x) = softmax(h V + c);  p(target | x) = σ(h·u + d)
 
-Between h and the head for domains lies a gradient reversal layer (Ganin et al. 2016): forwards it
-does nothing, backwards it multiplies by −λ. The head learns to tell the domains apart, what is
-below it to make that impossible.
+Between h and the domain head there is a gradient reversal layer (Ganin et al. 2016): it is the
+identity in the forward pass, and multiplies gradients by −λ in the backward pass. The domain head
+learns to distinguish the domains, and the hidden layer to make that impossible.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from softcount.core.verdict import Verdict
 from softcount.mixture.data import UNKNOWN
 
 FAINT = 0.01
-"""Size of the first inputs of hidden units: words that no label speaks of go on saying nothing."""
+"""Scale of the initial weights W: small, so that words without labels keep hardly any effect."""
 RIDGE = 0.01
-"""Of the penalty on the domain head, ½ RIDGE |u|². Without it, u chases the gap between the
-domains and the gap flees from u: the loss is at chance, and yet h tells the domains apart."""
+"""L2 penalty on the domain head, ½ RIDGE |u|². Without it, u follows the gap between the domains
+while the gap moves away from u: the loss is at chance, and yet h distinguishes the domains."""
 HEAD_RATE = 5.0
-"""So many times faster learns the domain head: what is reversed should be near the best head."""
+"""Learning rate of the domain head relative to the rest: it should be close to its optimum when its
+gradient is reversed."""
 FEWEST_BATCHES = 50
-"""An epoch has at least so many, however few items there are: steps are short."""
+"""Minimum number of batches in an epoch, however few items there are, because steps are short."""
 STEEPNESS = 10.0
-"""Of the schedule of λ, as published."""
+"""Steepness of the schedule of λ, as published."""
 
 
 @dataclass
@@ -61,31 +62,31 @@ class AdversarialWeights:
     d: FloatArray
 
     def units(self, X: Any) -> FloatArray:
-        """h, a row for each item."""
+        """Compute h, a row for each item."""
         return np.tanh(np.asarray(X @ self.W) + self.b)
 
     def class_posteriors(self, X: Any) -> FloatArray:
-        """p(class | item)."""
+        """Compute p(class | item)."""
         return np.asarray(softmax(self.units(X) @ self.V + self.c, axis=1))
 
     def label_loss(self, X: Any, y: IntArray) -> float:
-        """The mean of −log p(label)."""
+        """Compute the mean of −log p(label)."""
         log_p = log_softmax(self.units(X) @ self.V + self.c, axis=1)
         return float(-log_p[np.arange(len(y)), y].mean())
 
     def arrays(self) -> dict[str, FloatArray]:
-        """The parameters by name."""
+        """Return the parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def copy(self) -> AdversarialWeights:
-        """The same numbers in arrays of their own."""
+        """Return a deep copy."""
         return AdversarialWeights(**{name: array.copy() for name, array in self.arrays().items()})
 
 
 def draw_network(
     rng: np.random.Generator, n_columns: int, n_units: int, n_classes: int
 ) -> AdversarialWeights:
-    """A network for rows of about length 1: x W is faint, and the domain head knows nothing."""
+    """Draw initial weights for rows of norm about 1: x W is small, and the domain head is zero."""
     return AdversarialWeights(
         W=rng.normal(size=(n_columns, n_units)) * FAINT,
         b=np.zeros(n_units),
@@ -97,12 +98,12 @@ def draw_network(
 
 
 class Gradients(NamedTuple):
-    """What a batch says: sums of losses, and the gradients by parameter.
+    """Losses and gradients of a batch.
 
-    ``columns``      the columns that the rows of the gradient of W are for
-    ``label_loss``   sum of −log p(label) over the ``n_labelled`` items with one
-    ``domain_loss``  sum of −log p(domain) over all, without the penalty
-    ``n_right``      so many domains are recognised
+    ``columns``      the columns of X to which the rows of the gradient of W belong
+    ``label_loss``   sum of −log p(label) over the ``n_labelled`` labelled items
+    ``domain_loss``  sum of −log p(domain) over all items, without the penalty
+    ``n_right``      number of items whose domain is predicted correctly
     """
 
     gradients: dict[str, FloatArray]
@@ -116,9 +117,10 @@ class Gradients(NamedTuple):
 def compute_gradients(
     net: AdversarialWeights, X: Any, y: IntArray, in_target: BoolArray, reversal: float
 ) -> Gradients:
-    """Gradients of L_y for V and c, of L_d + ½ RIDGE |u|² for u and d, of L_y − λ L_d for W and b.
+    """Compute gradients of L_y for V and c, of L_d + ½ RIDGE |u|² for u and d, and of L_y − λ L_d
+    for W and b.
 
-    L_y and L_d are means of −log p over items with a label, and over all items.
+    L_y and L_d are means of −log p over labelled items, and over all items.
 
     >>> net = draw_network(np.random.default_rng(0), 2, 4, 2)
     >>> found = compute_gradients(net, np.eye(2), np.array([0, -1]), np.array([False, True]), 1.0)
@@ -129,7 +131,7 @@ def compute_gradients(
     known = np.flatnonzero(y != UNKNOWN)
     log_p = log_softmax(h[known] @ net.V + net.c, axis=1)
     at_labels = (np.arange(len(known)), y[known])
-    # derivatives by the scores of classes, and by the margin of domains
+    # derivatives with respect to the class scores, and to the domain margin
     by_scores = np.exp(log_p)
     by_scores[at_labels] -= 1.0
     by_scores /= max(len(known), 1)
@@ -140,7 +142,7 @@ def compute_gradients(
     back[known] += by_scores @ net.V.T
     back *= 1.0 - h * h
     columns: Any = slice(None)
-    if sparse.issparse(X):  # only the columns that some row has
+    if sparse.issparse(X):  # only the columns that occur in the batch
         present = np.zeros(X.shape[1], dtype=bool)
         present[X.indices] = True
         columns, place = np.flatnonzero(present), np.cumsum(present) - 1
@@ -165,11 +167,12 @@ def compute_gradients(
 
 
 class GradientSteps:
-    """Each array of parameters moves by rate · g / √(mean of |g|² so far).
+    """Optimiser: each parameter array is updated by rate · g / √(mean of |g|² so far).
 
-    |g|² is over the whole array: scaled one by one, rare words would move as far as common ones,
-    and rare words are what domains do not share. No momentum: it would make the domain head and
-    the features circle. A word that a batch has not stays put, and costs no time.
+    |g|² is the squared norm of the whole array: scaled entry by entry, rare words would move as far
+    as common ones, and rare words are what domains do not share. There is no momentum, because it
+    would make the domain head and the features oscillate. Words that a batch does not contain are
+    not updated, and cost no time.
 
     >>> net = draw_network(np.random.default_rng(0), 2, 4, 2)
     >>> before = net.c.copy()
@@ -188,7 +191,7 @@ class GradientSteps:
         self._steps = 0
 
     def step(self, found: Gradients) -> None:
-        """Move the network against these gradients."""
+        """Update the network by a step against these gradients."""
         self._steps += 1
         for name, array in self._net.arrays().items():
             gradient = found.gradients[name]
@@ -200,9 +203,9 @@ class GradientSteps:
 
 
 class Epoch(NamedTuple):
-    """Means over an epoch's batches, and what the held-out labels of the source say after it.
+    """Means over an epoch's batches, and the loss and accuracy on held-out labels of the source.
 
-    ``domain_loss``      log 2 ≈ 0.693 is chance; 0.5 is chance for ``domain_accuracy``
+    ``domain_loss``      log 2 ≈ 0.693 is chance level; that of ``domain_accuracy`` is 0.5
     ``validation_loss``  NaN, like ``validation_accuracy``, if nothing is held out
     """
 
@@ -216,7 +219,7 @@ class Epoch(NamedTuple):
 
 
 class Epochs(list[Epoch]):
-    """The epochs of a training; ``best`` is the number of the one whose weights were kept.
+    """The epochs of training; ``best`` is the number of the epoch whose weights were kept.
 
     >>> print(Epochs([Epoch(1, 0.5, 0.6, 0.69, 0.52, 0.5, 0.8)], best=1))
     epoch     λ  label loss  domain loss  domain accuracy  validation loss  validation accuracy
@@ -238,27 +241,29 @@ class Epochs(list[Epoch]):
 
 
 class AdversarialNetwork(AdversarialParameters, Adapter):
-    """A shallow domain-adversarial network (Ganin et al. 2016): hidden features from which classes
-    can be told, and from which it cannot be told whether an item is of a source or of the target.
+    """A shallow domain-adversarial network (Ganin et al. 2016): its hidden features predict the
+    class, but not whether an item is of a source or of the target.
 
-    Minimises L_y − λ L_d over the hidden layer, L_y over the head for classes, L_d over the head
-    for domains, step by step in batches of half source, half target. Labels of the target count
-    too, where there are any. λ grows with the share t of the training that is done:
-    λ(t) = λ (2 / (1 + exp(−10 t)) − 1). Several sources are one to the domain head, which tells
-    them from the target: they need not be alike among themselves to be of use to it.
+    Training minimises L_y − λ L_d over the hidden layer, L_y over the class head and L_d over the
+    domain head, in mini-batches of half source, half target. Labels of the target are used, too, if
+    there are any. λ grows with the fraction t of training that is done:
+    λ(t) = λ (2 / (1 + exp(−10 t)) − 1). The domain head distinguishes the target from all sources
+    together; the sources need not be similar to each other.
 
-    ``reversal``       λ; 0: a plain network, which does not care about domains
-    ``n_units``        hidden units
-    ``learning_rate``  how far a step moves each array, about; rows are scaled to suit it
-    ``batch_size``     half of it source, half target
-    ``max_iter``       at most so many epochs, passes over the source (of 50 batches or more)
-    ``validation``     share of the source's labels held out to tell when to stop; 0: never early
-    ``patience``       stop after so many epochs without a smaller loss of these, and go back
-    ``vectorizer``     how texts become rows; None: tf-idf with 1 + log tf
-    ``random_state``   of first weights, held-out labels and batches
+    ``reversal``       λ; 0: a plain network, which ignores domains
+    ``n_units``        number of hidden units
+    ``learning_rate``  approximate size of a step for each array; rows are scaled to suit it
+    ``batch_size``     number of items in a batch, half source, half target
+    ``max_iter``       maximum number of epochs, passes over the source (of at least 50 batches)
+    ``validation``     proportion of the source's labels held out for early stopping; 0: do not stop
+                       early
+    ``patience``       stop after this many epochs without improvement of the held-out loss, and
+                       restore the best weights
+    ``vectorizer``     turns texts into rows; None: tf-idf with 1 + log tf
+    ``random_state``   seed of the initial weights, the held-out labels and the batches
 
-    Afterwards: ``history_`` (print it), ``n_iter_``, ``network_``, ``verdict_``. That the domain
-    loss is at chance is necessary for success and no proof of it.
+    Attributes after ``fit``: ``history_`` (print it), ``n_iter_``, ``network_``, ``verdict_``. A
+    domain loss at chance level is necessary for success, but no proof of it.
 
     >>> texts = ["good plot", "bad plot", "fine read", "awful read", "good blender", "bad blender"]
     >>> model = AdversarialNetwork(validation=0).fit(
@@ -274,21 +279,21 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
     verdict_: Verdict
 
     def _estimate(self, task: Task) -> Estimate:
-        """Weights of all words for each unit, and how they move."""
+        """Estimate the cost, including the weights of all words for each unit, and gradients."""
         units = 2.0 * NUMBER * task.X.shape[1] * self.n_units
         found = super()._estimate(task)
         return found.plus(4.0 * found.tokens * self.n_units, units=units)
 
     def _learn(self, task: Task) -> None:
-        """Train; keep the weights of the epoch that did best on held-out labels of the source."""
+        """Train; keep the weights of the epoch with the best loss on held-out source labels."""
         rng = generator(self.random_state)
         held_out = _hold_out(task, self.validation, rng)
-        # the mean of |x|² over rows is made 1, so that a rate means the same in any units
+        # scale rows to a mean of |x|² of 1, so that the learning rate does not depend on units
         X = task.X
         square = X.multiply(X).sum() if sparse.issparse(X) else (X * X).sum()
         scale = float(np.sqrt(X.shape[0] / square)) if square > 0.0 else 1.0
         self._train(task, X * scale, held_out, rng)
-        self.network_.W *= scale  # from here on, for rows as they come
+        self.network_.W *= scale  # so that prediction needs no scaling of rows
         h = self.network_.units(X)
         of_domain = {int(d): task.domain == d for d in self.domains_}
         self._derivatives = {d: 1.0 - (h[rows] ** 2).mean(0) for d, rows in of_domain.items()}
@@ -296,7 +301,7 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
 
     @interrupt.graceful()
     def _train(self, task: Task, X: Any, held_out: IntArray, rng: np.random.Generator) -> None:
-        """Train on rows X, those held out without their labels."""
+        """Train on rows X; the labels of held-out rows are hidden."""
         y = _hide_labels(task, held_out)
         net = draw_network(rng, X.shape[1], self.n_units, len(task.classes))
         optimiser = GradientSteps(net, self.learning_rate)
@@ -333,15 +338,16 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
         self.history_, self.n_iter_ = Epochs(epochs, best), len(epochs)
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
-        """p(class | item), whatever the domain."""
+        """Compute p(class | item), the same in all domains."""
         return self.network_.class_posteriors(X)
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): how much a word speaks for each class, on average over the training
-        items of a domain (None: of all targets): the mean of ∂s/∂x, where s is a class's score
-        less the mean of all; with two classes one row, of ∂ log p(second)/p(first) / ∂x.
+        """Return the mean derivatives ∂s/∂x over the training items of a domain (None: of all
+        targets), (classes, columns), where s is a class's score minus the mean over classes; with
+        two classes there is one row, of ∂ log [p(second)/p(first)] / ∂x.
 
-        ∂ tanh is 1 − h², so this is W diag(mean of 1 − h²) V, with V so centred.
+        The derivative of tanh is 1 − h², so this is W diag(mean of 1 − h²) V, with V centred in the
+        same way.
         """
         check_is_fitted(self, "classes_")
         wanted = (
@@ -349,18 +355,18 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
         )
         if any(d not in self._derivatives for d in wanted):
             raise DataError(
-                f"no item was of the domain {brief(sample_domain)}",
-                f"one of {', '.join(map(str, self._derivatives))}",
+                f"no training item is of the domain {brief(sample_domain)}",
+                f"choose one of {', '.join(map(str, self._derivatives))}",
             )
         sizes = [self._sizes[d] for d in wanted]
-        bend = np.average([self._derivatives[d] for d in wanted], axis=0, weights=sizes)
+        slope = np.average([self._derivatives[d] for d in wanted], axis=0, weights=sizes)
         V = self.network_.V
         V = V[:, 1:] - V[:, :1] if V.shape[1] == 2 else V - V.mean(axis=1, keepdims=True)
-        return (self.network_.W @ (bend[:, None] * V)).T
+        return (self.network_.W @ (slope[:, None] * V)).T
 
 
 class _Batches:
-    """Endless shuffled passes over source and target, as many of each in a batch."""
+    """Mini-batches with equal numbers of source and target items, from endless shuffled passes."""
 
     def __init__(self, in_target: BoolArray, size: int, rng: np.random.Generator) -> None:
         self._pools = [np.flatnonzero(~in_target), np.flatnonzero(in_target)]
@@ -370,7 +376,7 @@ class _Batches:
         self.n_batches = max(-(-len(self._pools[0]) // self._half), FEWEST_BATCHES)
 
     def epoch(self) -> Iterator[IntArray]:
-        """The items of each batch of an epoch."""
+        """Yield the item numbers of each batch of an epoch."""
         for _ in range(self.n_batches):
             yield np.concatenate([self._draw(0), self._draw(1)])
 
@@ -383,7 +389,7 @@ class _Batches:
 
 
 def _hold_out(task: Task, share: float, rng: np.random.Generator) -> IntArray:
-    """So large a share of each class's labels in the source; never the last of a class."""
+    """Choose this proportion of each class's labelled source items, rounded down, at random."""
     held = []
     for number in range(len(task.classes)):
         rows = task.source[task.y[task.source] == number]
@@ -392,7 +398,7 @@ def _hold_out(task: Task, share: float, rng: np.random.Generator) -> IntArray:
 
 
 def _hide_labels(task: Task, held_out: IntArray) -> IntArray:
-    """Labels to learn from: all but those that are held out."""
+    """Return the training labels, with the held-out ones set to unknown."""
     y = task.y.copy()
     y[held_out] = UNKNOWN
     return y

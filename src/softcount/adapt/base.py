@@ -1,4 +1,4 @@
-"""What methods of adaptation share: items, labels and domains in, a classifier out."""
+"""Base classes of the domain-adaptation methods, and the weights of words that they explain."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.threads import single_threaded
 from softcount.labels import propagation as tfidf
-from softcount.labels.data import Reader, own_copy, posterior
+from softcount.labels.data import Reader, clone_classifier, posterior
 from softcount.mixture.model_selection import ScoresLabelled
 
 DEFAULT_C = 3.0
-"""Chosen by cross-validation within each domain of the product reviews, rows of length 1."""
+"""Default C of logistic regression, chosen by cross-validation within each domain of the product
+reviews, for rows of norm 1."""
 MAX_ITER = 1000
 ROWS = 1000
-"""So many rows are projected at a time where only their classes are wanted."""
+"""Number of rows projected at a time in prediction."""
 
 
 class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
-    """A classifier for a target domain, learned mostly elsewhere.
+    """Base of classifiers for a target domain that learn mostly from source domains.
 
-    A subclass offers `_learn`, and `_represent`, `_posteriors` and `word_weights` unless it has one
-    linear classifier of the words, ``classifier_``.
+    A subclass implements `_learn`, and also `_represent`, `_posteriors` and `word_weights` unless
+    it has a single linear classifier of the words, ``classifier_``.
 
     ``fit(X, y, sample_domain)``: X are texts, lists of words, a sparse matrix or an array; y is −1
-    (or None) where a label is unknown; domains are numbers, sources from 1 up and targets from −1
-    down. Without ``sample_domain``, items with a label are the source, the others the target.
+    or None if a label is unknown; domains are numbers, sources 1, 2, … and targets −1, −2, ….
+    Without ``sample_domain``, labelled items are the source and unlabelled ones the target.
 
-    Afterwards: ``classes_``, ``domains_``, ``n_features_in_``; ``predict`` and ``predict_proba``
-    speak of items of the target, unless another ``sample_domain`` is given.
+    Attributes after ``fit``: ``classes_``, ``domains_``, ``n_features_in_``. ``predict`` and
+    ``predict_proba`` assume items of the target, unless ``sample_domain`` is given.
     """
 
-    # with metadata routing, domains are handed on unless somebody asks for something else
+    # with metadata routing, domains are passed on by default
     __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
     __metadata_request__predict = {"sample_domain": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"sample_domain": True}  # noqa: RUF012
 
     _needs: ClassVar[tuple[str, ...]] = ()
-    """What there must be to learn from: see `Task.require`."""
+    """Required training data: see `Task.require`."""
     classifier: Any = None
     vectorizer: Any = None
     classifier_: Any
@@ -61,7 +62,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
     n_features_in_: int
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
-        """Learn from items of a source and a target."""
+        """Fit to items of sources and a target."""
         with all_or_nothing(self), single_threaded():
             self._check_settings()
             self._reader = self._make_reader()
@@ -76,12 +77,12 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return self
 
     def estimate(self, X: Any, y: Any, sample_domain: Any = None) -> Estimate:
-        """Estimate what `fit` will need: bytes, and work for each step. Nothing is learned."""
+        """Estimate the memory that `fit` will need, and its work per step, without fitting."""
         self._check_settings()
         return self._estimate(read_task(self._make_reader().learn(X), y, sample_domain))
 
     def predict_proba(self, X: Any, sample_domain: Any = None) -> FloatArray:
-        """The probability of each class for each item, in the order of ``classes_``."""
+        """Return the probability of each class for each item, in the order of ``classes_``."""
         check_is_fitted(self, "classes_")
         matrix = _check_values(self._reader.read(X))
         given = self._default_domain() if sample_domain is None else sample_domain
@@ -90,73 +91,79 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
             return self._posteriors(matrix, domain)
 
     def predict(self, X: Any, sample_domain: Any = None) -> Array:
-        """The likeliest class of each item."""
-        posteriors = self.predict_proba(X, sample_domain)  # first: it raises if nothing is fitted
+        """Return the most probable class of each item."""
+        posteriors = self.predict_proba(X, sample_domain)  # first: it raises if not fitted
         return np.asarray(self.classes_[posteriors.argmax(axis=1)])
 
-    # what subclasses say
+    # to be overridden by subclasses
     @abstractmethod
     def _learn(self, task: Task) -> None:
-        """Learn from these items."""
+        """Fit to these items."""
 
     def _represent(self, X: Any, domain: IntArray) -> Any:
-        """What the classifier sees of rows of a matrix, of these domains."""
+        """Return the features given to the classifier, for rows X of these domains."""
         return X
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
-        """p(class | item) for rows of a matrix, of these domains."""
+        """Compute p(class | item) for rows X of these domains."""
         return self._classify(self.classifier_, self._represent(X, domain))
 
     def _estimate(self, task: Task) -> Estimate:
-        """What learning from these items will need."""
+        """Estimate the cost of fitting to these items."""
         return of_rows(task.X, len(task.classes))
 
     def _check_settings(self) -> None:
-        """Raise if a parameter makes no sense."""
+        """Raise if a parameter is invalid."""
         check_parameters(self)
 
-    # what subclasses learn with
+    # helpers for subclasses
     def _make_reader(self) -> Reader:
         return Reader(self.vectorizer, type(self).__name__, tfidf.default_vectorizer)
 
     def _default_domain(self) -> int:
-        """The domain of items if none is given: the target, if there is just one."""
+        """Return the default domain in prediction: the target, if there is only one, else an unseen
+        domain."""
         targets = self.domains_[self.domains_ < 0]
         return int(targets[0]) if len(targets) == 1 else min(int(self.domains_.min()), 0) - 1
 
     def _train_classifier(
         self, task: Task, rows: IntArray, X: Any = None, weight: FloatArray | None = None
     ) -> Any:
-        """Train a copy of the classifier on some items; X: a row for each of them, if not that of
-        the task."""
-        own = make_classifier() if self.classifier is None else own_copy(self.classifier)
+        """Train a copy of the classifier on some items.
+
+        ``rows``    the numbers of the items
+        ``X``       their features; None: the rows of the task
+        ``weight``  sample weights; None: all equal
+        """
+        given = self.classifier
+        classifier = make_classifier() if given is None else clone_classifier(given)
         weights = {} if weight is None else {"sample_weight": weight}
-        return own.fit(task.X[rows] if X is None else X, task.labels(rows), **weights)
+        return classifier.fit(task.X[rows] if X is None else X, task.labels(rows), **weights)
 
     def _classify(self, classifier: Any, X: Any) -> FloatArray:
-        """Compute a classifier's posteriors, with a column also for classes it has never seen."""
-        own = posterior(classifier, X)
-        if own.shape[1] == len(self.classes_):
-            return own
-        posteriors = np.zeros((len(own), len(self.classes_)))
-        posteriors[:, np.searchsorted(self.classes_, classifier.classes_)] = own
+        """Compute a classifier's posteriors; classes that it has never seen have probability 0."""
+        seen = posterior(classifier, X)
+        if seen.shape[1] == len(self.classes_):
+            return seen
+        posteriors = np.zeros((len(seen), len(self.classes_)))
+        posteriors[:, np.searchsorted(self.classes_, classifier.classes_)] = seen
         return posteriors
 
-    # looking inside
+    # inspection
     def feature_names(self) -> list[str]:
-        """What the columns are called: words, or x0, x1, … if they have no names."""
+        """Return the names of the columns: words, or x0, x1, … if they have no names."""
         check_is_fitted(self, "classes_")
         return self._reader.feature_names()
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): how much a word speaks for each class in a domain; with two classes
-        one row, for the second of them."""
+        """Return the weights of words for each class in a domain, (classes, columns); with two
+        classes there is one row, for the second class."""
         return class_weights(self.classifier_, self.classes_)
 
     def explain(self, n: int = 20, names: Sequence[str] | None = None) -> Explanation:
-        """Find the n words whose weights have moved most, beside a classifier of the source alone.
+        """Find the n words whose weights differ most from those of a source-only classifier.
 
-        ``names``  what the columns of a matrix are called, from here on
+        ``names``  names to assign to the columns of a matrix
         """
         check_is_fitted(self, "classes_")
         if names is not None:
@@ -165,15 +172,15 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         task.require("explain", "source", "both")
         check_whole("n", n)
         with single_threaded():
-            alone = self._train_classifier(task, task.source)
-        before = class_weights(alone, self.classes_)
+            source_only = self._train_classifier(task, task.source)
+        before = class_weights(source_only, self.classes_)
         target = task.X[np.flatnonzero(task.in_target)]
         moved = find_moved_words(names, self.classes_, before, after, target, n)
         return Explanation(moved, self.correspondences(n))
 
     def correspondences(self, n: int = 10) -> list[tuple[str, list[tuple[str, float]]]]:
-        """Words of the target, each with the nearest of the source and their cosines, where the
-        method knows of any."""
+        """Return target words, each with the nearest source words and their cosines, if the method
+        finds any."""
         return []
 
     def __sklearn_tags__(self) -> Any:
@@ -183,11 +190,11 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
 
 
 class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
-    """A classifier of words, and of features that mean the same in both domains: these are found
-    in all items, with labels or without, and put beside the words.
+    """Base of methods that classify by words and by domain-invariant features: these are learned
+    from all items, labelled or not, and appended to the words.
 
-    A subclass offers `_compute_features`, and `_fit_features`, which also sets their ``_mean`` and
-    the ``_factor`` by which they are multiplied, so that they suit the words beside them.
+    A subclass implements `_compute_features`, and `_fit_features`, which also sets ``_mean`` and
+    ``_factor``: the new features are centred and multiplied, so that their scale suits the words.
     """
 
     _mean: FloatArray
@@ -196,7 +203,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
     _needs = ("source", "both")
 
     def _learn(self, task: Task) -> None:
-        """Find the features in all items, then train the classifier on all that have labels."""
+        """Learn the features from all items, then train the classifier on the labelled ones."""
         self._fit_features(task)
         rows = task.labelled
         X = self._represent(task.X[rows], task.domain[rows])
@@ -208,7 +215,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
 
     @abstractmethod
     def _compute_features(self, X: Any) -> FloatArray:
-        """The new features of rows of a matrix."""
+        """Compute the new features of rows of a matrix."""
 
     def _represent(self, X: Any, domain: IntArray | None = None) -> Any:
         new = self._compute_features(X)
@@ -217,26 +224,26 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
         return stack_columns(X, new)
 
     def transform(self, X: Any) -> Any:
-        """Items as the classifier sees them: their words, and the features found."""
+        """Return the features given to the classifier: words, and the new features."""
         check_is_fitted(self, "classes_")
         with single_threaded():
             return self._represent(self._reader.read(X))
 
     def _split_weights(self) -> tuple[FloatArray, FloatArray]:
-        """The classifier's weights of words, and of the new features."""
+        """Return the classifier's weights of words, and of the new features."""
         check_is_fitted(self, "classes_")
         weights = class_weights(self.classifier_, self.classes_)
         words, new = np.split(weights, [self.n_features_in_], axis=1)
         return words, new
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
-        starts = range(0, X.shape[0], ROWS)  # new features are dense: some rows at a time
+        starts = range(0, X.shape[0], ROWS)  # in blocks, because the new features are dense
         predict = super()._posteriors
         return np.vstack([predict(X[n : n + ROWS], domain[n : n + ROWS]) for n in starts])
 
 
 def make_classifier() -> Any:
-    """Make a logistic regression, as strict as suits tf-idf of reviews."""
+    """Make the default classifier: logistic regression, regularised to suit tf-idf of reviews."""
     return LogisticRegression(C=DEFAULT_C, max_iter=MAX_ITER)
 
 
@@ -246,7 +253,7 @@ def _check_values(matrix: Any) -> Any:
 
 
 def stack_columns(X: Any, new: FloatArray) -> Any:
-    """Put words and new features side by side.
+    """Append new features to words.
 
     >>> stack_columns(sparse.csr_matrix([[1.0, 0.0]]), np.array([[2.0]])).toarray()
     array([[1., 0., 2.]])
@@ -257,34 +264,34 @@ def stack_columns(X: Any, new: FloatArray) -> Any:
 
 
 def class_weights(classifier: Any, classes: Array) -> FloatArray:
-    """Find the weights of a linear classifier, a row for each of ``classes``; one if these are two.
+    """Return the weights of a linear classifier, a row per class; a single row for two classes.
 
-    A class that the classifier has never seen has the weights 0.
+    The weights of classes that the classifier has never seen are 0.
     """
     if not hasattr(classifier, "coef_"):
         raise DataError(
-            f"{type(classifier).__name__} has no weights of words", "take a linear classifier"
+            f"{type(classifier).__name__} has no weights of words", "use a linear classifier"
         )
     coef = classifier.coef_
     return expand_classes(classifier, coef.toarray() if sparse.issparse(coef) else coef, classes)
 
 
 def expand_classes(classifier: Any, values: Any, classes: Array) -> FloatArray:
-    """What a linear classifier has for each of its classes, as rows for ``classes``, of which it
-    may never have seen some; one row, for the second, where there are two."""
+    """Expand the values of a linear classifier per class to rows for all ``classes``, some of which
+    it may never have seen; with two classes there is one row, for the second."""
     rows = np.asarray(values, dtype=np.float64)
-    own = len(classifier.classes_)
-    if len(rows) == 1 < own - 1:  # no intercepts
-        rows = np.repeat(rows, own, axis=0)
-    # support vector machines of one class against one have a row for each pair
-    if own > 2 and hasattr(classifier, "decision_function_shape"):
+    n_seen = len(classifier.classes_)
+    if len(rows) == 1 < n_seen - 1:  # a classifier without intercepts
+        rows = np.repeat(rows, n_seen, axis=0)
+    # one-against-one support vector machines have a row for each pair of classes
+    if n_seen > 2 and hasattr(classifier, "decision_function_shape"):
         raise DataError(
             f"{type(classifier).__name__} has weights for pairs of classes",
-            "take a classifier that has some for each class, such as LogisticRegression()",
+            "use a classifier with weights for each class, such as LogisticRegression()",
         )
-    if own == len(classes):
+    if n_seen == len(classes):
         return rows
-    if own == 2:
+    if n_seen == 2:
         rows = np.vstack([-rows, rows]) / 2.0
     weights = np.zeros((len(classes), rows.shape[1]))
     weights[np.searchsorted(classes, classifier.classes_)] = rows
@@ -292,10 +299,10 @@ def expand_classes(classifier: Any, values: Any, classes: Array) -> FloatArray:
 
 
 class MovedWord(NamedTuple):
-    """A word, and how much it speaks for a label: in the source alone, and in the target now, both
-    on the target's scale.
+    """A word and its weight for a label, in a source-only classifier and in the adapted one, both
+    on the scale of the latter.
 
-    ``share`` is that of the target's items that have it.
+    ``share`` is the proportion of the target's items that have the word.
     """
 
     word: str
@@ -306,27 +313,27 @@ class MovedWord(NamedTuple):
 
     @property
     def moved(self) -> float:
-        """How far its weight has moved."""
+        """Change of the weight."""
         return self.target - self.source
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` of a method finds; a table when printed.
+    """Result of `Adapter.explain`; a table when printed.
 
-    ``moved``            words, those that change most in the target first
-    ``correspondences``  (word of the target, its nearest words of the source, with cosines), where
-                         the method knows any
+    ``moved``            words, those that change scores in the target most first
+    ``correspondences``  (target word, its nearest source words with cosines), if the method finds
+                         any
     """
 
     moved: Sequence[MovedWord]
     correspondences: Sequence[tuple[str, Sequence[tuple[str, float]]]] = ()
 
     def __str__(self) -> str:
-        wide = max([len(each.word) for each in self.moved] + [4])
-        lines = [f"{'word':{wide}}  {'source':>7}  {'target':>7}  {'moved':>7}  in target  for"]
+        width = max([len(each.word) for each in self.moved] + [4])
+        lines = [f"{'word':{width}}  {'source':>7}  {'target':>7}  {'moved':>7}  in target  for"]
         lines += [
-            f"{each.word:{wide}}  {each.source:7.2f}  {each.target:7.2f}  {each.moved:+7.2f}  "
+            f"{each.word:{width}}  {each.source:7.2f}  {each.target:7.2f}  {each.moved:+7.2f}  "
             f"{each.share:9.1%}  {each.label}"
             for each in self.moved
         ]
@@ -350,9 +357,9 @@ def find_moved_words(
     """Find the n words that change scores in the target most.
 
     ``before`` and ``after`` are weights, (classes, words), or one row for the second of two
-    classes. Decisions do not change if all weights grow or shrink alike, so the former are scaled
-    to the length of the latter first. A word counts by |after − before| times its root mean square
-    among the target's items: one that never occurs there changes nothing.
+    classes. Decisions do not change if all weights are multiplied by a constant, so the former are
+    first scaled to the norm of the latter. The effect of a word is |after − before| times its root
+    mean square in the target's items: a word that never occurs there has none.
 
     >>> before, after = np.array([[1.0, 0.0, 1.0]]), np.array([[2.0, 0.0, -2.0]])
     >>> find_moved_words(["a", "b", "c"], np.array([0, 1]), before, after, np.ones((1, 3)), 3)

@@ -1,5 +1,5 @@
-"""``softcount adapt``: files of several domains, methods that label the target's lines, and how the
-methods are judged by labels that they were not shown."""
+"""``softcount adapt``: read files of several domains, label the target's lines, and compare methods
+on held-out labels."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 TEXT, TARGET = "text", -1
 MAX_FOLDS = 5
 DIGITS = 9
-"""Accuracies that agree in so many digits are equal."""
+"""Accuracies are compared after rounding to this many decimals."""
 
 
 class MethodEntry(NamedTuple):
-    """A method: its class in `softcount.adapt`, and how many different labels of the target it is
-    of use with."""
+    """A method: its class in `softcount.adapt`, and the minimum number of different labels that it
+    needs in the target."""
 
     estimator: str
     n_labels: int = 0
@@ -62,14 +62,19 @@ METHODS = {
     "denoising": MethodEntry("DenoisingProjection"),
     "adversarial": MethodEntry("AdversarialNetwork"),
 }
-"""By what is typed for them; simple ones first."""
+"""Methods by their names on the command line, the simplest first."""
 SOURCE_ONLY, ALL = "source-only", "all"
 DEFAULT_WITH_LABELS, DEFAULT_WITHOUT_LABELS = "easyadapt", "denoising"
 
 
 class DomainLine(NamedTuple):
-    """A line that is not blank: its text, its label (None: unknown) and that as it is written in
-    JSON, its domain (sources from 1 up, −1 for the target), and FILE:LINE."""
+    """A line that is not blank.
+
+    ``label``    its label as text; None: unknown
+    ``written``  the label as the file has it, such as a JSON number
+    ``domain``   1, 2, … for the sources, −1 for the target
+    ``place``    FILE:LINE
+    """
 
     text: str
     label: str | None
@@ -79,27 +84,27 @@ class DomainLine(NamedTuple):
 
 
 class DomainFiles:
-    """The files of the sources, of the target, and perhaps ``more`` of the target with labels.
+    """The files of the sources and the target, and optionally ``more`` labelled target lines.
 
-    ``lines``  all lines that are not blank: of the sources, of ``more``, of the target; their
-               ``texts``, ``labels`` and ``domains``
-    ``asked``  the target's lines that are not blank, by number from 0
+    ``lines``  all lines that are not blank, of the sources, ``more`` and the target in this order;
+               ``texts``, ``labels`` and ``domains`` are their columns
+    ``asked``  numbers, from 0, of the target's lines that are not blank
     """
 
     def __init__(
         self, sources: Sequence[str], target: str, more: str | None, columns: Sequence[str]
     ) -> None:
-        given = [*(("--source", path) for path in sources), ("--target", target)]
-        given += [] if more is None else [("--target-labelled", more)]
+        options = [*(("--source", path) for path in sources), ("--target", target)]
+        options += [] if more is None else [("--target-labelled", more)]
         seen = set[Path]()
-        for option, path in given:
-            place = Path(path).resolve()
-            if place in seen:
+        for option, path in options:
+            resolved = Path(path).resolve()
+            if resolved in seen:
                 raise DataError(
                     f"{option} {path}: this file is given twice",
-                    "each domain has a file of its own",
+                    "give a separate file for each domain",
                 )
-            seen.add(place)
+            seen.add(resolved)
         self.sources = [read_records(path, columns) for path in sources]
         self.target = read_records(target, columns)
         self.more = None if more is None else read_records(more, columns)
@@ -119,16 +124,16 @@ class DomainFiles:
         self.asked = [n for n in range(len(self.target)) if n not in self.target.blank]
         labels = sorted(self.count_labels("source"))
         if len(labels) < 2:
-            fault = f"no label but {brief(labels[0])}" if labels else "no line has a label"
+            fault = f"no labels other than {brief(labels[0])}" if labels else "no line has a label"
             raise DataError(
                 f"--source {', '.join(sources)}: {fault}",
-                "label lines of at least two classes; an empty label, or -1, is unknown",
+                "label lines of at least two classes; an empty label, or -1, means unknown",
             )
         if self.more is not None:
-            self.more.demand_labels(1)
+            self.more.check_labels(1)
 
     def count_labels(self, where: str) -> Counter[str]:
-        """The labels in the source or the target, and how often they are there."""
+        """Count the labels in the sources (``where="source"``) or the target."""
         return Counter(
             line.label
             for line in self.lines
@@ -136,7 +141,7 @@ class DomainFiles:
         )
 
     def find_unseen_labels(self) -> dict[str, str]:
-        """Labels of the target that the sources never have, and where each is first."""
+        """Return the labels that occur only in the target, with the place of the first of each."""
         known, unseen = self.count_labels("source"), dict[str, str]()
         for line in self.lines:
             if line.domain < 0 and line.label is not None and line.label not in known:
@@ -144,54 +149,59 @@ class DomainFiles:
         return unseen
 
     def choose_method(self) -> str:
-        """The method if none is asked for. Labels of a single class say little, and would speak
-        for that class everywhere: they count as none."""
+        """Return the default method.
+
+        Target labels of a single class are treated as no labels: they carry little information,
+        and would pull every prediction towards that class.
+        """
         enough = len(self.count_labels("target")) > 1
         return DEFAULT_WITH_LABELS if enough else DEFAULT_WITHOUT_LABELS
 
     def list_methods(self) -> list[str]:
-        """The methods that can do with the labels there are."""
+        """List the methods for which the target has enough labels."""
         n_labels = len(self.count_labels("target"))
         return [name for name, entry in METHODS.items() if entry.n_labels <= n_labels]
 
     def check_method(self, method: str) -> None:
-        """Raise if a method cannot do with the labels there are, or cannot learn some of them."""
+        """Raise if the target has too few labels for a method, or labels that it cannot learn."""
         labels, unseen = sorted(self.count_labels("target")), self.find_unseen_labels()
         if len(labels) < METHODS[method].n_labels:
             fault = f"all labels are {brief(labels[0])}" if labels else "no line has a label"
             others = ", ".join(name for name in self.list_methods() if name != SOURCE_ONLY)
             raise DataError(
-                f"--method {method} learns from labels of the target, where {fault}",
-                f"label some lines of it, or give --target-labelled; {others} do without",
+                f"--method {method} needs labels of the target, where {fault}",
+                f"label some of its lines, or give --target-labelled; {others} do not need them",
             )
         if method == SOURCE_ONLY and unseen:
             label, place = next(iter(unseen.items()))
             raise DataError(
-                f"{place}: no source has the label {brief(label)}, and {method} learns no other",
-                "correct it, or take a method that learns labels of the target, such as easyadapt",
+                f"{place}: no source has the label {brief(label)}, so {method} cannot learn it",
+                "correct it, or use a method that learns from the target, such as easyadapt",
             )
 
     def describe(self, vectorizer: Any) -> list[str]:
-        """Remarks on what is learned from, and on lines that have no word to be labelled by."""
-        files = [(f"source {name_file(one.path)}", one) for one in self.sources]
+        """List remarks on the training data, and on target lines without any known word."""
+        files = [(f"source {name_file(records.path)}", records) for records in self.sources]
         if self.more is not None:
             files.append((f"more of the target, {name_file(self.more.path)}", self.more))
         remarks = []
         for name, records in files:
-            known = sum(label is not None for label in records.labels)
-            free = len(records) - len(records.blank) - known
-            remarks.append(f"{name}: {plural(known, 'line')} with a label, {free:,} without")
+            labelled = sum(label is not None for label in records.labels)
+            unlabelled = len(records) - len(records.blank) - labelled
+            remarks.append(
+                f"{name}: {plural(labelled, 'line')} with a label, {unlabelled:,} without"
+            )
         remarks += [
             f"no source has the label {brief(label)} ({place}): only the target teaches it"
             for label, place in self.find_unseen_labels().items()
         ]
-        cut, texts = vectorizer.build_analyzer(), self.target.texts(TEXT)
+        tokenise, texts = vectorizer.build_analyzer(), self.target.texts(TEXT)
         known_words = None if vectorizer.vocabulary is None else set(vectorizer.vocabulary)
         wordless = [
             n + 1
             for n in self.asked
             if self.target.labels[n] is None
-            and not any(known_words is None or word in known_words for word in cut(texts[n]))
+            and not any(known_words is None or word in known_words for word in tokenise(texts[n]))
         ]
         if wordless:
             remarks.append(f"{list_lines(wordless)}: no word to go by; the label is a guess")
@@ -199,10 +209,10 @@ class DomainFiles:
 
 
 class MethodTrials:
-    """Methods that learn from some files, and are judged by labels that they were not shown.
+    """Methods fitted to the same files, and their accuracies on held-out labels.
 
-    ``vectorizer``  makes rows of texts
-    ``faults``      of methods that could not learn from these files: why
+    ``vectorizer``  turns texts into rows
+    ``faults``      error messages of the methods that could not be fitted to these files
     """
 
     def __init__(self, files: DomainFiles, vectorizer: Any, seed: int) -> None:
@@ -211,41 +221,41 @@ class MethodTrials:
         self._fitted: dict[str, tuple[Adapter, list[str]]] = {}
 
     def fit(self, method: str) -> tuple[Adapter, list[str]]:
-        """A method that has learned from everything, and what it warned of."""
+        """Return a method fitted to all lines, and the warnings that it raised."""
         if method not in self._fitted:
             files, model = self.files, self._make(method, self.vectorizer)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
                 model.fit(files.texts, files.labels, sample_domain=files.domains)
-            messages = [str(one.message).split("\n")[0] for one in caught]
+            messages = [str(warning.message).split("\n")[0] for warning in caught]
             self._fitted[method] = model, list(dict.fromkeys(messages))
         return self._fitted[method]
 
     def choose(self, gold: Sequence[str | None] | None) -> tuple[str, list[Judgement], list[str]]:
-        """The method that is to label the lines, how all compare, and why it is this one."""
-        usual = self.files.choose_method()
+        """Choose the method that labels the lines; also return all comparisons, and remarks."""
+        default = self.files.choose_method()
         held_out = self._judge_by_folds("target")
         if held_out is not None:
-            # the method that is right most often; of equals the usual one, else the first
+            # the most accurate method; among equals the default one, else the first
             accuracy = held_out.comparison.accuracy
             chosen = max(
                 held_out.comparison.methods,
-                key=lambda name: (round(accuracy(name), DIGITS), name == usual),
+                key=lambda name: (round(accuracy(name), DIGITS), name == default),
             )
             why = "none is right more often on held-out labels of the target"
         else:
             held_out = self._judge_by_folds("source")
-            chosen = SOURCE_ONLY if usual in self.faults else usual
+            chosen = SOURCE_ONLY if default in self.faults else default
             labelled = self.files.count_labels("target")
             few = "too few labels of some class" if labelled else "no labels"
             why = f"{few} in the target to judge methods by"
         by_gold = None if gold is None else self._judge_by_gold(gold)
-        faults = [f"{one} cannot do: {fault}" for one, fault in self.faults.items()]
-        judgements = [one for one in (held_out, by_gold) if one is not None]
+        faults = [f"{method} was left out: {fault}" for method, fault in self.faults.items()]
+        judgements = [judgement for judgement in (held_out, by_gold) if judgement is not None]
         return chosen, judgements, [f"{chosen} labels the lines: {why}", *faults]
 
     def _judge_by_folds(self, on: str) -> Judgement | None:
-        """How right methods are on labels of the source or the target that they did not see; None
+        """Compare methods by cross-validated accuracy on labels of the source or the target; None
         if there are too few labels to hold any out."""
         import numpy as np
 
@@ -258,7 +268,7 @@ class MethodTrials:
         if n_folds < 2:
             return None
         folds = domain_folds(files.labels, files.domains, on, n_folds, self.seed)
-        X = learn_words(self.vectorizer, files.texts)  # cut into words once, for all folds
+        X = learn_words(self.vectorizer, files.texts)  # tokenised once, for all folds
         y, domain = np.array(files.labels, dtype=object), np.array(files.domains)
 
         def measure(fold: Fold, method: str) -> float:
@@ -267,7 +277,7 @@ class MethodTrials:
                 model.fit(X[train], y[train].tolist(), sample_domain=domain[train])
             return float((model.predict(X[test], sample_domain=domain[test]) == y[test]).mean())
 
-        found = self._compare(
+        comparison = self._compare(
             [(f"fold {k}", partial(measure, fold)) for k, fold in enumerate(folds, 1)]
         )
         n = counts.total()
@@ -276,13 +286,13 @@ class MethodTrials:
         if on == "source":
             basis += "this is no measure of the target."
         else:
-            # one right and one wrong more: else nothing would be uncertain where all are right
-            p = (1 + n * max(map(found.accuracy, found.methods))) / (n + 2)
+            # add one right and one wrong answer (Laplace): else an accuracy of 1 would seem certain
+            p = (1 + n * max(map(comparison.accuracy, comparison.methods))) / (n + 2)
             basis += f"the best is uncertain by about ±{math.sqrt(p * (1 - p) / (n + 2)):.3f}."
-        return Judgement(f"held-out {on}", found, basis, of_target=on == "target")
+        return Judgement(f"held-out {on}", comparison, basis, of_target=on == "target")
 
     def _judge_by_gold(self, gold: Sequence[str | None]) -> Judgement | None:
-        """How right methods are on lines of the target without a label whose gold label is known;
+        """Compare methods by accuracy on the unlabelled lines of the target that have a gold label;
         None if there are none."""
         from softcount.adapt.report import Judgement
 
@@ -304,26 +314,28 @@ class MethodTrials:
         return Judgement("gold", self._compare([("all lines", measure)]), basis, of="run")
 
     def _compare(self, runs: Sequence[tuple[str, Callable[[str], float]]]) -> Comparison:
-        """Accuracies of all methods that can do, in each of these runs: (what is shown of it while
-        it lasts, what measures a method)."""
+        """Measure the accuracy of all usable methods in each run.
+
+        ``runs``  pairs (name for the status line, function from a method to its accuracy)
+        """
         from softcount.adapt.comparison import Comparison, Result
 
-        source = "+".join(name_file(one.path) for one in self.files.sources)
+        source = "+".join(name_file(records.path) for records in self.files.sources)
         target, results = name_file(self.files.target.path), list[Result]()
         with StatusLine() as status:
             for method in self.files.list_methods():
-                own = []
+                trials = []
                 try:
-                    for draw, (what, measure) in enumerate(runs):
-                        status.show(f"{method}: {what}")
+                    for draw, (name, measure) in enumerate(runs):
+                        status.show(f"{method}: {name}")
                         start = time.process_time()
                         accuracy = measure(method)
                         seconds = time.process_time() - start
-                        own.append(Result(source, target, method, draw, accuracy, seconds, {}))
+                        trials.append(Result(source, target, method, draw, accuracy, seconds, {}))
                 except SoftcountError as error:
                     self.faults[method] = error.message
                 else:
-                    results += own
+                    results += trials
         return Comparison(results)
 
     def _make(self, method: str, vectorizer: Any = None) -> Adapter:
@@ -336,22 +348,21 @@ class MethodTrials:
 
 
 LINES = (
-    "label, tab, text; or JSON objects with the keys label and text. An empty label, or -1, is "
-    "unknown. .gz too; - is stdin."
+    "label, tab, text; or JSON objects with the keys label and text. An empty label, or -1, means "
+    "unknown. May be .gz; - is stdin."
 )
 
 
 class Adapt(WordOptions, Command):
-    """Label the lines of one domain by what is learned in another, such as reviews of kettles by
-    reviews of books.
+    """Label the lines of one domain with a classifier learned in another, such as reviews of
+    kettles from reviews of books.
 
-    Prints every line of the target as it was, with its label filled in and one column more: how
-    sure that is, 0 to 1 (JSON: the key confidence). Labels that were given stay. What happened
-    goes to stderr.
+    Prints every line of the target with its label filled in and a confidence from 0 to 1 in an
+    extra column (JSON: the key confidence). Given labels stay unchanged. A summary goes to stderr.
 
-    With --method all, methods are judged on labels of the target that are held out in turn, and the
-    best labels the lines. If the target has none, nothing can judge them there: stderr tells how
-    they do in the source, and the usual one labels the lines.
+    With --method all, methods are compared by cross-validation on the target's labels, and the most
+    accurate one labels the lines. If the target has no labels, methods cannot be compared there:
+    stderr reports their accuracy on the source, and the default method labels the lines.
 
     \b
     softcount adapt --source books.tsv --target kitchen.tsv > labelled.tsv
@@ -362,35 +373,44 @@ class Adapt(WordOptions, Command):
     source: Annotated[
         list[str],
         Input(
-            f"Where labels are: {LINES} Several times: each file is a domain of its own. Lines "
-            "without a label are learned from, too."
+            f"Labelled lines of the source domain: {LINES} Repeat the option for several source "
+            "domains, one file each. Unlabelled lines are used for learning, too."
         ),
     ]
     target: Annotated[
         str,
-        Input("Where labels are wanted: the same; those that it has stay, and are learned from."),
+        Input(
+            "Lines of the target domain, to be labelled, in the same format; labels that it has "
+            "stay unchanged and are used for learning."
+        ),
     ]
     target_labelled: Annotated[
         str | None,
-        Input("More lines of the target, to be learned from and not printed."),
+        Input("More labelled lines of the target, used for learning but not printed."),
     ] = None
     columns: Annotated[
-        str, Input("What the columns are; text is what is read.", metavar="NAMES", file=PLAIN)
+        str,
+        Input(
+            "Names of the columns, in order; text is what is classified.",
+            metavar="NAMES",
+            file=PLAIN,
+        ),
     ] = "label,text"
     method: Annotated[
         str | None,
         Model(
-            "source-only: what is learned in the source, as it is. target-only, merge, weighted, "
-            "interpolation, prediction, prior, easyadapt: with labels of the target. pivots, "
-            "denoising, adversarial: with its words only, or with labels, too. all: compare them. "
-            f"If not given: {DEFAULT_WITH_LABELS} if the target has labels of two classes, else "
+            "source-only: no adaptation. target-only, merge, weighted, interpolation, prediction, "
+            "prior, easyadapt: need labels of the target. pivots, denoising, adversarial: need "
+            "only its texts, and use labels if there are any. all: compare them. "
+            f"Default: {DEFAULT_WITH_LABELS} if the target has labels of two classes, else "
             f"{DEFAULT_WITHOUT_LABELS}.",
             choices=(*METHODS, ALL),
         ),
     ] = None
     seed: SeedOption = 0
     explain: Annotated[
-        int | None, Output("Tell the N words whose weights moved most.", metavar="N", least=1)
+        int | None,
+        Output("List the N words whose weights changed most.", metavar="N", least=1),
     ] = None
     gold: GoldFile = None
     html: HtmlFile = None
@@ -425,8 +445,8 @@ class Adapt(WordOptions, Command):
         judgements: Sequence[Judgement],
         notes: list[str],
     ) -> None:
-        """The target's lines on stdout, what was learned on stderr, and the page if it is
-        wanted."""
+        """Print the target's lines to stdout and the overview to stderr; write the page if it was
+        asked for."""
         import numpy as np
 
         from softcount.adapt import report
@@ -445,14 +465,14 @@ class Adapt(WordOptions, Command):
             method, model.classes_, posteriors, target.labels, true, texts
         )
         labels: list[Any] = [figures.names[k] if k >= 0 else None for k in figures.labels.tolist()]
-        if target.is_json:  # as files of JSON have them: 1 and true are to stay what they are
+        if target.is_json:  # labels such as 1 and true keep their JSON type
             written = {
                 line.label: line.written
                 for line in files.lines
                 if line.label is not None and not isinstance(line.written, str)
             }
             labels = [written.get(label, label) for label in labels]
-        one = report.Adaptation(
+        overview = report.Adaptation(
             f"Labels in {name_file(self.target)}",
             method,
             figures,
@@ -468,8 +488,10 @@ class Adapt(WordOptions, Command):
             lambda: print_with_overview(
                 lambda: print_records(target, labels, figures.confidence.tolist()),
                 lambda: print_view(
-                    sys.stderr, partial(one.show, words=words), partial(one.as_tsv, words=words)
+                    sys.stderr,
+                    partial(overview.show, words=words),
+                    partial(overview.as_tsv, words=words),
                 ),
             ),
-            at(self.html, lambda path: write_page(path, report.adaptation_page(one))),
+            at(self.html, lambda path: write_page(path, report.adaptation_page(overview))),
         )

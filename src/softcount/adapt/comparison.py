@@ -1,4 +1,4 @@
-"""Methods of adaptation side by side."""
+"""Comparison of adaptation methods."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ WITH_TARGET_LABELS: tuple[type[Adapter], ...] = (
 
 
 def make_methods(target_labels: bool) -> dict[str, Adapter]:
-    """Every method with its usual settings; without labels in the target, those that need none.
+    """Make all methods with default settings; without target labels, only those that need none.
 
     >>> list(make_methods(False))
     ['SourceOnly', 'PivotProjection', 'DenoisingProjection', 'AdversarialNetwork']
     """
-    some = WITHOUT_TARGET_LABELS + (WITH_TARGET_LABELS if target_labels else ())
-    return {one.__name__: one() for one in some}
+    methods = WITHOUT_TARGET_LABELS + (WITH_TARGET_LABELS if target_labels else ())
+    return {method.__name__: method() for method in methods}
 
 
 CEILING = "all target labels"
-"""What a classifier of the target does that has the labels of all its items to learn from."""
+"""Name of the upper bound: a classifier trained on the labels of all target items."""
 COMPARED_FOLDS = 5
 
 
 class Domain(NamedTuple):
-    """Items of a domain with their labels, and others to test on.
+    """Items of a domain with their labels, and optionally separate test items.
 
-    Where there are none to test on, half of the items are kept for it, drawn anew every time.
+    Without test items, half of the items are held out for testing, drawn anew every time.
     """
 
     X: Any
@@ -84,10 +84,10 @@ class Domain(NamedTuple):
 
 
 class Result(NamedTuple):
-    """One method on one way from source to target.
+    """Result of one method on one transfer from source to target.
 
-    ``accuracy`` is on items of the target that it never saw, ``seconds`` are of the processor, for
-    tuning, learning and predicting; ``settings`` are those that were tuned.
+    ``accuracy`` is on unseen items of the target, ``seconds`` is CPU time for tuning, learning and
+    predicting; ``settings`` are those that were tuned.
     """
 
     source: str
@@ -100,9 +100,9 @@ class Result(NamedTuple):
 
 
 class Comparison:
-    """What `compare` found: a table when printed, a picture in a notebook.
+    """Result of `compare`: a table when printed, a chart in a notebook.
 
-    ``results`` has every single run.
+    ``results`` has every run.
     """
 
     def __init__(self, results: Sequence[Result]) -> None:
@@ -119,17 +119,17 @@ class Comparison:
         return list(dict.fromkeys((one.source, one.target) for one in self.results))
 
     def accuracy(self, method: str, transfer: tuple[str, str] | None = None) -> float:
-        """The mean over draws of a method's accuracy; over all transfers if none is given."""
+        """Return a method's mean accuracy over draws; over all transfers if none is given."""
         if transfer is None:
             return float(np.mean([self.accuracy(method, one) for one in self.transfers]))
         return self._mean("accuracy", method, transfer)
 
     def seconds(self, method: str) -> float:
-        """The processor's seconds that a run of this method takes, on average."""
+        """Return the mean CPU seconds of a run of this method."""
         return float(np.mean([self._mean("seconds", method, one) for one in self.transfers]))
 
     def table(self) -> dict[str, dict[str, float]]:
-        """Accuracies: a row for each method, a column for each transfer, and their mean."""
+        """Return accuracies: a row for each method, a column for each transfer, and the mean."""
         return {
             method: {
                 **{f"{s} → {t}": self.accuracy(method, (s, t)) for s, t in self.transfers},
@@ -139,8 +139,8 @@ class Comparison:
         }
 
     def svg(self) -> str:
-        """A picture: a dot for each method and transfer, a bar for the mean."""
-        # by its name: pictures are a layer above this one
+        """Draw a chart: a dot for each method and transfer, a bar for the mean."""
+        # imported by name, because charts are a layer above this one
         return str(import_module("softcount.adapt.report").draw_comparison(self))
 
     def _mean(self, what: str, method: str, transfer: tuple[str, str]) -> float:
@@ -170,23 +170,25 @@ def compare(
     random_state: int = 0,
     on_result: Callable[[Result], object] | None = None,
 ) -> Comparison:
-    """Measure how well methods do on several ways from one domain to another.
+    """Measure the accuracy of methods on several transfers from one domain to another.
 
-    ``methods``        by name, or in a list; None: all, those that learn from labels of the target
-                       only if there are some. One may be a pipeline of several, such as a
-                       projection before a network
+    ``methods``        a mapping from names, or a list; None: all, those that need labels of the
+                       target only if there are some. A method may be a pipeline, such as a
+                       projection followed by a network
     ``data``           domains by name: (X, y), or (X, y, X_test, y_test), see `Domain`
-    ``pairs``          (source, target) by name, a tuple of names for several sources; None: all
-    ``target_labels``  how many items of the target show their labels: a number, or a share of
-                       them; as many of each class as can be. Other labels of the target are hidden
-                       from all methods, and those to test on from everything
-    ``draws``          how often these are drawn
-    ``vectorizer``     makes rows of the items; it sees those of source and target, but not those to
-                       test on. None: tf-idf of texts, and matrices as they are
-    ``tune``           by name of a method, settings to choose from. What is chosen is best on
-                       held-out labels of the target if each class has five, else of the source
-    ``ceiling``        whether to show also what all labels of the target could do
-    ``on_result``      called with every `Result`
+    ``pairs``          (source, target) by name, with a tuple of names for several sources; None:
+                       all ordered pairs
+    ``target_labels``  number of target items with visible labels, or their proportion if below 1;
+                       balanced over classes. Other labels of the target are hidden from all
+                       methods, and test items are not seen at all
+    ``draws``          number of draws of these labels
+    ``vectorizer``     turns items into rows; it is fitted to source and target, but not to test
+                       items. None: tf-idf for texts; matrices are left as they are
+    ``tune``           by name of a method, a grid of settings. They are chosen on held-out labels
+                       of the target if each class has five, else of the source
+    ``ceiling``        whether to add a classifier trained on all labels of the target
+    ``random_state``   seed of the draws and of the methods
+    ``on_result``      callback for every `Result`
 
     >>> books = (["a good book", "a bad book", "good plot", "bad plot"], [1, 0, 1, 0])
     >>> ovens = (["good oven", "bad oven", "a good grill", "a bad grill"], [1, 0, 1, 0])
@@ -204,9 +206,13 @@ def compare(
     for sources, target in transfers:
         for name in (*sources, target):
             if name not in domains:
-                raise DataError(f"there is no domain {brief(name)}", f"{', '.join(domains)}")
+                raise DataError(
+                    f"there is no domain {brief(name)}", f"the domains are {', '.join(domains)}"
+                )
         if target in sources or not sources:
-            raise DataError(f"{brief(target)} cannot be its own source", "name another")
+            raise DataError(
+                f"{brief(target)} cannot be its own source", "name another domain as source"
+            )
     if not transfers:
         raise DataError("there is nothing to compare", "give two domains or more")
     if methods is None:
@@ -215,10 +221,15 @@ def compare(
         listed = list(methods)
         methods = {type(one).__name__: one for one in listed}
         if len(methods) < len(listed):
-            raise LearnerError("two methods have one name", "give a mapping from names to methods")
+            raise LearnerError(
+                "two methods have the same name", "give a mapping from names to methods"
+            )
     grids = {} if tune is None else tune
     if unknown := sorted(set(grids) - set(methods)):
-        raise LearnerError(f"tune speaks of {brief(unknown[0])}", f"methods: {', '.join(methods)}")
+        raise LearnerError(
+            f"tune has settings for {brief(unknown[0])}, which is not a method",
+            f"the methods are {', '.join(methods)}",
+        )
 
     def run_all() -> Iterator[Result]:
         for sources, target in transfers:
@@ -243,7 +254,7 @@ def compare(
 
 
 def _check_domain(name: str, one: Domain) -> Domain:
-    """Check that a domain has a known label for each item; make rows that can be picked."""
+    """Check that every item of a domain has a known label; make sparse rows indexable."""
     known = set()
     for X, y in ((one.X, one.y), (one.X_test, one.y_test)):
         if X is None and y is None:
@@ -270,13 +281,13 @@ def _check_domain(name: str, one: Domain) -> Domain:
 
 
 class _Trial:
-    """The items of one transfer, with one draw of the labels that the target shows.
+    """The items of one transfer, with one draw of the visible target labels.
 
-    ``X``, ``y``, ``domain``  what methods learn from: sources from 1 up, the target −1
-    ``X_test``, ``y_test``    items of the target to test on
+    ``X``, ``y``, ``domain``  training data: sources 1, 2, …, the target −1
+    ``X_test``, ``y_test``    test items of the target
     ``target_labels``         all labels of the target
-    ``splits``                whether items to test on were drawn
-    ``is_random``             whether another draw would give other data
+    ``splits``                whether the test items were drawn from the target's items
+    ``is_random``             whether another draw would give different data
     """
 
     def __init__(
@@ -292,7 +303,7 @@ class _Trial:
         rng = np.random.default_rng(seed)
         own = domains[target]
         self.splits = own.X_test is None
-        if self.splits:  # one half to learn from, the other to test on, each with half of a class
+        if self.splits:  # a training and a test half, each with half of every class
             numbers = hard_labels(own.y, _num_samples(own.X)).numbers
             kept = _draw_labelled(numbers, len(own.y) // 2, rng)
             halves = np.flatnonzero(kept), np.flatnonzero(~kept)
@@ -314,7 +325,7 @@ class _Trial:
             self.X, self.X_test = rows.fit_transform(self.X), rows.transform(self.X_test)
 
     def run(self, name: str, method: Any, y: list[Any], grid: Any, draw: int) -> Result:
-        """The accuracy of a method that learns from the labels ``y``, tuned on a ``grid``."""
+        """Measure the accuracy of a method trained on the labels ``y`` and tuned on a ``grid``."""
         start = time.process_time()
         domains = dict.fromkeys(_list_settings(method, "sample_domain", of_fit=True), self.domain)
         if grid is not None:
@@ -331,8 +342,8 @@ class _Trial:
 
 
 def _list_settings(method: Any, name: str, *, of_fit: bool = False) -> list[str]:
-    """The names, such as step__random_state, under which a method, or steps of a pipeline, have a
-    parameter; ``of_fit``: under which their ``fit`` takes an argument."""
+    """Return the names, such as step__random_state, of a parameter of a method or of the steps of a
+    pipeline; ``of_fit``: of an argument of their ``fit``."""
     steps = [("", method)]
     if isinstance(method, Pipeline):
         steps = [(f"{step}__", one) for step, one in method.steps]
@@ -344,11 +355,11 @@ def _list_settings(method: Any, name: str, *, of_fit: bool = False) -> list[str]
 
 
 def _draw_labelled(y: IntArray, target_labels: float, rng: np.random.Generator) -> BoolArray:
-    """Which items show their labels: so many, or such a share, evenly of all classes."""
+    """Draw the items whose labels are visible, balanced over classes; return a mask."""
     if not 0 <= target_labels <= len(y):
         raise LearnerError(
-            f"target_labels={brief(target_labels)}, of {len(y)} items",
-            "give a share below 1, or a number",
+            f"target_labels={brief(target_labels)}, but there are {len(y)} items",
+            "give a proportion below 1, or a number of items",
         )
     wanted = round(target_labels * len(y)) if target_labels < 1 else int(target_labels)
     keep = np.zeros(len(y), dtype=bool)

@@ -1,4 +1,4 @@
-"""Items of several domains, and labels that are held out to choose settings by."""
+"""Items of several domains, and choice of settings by held-out labels."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from sklearn.model_selection import StratifiedKFold
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import check_whole
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
-from softcount.labels.data import hard_labels, log_shares
+from softcount.labels.data import hard_labels, log_posteriors
 from softcount.mixture.data import UNKNOWN
 
 SOURCE, TARGET = 1, -1
-"""Domains of items if users do not say: those with a label, and those without."""
+"""Default domains of labelled and of unlabelled items."""
 FOLDS = 5
 SIDES = ("source", "target")
 Fold = tuple[IntArray, IntArray]
-"""Items to learn from and items to test on, by number."""
+"""Numbers of the training items and of the test items."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Where labels are, and where they are wanted.
+    """Training data of several domains.
 
     ``X``        a matrix, sparse or dense, a row for each item
-    ``y``        each item's class as a number, −1 if it is unknown
-    ``classes``  what the numbers mean
-    ``domain``   each item's domain: sources from 1 up, targets from −1 down
+    ``y``        class number of each item, −1 if unknown
+    ``classes``  the class labels
+    ``domain``   domain of each item: sources 1, 2, …, targets −1, −2, …
     """
 
     X: Any
@@ -41,33 +41,33 @@ class Task:
 
     @property
     def source(self) -> IntArray:
-        """The numbers of the items of sources that have a label."""
+        """Numbers of the labelled items of the sources."""
         return np.flatnonzero((self.domain > 0) & (self.y != UNKNOWN))
 
     @property
     def target(self) -> IntArray:
-        """The numbers of the items of targets that have a label."""
+        """Numbers of the labelled items of the targets."""
         return np.flatnonzero((self.domain < 0) & (self.y != UNKNOWN))
 
     @property
     def labelled(self) -> IntArray:
-        """The numbers of all items that have a label, wherever they are from."""
+        """Numbers of the labelled items of all domains."""
         return np.flatnonzero(self.y != UNKNOWN)
 
     @property
     def in_target(self) -> BoolArray:
-        """Whether each item is of a target, with a label or without."""
+        """Whether each item, labelled or not, is of a target."""
         return self.domain < 0
 
     def labels(self, rows: IntArray) -> Array:
-        """The labels of these items, as users call them."""
+        """Return the labels of these items."""
         names = self.classes[self.y[rows]]
-        # a class "-1" must not be mistaken for a −1 that has become a text
+        # as objects, a class "-1" is not mistaken for an unknown label −1 converted to text
         return names.astype(object) if "-1" in self.classes.tolist() else names
 
     def require(self, who: str, *needs: str) -> None:
-        """Raise if something is missing that ``who`` needs: labels of two classes in the "source"
-        or in the "target", or items of "both", with labels or without."""
+        """Raise if data that ``who`` needs are missing: labels of two classes in the "source" or in
+        the "target", or items, labelled or not, of "both"."""
         if "both" in needs:
             for side, present, sign in (
                 ("target", self.in_target, "negative domain, no label"),
@@ -75,7 +75,7 @@ class Task:
             ):
                 if not present.any():
                     raise DataError(
-                        f"{who} compares domains, and there is no item of the {side}",
+                        f"{who} needs both domains, but there is no item of the {side}",
                         f"give some, with sample_domain ({sign}); SourceOnly needs no target",
                     )
         for side, rows, hint in (
@@ -83,20 +83,20 @@ class Task:
             (
                 "target",
                 self.target,
-                "Merge, Weighted and EasyAdapt do with any; SourceOnly with none",
+                "Merge, Weighted and EasyAdapt accept any labels; SourceOnly needs none",
             ),
         ):
             classes = self.classes[np.unique(self.y[rows])].tolist()
             if side in needs and len(classes) < 2:
                 fault = f"all labels are {brief(classes[0])}" if classes else "no item has a label"
                 raise DataError(
-                    f"{who} learns from labels of the {side}, where {fault}",
+                    f"{who} needs labels of the {side}, where {fault}",
                     f"label items of two classes; {hint}",
                 )
 
 
 def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
-    """Check items of several domains.
+    """Read and check labels and domains.
 
     >>> task = read_task(np.eye(3), ["b", None, "a"], [1, -1, 1])
     >>> task.source.tolist(), task.in_target.tolist()
@@ -110,7 +110,7 @@ def read_task(matrix: Any, y: Any, sample_domain: Any) -> Task:
 
 
 def read_domains(sample_domain: Any, n_items: int) -> IntArray:
-    """Read each item's domain, a whole number that is not 0; one number is for all.
+    """Read the domain of each item, an integer that is not 0; a single number is for all items.
 
     >>> read_domains([1, 2, -1], 3)
     array([ 1,  2, -1])
@@ -128,7 +128,8 @@ def read_domains(sample_domain: Any, n_items: int) -> IntArray:
     for value in given.tolist():
         if not isinstance(value, Real) or isinstance(value, bool) or value % 1 or value == 0:
             raise DataError(
-                f"{brief(value)} is no domain", "number them: sources 1, 2, …; targets -1, -2, …"
+                f"{brief(value)} is not a valid domain",
+                "number domains: sources 1, 2, …; targets -1, -2, …",
             )
     return np.asarray(given, dtype=np.int64)
 
@@ -136,12 +137,13 @@ def read_domains(sample_domain: Any, n_items: int) -> IntArray:
 def domain_folds(
     y: Any, sample_domain: Any, on: str = "source", n_splits: int = FOLDS, random_state: int = 0
 ) -> list[Fold]:
-    """Make folds for a search over settings: (items to learn from, items to test on), by number.
+    """Make cross-validation folds for a search over settings: (training items, test items).
 
-    Tested on are labelled items of the sources, or of the targets (``on``), each once; learned
-    from is everything else, items without a label too. So a search never looks at labels that it
-    was not given, and with ``on="source"`` at none of the target. (It scores all items as if they
-    were of the target, which only `EasyAdapt` minds, unless metadata routing hands domains on.)
+    The test items are labelled items of the sources, or of the targets (``on``), each once; all
+    other items, also unlabelled ones, are training items. So a search uses no other labels than
+    those given, and with ``on="source"`` none of the target. (A search predicts all items as if
+    they were of the target, unless metadata routing passes on domains; this matters for `EasyAdapt`
+    only.)
 
     ``GridSearchCV(method, settings, cv=domain_folds(y, domains)).fit(X, y, sample_domain=domains)``
 
@@ -160,20 +162,23 @@ def domain_folds(
     if len(parts) < n_splits:
         raise DataError(
             f"{n_splits} folds need as many labels of each class in the {on}",
-            f"label more items{f', or take n_splits={len(parts)}' if parts else ''}",
+            f"label more items{f', or use n_splits={len(parts)}' if parts else ''}",
         )
     return [(np.setdiff1d(np.arange(n_items), test), test) for test in parts]
 
 
 def target_folds(task: Task) -> list[Fold]:
-    """(labelled items of the target to learn from, and to test on), as many times as classes allow,
-    five at most; none if some class has a single label."""
+    """Make folds of the target's labelled items: (training items, test items).
+
+    There are at most five folds, and no more than the rarest class has labels; none if some class
+    has a single label.
+    """
     rows = task.target
     return [(np.setdiff1d(rows, test), test) for test in _split(rows, task.y, FOLDS, 0)]
 
 
 def _split(rows: IntArray, numbers: IntArray, most: int, seed: int) -> list[IntArray]:
-    """Split labelled items into at most so many parts, each with all classes, if possible."""
+    """Split labelled items into at most ``most`` stratified parts; none if that is impossible."""
     counts = np.bincount(numbers[rows], minlength=1)
     counts = counts[counts > 0]
     n = min(most, int(counts.min())) if len(counts) > 1 else 0
@@ -186,9 +191,9 @@ def _split(rows: IntArray, numbers: IntArray, most: int, seed: int) -> list[IntA
 def choose_setting(
     settings: Sequence[float], predict: Callable[[float], FloatArray], truth: IntArray
 ) -> float:
-    """Choose the setting under which most held-out labels are right; of equals, most probable.
+    """Choose the setting with the best held-out accuracy; among equals, the best likelihood.
 
-    ``predict(setting)`` gives the posteriors of the classes, a row for each held-out item.
+    ``predict(setting)`` returns the posteriors of the classes, a row for each held-out item.
 
     >>> choose_setting([0.6, 0.4], lambda p: np.array([[1 - p, p], [1 - p, p]]), np.array([1, 1]))
     0.6
@@ -197,7 +202,7 @@ def choose_setting(
     def rate(setting: float) -> tuple[float, float]:
         posteriors = predict(setting)
         accuracy = float((posteriors.argmax(axis=1) == truth).mean())
-        return accuracy, float(log_shares(posteriors)[np.arange(len(truth)), truth].sum())
+        return accuracy, float(log_posteriors(posteriors)[np.arange(len(truth)), truth].sum())
 
     return max(settings, key=rate)
 
@@ -210,11 +215,11 @@ def choose_on_target(
     train: Callable[[Task, IntArray, float], None],
     predict: Callable[[Any, IntArray], FloatArray],
 ) -> float:
-    """Return the setting that was given, or else the one that does best on held-out labels of the
-    target; the default if there are too few to hold any out.
+    """Return the given setting, or else the best one in cross-validation on the target's labels;
+    the default if there are too few labels to hold any out.
 
-    ``train(task, rows, setting)`` learns from labelled items; after that ``predict(X, domain)``
-    gives the posteriors of the classes of others.
+    ``train(task, rows, setting)`` fits to labelled items; after that ``predict(X, domain)`` returns
+    the class posteriors of other items.
     """
     if given is not None:
         return float(given)

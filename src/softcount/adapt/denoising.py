@@ -1,4 +1,4 @@
-"""`DenoisingProjection`: marginalised stacked denoising."""
+"""`DenoisingProjection`: marginalised stacked denoising autoencoders."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from softcount.kernels.threads import single_threaded
 from softcount.labels.data import occurs
 
 BLOCK = 5000
-"""At most so many features are in one system of equations."""
+"""Maximum number of features in one system of equations."""
 RIDGE = 1e-5
-"""Added to the diagonal of E[Q], in shares of its mean: without corruption, or where a feature
-never occurs, the equations have no single solution."""
+"""Added to the diagonal of E[Q], relative to its mean: without corruption, or if a feature never
+occurs, the equations have no unique solution."""
 NOTHING = 1e-12
-"""New features of which none varies more than this say nothing: what is left is rounding."""
+"""New features with a mean variance below this are constant up to rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """x ↦ tanh of a reconstruction of some features from all: the mean over blocks k of
-    W_k x_k + b_k, where x_k are the features of a block.
+    """A layer: x ↦ tanh of a linear reconstruction of some features from all, the mean over blocks
+    k of W_k x_k + b_k, where x_k are the features of block k.
 
     ``blocks``   the columns of each block
     ``weights``  for each block (its columns, outputs), W_kᵀ
@@ -44,35 +44,35 @@ class Layer:
     bias: FloatArray
 
     def __call__(self, X: Any) -> FloatArray:
-        """What is reconstructed of rows of a matrix: dense, (rows, outputs)."""
-        found = np.zeros((X.shape[0], len(self.bias)), dtype=np.float32)
+        """Compute the outputs of rows of a matrix: dense, (rows, outputs)."""
+        hidden = np.zeros((X.shape[0], len(self.bias)), dtype=np.float32)
         for columns, weights in zip(self.blocks, self.weights, strict=True):
-            found += _columns(X, columns) @ weights
-        found /= len(self.blocks)
-        found += self.bias
-        return np.tanh(found, out=found)
+            hidden += _columns(X, columns) @ weights
+        hidden /= len(self.blocks)
+        hidden += self.bias
+        return np.tanh(hidden, out=hidden)
 
     def back(self, slopes: FloatArray) -> FloatArray:
-        """From slopes along what goes into tanh, (outputs, any), to those along the features."""
-        found = np.zeros((sum(map(len, self.blocks)), slopes.shape[1]))
+        """Back-propagate gradients from the arguments of tanh, (outputs, any), to the features."""
+        gradients = np.zeros((sum(map(len, self.blocks)), slopes.shape[1]))
         for columns, weights in zip(self.blocks, self.weights, strict=True):
-            found[columns] = weights @ slopes / len(self.blocks)
-        return found
+            gradients[columns] = weights @ slopes / len(self.blocks)
+        return gradients
 
 
 def learn_layer(X: Any, corruption: float, outputs: IntArray, most: int = BLOCK) -> Layer:
-    """The layer that reconstructs the columns ``outputs`` of X from all of its columns, of which
-    each is set to 0 with the probability ``corruption``.
+    """Learn the layer that reconstructs the columns ``outputs`` of X from all of its columns, each
+    of which is set to 0 with probability ``corruption``.
 
-    More columns than ``most`` are dealt out, by how frequent they are, into blocks of which each
-    reconstructs alone (Chen et al. 2012, high dimensions: there blocks are drawn).
+    More columns than ``most`` are distributed by frequency over blocks, each of which reconstructs
+    the outputs alone (Chen et al. 2012, for high dimensions; there blocks are drawn at random).
 
     >>> layer = learn_layer(np.array([[1.0, 1.0], [0.0, 0.0]]), 0.5, np.array([0]))
     >>> layer(np.array([[0.0, 1.0], [0.0, 0.0]])).round(2)
     array([[0.64],
            [0.24]], dtype=float32)
     """
-    # the blocks: each gets some columns that are frequent and some that are rare
+    # each block gets some frequent and some rare columns
     order = np.argsort(-count_rows(X), kind="stable")
     n_blocks = -(-len(order) // most)
     blocks = [np.sort(order[number::n_blocks]) for number in range(n_blocks)]
@@ -81,17 +81,18 @@ def learn_layer(X: Any, corruption: float, outputs: IntArray, most: int = BLOCK)
     for columns in blocks:
         part = _columns(X, columns)
         scatter, shared = _scatter(part, part, closed=True), _scatter(part, wanted)
-        found = solve_denoising(scatter, shared, corruption)
-        weights.append(found[:-1].astype(np.float32))
-        bias += found[-1] / n_blocks
+        solution = solve_denoising(scatter, shared, corruption)
+        weights.append(solution[:-1].astype(np.float32))
+        bias += solution[-1] / n_blocks
     return Layer(blocks, weights, bias.astype(np.float32))
 
 
 def solve_denoising(scatter: FloatArray, shared: FloatArray, corruption: float) -> FloatArray:
-    """Wᵀ = E[Q]⁻¹ E[P]ᵀ: the least squares over all corruptions (Chen et al. 2012, equation 5).
+    """Solve the least squares in expectation over all corruptions: Wᵀ = E[Q]⁻¹ E[P]ᵀ (Chen et al.
+    2012, equation 5).
 
     With q_i = 1 − p, and 1 for the constant, which comes last and is never corrupted:
-    E[Q]_ij = S_ij q_i q_j, S_ii q_i on the diagonal, and E[P]_ji = S_ij q_i for the output j.
+    E[Q]_ij = S_ij q_i q_j, S_ii q_i on the diagonal, and E[P]_ji = S_ij q_i for output j.
 
     ``scatter``  S, (features + 1, features + 1); it is overwritten
     ``shared``   the columns of the outputs in such a matrix, (features + 1, outputs); overwritten
@@ -103,7 +104,7 @@ def solve_denoising(scatter: FloatArray, shared: FloatArray, corruption: float) 
     scatter *= kept[:, np.newaxis]
     np.fill_diagonal(scatter, diagonal + RIDGE * diagonal.mean())
     shared *= kept[:, np.newaxis]
-    # columns, as the solver wants them; a symmetric matrix is its own transpose
+    # transposed to column order for the solver; the matrix is symmetric
     factor = cho_factor(scatter.T, overwrite_a=True, check_finite=False)
     return np.asarray(cho_solve(factor, shared, overwrite_b=True, check_finite=False))
 
@@ -118,43 +119,44 @@ def _columns(X: Any, columns: IntArray) -> Any:
 
 
 def _scatter(X: Any, Y: Any, closed: bool = False) -> FloatArray:
-    """X̄ᵀY, or X̄ᵀȲ if ``closed``, where a bar puts a constant 1 at the end of every row."""
-    if not sparse.issparse(X):  # single precision might leave E[Q] without a root
+    """Compute X̄ᵀY, or X̄ᵀȲ if ``closed``, where a bar appends a constant 1 to every row."""
+    if not sparse.issparse(X):  # in single precision E[Q] might not be positive definite
         X, Y = X.astype(np.float64), Y.astype(np.float64)
     width = Y.shape[1]
-    found = np.empty((X.shape[1] + 1, width + closed), dtype=np.float64)
+    scatter = np.empty((X.shape[1] + 1, width + closed), dtype=np.float64)
     inner = X.T @ Y
-    found[:-1, :width] = inner.toarray() if sparse.issparse(inner) else inner
-    found[-1, :width] = np.asarray(Y.sum(axis=0)).ravel()
+    scatter[:-1, :width] = inner.toarray() if sparse.issparse(inner) else inner
+    scatter[-1, :width] = np.asarray(Y.sum(axis=0)).ravel()
     if closed:
-        found[:-1, -1] = np.asarray(X.sum(axis=0)).ravel()
-        found[-1, -1] = X.shape[0]
-    return found
+        scatter[:-1, -1] = np.asarray(X.sum(axis=0)).ravel()
+        scatter[-1, -1] = X.shape[0]
+    return scatter
 
 
 class DenoisingProjection(DenoisingParameters, Projection):
     """Marginalised stacked denoising autoencoders (Chen, Xu, Weinberger & Sha 2012).
 
-    A layer learns to restore items of all domains of which each word was dropped with the
-    probability p, in expectation over all ways to drop words: a linear map W in closed form
-    (`learn_layer`). h = tanh(W x) then has the common words that *could* stand in an item,
-    also where it uses words that no label of the source ever explained. Further layers restore h.
-    The classifier sees the words, and beside them a (h − mean of h) of every layer, where a makes
-    all layers equally long.
+    A layer learns to reconstruct items of all domains from which each word was dropped with
+    probability p, in expectation over all corruptions: a linear map W in closed form
+    (`learn_layer`). h = tanh(W x) then indicates the common words that *could* occur in an item,
+    even if its own words never occur in labelled items of the source. Further layers reconstruct h.
+    The features of the classifier are the words, and a (h − mean of h) of every layer, where a
+    gives all layers the same norm.
 
     ``corruption``  p
-    ``n_layers``    layers, each on what comes out of the one before
-    ``n_outputs``   so many words are restored, from all: those most frequent where they are rarer,
-                    in the sources or in the target
-    ``presence``    whether layers read only if a word is in an item, or its number; None: only if,
-                    where most numbers are 0, as those of words are
-    ``scale``       how long rows of new features are (root mean square) beside those of words
+    ``n_layers``    number of layers, each applied to the output of the one before
+    ``n_outputs``   number of words that are reconstructed from all words: those with the largest
+                    minimum of their frequencies in the sources and in the target
+    ``presence``    True: layers read whether a word occurs; False: its value; None: whether it
+                    occurs, if most values are 0, as for words
+    ``scale``       norm of the new features (root mean square) relative to that of the words
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
-    The defaults of ``corruption``, ``n_layers``, ``n_outputs`` and ``scale`` were chosen on reviews
-    of products, by cross-validation of the source's labels and by reverse validation.
+    The defaults of ``corruption``, ``n_layers``, ``n_outputs`` and ``scale`` were chosen on product
+    reviews, by cross-validation on the source's labels and by reverse validation.
 
-    Afterwards: ``layers_``, ``outputs_`` (the columns restored), ``presence_``, ``classifier_``.
+    Attributes after ``fit``: ``layers_``, ``outputs_`` (the reconstructed columns), ``presence_``,
+    ``classifier_``.
 
     >>> texts = ["good lovely plot", "bad dull plot", "lovely sharp", "dull blunt"] * 2
     >>> model = DenoisingProjection().fit(texts, [1, 0, -1, -1] * 2)
@@ -167,14 +169,14 @@ class DenoisingProjection(DenoisingParameters, Projection):
     presence_: bool
 
     def _estimate(self, task: Task) -> Estimate:
-        """Products of all words with all words, dense; layers, and what comes out of them."""
+        """Estimate the cost, including dense products of words, layers and their outputs."""
         (n, width), outputs = task.X.shape, min(self.n_outputs, task.X.shape[1])
         layers = NUMBER * self.n_layers * (2.0 * width * outputs + n * outputs)
-        found = super()._estimate(task).plus(products=NUMBER * float(width) ** 2, layers=layers)
-        return found.plus(width**2 * (width / 3.0 + outputs))
+        total = super()._estimate(task).plus(products=NUMBER * float(width) ** 2, layers=layers)
+        return total.plus(width**2 * (width / 3.0 + outputs))
 
     def _fit_features(self, task: Task) -> None:
-        """Learn the layers, and the mean and the length of what comes out of them."""
+        """Learn the layers, and the mean and the norm of their outputs."""
         n, width = task.X.shape
         rare = count_rows(task.X).sum() < 0.5 * n * width
         self.presence_ = bool(rare) if self.presence is None else self.presence
@@ -184,41 +186,43 @@ class DenoisingProjection(DenoisingParameters, Projection):
         self.outputs_ = np.sort(common[: self.n_outputs])
         words = row_norms(task.X, squared=True).mean()
         self.layers_, means, factors = [], [], []
-        outputs, found = self.outputs_, X
+        outputs, hidden = self.outputs_, X
         for _ in range(self.n_layers):
-            layer = learn_layer(found, self.corruption, outputs)
-            found = layer(found)
+            layer = learn_layer(hidden, self.corruption, outputs)
+            hidden = layer(hidden)
             outputs = np.arange(len(outputs))
-            mean = found.mean(axis=0, dtype=np.float64)
-            # the mean of squared distances from it, row by row: a copy of all would be large
-            spread = sum(float(np.square(row - mean).sum()) for row in found) / len(found)
-            same = spread <= NOTHING * len(mean)
-            factor = 0.0 if same else self.scale * np.sqrt(words / spread / self.n_layers)
+            mean = hidden.mean(axis=0, dtype=np.float64)
+            # total variance, row by row, because a copy of the whole array would be large
+            spread = sum(float(np.square(row - mean).sum()) for row in hidden) / len(hidden)
+            is_constant = spread <= NOTHING * len(mean)
+            factor = 0.0 if is_constant else self.scale * np.sqrt(words / spread / self.n_layers)
             self.layers_.append(layer)
             means.append(mean)
             factors.append(np.full(len(mean), factor))
         self._mean, self._factor = np.concatenate(means), np.concatenate(factors)
 
     def _compute_features(self, X: Any) -> FloatArray:
-        """h of all layers, side by side."""
+        """Compute h of all layers, concatenated."""
         return np.hstack(self._hidden(self._input(X)))
 
     def _input(self, X: Any) -> Any:
-        """What the first layer reads."""
+        """Return the input of the first layer."""
         return occurs(X).astype(np.float32) if self.presence_ else X
 
     def _hidden(self, X: Any) -> list[FloatArray]:
-        """What comes out of each layer."""
+        """Return the outputs of each layer."""
         steps = accumulate(self.layers_, lambda x, layer: layer(x), initial=X)
         return list(steps)[1:]
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): the slope of a class's score along each word, the mean over the items
-        of a domain in fit (None: of all targets; of all items, if none was of it).
+        """Return the mean derivative of each class's score with respect to each word, (classes,
+        columns), over the training items of a domain (None: of all targets; of all items, if the
+        domain has none).
 
-        That is w_j + D_j / x_j: the weight of the word itself, and what it does by way of h. D_j
-        is the slope of the score along the word's presence, and x_j, which presence adds to the
-        column, is the mean size of its entries that are not 0 (1, if layers read the numbers).
+        That is w_j + D_j / x_j: the word's own weight, and its effect through h. D_j is the
+        derivative of the score with respect to the word's presence, and x_j, the change of the
+        column when the word is present, is the mean size of its non-zero entries (1, if layers
+        read the values).
         """
         words, new = self._split_weights()
         task = self._task
@@ -233,8 +237,8 @@ class DenoisingProjection(DenoisingParameters, Projection):
         return words + slopes
 
     def _mean_slope(self, X: Any, weights: FloatArray) -> FloatArray:
-        """(columns,) The slope along what the first layer reads of the sum of h times weights, the
-        mean over rows: from the last layer backwards."""
+        """Return the gradient of the sum of h times weights with respect to the input of the first
+        layer, averaged over rows, (columns,): by back-propagation from the last layer."""
         parts = np.split(weights, len(self.layers_))
         total = np.zeros((len(parts[0]), 1))
         for start in range(0, X.shape[0], ROWS):

@@ -1,4 +1,4 @@
-"""The parameters of methods of adaptation, declared: their checks follow."""
+"""Declared parameters of the domain-adaptation methods; their checks are derived from these."""
 
 from __future__ import annotations
 
@@ -16,113 +16,122 @@ from softcount.core.parameters import (
     dataclass,
 )
 
-Vectorizer = Annotated[Any, Doc("How texts become rows; by default tf-idf with 1 + log tf.")]
+Vectorizer = Annotated[
+    Any, Doc("Vectorizer that turns texts into rows; by default tf-idf with 1 + log tf.")
+]
 
 
 @dataclass(eq=False, repr=False)
 class ClassifierParameters:
-    """A classifier of scikit-learn's, and how texts become rows for it."""
+    """A scikit-learn classifier, and the vectorizer that makes its rows."""
 
-    classifier: Annotated[Any, Doc("Any of scikit-learn's; by default logistic regression.")] = None
+    classifier: Annotated[
+        Any, Doc("Any scikit-learn classifier; by default logistic regression.")
+    ] = None
     _: KW_ONLY
     vectorizer: Vectorizer = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WeightedParameters(ClassifierParameters):
-    """How much more labels of the target weigh."""
+    """Weight of labelled target items relative to source items."""
 
     weight: Annotated[
         float | None,
-        Number(above=True, hint="None finds one"),
-        Doc("How many items of the source one of the target is worth; by default chosen."),
+        Number(above=True, hint="None chooses it by cross-validation"),
+        Doc("Weight of a target item relative to a source item; by default chosen on the target."),
     ] = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class InterpolationParameters(ClassifierParameters):
-    """How two classifiers are mixed."""
+    """Mixing weight of the source's and the target's classifiers."""
 
     weight: Annotated[
         float | None,
-        Probability(one=True, hint="0: the source alone; 1: the target alone; None finds one"),
-        Doc("The weight of the target's classifier; by default chosen."),
+        Probability(
+            one=True, hint="0: source only; 1: target only; None chooses it by cross-validation"
+        ),
+        Doc("Weight of the target's classifier; by default chosen on the target."),
     ] = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SourcePriorParameters(ClassifierParameters):
-    """How strongly the target is drawn to the source."""
+    """Strength of the Gaussian prior whose mean is the source's weights."""
 
     l2: Annotated[
         float | None,
-        Number(above=True, hint="None finds one"),
-        Doc("How strongly weights are drawn to those of the source; by default chosen."),
+        Number(above=True, hint="None chooses it by cross-validation"),
+        Doc(
+            "L2 penalty on the difference between target and source weights; by default chosen on "
+            "the target."
+        ),
     ] = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PivotParameters(ClassifierParameters):
-    """Pivots, their predictors, and the directions that are kept of these."""
+    """Choice of pivots, their predictors, and the singular vectors kept of these."""
 
     n_pivots: Annotated[int, Integer(), Doc("Number of pivots; at most half of the words.")] = 500
-    n_components: Annotated[int, Integer(), Doc("Number of directions that are kept.")] = 50
+    n_components: Annotated[int, Integer(), Doc("Number of singular vectors kept.")] = 50
     choose: Annotated[
         str,
         OneOf("frequency", "information"),
         Doc(
-            "Pivots are the words most frequent in both domains, or those that tell most of the "
-            "source's labels."
+            "How to choose pivots. frequency: the words most frequent in both domains. "
+            "information: those with most mutual information with the source's labels."
         ),
     ] = "frequency"
     min_share: Annotated[
         float,
         Number(hint="0.01: one item in a hundred; 0: any"),
-        Doc("Pivots occur in at least this share of the items of both domains."),
+        Doc("Minimum proportion of the items of either domain in which a pivot occurs."),
     ] = 0.01
     loss: Annotated[
-        str, OneOf("ridge", "logistic"), Doc("Of the predictors; logistic is slower.")
+        str, OneOf("ridge", "logistic"), Doc("Loss of the predictors; logistic is slower.")
     ] = "ridge"
     l2: Annotated[
         float,
         Number(above=True, hint="0.01 suits reviews"),
-        Doc("Penalty on the predictors' weights, as a share of the sum of all squares of X."),
+        Doc("L2 penalty on the predictors' weights, relative to the sum of squares of X."),
     ] = 0.01
     scale: Annotated[
         float,
-        Number(above=True, hint="1: new features are as long as words"),
-        Doc("How long rows of new features are beside those of words."),
+        Number(above=True, hint="1 gives new features the same norm as words"),
+        Doc("Norm of the new features of an item relative to that of its words."),
     ] = 0.5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DenoisingParameters(ClassifierParameters):
-    """What is dropped, how often layers restore it, and what they read."""
+    """Corruption, number and outputs of the layers, and their input."""
 
     corruption: Annotated[
         float,
         Probability(
-            hint="the share of words that are dropped: 0.8 suits reviews, 0.5 to 0.9 are usual"
+            hint="the proportion of words dropped: 0.8 suits reviews, 0.5 to 0.9 are usual"
         ),
-        Doc("The probability with which each word is dropped."),
+        Doc("Probability with which each word is dropped."),
     ] = 0.8
     n_layers: Annotated[int, Integer(most=MAX_RUNS), Doc("Number of layers.")] = 2
-    n_outputs: Annotated[int, Integer(), Doc("Number of words that are restored.")] = 2000
+    n_outputs: Annotated[int, Integer(), Doc("Number of words that are reconstructed.")] = 2000
     presence: Annotated[
         bool | None,
-        Boolean("True, False, or None: as fits"),
-        Doc("Whether layers read only if a word occurs; by default where most entries are 0."),
+        Boolean("True, False, or None to decide by the data"),
+        Doc("Whether the input is binary word presence; by default if most entries are 0."),
     ] = None
     scale: Annotated[
         float,
-        Number(above=True, hint="1: new features are as long as words; 1.4 suits reviews"),
-        Doc("How long rows of new features are beside those of words."),
+        Number(above=True, hint="1 gives new features the same norm as words; 1.4 suits reviews"),
+        Doc("Norm of the new features of an item relative to that of its words."),
     ] = 1.4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdversarialParameters:
-    """The network, and how it is trained."""
+    """Parameters of the network and of its training."""
 
     reversal: Annotated[
         float,
@@ -131,19 +140,25 @@ class AdversarialParameters:
     ] = 1.0
     n_units: Annotated[int, Integer(most=MAX_CLASSES), Doc("Number of hidden units.")] = 50
     learning_rate: Annotated[
-        float, Number(above=True, hint="0.02 is usual"), Doc("How far a step moves each array.")
+        float, Number(above=True, hint="0.02 is usual"), Doc("Size of a step, for each array.")
     ] = 0.02
     batch_size: Annotated[
-        int, Integer(2, hint="half of it source, half target"), Doc("Items in each batch.")
+        int,
+        Integer(2, hint="half of a batch is source, half target"),
+        Doc("Number of items in each mini-batch."),
     ] = 64
-    max_iter: Annotated[int, Integer(most=MAX_RUNS), Doc("At most so many epochs.")] = 30
+    max_iter: Annotated[int, Integer(most=MAX_RUNS), Doc("Maximum number of epochs.")] = 30
     validation: Annotated[
         float,
         Probability(hint="0.1 holds out a tenth"),
-        Doc("Share of the source's labels held out to tell when to stop; 0: never early."),
+        Doc("Proportion of the source's labels held out for early stopping; 0: do not stop early."),
     ] = 0.1
     patience: Annotated[
-        int, Integer(), Doc("Stop after so many epochs without a smaller loss of these.")
+        int,
+        Integer(),
+        Doc("Stop after this many epochs without improvement of the held-out loss."),
     ] = 3
     vectorizer: Vectorizer = None
-    random_state: Annotated[Any, Doc("Of first weights, held-out labels and batches.")] = 0
+    random_state: Annotated[
+        Any, Doc("Seed of the initial weights, the held-out labels and the batches.")
+    ] = 0

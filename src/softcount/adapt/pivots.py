@@ -1,4 +1,4 @@
-"""`PivotProjection`: structural correspondence by pivot features."""
+"""`PivotProjection`: structural correspondence learning with pivot features."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from softcount.labels.data import occurs
 
 MAX_FACTORISED = 2000
 """A system of more equations than this is not factorised: λ is so large that conjugate gradients
-take some ten steps, and no memory."""
+need only some ten steps, and hardly any memory."""
 BLOCK = 50
-"""So many responses are solved for at a time where nothing is factorised."""
+"""Number of responses solved for at a time by conjugate gradients."""
 RESIDUAL = 1e-8
-"""How small the residuals then are, beside the responses."""
+"""Relative size of the residuals at which conjugate gradients stop."""
 TOLERANCE = 1e-6
-"""Logistic predictors have converged if no score moves more than this in a step."""
+"""Logistic predictors have converged if no score changes by more than this in a step."""
 MAX_ITER = 1000
 SOURCE, TARGET = "source", "target"
 TYPICAL = 4.0
-"""A word is typical of the domains in which it is at least so many times as frequent."""
+"""A word is typical of a domain in which it is this many times as frequent as in others."""
 NOTHING, ROUNDING = 1e-12, 1e-14
-"""A direction is rounding if its square is less than this share of the largest that there is, or
-that there could be."""
+"""A direction is a rounding error if its squared singular value is below these fractions of the
+largest one, and of the largest possible one."""
 
 
 class JointRidge:
-    """Ridge regressions of many responses on the same items, each with an intercept that is free:
+    """Ridge regressions of many responses on the same items, with unpenalised intercepts:
     min ½‖R − XW − 1bᵀ‖² + ½λ‖W‖².
 
     With items and responses centred, W = (XᵀX + λI)⁻¹XᵀR = XᵀA, A = (XXᵀ + λI)⁻¹R: the smaller of
-    the two systems is solved (``dual``: the second), by Cholesky's factors (``direct``) or, if it
-    is large, by conjugate gradients. XᵀA is never written out: with many words it is huge.
+    the two systems is solved (``dual``: the second), by Cholesky factorisation (``direct``) or, if
+    it is large, by conjugate gradients. XᵀA is never computed: with many words it is huge.
 
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> JointRidge(X, 1.0).solve(np.array([[0.0], [3.0], [6.0]])).combine(np.eye(1))
@@ -62,7 +62,7 @@ class JointRidge:
         self.dual = n <= width if dual is None else dual
         self._factor: Any = None
         if (n if self.dual else width) <= MAX_FACTORISED if direct is None else direct:
-            # Cholesky's factors of XXᵀ + λI or XᵀX + λI, X centred
+            # Cholesky factor of XXᵀ + λI or XᵀX + λI, X centred
             if self.dual:
                 system = _dense_product(X, X.T)
                 system -= system.mean(axis=0)
@@ -75,7 +75,8 @@ class JointRidge:
             self._factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, responses: FloatArray, start: Predictors | None = None) -> Predictors:
-        """The predictors of these responses, (items, responses); ``start``: some that are near."""
+        """Fit predictors of responses (items, responses); ``start``: initial values for conjugate
+        gradients."""
         R = _centre(responses)
         right = R if self.dual else self.X.T @ R
         if self._factor is not None:
@@ -87,19 +88,19 @@ class JointRidge:
                 solution[:, block] = conjugate_gradients(
                     self._multiply, right[:, block], solution[:, block]
                 )
-        # (XXᵀ + λI)A = R spares a product
+        # since (XXᵀ + λI)A = R, the dual needs no further product
         fitted = R - self.penalty * solution if self.dual else _centre(self.X @ solution)
         return Predictors(self, solution, fitted, _sum_squares(R))
 
     def _multiply(self, V: FloatArray) -> FloatArray:
-        """(XXᵀ + λI)V or (XᵀX + λI)V, X centred; columns of V then have the mean 0, as R's have."""
+        """Compute (XXᵀ + λI)V or (XᵀX + λI)V, X centred; in the dual, columns of V have mean 0."""
         product = _centre(self.X @ (self.X.T @ V)) if self.dual else self.X.T @ _centre(self.X @ V)
         return np.asarray(product + self.penalty * V)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictors:
-    """What `JointRidge` finds.
+    """Solution of `JointRidge`.
 
     ``solution``  A if it solves the dual, else W
     ``fitted``    (items, responses): XW, centred
@@ -112,21 +113,21 @@ class Predictors:
     squares: FloatArray
 
     def gram(self) -> FloatArray:
-        """WᵀW, (responses, responses)."""
+        """Compute WᵀW, (responses, responses)."""
         gram = self.solution.T @ (self.fitted if self.ridge.dual else self.solution)
         return (gram + gram.T) / 2.0
 
     def combine(self, V: FloatArray) -> FloatArray:
-        """WV."""
+        """Compute WV."""
         mixed = self.solution @ V
         return np.asarray(self.ridge.X.T @ mixed) if self.ridge.dual else mixed
 
 
 def fit_logistic(ridge: JointRidge, occurs: FloatArray, max_iter: int = MAX_ITER) -> Predictors:
-    """Logistic regressions of 0/1 responses: min 4 Σ −log p(response) + ½λ‖W‖² for each.
+    """Fit logistic regressions of 0/1 responses: min 4 Σ −log p(response) + ½λ‖W‖² for each.
 
     The curvature of 4 Σ −log p is at most that of ½‖·‖² (Böhning & Lindsay 1988; Böhning 1992):
-    a ridge regression of F + 4 (R − p(F)), F the scores so far, never makes it worse.
+    so a ridge regression of F + 4 (R − p(F)), with the current scores F, never increases it.
     """
     scores = np.tile(logit(occurs.mean(axis=0)), (len(occurs), 1))
     predictors = None
@@ -138,8 +139,8 @@ def fit_logistic(ridge: JointRidge, occurs: FloatArray, max_iter: int = MAX_ITER
         if change <= TOLERANCE:
             break
     else:
-        text = f"logistic predictors of pivots still move by {change:.1e} after {max_iter} steps"
-        warnings.warn(ConvergenceWarning(f"{text}: take a larger l2"), stacklevel=2)
+        text = f"logistic predictors of pivots still change by {change:.1e} after {max_iter} steps"
+        warnings.warn(ConvergenceWarning(f"{text}: use a larger l2"), stacklevel=2)
     assert predictors is not None
     return predictors
 
@@ -147,19 +148,19 @@ def fit_logistic(ridge: JointRidge, occurs: FloatArray, max_iter: int = MAX_ITER
 def find_directions(
     predictors: Predictors, factors: FloatArray, n: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the n largest left singular vectors of W · diag(factors), as columns, and their values;
-    fewer if its rank is less. The largest entry of each vector is positive.
+    """Compute the n leading left singular vectors of W · diag(factors), as columns, and singular
+    values; fewer if its rank is less. The largest entry of each vector is made positive.
 
-    WᵀW is small, and its eigenvectors V with eigenvalues σ² are all that is needed: W V / σ.
+    WᵀW is small, and its eigenvectors V with eigenvalues σ² suffice: the vectors are W V / σ.
     """
     gram = predictors.gram() * factors * factors[:, np.newaxis]
     m = len(gram)
     squares, V = eigh(gram, subset_by_index=[m - min(n, m), m - 1])
     squares, V = squares[::-1], V[:, ::-1]
-    most = float(factors**2 @ predictors.squares) / (4.0 * predictors.ridge.penalty)  # ‖W‖² at most
-    real = squares > max(NOTHING * squares[0], ROUNDING * most)
-    values = np.sqrt(squares[real])
-    directions = predictors.combine(factors[:, np.newaxis] * V[:, real] / values)
+    bound = float(factors**2 @ predictors.squares) / (4.0 * predictors.ridge.penalty)  # on ‖W‖²
+    nonzero = squares > max(NOTHING * squares[0], ROUNDING * bound)
+    values = np.sqrt(squares[nonzero])
+    directions = predictors.combine(factors[:, np.newaxis] * V[:, nonzero] / values)
     largest = np.abs(directions).argmax(axis=0)
     directions *= np.where(directions[largest, np.arange(len(values))] < 0.0, -1.0, 1.0)
     return directions, values
@@ -168,7 +169,7 @@ def find_directions(
 def conjugate_gradients(
     multiply: Callable[[FloatArray], FloatArray], right: FloatArray, start: FloatArray
 ) -> FloatArray:
-    """Solve multiply(X) = right for all columns at once; ``multiply`` is symmetric and positive.
+    """Solve multiply(X) = right for all columns at once; ``multiply`` is positive definite.
 
     >>> conjugate_gradients(lambda V: 2.0 * V, np.array([[2.0], [4.0]]), np.zeros((2, 1)))
     array([[1.],
@@ -203,7 +204,8 @@ def _centre(columns: FloatArray) -> FloatArray:
 
 
 def _dense_product(left: Any, right: Any) -> FloatArray:
-    """Compute a dense product; of sparse matrices some rows at a time, for it has few zeros."""
+    """Compute a product as a dense matrix; for sparse matrices in blocks of rows, as it has few
+    zeros."""
     if not sparse.issparse(left):
         return np.asarray(left @ right)
     left, right = left.tocsr(), right.tocsr()
@@ -217,28 +219,30 @@ class PivotProjection(PivotParameters, Projection):
     """Structural correspondence learning (Blitzer, McDonald & Pereira 2006; Blitzer, Dredze &
     Pereira 2007).
 
-    Pivots are words frequent in both domains. All other words learn to predict whether a pivot
-    occurs, in all items, without any label: min ½‖P − XW − 1bᵀ‖² + ½λ‖W‖². Words that predict the
-    same pivots mean the same, in whatever domain. With W divided by the pivots' standard
-    deviations = ΘΣVᵀ (its largest singular values), the classifier sees the words x, and beside
-    them a (Θᵀx − mean).
+    Pivots are words frequent in both domains. Predictors of whether a pivot occurs are learned from
+    all other words, in all items, without any label: min ½‖P − XW − 1bᵀ‖² + ½λ‖W‖². Words that
+    predict the same pivots have similar meanings, in whatever domain. With the truncated SVD ΘΣVᵀ
+    of W divided by the pivots' standard deviations, the features of the classifier are the words x,
+    and a (Θᵀx − mean).
 
-    ``n_pivots``        so many pivots, if there are; at most half of the words
-    ``n_components``    so many directions Θ, if there are
-    ``choose``          "frequency": pivots are most frequent where they are rarer, in the sources
-                        or in the target; "information": they tell most of the source's labels
-    ``min_share``       pivots are in at least this share of the items here and there
-    ``loss``            of the predictors: "ridge", or "logistic" (slower, and no better on reviews)
-    ``l2``              λ, as a share of the sum of all squares of X
-    ``scale``           how long rows of new features are (root mean square) beside those of words
+    ``n_pivots``        number of pivots, if there are as many; at most half of the words
+    ``n_components``    number of directions Θ, if there are as many
+    ``choose``          "frequency": pivots have the largest minimum of their frequencies in the
+                        sources and in the target; "information": the most mutual information with
+                        the source's labels
+    ``min_share``       minimum proportion of the items of either domain in which a pivot occurs
+    ``loss``            loss of the predictors: "ridge", or "logistic" (slower, and no better on
+                        reviews)
+    ``l2``              λ, relative to the sum of squares of X
+    ``scale``           norm of the new features (root mean square) relative to that of the words
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
     A pivot that every item has (as in a table of measurements) "occurs" where it is above its
-    median. Defaults were found on reviews of products, by labels of the source only:
-    cross-validation, and learning from the half least like the target for the half most like it.
+    median. Defaults were chosen on product reviews, by labels of the source only: cross-validation,
+    and training on the half least similar to the target to predict the half most similar to it.
 
-    Afterwards: ``pivots_`` (names, the best first), ``directions_`` (columns × components, 0 at
-    pivots), ``singular_values_``, ``classifier_``.
+    Attributes after ``fit``: ``pivots_`` (names, the best first), ``directions_`` (columns ×
+    components, 0 at pivots), ``singular_values_``, ``classifier_``.
 
     >>> texts = ["good lovely plot", "bad dull plot", "good sharp", "bad blunt"] * 2
     >>> model = PivotProjection().fit(texts, [1, 0, -1, -1] * 2)
@@ -252,13 +256,13 @@ class PivotProjection(PivotParameters, Projection):
     singular_values_: FloatArray
 
     def _estimate(self, task: Task) -> Estimate:
-        """Weights of all words for each pivot."""
+        """Estimate the cost, including weights of all words for each pivot."""
         (n, width), pivots = task.X.shape, min(self.n_pivots, task.X.shape[1])
         tables = NUMBER * (2.0 * width * pivots + n * pivots)
         return super()._estimate(task).plus(50.0 * task.X.size / 8 * pivots, pivots=tables)
 
     def _fit_features(self, task: Task) -> None:
-        """Choose pivots, learn to predict them, and keep the main directions of the weights."""
+        """Choose pivots, fit their predictors, and find the leading directions of the weights."""
         X, width = task.X, task.X.shape[1]
         present = mark_occurrences(X)
         here, there = (compute_shares(present, rows) for rows in (~task.in_target, task.in_target))
@@ -266,7 +270,7 @@ class PivotProjection(PivotParameters, Projection):
         candidates = np.flatnonzero((rarer > 0.0) & (rarer >= self.min_share))
         if not len(candidates):
             raise DataError(
-                "no word that tells items apart is frequent in the source and in the target",
+                "no word that distinguishes items is frequent in both the source and the target",
                 f"lower min_share={self.min_share}, or give items that share words",
             )
         if self.choose == "information":
@@ -288,7 +292,7 @@ class PivotProjection(PivotParameters, Projection):
             self.directions_ = np.zeros((width, directions.shape[1]))
             self.directions_[others] = directions
 
-        # the mean of the new features, and the factor that makes them as long as is wanted
+        # the mean of the new features, and the factor that gives them the norm set by ``scale``
         new = self._compute_features(X)
         self._mean = new.mean(axis=0)
         spread = float(new.var(axis=0).sum())
@@ -296,18 +300,18 @@ class PivotProjection(PivotParameters, Projection):
         self._factor = self.scale * np.sqrt(words / spread) if spread > 0.0 else 0.0
 
     def _compute_features(self, X: Any) -> FloatArray:
-        """Θᵀx."""
+        """Compute Θᵀx."""
         return np.asarray(X @ self.directions_)
 
-    # looking inside
+    # inspection
     @property
     def pivots_(self) -> list[str]:
-        """The pivots by name, the best first."""
+        """Names of the pivots, the best first."""
         names = self.feature_names()
         return [names[column] for column in self._pivot_columns]
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): the weight of a word itself, and what it does by the new features;
+        """Return a word's own weight plus its effect through the new features, (classes, columns);
         the same in all domains."""
         words, new = self._split_weights()
         return words + self._factor * new @ self.directions_.T
@@ -315,25 +319,27 @@ class PivotProjection(PivotParameters, Projection):
     def neighbours(
         self, word: str, n: int = 10, among: str | None = None
     ) -> list[tuple[str, float]]:
-        """The n words nearest to a word by the cosine between their rows of Θ, and the cosines.
+        """Return the n words nearest to a word by the cosine between rows of Θ, and the cosines.
 
         ``among``  only words typical of the "source", or of the "target"
         """
         check_whole("n", n)
         names = self.feature_names()
         if word not in names:
-            raise DataError(f"{brief(word)} is in no item", "ask for a word of feature_names()")
+            raise DataError(
+                f"{brief(word)} does not occur in any item", "choose a word of feature_names()"
+            )
         column = names.index(word)
         if not self.directions_[column].any():
             why = "it is a pivot" if column in self._pivot_columns else "it predicts no pivot"
-            raise DataError(f"{brief(word)} has no neighbours: {why}", "ask for another word")
+            raise DataError(f"{brief(word)} has no neighbours: {why}", "choose another word")
         return self._nearest(column, np.flatnonzero(self._is_typical(among)), n, names)
 
     def correspondences(
         self, n: int = 10, nearest: int = 3
     ) -> list[tuple[str, list[tuple[str, float]]]]:
-        """Words typical of the target, of which the new features tell most, each with the nearest
-        words typical of the source and their cosines."""
+        """Return the words typical of the target on which the new features have the largest effect,
+        each with the nearest words typical of the source and their cosines."""
         check_whole("n", n)
         check_whole("nearest", nearest)
         names = self.feature_names()
@@ -354,9 +360,12 @@ class PivotProjection(PivotParameters, Projection):
         return [(names[among[one]], float(cosines[one])) for one in best]
 
     def _is_typical(self, of: str | None) -> BoolArray:
-        """Whether each word is typical of a side, if one more item had it, and one more not."""
+        """Return whether each word is typical of a side, by frequencies with add-one smoothing."""
         if of not in (None, SOURCE, TARGET):
-            raise LearnerError(f"among={brief(of)}", "'source', 'target', or None: all words")
+            raise LearnerError(
+                f"among={brief(of)} is not a domain",
+                "choose 'source', 'target', or None for all words",
+            )
         present, in_target = occurs(self._task.X), self._task.in_target
         if of is None:
             return np.ones(present.shape[1], dtype=bool)
@@ -369,7 +378,8 @@ class PivotProjection(PivotParameters, Projection):
 
 
 def mark_occurrences(X: Any) -> Any:
-    """Mark by 1 where an item has a word; columns that are nowhere 0, where above the median.
+    """Return the indicator matrix of occurrences; for columns without zeros, of values above the
+    median.
 
     >>> mark_occurrences(np.array([[0.0, 1.0], [2.0, 3.0]])).toarray()
     array([[0., 0.],
@@ -388,12 +398,12 @@ def mark_occurrences(X: Any) -> Any:
 
 
 def compute_shares(present: Any, rows: BoolArray) -> FloatArray:
-    """Compute the share of some items that have each word.
+    """Compute the proportion of some items that have each word.
 
     >>> compute_shares(sparse.csr_matrix([[1.0, 0.0], [1.0, 1.0]]), np.array([True, True]))
     array([1. , 0.5])
     """
-    # a sum by a number is rounded once: equal shares are equal, and ties are ties
+    # a sum divided by a number is rounded only once, so that equal proportions compare equal
     counts = np.asarray(present[np.flatnonzero(rows)].sum(axis=0)).ravel()
     return np.asarray(counts / rows.sum())
 
@@ -409,7 +419,7 @@ def compute_information(present: Any, labels: IntArray, n_classes: int) -> Float
     of_class = sparse.csr_matrix((np.ones(n), (labels, np.arange(n))), shape=(n_classes, n))
     with_word = np.asarray((of_class @ present).todense())
     total = np.asarray(of_class.sum(axis=1)).reshape(-1, 1)
-    has = with_word.sum(axis=0)  # whole numbers: no difference below is less than 0
+    has = with_word.sum(axis=0)  # whole numbers, so that no difference below is negative
     terms = rel_entr(with_word, total * has / n) + rel_entr(
         total - with_word, total * (n - has) / n
     )

@@ -1,4 +1,4 @@
-"""Methods of adaptation that use labels of the target, and baselines."""
+"""Adaptation methods that use labels of the target, and baselines."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from softcount.core.estimator import SklearnContract
 from softcount.core.types import FloatArray, IntArray
 
 WEIGHTS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
-"""Of a label of the target, for `Weighted` to choose from."""
+"""Candidate weights of a target item, for `Weighted`."""
 N_STEPS = 20
-"""`Interpolation` chooses its λ in so many steps from 0 to 1."""
+"""`Interpolation` tries this many steps of λ from 0 to 1."""
 PENALTIES, DEFAULT_PENALTY = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 0.3
-"""λ for `SourcePrior` to choose from, and without labels to choose by."""
+"""Candidates of λ for `SourcePrior`, and the default if there are too few labels to choose."""
 MAX_ITER = 500
 
 
 class SourceOnly(ClassifierParameters, Adapter):
-    """Direct transfer: what is learned in the source is applied to the target.
+    """Baseline without adaptation: a classifier of the source is applied to the target.
 
-    ``classifier``  any of scikit-learn's, or None: logistic regression
-    ``vectorizer``  how texts become rows; None: tf-idf
+    ``classifier``  any scikit-learn classifier; None: logistic regression
+    ``vectorizer``  turns texts into rows; None: tf-idf
 
     >>> texts = ["a good book", "a bad book", "good oven", "bad oven"]
     >>> SourceOnly().fit(texts, [1, 0, -1, -1]).predict(["this oven is good"]).tolist()
@@ -58,7 +58,7 @@ class SourceOnly(ClassifierParameters, Adapter):
 
 
 class TargetOnly(ClassifierParameters, Adapter):
-    """Only the few labels of the target; the source is left out.
+    """Baseline that learns from the target's few labels only, and ignores the source.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
@@ -76,7 +76,7 @@ class TargetOnly(ClassifierParameters, Adapter):
 
 
 class Merge(ClassifierParameters, Adapter):
-    """All labels together, wherever they are from.
+    """Baseline that learns from the labels of all domains together.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
@@ -92,14 +92,14 @@ class Merge(ClassifierParameters, Adapter):
 
 
 class Weighted(WeightedParameters, Adapter):
-    """All labels together, those of the target weighing more.
+    """Learn from the labels of all domains, with larger weights for those of the target.
 
-    ``weight``  how many items of the source one of the target is worth; None: that of 1, 2, 3, 5,
-                10, 20 under which most held-out labels of the target are right, and 1 if there are
-                too few to hold any out
-    ``classifier``, ``vectorizer``  as for `SourceOnly`; the classifier must take weights of items
+    ``weight``  weight of a target item relative to a source item; None: the one of 1, 2, 3, 5, 10,
+                20 with the best held-out accuracy on the target's labels, or 1 if there are too few
+                to hold any out
+    ``classifier``, ``vectorizer``  as for `SourceOnly`; the classifier must accept sample weights
 
-    Afterwards ``weight_`` is the weight.
+    Attribute after ``fit``: ``weight_``, the weight used.
 
     >>> texts = ["a good book", "a bad book", "a sharp knife", "a bad, blunt knife"]
     >>> model = Weighted(weight=5.0).fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
@@ -110,17 +110,17 @@ class Weighted(WeightedParameters, Adapter):
     weight_: float
 
     def _check_settings(self) -> None:
-        """The weight, and whether the classifier takes any."""
+        """Check the weight, and that the classifier accepts sample weights."""
         super()._check_settings()
-        own = make_classifier() if self.classifier is None else self.classifier
-        if not has_fit_parameter(own, "sample_weight"):
+        classifier = make_classifier() if self.classifier is None else self.classifier
+        if not has_fit_parameter(classifier, "sample_weight"):
             raise LearnerError(
-                f"{brief(own)} takes no weights of items",
+                f"{brief(classifier)} does not accept sample weights",
                 "give a classifier whose fit has sample_weight, such as LogisticRegression()",
             )
 
     def _learn(self, task: Task) -> None:
-        """Train on all labelled items, with the weight given or found."""
+        """Train on all labelled items, with the weight given or chosen."""
         self.weight_ = choose_on_target(
             task, self.weight, WEIGHTS, 1.0, self._train, self._posteriors
         )
@@ -132,11 +132,11 @@ class Weighted(WeightedParameters, Adapter):
 
 
 class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
-    """Copies of all features: Φ(x) of domain d is ⟨x, 0, …, x, …, 0⟩, with x in the first place,
-    for all domains, and in the place of d (Daumé III 2007, for any number of domains).
+    """Feature augmentation (Daumé III 2007), for any number of domains: Φ(x) of domain d is
+    ⟨x, 0, …, x, …, 0⟩, with a general copy of x first and another one at the position of d.
 
-    Places are those of the domains in ``fit``, sorted: ``domains_``. A domain that is not among
-    them has the first copy only: what is known of all domains is all that is known of it.
+    Positions are in the order of the domains in ``fit``, sorted: ``domains_``. An unseen domain has
+    the general copy only.
 
     >>> copies = FeatureCopies().fit([[1.0, 2.0], [3.0, 4.0]], sample_domain=[1, -1])
     >>> copies.domains_.tolist()
@@ -145,7 +145,7 @@ class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: 
     array([[5., 6., 0., 0., 5., 6.]])
     """
 
-    # with metadata routing, domains are handed on unless somebody asks for something else
+    # with metadata routing, domains are passed on by default
     __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
     __metadata_request__transform = {"sample_domain": True}  # noqa: RUF012
 
@@ -153,44 +153,48 @@ class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: 
     n_features_in_: int
 
     def fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> Self:
-        """Remember which domains there are."""
+        """Learn the domains."""
         with within_range("the data"):
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
         if sample_domain is None:
-            raise DataError("copies are of domains", "give sample_domain, a number for each item")
+            raise DataError(
+                "FeatureCopies needs domains", "give sample_domain, a number for each item"
+            )
         self.domains_ = np.unique(read_domains(sample_domain, X.shape[0]))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_domain: Any = None) -> Any:
-        """Copies of these items' features."""
+        """Fit, and return the augmented features of these items."""
         return self.fit(X, y, sample_domain).transform(X, sample_domain)
 
     def transform(self, X: Any, sample_domain: Any = None) -> Any:
-        """(items, columns · (1 + domains)), sparse; without domains, the first copy only."""
+        """Return augmented features (items, columns · (1 + domains)), sparse; without
+        ``sample_domain``, the general copy only."""
         check_is_fitted(self, "domains_")
         with within_range("the data"):
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         X = sparse.csr_matrix(X)
         n, width = X.shape
         domain = np.zeros(n) if sample_domain is None else read_domains(sample_domain, n)
-        place = np.searchsorted(self.domains_, domain)
+        position = np.searchsorted(self.domains_, domain)
         row_lengths = np.diff(X.indptr)
         known = np.repeat(np.isin(domain, self.domains_), row_lengths)  # of each entry
         rows = np.repeat(np.arange(n), row_lengths)[known]
-        columns = X.indices[known] + np.repeat((1 + place) * width, row_lengths)[known]
+        columns = X.indices[known] + np.repeat((1 + position) * width, row_lengths)[known]
         shape = (n, width * (1 + len(self.domains_)))
-        own = sparse.csr_matrix((X.data[known], (rows, columns)), shape=shape)
-        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape) + own
+        specific = sparse.csr_matrix((X.data[known], (rows, columns)), shape=shape)
+        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape) + specific
 
 
 class EasyAdapt(ClassifierParameters, Adapter):
-    """A linear classifier of `FeatureCopies`, trained on all labels: each word has a weight in
-    general, and one more in each domain.
+    """EasyAdapt (Daumé III 2007): a linear classifier of augmented features (`FeatureCopies`),
+    trained on the labels of all domains. Each word has a general weight, and one for each domain.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
-    Afterwards: ``copies_`` and ``classifier_``. An item of a domain never seen has the
-    weights in general only; so has one without a given domain, unless there is just one target.
+    Attributes after ``fit``: ``copies_`` and ``classifier_``. For an item of an unseen domain only
+    the general weights are used; so are they without ``sample_domain``, unless there is exactly one
+    target.
 
     >>> texts = ["a good book", "a thin plot", "a thin phone", "a bad phone"]
     >>> model = EasyAdapt().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
@@ -201,7 +205,7 @@ class EasyAdapt(ClassifierParameters, Adapter):
     copies_: FeatureCopies
 
     def _learn(self, task: Task) -> None:
-        """Train on copies of all labelled items."""
+        """Train on the augmented features of all labelled items."""
         rows = task.labelled
         self.copies_ = FeatureCopies()
         copies = self.copies_.fit_transform(task.X[rows], None, task.domain[rows])
@@ -211,22 +215,25 @@ class EasyAdapt(ClassifierParameters, Adapter):
         return self.copies_.transform(X, domain)
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): a word's weight in general and in a domain, added up."""
+        """Return the sum of a word's general weight and that of a domain, (classes, columns)."""
         domain = self._default_domain() if sample_domain is None else sample_domain
         parts = class_weights(self.classifier_, self.classes_)
-        width, places = self.n_features_in_, [-1, *np.flatnonzero(self.copies_.domains_ == domain)]
-        starts = [(1 + int(place)) * width for place in places]
+        width = self.n_features_in_
+        positions = [-1, *np.flatnonzero(self.copies_.domains_ == domain)]
+        starts = [(1 + int(position)) * width for position in positions]
         return np.asarray(np.sum([parts[:, start : start + width] for start in starts], axis=0))
 
 
 class Interpolation(InterpolationParameters, Adapter):
-    """p(y | x) = λ p_target(y | x) + (1 − λ) p_source(y | x).
+    """Linear interpolation of two classifiers.
 
-    ``weight``  λ; None: the one, of 0, 0.05, … 1, under which most held-out labels of the target
-                are right; 0.5 if there are too few to hold any out
+        p(y | x) = λ p_target(y | x) + (1 − λ) p_source(y | x)
+
+    ``weight``  λ; None: the one of 0, 0.05, … 1 with the best held-out accuracy on the target's
+                labels; 0.5 if there are too few to hold any out
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
-    Afterwards: ``weight_``, ``source_`` and ``target_`` (the two classifiers).
+    Attributes after ``fit``: ``weight_``, ``source_`` and ``target_`` (the two classifiers).
 
     >>> texts = ["a good book", "a bad book", "sharp knife", "blunt knife"]
     >>> model = Interpolation().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
@@ -240,7 +247,7 @@ class Interpolation(InterpolationParameters, Adapter):
     weight_: float
 
     def _learn(self, task: Task) -> None:
-        """Train both classifiers; the weight is found on labels that neither has seen."""
+        """Train both classifiers; the weight is chosen on labels that neither has seen."""
         self.source_ = self._train_classifier(task, task.source)
         self.weight_ = 0.5 if self.weight is None else float(self.weight)
         folds = target_folds(task) if self.weight is None else []
@@ -261,23 +268,22 @@ class Interpolation(InterpolationParameters, Adapter):
         return self.weight_ * target + (1.0 - self.weight_) * source
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
-        """p(class | item), mixed."""
+        """Compute the interpolated p(class | item)."""
         return self._mix(self._classify(self.target_, X), self._classify(self.source_, X))
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): the mean of both classifiers' weights, as they are mixed."""
-        weights = (class_weights(one, self.classes_) for one in (self.target_, self.source_))
+        """Return the interpolation of both classifiers' weights, (classes, columns)."""
+        weights = (class_weights(c, self.classes_) for c in (self.target_, self.source_))
         return self._mix(*weights)
 
 
 class PredictionFeature(ClassifierParameters, Adapter):
-    """A classifier of the target's labels, of words and of what the source's classifier says.
-
-    What that says is p(class | item): a feature for each class.
+    """A classifier trained on the target's labels, with the source classifier's predictions as
+    additional features: p(class | item), one for each class.
 
     ``classifier``, ``vectorizer``  as for `SourceOnly`
 
-    Afterwards: ``source_`` and ``target_`` (the two classifiers).
+    Attributes after ``fit``: ``source_`` and ``target_`` (the two classifiers).
 
     >>> texts = ["a good book", "a bad book", "a good, sharp knife", "a bad, blunt knife"]
     >>> model = PredictionFeature().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
@@ -290,7 +296,7 @@ class PredictionFeature(ClassifierParameters, Adapter):
     target_: Any
 
     def _learn(self, task: Task) -> None:
-        """Train on the source, then on the target, where the first has its say."""
+        """Train on the source, then on the target with the source's posteriors as features."""
         self.source_ = self._train_classifier(task, task.source)
         rows = task.target
         posteriors = self._classify(self.source_, task.X[rows])
@@ -298,14 +304,15 @@ class PredictionFeature(ClassifierParameters, Adapter):
         self._source_posteriors = posteriors
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
-        """p(class | item), as the target's classifier sees it."""
+        """Compute p(class | item) with the target's classifier."""
         return self._classify(self.target_, stack_columns(X, self._classify(self.source_, X)))
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): a word's own weight, and what it makes the source say.
+        """Return a word's own weight plus its effect through the source's posteriors, (classes,
+        columns).
 
-        With p the source's posteriors, w its weights and v those of p, the latter is the
-        derivative Σ_k v_k p_k (w_k − Σ_j p_j w_j), on average over the target's labelled items.
+        With the source's posteriors p, its weights w, and v the weights of p, the latter is the
+        derivative Σ_k v_k p_k (w_k − Σ_j p_j w_j), averaged over the target's labelled items.
         """
         weights = class_weights(self.target_, self.classes_)
         own, of_posteriors = np.split(weights, [self.n_features_in_], axis=1)
@@ -318,19 +325,20 @@ class PredictionFeature(ClassifierParameters, Adapter):
 
 
 class SourcePrior(SourcePriorParameters, Adapter):
-    """Logistic regression of the target's labels, drawn towards the source's weights.
+    """Logistic regression on the target's labels, with a Gaussian prior centred on the source's
+    weights.
 
-    Minimised by L-BFGS is −Σ log p(y_i | x_i; W, b) + ½ λ (‖W − W_source‖² + ‖b − b_source‖²) over
-    the target's labelled items: the mode under a Gaussian prior around the source (Chelba & Acero
-    2004). Intercepts are drawn, too, so that labels of one class do not carry everything away.
+    L-BFGS minimises −Σ log p(y_i | x_i; W, b) + ½ λ (‖W − W_source‖² + ‖b − b_source‖²) over the
+    target's labelled items: the posterior mode under a Gaussian prior around the source (Chelba &
+    Acero 2004). Intercepts are penalised, too, so that labels of a single class do not dominate.
 
-    ``l2``       λ; None: the one, of 0.01 to 3, under which most held-out labels of the target are
-                  right; 0.3 if there are too few to hold any out
-    ``classifier``, ``vectorizer``  as for `SourceOnly`; the classifier gives W_source, so it must
-                  be linear
+    ``l2``        λ; None: the one of 0.01 to 3 with the best held-out accuracy on the target's
+                  labels; 0.3 if there are too few to hold any out
+    ``classifier``, ``vectorizer``  as for `SourceOnly`; the classifier provides W_source, so it
+                  must be linear
 
-    Afterwards: ``l2_``, ``source_`` (the source's classifier), ``coef_``, ``intercept_``: a
-    row for each class, or one if these are two.
+    Attributes after ``fit``: ``l2_``, ``source_`` (the source's classifier), ``coef_`` and
+    ``intercept_`` (a row for each class, or a single row for two classes).
 
     >>> texts = ["a good book", "a bad book", "sharp knife", "blunt knife"]
     >>> model = SourcePrior().fit(texts, [1, 0, 1, 0], sample_domain=[1, 1, -1, -1])
@@ -345,8 +353,8 @@ class SourcePrior(SourcePriorParameters, Adapter):
     l2_: float
 
     def _learn(self, task: Task) -> None:
-        """Train on the source, then leave it as far as the target's labels ask for."""
-        if not len(task.target):  # labels of a single class will do
+        """Train on the source, then fit to the target's labels with the source as prior."""
+        if not len(task.target):  # labels of a single class are enough
             task.require(type(self).__name__, "target")
         self.source_ = self._train_classifier(task, task.source)
         self.l2_ = choose_on_target(
@@ -355,7 +363,7 @@ class SourcePrior(SourcePriorParameters, Adapter):
         self._train(task, task.target, self.l2_)
 
     def _train(self, task: Task, rows: IntArray, l2: float) -> None:
-        """Learn from those of these items that are of the target."""
+        """Fit to those of these items that are of the target."""
         rows = rows[task.in_target[rows]]
         coef = class_weights(self.source_, self.classes_)
         intercepts = np.reshape(self.source_.intercept_, (-1, 1))
@@ -364,22 +372,22 @@ class SourcePrior(SourcePriorParameters, Adapter):
         self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
 
     def _posteriors(self, X: Any, domain: IntArray) -> FloatArray:
-        """p(class | item), the same in all domains."""
+        """Compute p(class | item), the same in all domains."""
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         if scores.shape[1] == 1:
             return np.hstack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
     def word_weights(self, sample_domain: int | None = None) -> FloatArray:
-        """(classes, columns): ``coef_``."""
+        """Return ``coef_``, (classes, columns)."""
         return self.coef_
 
 
 def fit_towards(start: FloatArray, X: Any, y: IntArray, l2: float) -> FloatArray:
-    """The weights and intercepts of which the objective of `SourcePrior` is least.
+    """Minimise the objective of `SourcePrior`; return weights and intercepts, like ``start``.
 
-    ``start``  (rows, columns + 1): W_source and, last, b_source. One row is for two classes, the
-               score of the second; else there is a row for each class
+    ``start``  (rows, columns + 1): W_source and, last, b_source. With two classes there is one
+               row, for the score of the second; else a row for each class
 
     >>> start = np.array([[2.0, 0.0]])
     >>> fit_towards(start, np.array([[1.0]]), np.array([0]), 1e9)[0, 0].round(3)
@@ -389,9 +397,9 @@ def fit_towards(start: FloatArray, X: Any, y: IntArray, l2: float) -> FloatArray
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         weights = flat.reshape(start.shape)
-        away = weights - start
+        difference = weights - start
         scores = np.asarray(X @ weights[:, :-1].T) + weights[:, -1]
-        # −Σ log p(y | scores), and its derivative by each score
+        # −Σ log p(y | scores), and its derivatives with respect to the scores
         if len(start) == 1:
             sign = np.where(y == 1, 1.0, -1.0)
             margin = sign * scores[:, 0]
@@ -400,9 +408,9 @@ def fit_towards(start: FloatArray, X: Any, y: IntArray, l2: float) -> FloatArray
             value, slope = -log_softmax(scores, axis=1)[items, y].sum(), softmax(scores, axis=1)
             slope[items, y] -= 1.0
         gradient = np.column_stack([(X.T @ slope).T, slope.sum(axis=0)])
-        total = float(value) + 0.5 * l2 * float((away**2).sum())
-        return total, (gradient + l2 * away).ravel()
+        total = float(value) + 0.5 * l2 * float((difference**2).sum())
+        return total, (gradient + l2 * difference).ravel()
 
     options = {"maxiter": MAX_ITER, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x.reshape(start.shape))
+    result = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(result.x.reshape(start.shape))

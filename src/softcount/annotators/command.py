@@ -34,11 +34,13 @@ DOUBTFUL = 10
 
 
 class Ballot(NamedTuple):
-    """The votes of a file, and its items and labels as the file writes them.
+    """The votes in a file, with its items and labels as the file writes them.
 
-    ``columns``  items, annotators and labels, one of each a vote; a label of None is no vote
-    ``known``    true labels by item that are learned from
-    ``gold``     true labels by item that answers are compared with
+    ``columns``  item, annotator and label of each vote; a label of None is no vote
+    ``items``    the items in order of first appearance: name → value in the file
+    ``labels``   the labels: name → value in the file
+    ``known``    true labels by item that are used for learning
+    ``gold``     true labels by item that are used for evaluation only
     """
 
     columns: tuple[list[str], list[str], list[str | None]]
@@ -50,10 +52,10 @@ class Ballot(NamedTuple):
 
 
 class LabelsFound(NamedTuple):
-    """What is said of the items of a ballot.
+    """Estimated labels of the items of a ballot.
 
-    ``names``       the labels
-    ``posteriors``  (items, labels)
+    ``names``       the labels, in the order of the columns of ``posteriors``
+    ``posteriors``  probabilities of the labels of each item (items, labels)
     """
 
     ballot: Ballot
@@ -65,36 +67,39 @@ class LabelsFound(NamedTuple):
 def _list_rows(
     records: Records, last: str, where: str
 ) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
-    """The place, the fields and the label of each line that is not blank.
+    """Yield the place, the fields and the label of each line that is not blank.
 
-    ``last``  the last column, which takes the rest of its line; but names have no tabs in them
+    ``last``  the name of the last column: it takes the rest of its line, but names contain no tabs
     """
     for n, (fields, label) in enumerate(zip(records.fields, records.labels, strict=True)):
         if not records.is_json and "\t" in fields.get(last, ""):
             raise DataError(
-                f"{where}:{n + 1}: there are too many columns",
-                "end the line after the last one; --columns names those of the votes",
+                f"{where}:{n + 1}: too many columns",
+                f"end the line after the column {last}; for votes, --columns names the columns",
             )
         if n not in records.blank:
             yield f"{where}:{n + 1}", fields, label
 
 
 def _read_name(fields: Mapping[str, Any], column: str, place: str) -> str:
-    """An item or an annotator, as text."""
+    """Return the name of an item or an annotator as text."""
     value = fields.get(column)
     name = value.strip() if isinstance(value, str) else ""
     if type(value) is int:
         name = str(value)
     if not name:
         raise DataError(
-            f"{place}: {brief(value)} is no {column}",
+            f"{place}: {brief(value)} is not a valid {column}",
             f"give every line an {column}: a text, or a whole number",
         )
     return name
 
 
 def read_true_labels(path: str | None, option: str, items: Collection[str]) -> dict[str, str]:
-    """True labels by item; nothing without a file. Some must be of ``items``, which have votes."""
+    """Read true labels by item; empty without a file.
+
+    Raise unless at least one of them is of ``items``, those that have votes.
+    """
     if path is None:
         return {}
     where = f"{option} {path}"
@@ -105,22 +110,22 @@ def read_true_labels(path: str | None, option: str, items: Collection[str]) -> d
         item = _read_name(fields, ITEM, place)
         if labels.setdefault(item, label) != label:
             raise DataError(
-                f"{place}: {brief(item)} is {label!r} here, and {labels[item]!r} before",
+                f"{place}: {brief(item)} is {label!r} here, but {labels[item]!r} before",
                 "give every item one true label",
             )
     if labels.keys().isdisjoint(items):
         raise DataError(
-            f"{where}: no item that has votes has a true label here",
-            "call items as they are called in the votes",
+            f"{where}: none of these items has votes",
+            "use the same item names as in the votes",
         )
     return labels
 
 
 class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
-    """Find the true labels behind the votes of many annotators, and how good each of them is.
+    """Estimate true labels, and the accuracy of each annotator, from votes that disagree.
 
-    Prints one line for each item, in the order in which items first appear: item, label,
-    confidence; as JSON if the votes are. What was learned of the annotators goes to stderr.
+    Prints one line for each item, in order of first appearance: item, label, confidence; as JSON
+    if the votes are JSON. Estimates for the annotators go to stderr.
 
     \b
     softcount annotators votes.tsv > labels.tsv
@@ -135,18 +140,18 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     file: Annotated[
         str,
         Argument(
-            "One vote a line: item, tab, annotator, tab, label; or JSON objects with these keys. "
-            ".gz too; - is stdin. An empty label, or -1, is no vote.",
+            "One vote per line: item, tab, annotator, tab, label; or JSON objects with these keys. "
+            "An empty label, or -1, is no vote. May be .gz; - is stdin.",
             metavar="FILE",
         ),
     ]
     columns: Annotated[
-        str, Input("The columns of FILE, in their order.", metavar="NAMES", file=PLAIN)
+        str, Input("Names of the columns of FILE, in order.", metavar="NAMES", file=PLAIN)
     ] = "item,annotator,label"
     known: Annotated[
         str | None,
         Input(
-            "True labels that are known and learned from: item, tab, label; or JSON objects.",
+            "Known true labels to learn from: item, tab, label; or JSON objects.",
             metavar="FILE",
             learns=True,
         ),
@@ -154,21 +159,21 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     init: Annotated[
         str,
         Learning(
-            "Where to start: majority (shares of votes); known (items of --known labels: where "
-            "most annotators may be wrong); random (for --n-init).",
+            "Initial parameters. majority: proportions of votes. known: from the items of --known, "
+            "for data where most annotators may be wrong. random: for use with --n-init.",
             file=PLAIN,
         ),
     ] = "majority"
     gold: Annotated[
         str | None,
         Output(
-            "True labels (as --known has them) to say how often the answers are right; nothing is "
-            "learned from these.",
+            "True labels, in the format of --known, to report the accuracy by; they are not used "
+            "for learning.",
             metavar="FILE",
         ),
     ] = None
     proba: Annotated[
-        bool, Output("Print the probabilities of all labels too, in alphabetical order.")
+        bool, Output("Also print the probabilities of all labels, in alphabetical order.")
     ] = False
 
     def check(self) -> None:
@@ -179,25 +184,25 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         names = column_names(self.columns)
         if not {ITEM, ANNOTATOR} <= set(names):
             raise DataError(
-                f"--columns {self.columns}: there is no {ITEM}, or no {ANNOTATOR}",
-                f"name them in their order, such as {ITEM},{ANNOTATOR},{LABEL}",
+                f"--columns {self.columns}: a column {ITEM} or {ANNOTATOR} is missing",
+                f"name all columns in order, such as {ITEM},{ANNOTATOR},{LABEL}",
             )
         records = read_records(self.file, names)
         voted: list[str] = []
-        people: list[str] = []
+        annotators: list[str] = []
         votes: list[str | None] = []
         items: dict[str, Any] = {}
         labels: dict[str, Any] = {}
         for place, fields, label in _list_rows(records, names[-1], self.file):
             voted.append(_read_name(fields, ITEM, place))
-            people.append(_read_name(fields, ANNOTATOR, place))
+            annotators.append(_read_name(fields, ANNOTATOR, place))
             votes.append(label)
             items.setdefault(voted[-1], fields[ITEM])
             if label is not None:
                 labels.setdefault(label, fields[LABEL])
         known = read_true_labels(self.known, "--known", items)
         gold = read_true_labels(self.gold, "--gold", items)
-        return Ballot((voted, people, votes), items, labels, records.is_json, known, gold)
+        return Ballot((voted, annotators, votes), items, labels, records.is_json, known, gold)
 
     def make(self, data: Ballot) -> Annotators:
         from softcount.annotators import Annotators
@@ -212,7 +217,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         model.fit(data.columns, data.known or None, on_step=progress)
 
     def answer(self, model: Annotators, data: Ballot) -> LabelsFound:
-        """What the model says; votes that one from a file cannot use are warned of."""
+        """Compute posteriors and survey; a loaded model warns of votes that it cannot use."""
         from softcount.annotators.report import survey_annotators
 
         posteriors = model.proba_ if self.load is None else model.predict_proba(data.columns)
@@ -258,19 +263,21 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
             else:
                 more = rounded if self.proba else ()
                 write("\t".join([item, label, rounded[k], *more]) + "\n")
-        sys.stdout.flush()  # here, where a closed pipe is no fault
+        sys.stdout.flush()  # now, while a closed pipe is still handled as no error
 
 
 def _compare_labels(chosen: Mapping[str, str], ballot: Ballot) -> dict[str, float]:
-    """How often labels are right, beside the majority's, where they were not known before."""
+    """Compute the accuracy of the labels and of the majority vote, on items not in --known."""
     from softcount.annotators import majority_vote
 
-    gold, most = ballot.gold, majority_vote(ballot.columns)
+    gold, majority = ballot.gold, majority_vote(ballot.columns)
     asked = [item for item in gold if item in chosen and item not in ballot.known]
     if not asked:
-        raise DataError("--gold: all of its items are in --known", "keep some items apart")
+        raise DataError(
+            "--gold: all of its items are also in --known", "leave some of them out of --known"
+        )
     return {
         "accuracy": sum(chosen[item] == gold[item] for item in asked) / len(asked),
-        "accuracy_of_the_majority": sum(most[item] == gold[item] for item in asked) / len(asked),
+        "accuracy_of_the_majority": sum(majority[i] == gold[i] for i in asked) / len(asked),
         "items_compared": len(asked),
     }

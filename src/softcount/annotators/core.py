@@ -1,4 +1,4 @@
-"""Annotators as a mixture whose words are votes: emissions, known labels, starts."""
+"""Annotators as a mixture whose words are votes: emissions, known labels, initial parameters."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from softcount.text.bags import Bags
 
 
 class Confusions(Categorical):
-    """A row for each annotator and true label: what that annotator says.
+    """Confusion matrices: a distribution over votes for each annotator and true label.
 
-    True labels are alike if all annotators speak of them in the same way.
+    True labels are indistinguishable if all annotators have the same distribution for them.
     """
 
     TOLERANCE = 1e-9
@@ -36,9 +36,10 @@ class Confusions(Categorical):
 
 
 class Voting(BagEmission):
-    """log p(votes | k) = Σ_a Σ_l x_al log θ_akl: a document whose words are (annotator, label).
+    """Emission of votes: an item is a document whose words are pairs (annotator, label).
 
-    The probabilities of all labels of one annotator add up to one, not those of all words.
+    log p(votes | k) = Σ_a Σ_l x_al log θ_akl. Unlike for documents, probabilities sum to one over
+    the labels of each annotator, not over all words.
     """
 
     table = "confusion"
@@ -63,18 +64,19 @@ class Voting(BagEmission):
     def generate(
         self, params: FloatArray, classes: IntArray, rng: np.random.Generator, size: Any
     ) -> Any:
-        """A label for each vote; ``size`` is (items, annotators), one of each a vote."""
+        """Draw a label for each vote; ``size`` is (items, annotators), arrays over the votes."""
         items, annotators = size
         probabilities = params.reshape(self.family.of_annotators)[annotators, classes[items]]
-        ends = np.cumsum(probabilities, axis=1)
-        drawn = rng.random(len(items)) * ends[:, -1]
-        return (drawn[:, None] >= ends).sum(axis=1)
+        cumulative = np.cumsum(probabilities, axis=1)
+        drawn = rng.random(len(items)) * cumulative[:, -1]
+        return (drawn[:, None] >= cumulative).sum(axis=1)
 
 
 def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
-    """Labels of some items: one for each (−1, None or NaN: unknown), or a mapping {item: label}.
+    """Read the known labels of items: a label for each (−1, None or NaN: unknown), or a mapping
+    {item: label}.
 
-    None if nothing is known. Items of a mapping that nobody voted on are left out.
+    Returns None if no label is known. Items of a mapping without votes are left out.
     """
     if y is None:
         return None
@@ -83,12 +85,12 @@ def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
         if y and not any(item in y for item in items):
             raise DataError(
                 f"none of the {len(y):,} items in y has votes",
-                "call items in y as they are called in the votes",
+                "use the same item names in y as in the votes",
             )
     elif isinstance(y, np.ndarray) and y.dtype.kind in "US" and (y == str(UNKNOWN)).any():
         raise DataError(
-            "one label is the text '-1', which numpy makes of a −1 among texts",
-            "give None where a label is unknown, or a list instead of an array",
+            "a label is the text '-1', which numpy makes of a −1 among texts",
+            "give None for unknown labels, or a list instead of an array",
         )
     else:
         given = list(y.tolist() if hasattr(y, "tolist") else y)
@@ -97,15 +99,16 @@ def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
     labels = read_labels([None if is_missing(label) else label for label in given], len(items))
     if labels.shares is not None:
         raise DataError(
-            "y has a row of shares for each item", "give one label an item; −1 where it is unknown"
+            "y has a distribution over classes for each item",
+            "give one label per item; −1 if it is unknown",
         )
     return labels
 
 
 def majority_vote(votes: Any) -> dict[Any, Any]:
-    """The label that most votes give to each item; of equals the first in order, None for none.
+    """Return the majority label of each item; ties: the first in sorted order; no votes: None.
 
-    ``votes`` in any form that `Annotators` takes.
+    ``votes``  in any form that `Annotators` takes
 
     >>> majority_vote([("s1", "ann", "yes"), ("s1", "bob", "no"), ("s1", "eve", "yes")])
     {'s1': 'yes'}
@@ -117,37 +120,40 @@ def majority_vote(votes: Any) -> dict[Any, Any]:
     counts = np.zeros((len(read.items), len(classes)), np.int64)
     labels = np.searchsorted(classes, read.labels)[read.of_label]
     np.add.at(counts, (read.of_item, labels), 1)
-    chosen, voted = classes[counts.argmax(axis=1)].tolist(), counts.max(axis=1).tolist()
+    chosen, n_votes = classes[counts.argmax(axis=1)].tolist(), counts.max(axis=1).tolist()
     return {
-        item: label if most else None
-        for item, label, most in zip(read.items, chosen, voted, strict=True)
+        item: label if n else None
+        for item, label, n in zip(read.items, chosen, n_votes, strict=True)
     }
 
 
-# Where learning begins
+# Initial parameters
 
 HARDLY = 1e-3
-"""What an item of unknown label counts in a start from known labels."""
+"""Weight of an item of unknown label in the initial parameters from known labels."""
 
 
 def start_majority(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """Every item belongs to classes by the shares of its votes (Dawid & Skene 1979, §4).
+    """Initial parameters from the proportions of votes of each item (Dawid & Skene 1979, §4).
 
-    Items whose label is known belong to it; items without votes say nothing.
+    Items whose label is known have responsibility 1 for it; items without votes are ignored.
     """
     return _start(core, items, rng, vote_shares(items.x, core.n_classes))
 
 
 def start_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """What items of known labels say; all others count next to nothing, by shares of votes.
+    """Initial parameters from items of known label; others count, with a tiny weight, by votes.
 
-    Without these an annotator of whom little is known could make an item impossible.
+    Without that tiny weight, an annotator with few known items could make an item impossible.
     """
     return _start(core, items, rng, HARDLY * vote_shares(items.x, core.n_classes))
 
 
 def start_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
-    """Half the shares of votes and half shares drawn at random, so that labels keep their names."""
+    """Initial parameters from half proportions of votes, half random responsibilities.
+
+    The votes are there so that labels keep their names.
+    """
     K = core.n_classes
     drawn = rng.dirichlet(np.ones(K), size=len(items))
     return _start(core, items, rng, (vote_shares(items.x, K) + drawn) / 2.0)
@@ -156,7 +162,7 @@ def start_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> P
 def _start(
     core: MixtureCore, items: Items, rng: np.random.Generator, responsibilities: FloatArray
 ) -> Params:
-    """The parameters that these (items, classes) give, where labels are known all to them."""
+    """Return the M-step for these responsibilities (items, classes), 1 for the known labels."""
     lower, upper = items.known.lower, items.known.upper
     known = np.flatnonzero(upper - lower == 1)
     responsibilities[known] = 0.0
@@ -165,7 +171,7 @@ def _start(
 
 
 def vote_shares(x: Any, n_classes: int) -> FloatArray:
-    """The part of an item's votes that each label has, (items, classes); zeros without votes."""
+    """Return the proportions of each item's votes, (items, classes); zeros without votes."""
     assert isinstance(x, Bags)
     rows = x.by_document
     items = np.repeat(np.arange(len(x)), np.diff(rows.indptr))

@@ -1,4 +1,4 @@
-"""Votes as users give them: who said what of which item."""
+"""Reading of votes: which annotator gave which label to which item."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from softcount.core.types import Array, IntArray
 from softcount.mixture.data import UNKNOWN, of_one_kind
 
 COLUMNS = (("item", "annotator", "label"), ("task", "worker", "label"))
-"""What the columns of a data frame may be called."""
+"""Accepted names of the columns of a data frame."""
 FORMS = (
     "give triples (item, annotator, label), a tuple of three columns, a data frame with columns "
     "item, annotator and label, a mapping {item: {annotator: label}}, or an array of items × "
@@ -22,16 +22,16 @@ FORMS = (
 )
 
 SPARSEST = 4
-"""Whole numbers are looked up in a table if it has at most so many places a vote."""
+"""Integers are numbered by a lookup table if it has at most this many cells per vote."""
 Column = Array | list[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Names in the order in which they first appear, and a number among them for each vote.
+    """Votes as arrays of indices into lists of names.
 
-    ``items``, ``annotators``, ``labels``      the names
-    ``of_item``, ``by_annotator``, ``of_label``  one number a vote
+    ``items``, ``annotators``, ``labels``        the names, in order of first appearance
+    ``of_item``, ``by_annotator``, ``of_label``  (votes,): indices of each vote's names
     """
 
     items: list[Any]
@@ -46,9 +46,9 @@ class Votes:
 
 
 def read_votes(votes: Any, annotators: Sequence[Any] | None = None) -> Votes:
-    """Votes in any form; a label that is −1, None or NaN is no vote, but its item is an item.
+    """Read votes in any form; a label of −1, None or NaN is no vote, but its item is kept.
 
-    ``annotators``  whose columns an array has, if they have names
+    ``annotators``  names of the columns, if votes are an array
 
     >>> votes = read_votes([("s1", "ann", "yes"), ("s1", "bob", "no"), ("s2", "ann", None)])
     >>> votes.items, votes.annotators, votes.labels, votes.of_item.tolist()
@@ -60,27 +60,27 @@ def read_votes(votes: Any, annotators: Sequence[Any] | None = None) -> Votes:
         return _read_matrix(votes, annotators)
     columns = _split_columns(votes)
     items, of_item = _number(columns[0], "item")
-    people, by_annotator = _number(columns[1], "annotator")
+    annotator_names, by_annotator = _number(columns[1], "annotator")
     labels, of_label = _number(columns[2], "label")
     missing = np.array([is_missing(label) for label in labels], dtype=bool)
     if missing.any():
         voted = ~missing[of_label]
         of_item = of_item[voted]
-        people, by_annotator = _drop_unused(people, by_annotator[voted])
+        annotator_names, by_annotator = _drop_unused(annotator_names, by_annotator[voted])
         labels, of_label = _drop_unused(labels, of_label[voted])
-    for names, what in ((items, "item"), (people, "annotator")):
+    for names, what in ((items, "item"), (annotator_names, "annotator")):
         if any(name is None or name != name for name in names):
-            raise DataError(f"some {what} has no name, but None or NaN", "name it in every vote")
-    return Votes(items, people, labels, of_item, by_annotator, of_label)
+            raise DataError(f"the name of an {what} is None or NaN", "name it in every vote")
+    return Votes(items, annotator_names, labels, of_item, by_annotator, of_label)
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label says nothing: None, −1, or NaN."""
+    """Return whether a label is missing: None, −1, or NaN."""
     return label is None or (isinstance(label, Real) and bool(label == UNKNOWN or label != label))
 
 
 def sorted_classes(labels: Sequence[Any]) -> Array:
-    """All labels, each once, in order; whole numbers as such, even if they came as 1.0."""
+    """Return the distinct labels, sorted; floats such as 1.0 become integers if all are whole."""
     given = np.empty(len(labels), dtype=object)
     given[:] = labels
     classes: Array = np.unique(of_one_kind(given))
@@ -90,7 +90,7 @@ def sorted_classes(labels: Sequence[Any]) -> Array:
 
 
 def as_array(names: Sequence[Any]) -> Array:
-    """Names as an array of strings or numbers if all are, else of objects."""
+    """Convert names to an array of strings or of integers if all are, else of objects."""
     kinds = {type(name) for name in names}
     if kinds == {str} or (kinds == {int} and -(2**63) <= min(names) <= max(names) < 2**63):
         return np.array(names)
@@ -100,13 +100,13 @@ def as_array(names: Sequence[Any]) -> Array:
 
 
 def find_places(names: Iterable[Any], known: Iterable[Any]) -> IntArray:
-    """Where each name is among those known; −1: nowhere."""
-    where = {name: number for number, name in enumerate(known)}
-    return np.array([where.get(name, UNKNOWN) for name in names], dtype=np.int64)
+    """Return the index of each name among the ``known`` ones; −1 if it is not there."""
+    indices = {name: number for number, name in enumerate(known)}
+    return np.array([indices.get(name, UNKNOWN) for name in names], dtype=np.int64)
 
 
 def _split_columns(votes: Any) -> Sequence[Column]:
-    """Items, annotators and labels, one of each a vote."""
+    """Return three columns, items, annotators and labels, with an entry for each vote."""
     if isinstance(votes, Mapping) and all(isinstance(said, Mapping) for said in votes.values()):
         return _split_triples(
             [
@@ -123,27 +123,27 @@ def _split_columns(votes: Any) -> Sequence[Column]:
         if names is None:
             raise DataError(
                 f"the columns of the votes are {', '.join(map(str, given)) or 'none'}",
-                "call them item, annotator and label",
+                "name them item, annotator and label",
             )
         three = [votes[name] for name in names]
     elif isinstance(votes, tuple) and len(votes) == 3 and not isinstance(votes[0], tuple | str):
         three = list(votes)
     else:
         return _split_triples(votes)
-    columns = [_read_column(one) for one in three]
+    columns = [_read_column(column) for column in three]
     items, annotators, labels = map(len, columns)
     if not items == annotators == labels:
         raise DataError(
             f"{items} items, {annotators} annotators and {labels} labels",
-            "give one of each a vote",
+            "give one of each for every vote",
         )
     return columns
 
 
 def _read_column(given: Any) -> Column:
-    """An array of whole numbers as it is, all else as a list."""
+    """Return an array of integers unchanged, and anything else as a list."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise DataError(f"{brief(given)} is no column of votes", FORMS)
+        raise DataError(f"{brief(given)} is not a column of votes", FORMS)
     kind = getattr(getattr(given, "dtype", None), "kind", "")
     if kind in ("i", "u") and hasattr(given, "to_numpy"):
         given = given.to_numpy()
@@ -154,38 +154,38 @@ def _read_column(given: Any) -> Column:
 
 def _split_triples(votes: Any) -> Sequence[Column]:
     if isinstance(votes, str | bytes) or not isinstance(votes, Iterable):
-        raise DataError(f"{brief(votes)} are no votes", FORMS)
+        raise DataError(f"cannot read votes from {brief(votes)}", FORMS)
     rows = votes if isinstance(votes, list) else list(votes)
-    # by types and lengths first, of which there are few: votes may be millions
+    # check the sets of types and lengths first, because there may be millions of votes
     if not all(issubclass(kind, tuple | list) for kind in set(map(type, rows))) or (
         rows and set(map(len, rows)) != {3}
     ):
         wrong = next(
             n for n, row in enumerate(rows) if not (isinstance(row, tuple | list) and len(row) == 3)
         )
-        raise DataError(f"vote {wrong} is {brief(rows[wrong])}, no triple", FORMS)
-    return [[row[place] for row in rows] for place in range(3)]
+        raise DataError(f"vote {wrong} is {brief(rows[wrong])}, not a triple", FORMS)
+    return [[row[k] for row in rows] for k in range(3)]
 
 
 def _drop_unused(names: list[Any], numbers: IntArray) -> tuple[list[Any], IntArray]:
-    """The names that have a vote, and their new numbers."""
+    """Return the names that have a vote, and the renumbered indices."""
     used = np.bincount(numbers, minlength=len(names)) > 0
     kept = [names[number] for number in np.flatnonzero(used).tolist()]
     return kept, (np.cumsum(used) - 1)[numbers]
 
 
 def _number(column: Column, what: str) -> tuple[list[Any], IntArray]:
-    """The different names of a column, as they come, and which of them each entry is."""
+    """Return the distinct names of a column, in order of appearance, and each entry's index."""
     if isinstance(column, np.ndarray):
         n = len(column)
         low, high = (int(column.min()), int(column.max())) if n else (0, 0)
         span = high - low + 1
-        if span <= SPARSEST * n:  # without a dictionary
+        if span <= SPARSEST * n:  # by a lookup table, which is faster than a dictionary
             values = column.astype(np.int64) - low
             first = np.full(span, n)
-            first[values[::-1]] = np.arange(n - 1, -1, -1)  # what is written last stays
-            there = np.flatnonzero(first < n)
-            order = there[np.argsort(first[there], kind="stable")]
+            first[values[::-1]] = np.arange(n - 1, -1, -1)  # the last assignment, the first place
+            present = np.flatnonzero(first < n)
+            order = present[np.argsort(first[present], kind="stable")]
             numbers = np.empty(span, np.int64)
             numbers[order] = np.arange(len(order))
             return (order + low).tolist(), numbers[values]
@@ -195,12 +195,12 @@ def _number(column: Column, what: str) -> tuple[list[Any], IntArray]:
         return list(names), np.fromiter(map(names.__getitem__, column), np.int64, len(column))
     except TypeError as error:
         raise DataError(
-            f"some {what} is no name: {error}", "give strings or numbers for names"
+            f"invalid {what} name: {error}", "use strings or numbers as names"
         ) from error
 
 
 def _read_matrix(matrix: Array, annotators: Sequence[Any] | None) -> Votes:
-    """Votes from an array items × annotators."""
+    """Read votes from an array (items, annotators)."""
     if matrix.ndim != 2:
         raise DataError(f"votes are an array of shape {matrix.shape}", FORMS)
     n, A = matrix.shape
@@ -213,5 +213,7 @@ def _read_matrix(matrix: Array, annotators: Sequence[Any] | None) -> Votes:
     missing = np.array([is_missing(label) for label in labels], dtype=bool)
     voted = np.flatnonzero(~missing[of_label]) if len(labels) else of_label
     labels, of_label = _drop_unused(labels, of_label[voted])
-    people = list(range(A)) if annotators is None else list(annotators)
-    return Votes(list(range(n)), people, labels, voted // max(A, 1), voted % max(A, 1), of_label)
+    annotator_names = list(range(A)) if annotators is None else list(annotators)
+    return Votes(
+        list(range(n)), annotator_names, labels, voted // max(A, 1), voted % max(A, 1), of_label
+    )

@@ -1,4 +1,4 @@
-"""Dawid & Skene's model of annotators: the true label is hidden, everyone errs in their own way."""
+"""Dawid & Skene's model of annotators: hidden true labels, and a confusion matrix per annotator."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from softcount.mixture.starts import uniform
 from softcount.text.bags import Bags
 
 KEPT_SIZES = 10_000
-"""Of so many items it is kept how many votes they have, for data that are generated."""
+"""Number of items whose numbers of votes are kept, for generating data."""
 NAMEABLE = (str, int, float, bool)
-"""Names of annotators that a file can hold."""
+"""Types of annotators' names that a model file can hold."""
 
 
 class SwitchWarning(UserWarning):
-    """Classes would agree better with the votes under other names: labels may be switched."""
+    """Warning of label switching: a permutation of the labels would agree better with the votes."""
 
 
 @dataclass(frozen=True, eq=False)
 class VotedItems(Items):
-    """Items that are called by their names."""
+    """Items with names."""
 
     names: Array
 
@@ -52,28 +52,31 @@ class VotedItems(Items):
 
 
 class Annotators(AnnotatorsParameters, Mixture):
-    """Labels from many annotators, by the model of Dawid & Skene (1979).
+    """Estimate true labels and annotators' confusion matrices by the model of Dawid & Skene (1979).
 
-    The true label k of an item is hidden, and annotator a says l of it with probability θ_akl:
+    The true label k of an item is hidden, and annotator a votes l with probability θ_akl:
 
         p(votes of an item) = Σ_k π_k Π_{votes (a, l)} θ_akl
 
-    ``smoothing``  add so much to every count of what an annotator says of a true label
-    ``prior``      instead: its Dirichlet concentration (or by table: "weights", "confusion")
-    ``init``       'majority' (shares of votes), 'known' (items whose label is known, and hardly
-                   any others: where most annotators may be wrong), 'random' (half shares of votes,
-                   half drawn at random), 'uniform', or tables {"weights": …, "confusion": …}
-    ``learner``, ``max_iter``, ``tol``, ``n_init``, ``engine``, ``random_state``  how, where, and
-                   from which seed: see `softcount.core.estimator.Estimator`
+    ``smoothing``  pseudocount added to every cell of each annotator's confusion matrix
+    ``prior``      Dirichlet concentration, instead of smoothing (or by table: "weights",
+                   "confusion")
+    ``init``       initial parameters: 'majority' (proportions of votes), 'known' (from items of
+                   known label, and hardly any others: for data where most annotators may be wrong),
+                   'random' (half proportions of votes, half random), 'uniform', or tables
+                   {"weights": …, "confusion": …}
+    ``learner``, ``max_iter``, ``tol``, ``n_init``, ``engine``, ``random_state``  learning
+                   algorithm, parallelism and seed: see `softcount.core.estimator.Estimator`
 
     Votes are triples (item, annotator, label), a tuple of three columns, a data frame with columns
     item, annotator and label, a mapping {item: {annotator: label}}, or an array items × annotators.
     A label of −1, None or NaN is no vote. An annotator may vote several times on an item.
 
-    Afterwards: ``items_`` and ``annotators_`` in the order in which they first appear, ``classes_``
-    sorted; ``labels_`` and ``proba_`` of the items; ``weights_`` of the classes; ``confusion_``
-    (annotators, true, said), ``accuracy_`` and ``n_votes_`` of the annotators. With two equally
-    likely labels the first of ``classes_`` is taken. An item without votes gets the class weights.
+    Attributes after ``fit``: ``items_`` and ``annotators_`` in order of first appearance,
+    ``classes_`` sorted; ``labels_`` and ``proba_`` of the items; ``weights_`` of the classes;
+    ``confusion_`` (annotators, true, said), ``accuracy_`` and ``n_votes_`` of the annotators. Among
+    equally probable labels the first of ``classes_`` is chosen. An item without votes gets the
+    class weights.
 
     >>> votes = [("s1", "ann", "yes"), ("s1", "bob", "yes"), ("s1", "eve", "no"),
     ...          ("s2", "ann", "no"), ("s2", "bob", "no"), ("s2", "eve", "yes"),
@@ -92,17 +95,17 @@ class Annotators(AnnotatorsParameters, Mixture):
     proba_: FloatArray  # (items, classes)
     n_votes_: IntArray  # (annotators,)
     _sizes: FloatArray
-    """Numbers of votes an item, of some of the items learned from."""
+    """Numbers of votes per item, of a sample of the training items."""
 
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self, votes: Any, y: Any = None, *, init: Any = None, **options: Unpack[FitOptions]
     ) -> Self:
-        """Learn from votes, and from true labels as far as they are known.
+        """Fit to votes, and to true labels as far as they are known.
 
-        ``y``     a label for each item, in the order in which items appear (−1, None: unknown); or
-                  a mapping {item: label}, of which items that nobody voted on are left out
-        ``init``  start values, instead of what the model was made with
+        ``y``     a label for each item, in order of first appearance (−1, None: unknown); or a
+                  mapping {item: label}, of which items without votes are left out
+        ``init``  initial parameters, instead of those given to the constructor
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -114,11 +117,13 @@ class Annotators(AnnotatorsParameters, Mixture):
         return self
 
     def _bind(self, votes: Any, y: Any = None) -> tuple[MixtureCore, Items]:
-        """The core and the corpus; items whose label is known are kept to it."""
+        """Return the model core and the corpus; items of known label are constrained to it."""
         self._check_settings()
         read = read_votes(votes)
         if not len(read):
-            raise DataError("there are no votes", "give at least one; −1, None and NaN are none")
+            raise DataError(
+                "there are no votes", "give at least one; −1, None and NaN do not count as votes"
+            )
         known = read_known(y, read.items)
         self.classes_ = sorted_classes(
             [*read.labels, *(() if known is None else known.classes.tolist())]
@@ -138,19 +143,19 @@ class Annotators(AnnotatorsParameters, Mixture):
         return self._bags(read_votes(X, self.annotators_.tolist()))
 
     def _bags(self, votes: Votes) -> Bags:
-        """Votes as words (annotator, label); those of which nothing is known are left out."""
+        """Convert votes to bags of words (annotator, label); unknown ones are left out."""
         K = self.n_classes
-        who = find_places(votes.annotators, self.annotators_.tolist())
-        what = find_places(votes.labels, self.classes_.tolist())
-        by, of = who[votes.by_annotator], what[votes.of_label]
-        known = (by != UNKNOWN) & (of != UNKNOWN)
+        annotators = find_places(votes.annotators, self.annotators_.tolist())
+        labels = find_places(votes.labels, self.classes_.tolist())
+        annotator, label = annotators[votes.by_annotator], labels[votes.of_label]
+        known = (annotator != UNKNOWN) & (label != UNKNOWN)
         if not known.all():
             unknown = [
                 f"{len(names):,} {kind}{'s' * (len(names) > 1)} ({brief(names[0])}"
                 f"{', …' * (len(names) > 1)})"
                 for kind, all_names, numbers in (
-                    ("annotator", votes.annotators, who),
-                    ("label", votes.labels, what),
+                    ("annotator", votes.annotators, annotators),
+                    ("label", votes.labels, labels),
                 )
                 if (names := [all_names[i] for i in np.flatnonzero(numbers == UNKNOWN).tolist()])
             ]
@@ -160,7 +165,7 @@ class Annotators(AnnotatorsParameters, Mixture):
                 stacklevel=5,
             )
         shape = (len(votes.items), self.n_features_in_ * K)
-        cells = (votes.of_item[known], by[known] * K + of[known])
+        cells = (votes.of_item[known], annotator[known] * K + label[known])
         return Bags.of(sparse.csr_matrix((np.ones(len(cells[0])), cells), shape=shape))
 
     def _lacks_prior(self) -> str:
@@ -203,7 +208,7 @@ class Annotators(AnnotatorsParameters, Mixture):
         self._sizes = sizes[np.linspace(0, n - 1, min(n, KEPT_SIZES)).astype(np.int64)]
 
     def _warn_of_switch(self, corpus: Items) -> None:
-        """Compare how often classes are called by their own names with the best other naming."""
+        """Warn if a permutation of the labels agrees better with the votes than the labels do."""
         table = self.core_.counts(corpus.x, self.proba_)["confusion"]
         said = table.reshape(self.confusion_.shape).sum(axis=0)
         true, best = linear_sum_assignment(said, maximize=True)
@@ -212,33 +217,34 @@ class Annotators(AnnotatorsParameters, Mixture):
         k = int(np.flatnonzero(best != true)[0])
         names = self.classes_.tolist()
         warnings.warn(
-            f"what is called {names[k]!r} here, annotators mostly call {names[best[k]]!r}: labels "
-            "may be switched. Begin with init='majority', or say what is known of some items (y)",
+            f"items labelled {names[k]!r} here are mostly called {names[best[k]]!r} by the "
+            "annotators: labels may be switched. Use init='majority', or give known labels (y)",
             SwitchWarning,
             stacklevel=3,
         )
 
-    # what was learned
+    # fitted parameters
     @property
     def confusion_(self) -> FloatArray:
-        """θ_akl: how often annotator a says l of what is truly k, (annotators, true, said)."""
+        """θ_akl: probability that annotator a votes l if k is true, (annotators, true, said)."""
         self._require_fit()
         K = self.n_classes
         return self.raw_params_["confusion"].reshape(-1, K, K)
 
     @property
     def accuracy_(self) -> FloatArray:
-        """How often each annotator is right: Σ_k π_k θ_akk."""
+        """Probability that each annotator votes for the true label: Σ_k π_k θ_akk."""
         right: FloatArray = np.diagonal(self.confusion_, axis1=1, axis2=2) @ self.weights_
         return right
 
     def confusion_of(self, annotator: Any) -> dict[Any, dict[Any, float]]:
-        """What an annotator says of each true label: {true: {said: probability}}."""
+        """Return the confusion matrix of an annotator: {true: {said: probability}}."""
         self._require_fit()
         (place,) = find_places([annotator], self.annotators_.tolist())
         if place == UNKNOWN:
             raise DataError(
-                f"{brief(annotator)} is no annotator of this model", "annotators_ lists them all"
+                f"{brief(annotator)} is not an annotator of this model",
+                "annotators_ lists them all",
             )
         names = self.classes_.tolist()
         return {
@@ -246,35 +252,35 @@ class Annotators(AnnotatorsParameters, Mixture):
             for true, row in zip(names, self.confusion_[place].tolist(), strict=True)
         }
 
-    # what it says of votes
+    # prediction
     def predict_proba(self, votes: Any) -> FloatArray:
-        """The probability of each true label for each item, in the order of ``classes_``.
+        """Return the probability of each true label for each item, in the order of ``classes_``.
 
-        Items are in the order in which they first appear. Votes of annotators that the model does
-        not know, or for labels that it does not know, are left out, with a warning: of these
-        nothing can be concluded.
+        Items are in order of first appearance. Votes by unknown annotators, or for unknown labels,
+        are left out with a warning, because the model has no parameters for them.
         """
         return self._posterior(self._seen(votes))
 
     def predict(self, votes: Any) -> Array:
-        """The likeliest true label of each item, in the order in which items first appear."""
-        posteriors = self._posterior(self._seen(votes))  # as far from whoever asks as predict_proba
+        """Return the most probable true label of each item, in order of first appearance."""
+        # not by predict_proba, so that warnings have the same stack level
+        posteriors = self._posterior(self._seen(votes))
         chosen: Array = self.classes_[posteriors.argmax(axis=1)]
         return chosen
 
     def fit_predict(self, votes: Any, y: Any = None) -> Array:
-        """Learn, and give each item's likeliest true label."""
+        """Fit, and return the most probable true label of each item."""
         return self.fit(votes, y).labels_
 
     def score(self, votes: Any, y: Any = None) -> float:
-        """The mean of log p(votes of an item); ``y`` is not looked at."""
+        """Return the mean of log p(votes of an item); ``y`` is ignored."""
         return float(np.mean(self._log_likelihoods(self._seen(votes))))
 
     # new data
     def _generate(self, classes: IntArray, rng: np.random.Generator) -> list[tuple[int, Any, Any]]:
-        """Triples: as many votes an item as were learned from, by annotators as often as they did.
+        """Generate triples, with numbers of votes per item and per annotator as in training.
 
-        Annotators are drawn one by one: some may vote on an item several times.
+        Annotators are drawn independently: some may vote on an item several times.
         """
         sizes = np.round(rng.choice(self._sizes, size=len(classes)))
         demand_drawable(sizes, "votes")
@@ -290,11 +296,11 @@ class Annotators(AnnotatorsParameters, Mixture):
     # files
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
         names = self.annotators_.tolist()
-        strange = next((name for name in names if not isinstance(name, NAMEABLE)), None)
-        if strange is not None:
+        unsupported = next((name for name in names if not isinstance(name, NAMEABLE)), None)
+        if unsupported is not None:
             raise StoreError(
-                f"annotator {brief(strange)} cannot be named in a file",
-                "call annotators by strings or numbers",
+                f"the name of annotator {brief(unsupported)} cannot be saved in a file",
+                "use strings or numbers as names",
             )
         arrays = {"n_votes": self.n_votes_, "sizes": self._sizes}
         kind = str(self.classes_.dtype)
@@ -307,14 +313,14 @@ class Annotators(AnnotatorsParameters, Mixture):
         A, K = self.n_features_in_, self.n_classes
         numbers(stored, store.TABLE + "confusion", (A * K, K))
         names = stored.meta["annotators"]
-        fit = isinstance(names, list) and all(isinstance(name, NAMEABLE) for name in names)
-        if not fit or len(set(names)) != A or len(names) != A:
+        is_valid = isinstance(names, list) and all(isinstance(name, NAMEABLE) for name in names)
+        if not is_valid or len(set(names)) != A or len(names) != A:
             raise StoreError(f"there are not {A} different names of annotators", AGAIN)
         self.annotators_ = as_array(names)
         self.n_votes_ = numbers(stored, "n_votes", (A,)).astype(np.int64)
         self._sizes = numbers(stored, "sizes", (None,))
         sizes = self._sizes
-        sound = len(sizes) and 0.0 <= sizes.min() <= sizes.max() < 2**40
-        if self.n_votes_.min() < 0 or not self.n_votes_.any() or not sound:
-            raise StoreError("there are no numbers of votes, or impossible ones", AGAIN)
+        has_sizes = len(sizes) and 0.0 <= sizes.min() <= sizes.max() < 2**40
+        if self.n_votes_.min() < 0 or not self.n_votes_.any() or not has_sizes:
+            raise StoreError("the numbers of votes are missing or invalid", AGAIN)
         return Bags.of(sparse.csr_matrix((0, A * K)))

@@ -1,4 +1,4 @@
-"""The rounds of annotators: what each step of the learner made of the items."""
+"""History of the labels of items over the steps of learning."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from softcount.mixture.base import FLOOR
 
 
 def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = None) -> History:
-    """Which label each item had after every step, with what confidence.
+    """Return the label and confidence of each item after every step of learning.
 
-    Round 0 is what was known, round 1 the start, round 2 the first step. The model must have been
-    fitted to these ``votes`` and ``y`` with ``keep_params=True``. ``gold`` are true labels to
-    measure by, a label an item or a mapping {item: label}.
+    Round 0 is the known labels, round 1 the initial parameters, round 2 the first step. The model
+    must have been fitted to these ``votes`` and ``y`` with ``keep_params=True``. ``gold`` are true
+    labels for the accuracy, one per item or a mapping {item: label}.
 
     >>> votes = [("s1", "ann", "yes"), ("s1", "bob", "yes"), ("s1", "eve", "no"),
     ...          ("s2", "ann", "no"), ("s2", "bob", "no"), ("s2", "eve", "yes"),
@@ -30,12 +30,12 @@ def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = 
     >>> [event.label for event in history.of(2)], history.rounds[-1].accuracy
     (['yes'], 1.0)
     """
-    again = copy(model)  # binding votes forgets others
-    _, corpus = again._bind(votes, y)
+    rebound = copy(model)  # because binding overwrites attributes
+    _, corpus = rebound._bind(votes, y)
     for name in ("items_", "annotators_", "classes_"):
-        if not np.array_equal(getattr(again, name), getattr(model, name)):
+        if not np.array_equal(getattr(rebound, name), getattr(model, name)):
             raise DataError(
-                f"the model was fitted to other votes: {name} is not the same",
+                f"the model was fitted to other votes: {name} differs",
                 "give the votes, and the labels y, that it was fitted to",
             )
     known = corpus.known

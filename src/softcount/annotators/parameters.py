@@ -1,4 +1,4 @@
-"""The parameters of `Annotators`, declared: checks and options of the command follow."""
+"""Declared parameters of `Annotators`; checks and command-line options are derived from them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from softcount.core.parameters import Doc, LearningParameters, Number, Prior, da
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AnnotatorsParameters(LearningParameters):
-    """How annotators' votes are smoothed, and where learning begins."""
+    """Smoothing of the confusion matrices, and initial parameters."""
 
     smoothing: Annotated[
         float,
         Number(hint="0.1 is usual; 0 does not smooth"),
-        Doc("Add so much to every count of what an annotator says of a true label."),
+        Doc("Pseudocount added to every cell of each annotator's confusion matrix."),
     ] = 0.1
     prior: Annotated[
         float | Mapping[str, float] | None,
         Prior(("weights", "confusion")),
-        Doc("Instead: its Dirichlet concentration, or by table (weights, confusion)."),
+        Doc("Dirichlet concentration, instead of smoothing; or by table (weights, confusion)."),
     ] = None
     init: Annotated[
-        Any, Doc("majority, known, random, uniform, or tables of weights and confusion.")
+        Any,
+        Doc(
+            "Initial parameters: majority, known, random, uniform, or tables of weights and "
+            "confusion."
+        ),
     ] = "majority"

@@ -1,4 +1,4 @@
-"""Annotators as a page and as an overview: how good they are, and what they confuse."""
+"""Report on annotators, as a page and as an overview: their accuracies and confusions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from softcount.annotators import Annotators
 
 MOST_TABLES = 40
-"""Number of annotators whose confusions the page shows."""
+"""Number of annotators whose confusion matrices the page shows."""
 MOST_ROWS = 20
 """Number of annotators that a terminal shows."""
 
 
 @dataclass(frozen=True)
 class Annotator:
-    """An annotator: votes, the probability of being right, and p(said | true) for each true label.
+    """An annotator: number of votes, probability of being right, confusion matrix p(said | true).
 
-    ``mistakes``  what is most often said instead of what is true, in a line
+    ``mistakes``  the most frequent confusions, in a line
     """
 
     name: str
@@ -39,12 +39,12 @@ class Annotator:
 
 @dataclass(frozen=True)
 class Survey(Overview):
-    """What was learned of annotators.
+    """Overview of the annotators.
 
-    ``labels, weights``  the labels, and how common they are
-    ``people``           the annotators, the best first
+    ``labels, weights``  the labels, and their probabilities
+    ``people``           the annotators, the most accurate first
     ``doubtful``         items whose label is least certain: name, label, probability
-    ``gold``             how well labels agree with true ones, by name; empty if nobody asked
+    ``gold``             measures of agreement with gold labels, by name; empty without gold labels
     """
 
     title: str
@@ -60,11 +60,11 @@ class Survey(Overview):
     most_rows = MOST_ROWS
 
     def heading(self) -> list[str]:
-        """Title and text."""
+        """Return title and text."""
         return [self.title, self.text]
 
     def columns(self) -> list[Column]:
-        """A row for each annotator, and for programs p(said | true) of all pairs of labels."""
+        """Return a row for each annotator; for programs also p(said | true) of all label pairs."""
         people, labels = self.people, list(enumerate(self.labels))
         names, right = [one.name for one in people], [one.accuracy for one in people]
         votes = [one.votes for one in people]
@@ -87,13 +87,13 @@ class Survey(Overview):
         ]
 
     def remarks(self) -> list[str]:
-        """Agreement with true labels, and how common the labels are."""
-        common = zip(self.labels, self.weights, strict=True)
-        said = ", ".join(f"{flatten(label)} {p:.6g}" for label, p in common)
-        return [*(f"{_name(name)}: {x:.6g}" for name, x in self.gold.items()), f"labels: {said}"]
+        """Return the agreement with gold labels, and the probabilities of the labels."""
+        pairs = zip(self.labels, self.weights, strict=True)
+        labels = ", ".join(f"{flatten(label)} {p:.6g}" for label, p in pairs)
+        return [*(f"{_name(name)}: {x:.6g}" for name, x in self.gold.items()), f"labels: {labels}"]
 
     def facts(self) -> dict[str, Any]:
-        """The labels and all that is known of the annotators."""
+        """Return the labels and the estimates for the annotators."""
         labels = self.labels
         annotators = [
             {
@@ -115,20 +115,20 @@ class Survey(Overview):
 
 
 def survey_annotators(model: Annotators, title: str, text: str, **more: Any) -> Survey:
-    """What there is to show of a model."""
+    """Make the overview of a fitted model; ``more``: further fields of `Survey`."""
     accuracy, labels = model.accuracy_, [str(label) for label in model.classes_.tolist()]
     weights = model.weights_.tolist()
     people = []
     for a in np.argsort(-accuracy, kind="stable").tolist():
         confusion = model.confusion_[a].tolist()
-        # the two most frequent of those mistakes that are not rare
+        # the two most frequent confusions, without rare ones
         mistakes = [
             (weights[k] * p, f"{labels[k]} → {labels[l]} {p:.2f}")
             for k, row in enumerate(confusion)
             for l, p in enumerate(row)
             if k != l and p >= 0.05
         ]
-        mistakes.sort(key=lambda one: -one[0])
+        mistakes.sort(key=lambda mistake: -mistake[0])
         name, votes = str(model.annotators_[a]), int(model.n_votes_[a])
         most = ", ".join(text for _, text in mistakes[:2])
         people.append(Annotator(name, votes, float(accuracy[a]), confusion, most))
@@ -137,7 +137,7 @@ def survey_annotators(model: Annotators, title: str, text: str, **more: Any) -> 
 
 
 def annotators_page(found: Survey) -> str:
-    """A whole page, which needs no network."""
+    """Make a self-contained HTML page."""
     return render_page(
         "annotators/report.html",
         found.title,

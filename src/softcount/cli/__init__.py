@@ -1,4 +1,4 @@
-"""The command ``softcount``: nothing heavy is imported before it is needed."""
+"""The command ``softcount``. Heavy modules are imported only when they are needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line.
 
-    A command that the first Ctrl-C made stop learning early has saved and answered all the same;
-    its exit code still says that it was interrupted. The second one leaves at once: threads in the
-    middle of compiled code are not waited for.
+    The first Ctrl-C ends learning early: the command still saves and prints its results, but its
+    exit code says that it was interrupted. The second one exits at once, without waiting for
+    threads that are executing compiled code.
     """
     from softcount.cli.streams import managed_streams
     from softcount.core import interrupt
@@ -24,10 +24,10 @@ def main() -> None:
             from softcount.cli.app import app
 
             app()
-    except SystemExit as leaving:
-        if leaving.code == INTERRUPTED:
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
             sys.stderr.flush()
             os._exit(INTERRUPTED)
-        if not leaving.code and interrupt.times_asked():
-            leaving.code = INTERRUPTED
+        if not stop.code and interrupt.times_asked():
+            stop.code = INTERRUPTED
         raise

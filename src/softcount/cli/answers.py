@@ -1,4 +1,4 @@
-"""Answers for the lines of a file: exactly one line out for each line in."""
+"""Predictions for the lines of a file, printed as exactly one line for each line read."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from softcount.mixture.report import GoldComparison, Group
 
 NAMED_LINES = 5
-"""A remark names so many lines, and only counts the rest."""
+"""Number of lines that a remark lists; the others are only counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Probabilities for the lines of a file.
+    """Class probabilities for the lines of a file.
 
-    ``kind``     what is answered: class, label
-    ``names``    the classes or labels, in the order of the columns
-    ``shares``   a row for each line that has an answer
+    ``kind``     what is predicted: class or label
+    ``names``    the classes or labels, in the order of the columns of ``shares``
+    ``shares``   posteriors of the classes (rows, classes), a row for each line that is an item
     ``where``    the index in the file of each row's line
     ``lines``    all lines of the file
-    ``x``        the rows as the model reads them: counts, or points
-    ``known``    how many words of each row's line the model knows; None if it knows no words
+    ``x``        the rows as given to the model: word counts, or points
+    ``known``    number of in-vocabulary words of each row; None for points
     """
 
     kind: str
@@ -47,33 +47,33 @@ class Answers:
 
     @property
     def chosen(self) -> Array:
-        """The column of the likeliest class of each row."""
+        """Column of the most probable class of each row."""
         likeliest: Array = self.shares.argmax(axis=1)
         return likeliest
 
     def remark(self) -> str:
-        """A sentence on lines without a word that the model knows; empty if there are none."""
+        """Return a sentence on lines without any known word; empty if there are none."""
         if self.known is None:
             return ""
         empty = [self.where[row] + 1 for row in (self.known == 0).nonzero()[0].tolist()]
         if not empty:
             return ""
-        one = len(empty) == 1
+        is_single = len(empty) == 1
         return (
-            f"{list_lines(empty)} {'has' if one else 'have'} no word that the model knows, and "
-            f"{'gets' if one else 'get'} the most common {self.kind}"
+            f"{list_lines(empty)} {'has' if is_single else 'have'} no word that the model knows, "
+            f"and {'gets' if is_single else 'get'} the most common {self.kind}"
         )
 
 
 def is_of_words(model: Mixture) -> bool:
-    """Return whether the items of a model are documents, not points."""
+    """Return whether the items of a model are documents rather than points."""
     from softcount.mixture.documents import WordMixture
 
     return isinstance(model, WordMixture)
 
 
 def list_lines(lines: Sequence[int]) -> str:
-    """Say how many lines there are, and which the first few are.
+    """Format the number of lines, and the numbers of the first few.
 
     >>> list_lines([4]), list_lines([1, 2, 3, 5, 8, 13])
     ('1 line (4)', '6 lines (1, 2, 3, 5, 8 and 1 more)')
@@ -86,7 +86,7 @@ def list_lines(lines: Sequence[int]) -> str:
 def answer(
     model: Mixture, lines: Lines, kind: str, names: Sequence[int] | Sequence[str]
 ) -> Answers:
-    """Compute a model's answers for the lines of a file."""
+    """Predict the classes of the lines of a file."""
     import numpy as np
 
     x: Any = lines.items
@@ -94,37 +94,37 @@ def answer(
     if is_of_words(model):
         x = count_words(model, lines.items)
         known = np.asarray(x.sum(axis=1)).reshape(-1)
-    some = len(lines.where) > 0
-    shares = model.predict_proba(x) if some else np.zeros((0, len(names)))
+    has_items = len(lines.where) > 0
+    shares = model.predict_proba(x) if has_items else np.zeros((0, len(names)))
     return Answers(kind, names, shares, lines.where, lines.texts, x, known)
 
 
 def count_words(model: Any, texts: Sequence[str]) -> Any:
-    """Count the words that a model knows."""
+    """Count the words of texts with the vectorizer of a model."""
     if model.vectorizer_ is None:
         raise DataError(
-            "this model was fitted to a matrix of counts, and cannot count words by itself",
+            "this model was fitted to a matrix of counts, and cannot count words itself",
             "fit it to texts, or use it in Python",
         )
     return model.vectorizer_.transform(texts)
 
 
 def make_line_groups(model: Any, answers: Answers, *, examples: bool) -> list[Group]:
-    """Make groups of the lines of each class or label."""
+    """Group the lines by predicted class or label."""
     from softcount.mixture import report
 
     of_words = is_of_words(model)
     marks = report.find_marks(model)
     fitness = None
     if examples and len(answers.where):
-        how = report.rate_documents if of_words else report.rate_points
-        fitness = how(model, answers.x, answers.shares)
+        rate = report.rate_documents if of_words else report.rate_points
+        fitness = rate(model, answers.x, answers.shares)
     texts = [answers.lines[i] for i in answers.where]
     return report.make_groups(answers.names, marks, answers.chosen, fitness, texts)
 
 
 def compare_with_gold(answers: Answers, gold: Sequence[str | None] | None) -> GoldComparison | None:
-    """Compare the answers with the gold classes; None if there are none."""
+    """Compare the predictions with gold classes; None without gold classes."""
     if gold is None:
         return None
     from softcount.metrics import agreement
@@ -135,14 +135,15 @@ def compare_with_gold(answers: Answers, gold: Sequence[str | None] | None) -> Go
     known = [(a, b) for a, b in zip(predicted, wanted, strict=True) if b is not None]
     if not known:
         raise DataError(
-            "--gold: every line with a known class is blank", "give a known class for some line"
+            "--gold: only blank lines have a known class",
+            "give the class of at least one line that is not blank",
         )
     right = sum(a == b for a, b in known) / len(known)
     return GoldComparison(agreement(predicted, wanted), right if answers.kind == "label" else None)
 
 
 def name_file(file: str) -> str:
-    """Return the name of a file for titles.
+    """Return the name of a file for use in titles.
 
     >>> name_file("/a/long/way/to/texts.gz"), name_file("-")
     ('texts.gz', 'standard input')
@@ -151,31 +152,35 @@ def name_file(file: str) -> str:
 
 
 def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
-    """Print an answer for each line; with probabilities, or as JSON, if that is wanted."""
+    """Print the prediction for each line, optionally with probabilities or as JSON."""
     printed: dict[int, str] = {}
     for line, row, k in zip(answers.where, answers.shares, answers.chosen.tolist(), strict=True):
         if as_json:
-            one = {"line": line + 1, answers.kind: answers.names[k], "probability": float(row[k])}
+            fields = {
+                "line": line + 1,
+                answers.kind: answers.names[k],
+                "probability": float(row[k]),
+            }
             if answers.known is not None:
-                one["words"] = int(answers.known[len(printed)])
+                fields["words"] = int(answers.known[len(printed)])
             if proba:
                 named = zip(answers.names, row.tolist(), strict=True)
-                one["probabilities"] = {str(name): p for name, p in named}
-            printed[line] = json.dumps(one, ensure_ascii=False)
-        elif proba:  # labels stand before their probabilities; numbers of classes are columns
+                fields["probabilities"] = {str(name): p for name, p in named}
+            printed[line] = json.dumps(fields, ensure_ascii=False)
+        elif proba:  # a label precedes the probabilities; classes are the column numbers themselves
             figures = [f"{p:.6g}" for p in row.tolist()]
-            before = [] if answers.kind == "class" else [str(answers.names[k])]
-            printed[line] = "\t".join([*before, *figures])
+            label = [] if answers.kind == "class" else [str(answers.names[k])]
+            printed[line] = "\t".join([*label, *figures])
         else:
             printed[line] = str(answers.names[k])
     for number in range(len(answers.lines)):
         blank = json.dumps({"line": number + 1, answers.kind: None}) if as_json else ""
         sys.stdout.write(printed.get(number, blank) + "\n")
-    sys.stdout.flush()  # here, where a closed pipe is no fault
+    sys.stdout.flush()  # now, while a closed pipe is still handled as no error
 
 
 def print_text(text: str) -> None:
-    """Print text as UTF-8, with line ends as they are, on any system."""
+    """Print text as UTF-8, with its line ends unchanged, on any system."""
     out = typer.get_binary_stream("stdout")
     out.write(text.encode())
     out.flush()

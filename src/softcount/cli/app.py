@@ -1,7 +1,7 @@
-"""The table of commands: where each is, what it is for, and which models it loads.
+"""The table of commands: where each is implemented, its summary, and which models it can load.
 
-Nothing of a command is imported before it is called, so that ``--help`` of one does not pay for the
-others.
+A command's module is imported only when the command is called, so that ``--help`` of one command
+does not pay for importing the others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from softcount.cli.frame import PLAIN_HELP, make_group
 
 
 class Entry(NamedTuple):
-    """A command.
+    """An entry of the table of commands.
 
-    ``place``  its module and its class there
-    ``help``   what it is for, the first sentence of its docstring
-    ``loads``  the kinds of models that it loads: by --load, or as its first argument
+    ``place``        ``module:class`` of the command
+    ``help``         its summary: the first sentence of its docstring
+    ``loads``        the kinds of models that it can load
+    ``by_argument``  whether the model is its first argument, rather than given by --load
     """
 
     place: str
@@ -49,26 +50,26 @@ COMMANDS = {
     ),
     "annotators": Entry(
         "softcount.annotators.command:VoteCounting",
-        "Find the true labels behind the votes of many annotators, and how good each of them is.",
+        "Estimate true labels, and the accuracy of each annotator, from votes that disagree.",
         ("Annotators",),
     ),
     "bootstrap": Entry(
         "softcount.labels.command:Bootstrap",
-        "Label the lines of a file, from a few rules: which words mark which label.",
+        "Label lines from a few seed rules (which word marks which label), by bootstrapping.",
     ),
     "propagate": Entry(
         "softcount.labels.command:Propagate",
-        "Spread a few labels to all lines, along a graph of lines that are alike.",
+        "Spread a few labels to all lines along a graph of similar lines (label propagation).",
         ("LabelPropagation",),
     ),
     "cotrain": Entry(
         "softcount.labels.command:Cotrain",
-        "Label lines from a few that have a label, by views that teach each other.",
+        "Label lines from a few labelled ones by co-training: two or more views teach each other.",
     ),
     "adapt": Entry(
         "softcount.adapt.command:Adapt",
-        "Label the lines of one domain by what is learned in another, such as reviews of kettles "
-        "by reviews of books.",
+        "Label the lines of one domain with a classifier learned in another, such as reviews of "
+        "kettles from reviews of books.",
     ),
     "select": Entry(
         "softcount.metrics.command:Select", "Compare numbers of classes for the lines of a file."
@@ -124,13 +125,13 @@ COMMANDS = {
         "that are larger than memory.",
     ),
     "demo": Entry(
-        "softcount.cli.demo:Demo", "Learn from four small texts, and show what was found."
+        "softcount.cli.demo:Demo", "Fit four small models to example texts, and show the results."
     ),
 }
 
 
 def command_for(kind: str, path: Path) -> str:
-    """Make a hint that names the command for models of this kind."""
+    """Return a hint that names the command which loads models of this kind."""
     for name, entry in COMMANDS.items():
         if kind in entry.loads:
             return f"try softcount {name} {'' if entry.by_argument else '--load '}{path}"
@@ -138,7 +139,7 @@ def command_for(kind: str, path: Path) -> str:
 
 
 class _LazyCommands(Mapping[str, Any]):
-    """Commands by name, imported when they are first used."""
+    """Mapping from names to commands, each imported when it is first used."""
 
     def __getitem__(self, name: str) -> Any:
         return _load_command(name)
@@ -153,17 +154,17 @@ class _LazyCommands(Mapping[str, Any]):
 @cache
 def _load_command(name: str) -> Any:
     module, attribute = COMMANDS[name].place.split(":")
-    found = getattr(import_module(module), attribute)
-    group = found if isinstance(found, typer.Typer) else make_group("", {name: found})
+    command = getattr(import_module(module), attribute)
+    group = command if isinstance(command, typer.Typer) else make_group("", {name: command})
     return typer.main.get_command(group)
 
 
 class LazyGroup(TyperGroup):
-    """All commands; what each is for is known without importing it."""
+    """The group of all commands; it lists their summaries without importing them."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _LazyCommands()  # type: ignore[assignment]  # nothing is added to them
+        self.commands = _LazyCommands()  # type: ignore[assignment]  # read-only, never added to
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -190,10 +191,10 @@ def softcount(
         ),
     ] = False,
 ) -> None:
-    """Learn hidden structure from text that nobody labelled.
+    """Learn hidden structure from unlabelled text.
 
-    Begin with the demo. Then sort your own documents into classes, or write how your data could
-    have come about (a story: a few lines of Python), and let softcount learn its probabilities.
+    Start with the demo. Then cluster your own documents, or describe how your data could have been
+    generated (a story: a few lines of Python) and let softcount learn its probabilities.
 
     \b
     softcount demo

@@ -10,22 +10,23 @@ from softcount.cli.options import Output
 from softcount.cli.targets import WRITTEN
 
 LEAD = (
-    "Four small texts, and for each a story of how it could have come about. Nobody labelled "
-    "anything: softcount counts what cannot be seen by its expectation, turns the counts into "
-    "probabilities, and does so again until nothing changes. The curves show the objective, the "
-    "log-likelihood of the text (plus the log of the prior, where there is one): higher is better."
+    "Four small texts, each with a story: a description of how the text could have been generated. "
+    "Nothing is labelled: softcount computes the expected counts of the hidden events, turns these "
+    "counts into probabilities, and repeats both until nothing changes. The curves show the "
+    "objective, the log-likelihood of the text (plus the log prior, if there is one): higher is "
+    "better."
 )
 
 
 class Demo(Command):
-    """Learn from four small texts, and show what was found.
+    """Fit four small models to example texts, and show the results.
 
-    The texts come with softcount and nothing leaves this machine. It takes a few seconds, the
-    first time longer, while the kernels are compiled.
+    The texts come with softcount, and nothing leaves this machine. The demo takes a few seconds;
+    the first run takes longer, because the kernels are compiled.
     """
 
     html: Annotated[
-        Path, Output("Where to write the page, with curves and the stories.", file=WRITTEN)
+        Path, Output("Write an HTML page with curves and the stories here.", file=WRITTEN)
     ] = Path("softcount-demo.html")
 
     def run(self) -> None:
@@ -42,6 +43,6 @@ class Demo(Command):
             show_finding(findings[-1], console)
         write_page(self.html, findings_page("What softcount found", LEAD, findings))
         console.print(
-            f"The same with curves and the stories themselves: {self.html}", soft_wrap=True
+            f"The same page with curves and the stories themselves: {self.html}", soft_wrap=True
         )
-        console.print("Your own story: softcount story --help", soft_wrap=True)
+        console.print("To write your own story: softcount story --help", soft_wrap=True)

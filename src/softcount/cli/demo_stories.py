@@ -1,4 +1,4 @@
-"""What ``softcount demo`` learns: four small texts, each with its story and what to show of it."""
+"""The four models of ``softcount demo``: a small text, its story, and the results to show."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ which, flip = sc.table("which"), sc.table("flip")
 
 @sc.story
 def coins(tosses: str) -> Iterator[Any]:
-    """Somebody picks a coin behind a card, then tosses it ten times."""
+    """A coin is picked behind a card, then tossed ten times."""
     for coin in "AB":
         yield which[coin], *(flip[coin, side] for side in tosses)
 
 
 def find_coins() -> Finding:
-    """Two coins behind a card."""
+    """Learn the biases of two coins behind a card."""
     model = sc.StoryModel(coins, learner=sc.EM(n_init=5)).fit(TOSSES)
     return Finding(
         "Two coins behind a card",
-        "Ten times somebody picked one of two coins out of sight and tossed it ten times. "
-        "Which coin it was is hidden; how each of them falls can still be learned.",
+        "Ten times, somebody picked one of two coins out of sight and tossed it ten times. "
+        "Which coin it was is hidden; the bias of each coin can still be learned.",
         make_all_bars(model.params_),
         [],
         model.fit_,
@@ -51,39 +51,39 @@ theme, word = sc.table("theme"), sc.table("word")
 
 @sc.story
 def note(words: Sequence[str]) -> Iterator[Any]:
-    """A note has one theme, and every word comes from it."""
+    """A note has one theme, which generates all its words."""
     for z in THEMES:
         yield theme[z], *(word[z, w] for w in words)
 
 
 def content_words(notes: Sequence[str]) -> list[list[str]]:
-    """The words of each note that are neither everywhere nor in one note only."""
+    """Return the words of each note, without very common words and those of a single note."""
     split = [re.findall(r"[a-z]+", text.lower()) for text in notes]
-    spread = Counter(w for words in split for w in set(words))
-    return [[w for w in words if 2 <= spread[w] <= len(notes) / 6] for words in split]
+    n_notes = Counter(w for words in split for w in set(words))
+    return [[w for w in words if 2 <= n_notes[w] <= len(notes) / 6] for words in split]
 
 
-def agreement(found: Sequence[Any], labels: Sequence[str]) -> int:
-    """How many labels agree under the best naming of the themes."""
+def agreement(themes: Sequence[Any], labels: Sequence[str]) -> int:
+    """Count the labels that agree under the best one-to-one mapping of themes to labels."""
     names = sorted(set(labels))
-    pairs = Counter(zip(found, map(names.index, labels), strict=True))
+    pairs = Counter(zip(themes, map(names.index, labels), strict=True))
     return max(
         sum(pairs[z, name] for name, z in enumerate(naming)) for naming in permutations(THEMES)
     )
 
 
 def find_themes() -> Finding:
-    """The themes of the notes, by unsupervised Naive Bayes."""
+    """Learn the themes of the notes, by unsupervised Naive Bayes."""
     items = content_words(samples.notes())
     model = sc.StoryModel(note, learner=sc.EM(n_init=20), smoothing=0.5).fit(items)
-    found = [model.best(item).events[0].key[0] for item in items]
-    agree = agreement(found, samples.note_labels())
+    themes = [model.best(item).events[0].key[0] for item in items]
+    agree = agreement(themes, samples.note_labels())
     return Finding(
         "Three themes in sixty notes",
-        "Each short note is about one of three things that nobody named. A story of one theme a "
-        f"note, learned without labels, agrees with the labels we kept aside for {agree} of "
-        f"{len(items)} notes, once the themes are given the names that fit best. (Words of one "
-        "note only, and words of more than a sixth of the notes, were left out.)",
+        "Each short note is about one of three things. A story with one theme per note, learned "
+        f"without labels, agrees with the held-out labels on {agree} of {len(items)} notes, under "
+        "the best mapping of themes to labels. (Words of a single note, and words of more than a "
+        "sixth of the notes, were left out.)",
         share_scale(
             [make_bars(f"words of theme {z}", row) for z, row in model.params_["word"].items()]
         ),
@@ -101,24 +101,24 @@ t = sc.table("t")
 
 @sc.story
 def link(es: Sequence[str], f: str) -> Iterator[Any]:
-    """A word comes from one of the words on the other side."""
+    """A word is the translation of one of the words of the other sentence."""
     for e in es:
         yield t[e, f]
 
 
 @sc.story
 def pair(es: Sequence[str], fs: Sequence[str]) -> Iterator[Any]:
-    """Each word of the translation on its own."""
+    """Each word of the translation is generated independently."""
     yield tuple(link(es, f) for f in fs)
 
 
 def find_translations() -> Finding:
-    """Word translations from sentence pairs, by IBM Model 1 (Brown et al. 1993)."""
+    """Learn word translations from sentence pairs, by IBM Model 1 (Brown et al. 1993)."""
     model = sc.StoryModel(pair, init="uniform").fit(samples.pairs())
     return Finding(
         "Translations from a hundred sentence pairs",
-        "English sentences and their German translations; which word goes with which is hidden. "
-        "The likeliest translations of some words:",
+        "English sentences and their German translations; which word translates which is hidden. "
+        "The most probable translations of some words:",
         share_scale([make_bars(english, model.params_["t"][english], top=3) for english in SHOWN]),
         [],
         model.fit_,
@@ -134,7 +134,7 @@ first, after, emit = sc.table("first"), sc.table("after"), sc.table("emit")
 
 @sc.story
 def tail(words: Sequence[str], i: int, tag: str) -> Iterator[Any]:
-    """What follows a tag: the end, or another tag with its word."""
+    """A tag is followed by the end, or by another tag with its word."""
     if i == len(words):
         yield after[tag, "end"]
         return
@@ -144,26 +144,26 @@ def tail(words: Sequence[str], i: int, tag: str) -> Iterator[Any]:
 
 @sc.story
 def sentence(words: Sequence[str]) -> Iterator[Any]:
-    """A first tag with its word, and the rest."""
+    """A sentence is a first tag with its word, and the rest."""
     for tag in TAGS:
         yield first[tag], emit[tag, words[0]], tail(words, 1, tag)
 
 
 def tagged(model: sc.StoryModel, words: Sequence[str]) -> str:
-    """A sentence with the likeliest kind of every word."""
+    """Format a sentence with the kind of every word on the most probable path."""
     kinds = [entry.key[0] for entry in model.best(words).events if entry.table == "emit"]
     return " ".join(f"{word}/{kind}" for word, kind in zip(words, kinds, strict=True))
 
 
 def find_tags() -> Finding:
-    """Kinds of words in plain sentences, by a hidden Markov model."""
+    """Learn kinds of words from plain sentences, by a hidden Markov model."""
     items = samples.sentences()
     model = sc.StoryModel(sentence, learner=sc.EM(n_init=10), smoothing=0.01).fit(items)
     return Finding(
         "Six kinds of words in a hundred sentences",
-        "Every word has a hidden kind, and each kind prefers some kinds to follow it. Nobody told "
-        "of nouns or verbs: words that stand in like places end up together, so that “sees” is "
-        "found beside “in”, for “the” or “a” comes after both.",
+        "Every word has a hidden kind, and each kind is followed by some kinds more often than by "
+        "others. The model knows nothing of nouns or verbs: words in similar contexts end up "
+        "together, so that “sees” is found with “in”, because “the” or “a” follows both.",
         share_scale([make_bars(f"kind {tag}", row) for tag, row in model.params_["emit"].items()]),
         [tagged(model, words) for words in items[:3]],
         model.fit_,
@@ -172,4 +172,4 @@ def find_tags() -> Finding:
 
 
 FINDERS = (find_coins, find_themes, find_translations, find_tags)
-"""In the order in which the demo shows what they find."""
+"""Functions that fit the demo's models, in the order in which the demo shows them."""

@@ -1,28 +1,29 @@
-"""The frame of the commands: how one is declared, and what all of them do.
+"""The framework of the commands: how a command is declared, and what all of them have in common.
 
 A command is a class. Its docstring is its help, with examples after a line ``\\b``; its annotated
-attributes are its options (see `softcount.cli.options`), those of the groups that it inherits
-included; and parameters of an estimator that are declared with it (``declared``, ``takes``) become
-options by themselves, with their own names, defaults, bounds and help:
+attributes are its options (see `softcount.cli.options`), including those of the groups that it
+inherits; and the parameters of an estimator that it lists (``declared``, ``takes``) become options
+automatically, with their own names, defaults, bounds and help:
 
     class Cluster(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         \"""Sort the lines of a file into classes that nobody named. …\"""
 
         declared = MixtureParameters                      # a light dataclass: see core.parameters
         takes = {"n_components": ("-k", "--n-components"), "smoothing": ()}
-        file: TextFile                                    # an option that is the command's own
+        file: TextFile                                    # an option of this command only
 
-        def read(self, model): ...                        # what is learned from and answered
+        def read(self, model): ...                        # the data, to learn from and to predict
         def make(self, data): ...                         # the estimator, not fitted yet
-        def answer(self, model, data): ...                # its answers for the data
+        def answer(self, model, data): ...                # its predictions for the data
         def overview(self, found): ...                    # for stderr, or --summary
         def print_answers(self, found): ...               # exactly one line for each line read
         def page(self, found): ...                        # for --html
 
-and a row of the table in `softcount.cli.app`, which also says what kinds of models it loads. The
-frame parses (by typer), refuses what does not go together with ``--load``, looks at all files
-before anything begins, shows progress, saves, prints, writes the page, and turns errors into
-messages. Modules of commands import nothing heavy at their top: ``--help`` loads them.
+It also needs a row in the table in `softcount.cli.app`, which says what kinds of models it loads.
+The framework parses the command line (by typer), rejects options that cannot be combined with
+``--load``, checks all files before the command starts, shows progress, saves, prints, writes the
+page, and turns errors into messages. Modules of commands must import nothing heavy at the top
+level, because ``--help`` loads them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from softcount.cli.targets import WRITTEN, check_files, list_names
 from softcount.core.errors import SoftcountError, StoreError, StoryError
 from softcount.core.parameters import describe
 
-if TYPE_CHECKING:  # numba, scipy and safetensors come with these, and --help does without
+if TYPE_CHECKING:  # these import numba, scipy and safetensors, which --help does not need
     from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
     from softcount.core.types import State
@@ -55,46 +56,46 @@ if TYPE_CHECKING:  # numba, scipy and safetensors come with these, and --help do
 
 T = TypeVar("T")
 Deed = Callable[[], object] | None
-"""One of the things that a command does at its end; None: it was not asked for."""
+"""An output action of a command, such as saving or printing; None: it was not asked for."""
 
 
 class Command:
-    """The base of all commands: options, and what is done with them."""
+    """The base of all commands."""
 
     name: ClassVar[str] = ""
-    """What is typed; set by the table of commands."""
+    """Name on the command line; set by `make_group`."""
     declared: ClassVar[type | None] = None
-    """The parameters of the estimator, as `softcount.core.parameters` has them."""
+    """Declaration of the estimator's parameters, see `softcount.core.parameters`."""
     takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Which of them become options, and what is typed for them, if that is not their name."""
+    """The parameters that become options, with their flags; no flags: ``--parameter-name``."""
     without: ClassVar[Sequence[str]] = ()
-    """Options of inherited groups that this command does without."""
+    """Options of inherited groups that this command does not have."""
     context: typer.Context
 
     def check(self) -> None:
-        """Raise usage errors that show without reading any file."""
+        """Raise usage errors that can be found without reading any file."""
 
     def run(self) -> None:
         """Run the command."""
         raise NotImplementedError
 
     def runs_file(self) -> Path | None:
-        """A Python file of the user's that is run: messages name the line of errors in it."""
+        """Return the user's Python file that is run, if any: messages name the line of errors."""
         return None
 
-    # for those who declare commands
+    # helpers for commands
     def is_given(self, name: str) -> bool:
         """Return whether an option was given on the command line."""
         source = self.context.get_parameter_source(name)
         return source is not None and source.name != "DEFAULT"
 
     def settings(self) -> dict[str, Any]:
-        """The parameters of the estimator that were given."""
+        """Return the estimator's parameters that were given on the command line."""
         return {name: getattr(self, name) for name in self.takes if self.is_given(name)}
 
     def refuse(self, what: str, names: Sequence[str], why: str) -> None:
-        """Raise a usage error if any of these options was given beside ``what``, with which they
-        have no effect."""
+        """Raise a usage error if any of these options was given together with ``what``, with which
+        they have no effect."""
         given = [
             parameter.opts[-1]
             for parameter in self.context.command.params
@@ -105,32 +106,34 @@ class Command:
 
 
 def refuse_two_of_stdin(*files: str | None) -> None:
-    """Raise a usage error if more than one file is standard input. The frame calls this with all
-    options that name files, after `Command.check`."""
+    """Raise a usage error if more than one file is standard input (``-``). The framework calls this
+    with all options that name files, after `Command.check`."""
     if files.count("-") > 1:
         raise typer.BadParameter("only one file can be standard input")
 
 
 class LearningCommand(Command):
-    """A command that reads, learns or loads a model, answers and reports."""
+    """A command that reads data, fits or loads a model, predicts and reports."""
 
     with_load: ClassVar[Sequence[str]] = ()
-    """Options of learning that are of use with --load all the same."""
+    """Options of learning that are nevertheless allowed with --load."""
 
     save: Annotated[
         Path | None,
         Output(
-            "Keep the fitted model in this file, for softcount.load.", file=WRITTEN, learns=True
+            "Save the fitted model here, for --load or softcount.load.", file=WRITTEN, learns=True
         ),
     ] = None
-    load: Annotated[Path | None, Input("Take the model from this file, and learn nothing.")] = None
+    load: Annotated[
+        Path | None, Input("Load the fitted model from this file, and do not learn.")
+    ] = None
     html: HtmlFile = None
     summary: bool
     json: bool
 
-    # what a command declares
+    # to be overridden by commands
     def read(self, model: Any) -> Any:
-        """Read what is learned from, and what is to be answered; ``model``: if one was loaded."""
+        """Read the data to learn from and to predict; ``model``: the loaded model, or None."""
         raise NotImplementedError
 
     def make(self, data: Any) -> Any:
@@ -142,15 +145,15 @@ class LearningCommand(Command):
         raise NotImplementedError
 
     def answer(self, model: Any, data: Any) -> Any:
-        """Compute the model's answers for the data."""
+        """Compute the model's predictions for the data; the result is the ``found`` below."""
         raise NotImplementedError
 
     def overview(self, found: Any) -> Overview:
-        """Summarise what was learned."""
+        """Summarise the fitted model."""
         raise NotImplementedError
 
     def print_answers(self, found: Any) -> None:
-        """Print the answers to stdout."""
+        """Print the predictions to stdout."""
         raise NotImplementedError
 
     def page(self, found: Any) -> str:
@@ -158,22 +161,22 @@ class LearningCommand(Command):
         raise NotImplementedError
 
     def files(self, found: Callable[[], Any]) -> Iterator[Deed]:
-        """Write what else was asked for, beside model, answers and page."""
+        """Yield actions that write further files, besides the model, the answers and the page."""
         return iter(())
 
     def restore(self, kind: Any, stored: Stored) -> Any:
-        """Restore the model in a file."""
+        """Restore a model of class ``kind`` from a file."""
         return kind.restore(stored)
 
     def answer_stream(self, model: Any) -> bool:
-        """Answer line by line as lines come, if that can be done; return whether it was."""
+        """Predict line by line as lines arrive, if possible; return whether this was done."""
         return False
 
     def say_warning(self, warning: warnings.WarningMessage) -> str:
-        """Word a warning that was raised while learning."""
+        """Format a warning that was raised during learning."""
         return str(warning.message)
 
-    # what the frame does
+    # done by the framework
     def run(self) -> None:
         if self.load is not None:
             model = self.load_model(self.load)
@@ -193,11 +196,11 @@ class LearningCommand(Command):
         )
 
     def load_model(self, path: Path) -> Any:
-        """Load the model in a file; options of learning are refused beside it."""
+        """Load the model in a file; raise a usage error if options of learning were given."""
         options = list_options(type(self)).items()
         learning = {*self.takes, *(name for name, (option, _) in options if option.learns)}
         names = [*learning.difference(self.with_load)]
-        self.refuse("--load", names, "its model is learned already")
+        self.refuse("--load", names, "its model is fitted already")
         return load_model(path, self.name, self.restore)
 
     def _learn(self, model: Any, data: Any) -> None:
@@ -207,15 +210,16 @@ class LearningCommand(Command):
             typer.echo(f"softcount: warning: {self.say_warning(warning)}", err=True)
 
     def make_progress(self, data: Any) -> Progress:
-        """Make the line that shows the progress of learning."""
+        """Make the status line that shows the progress of learning."""
         return Progress(self.size(data))
 
     def size(self, data: Any) -> int:
-        """Count the items, for the line of progress."""
+        """Return the number of items, for the status line."""
         return len(data)
 
     def tell(self, found: Any) -> None:
-        """Print the answers to stdout and the overview to stderr; or only that, to stdout."""
+        """Print the answers to stdout and the overview to stderr; with --summary, print only the
+        overview, to stdout."""
         if self.summary:
             self.overview(found).print(sys.stdout, self.json)
             return
@@ -227,25 +231,28 @@ class LearningCommand(Command):
 def print_with_overview(
     print_answers: Callable[[], None], print_overview: Callable[[], None]
 ) -> None:
-    """Print answers to stdout, and an overview to stderr: after them if stdout is a terminal, where
-    it stays in sight; else before them, because the reader of a pipe may stop early."""
-    watched = sys.stdout.isatty()
-    if not watched:
+    """Print answers to stdout and an overview to stderr.
+
+    The overview comes last if stdout is a terminal, where it then stays visible; else first,
+    because the reader of a pipe may stop early.
+    """
+    is_terminal = sys.stdout.isatty()
+    if not is_terminal:
         print_overview()
     print_answers()
-    if watched:
+    if is_terminal:
         print_overview()
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page, all or nothing."""
+    """Write a page atomically."""
     from softcount.report.page import write_page
 
     write_page(path, page)
 
 
 def load_model(path: Path, command: str, restore: Callable[[Any, Stored], Any]) -> Any:
-    """Load the model in a file, if this command can use it."""
+    """Load the model in a file; raise if this command cannot use models of its kind."""
     from softcount.cli.app import COMMANDS, command_for
     from softcount.core.store import LOADERS, read
 
@@ -260,10 +267,10 @@ def load_model(path: Path, command: str, restore: Callable[[Any, Stored], Any]) 
 
 
 def list_options(command: type[Command]) -> dict[str, tuple[Option, Any]]:
-    """List the options that are annotated attributes of a command, with annotations for typer."""
+    """Return the options declared as attributes: name → (option, annotation for typer)."""
     hints = get_type_hints(command, include_extras=True)
     options = {}
-    # its own before those of groups
+    # the command's own options before those of inherited groups
     for name in (name for base in command.__mro__ for name in inspect.get_annotations(base)):
         for note in getattr(hints[name], "__metadata__", ()):
             if isinstance(note, Option) and name not in command.without:
@@ -272,25 +279,27 @@ def list_options(command: type[Command]) -> dict[str, tuple[Option, Any]]:
 
 
 def make_callback(command: type[Command]) -> Callable[..., None]:
-    """Make a function whose parameters are the options of a command: this is what typer takes."""
+    """Make a function whose parameters are the options of a command, as typer requires."""
     keyword, missing = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    own, options = list_options(command), []
+    attributes, options = list_options(command), []
     if command.declared is not None:
-        for one in describe(command.declared, command.takes):
-            options.append(("Model", one.name, *of_parameter(one, *command.takes[one.name])))
-    for name, (option, annotation) in own.items():
+        for declared in describe(command.declared, command.takes):
+            flags = command.takes[declared.name]
+            options.append(("Model", declared.name, *of_parameter(declared, *flags)))
+    for name, (option, annotation) in attributes.items():
         options.append((option.panel, name, annotation, getattr(command, name, missing)))
     options.sort(key=lambda option: PANELS.index(option[0]))
 
     def callback(context: typer.Context, **values: Any) -> None:
-        one = command()
-        one.context = context
-        vars(one).update(values)
-        with readable_errors(one.runs_file()):
-            one.check()
-            read = [vars(one)[name] for name, (option, _) in own.items() if option.file is None]
-            refuse_two_of_stdin(*list_names(read))
-            one.run()
+        instance = command()
+        instance.context = context
+        vars(instance).update(values)
+        with readable_errors(instance.runs_file()):
+            instance.check()
+            given = vars(instance)
+            inputs = [given[name] for name, (option, _) in attributes.items() if not option.file]
+            refuse_two_of_stdin(*list_names(inputs))
+            instance.run()
 
     annotations = {"context": typer.Context, "return": None}
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
@@ -304,7 +313,7 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
 
 
 class GuardedCommand(TyperCommand):
-    """A command whose files are checked before it begins, and whose help is in groups."""
+    """A command that checks its files before it starts, and groups its options in --help."""
 
     def invoke(self, ctx: Any) -> Any:
         with readable_errors():
@@ -326,11 +335,14 @@ class GuardedCommand(TyperCommand):
 
 
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
-"""Plain help and plain exceptions: rich would double the time that --help takes."""
+"""Plain help and plain exceptions: rich would double the time of --help."""
 
 
 def make_group(help: str, commands: Mapping[str, Any]) -> typer.Typer:
-    """Make a group of commands by name, guarded and with plain help; one alone is itself."""
+    """Make a typer group of commands (classes, or functions) by name.
+
+    Their files are checked and their help is plain. A group of a single command is that command.
+    """
     group = typer.Typer(help=help, add_completion=False, no_args_is_help=True, **PLAIN_HELP)
     for name, command in commands.items():
         callback = command
@@ -342,50 +354,50 @@ def make_group(help: str, commands: Mapping[str, Any]) -> typer.Typer:
 
 
 def try_all(*deeds: Deed) -> None:
-    """Do all of these (None: nothing is to be done), whatever becomes of the others; then report
-    those that failed.
+    """Run all actions (None is skipped) even if some of them fail; then report the failures.
 
-    The first comes first: a model, which took time, before answers, and answers before pages. A
-    fault of ours is raised, or else the error of the last that failed; the others are printed on
-    standard error. A reader that has gone away ends the command when all is done.
+    Actions run in the order given: put saving the model first, because it took time to learn, then
+    answers, then pages. A bug (an unexpected exception) is raised; else the last error; the other
+    errors are printed to standard error. If the reader of standard output has gone away, the
+    command exits after all actions have run.
     """
-    faults: dict[str, SoftcountError] = {}  # each once, though two may fail for one reason
-    ours: list[Exception] = []
+    errors: dict[str, SoftcountError] = {}  # each message once: two may fail for the same reason
+    bugs: list[Exception] = []
     gone: list[ReaderGone] = []
     for deed in filter(None, deeds):
         try:
             deed()
         except SoftcountError as error:
-            faults[str(error)] = error
+            errors[str(error)] = error
         except ReaderGone as error:
             gone.append(error)
         except Exception as error:
-            ours.append(error)
-    last = [*gone, *faults.values(), *ours][-1:]
-    for message, fault in faults.items():
-        if fault not in last:
+            bugs.append(error)
+    last = [*gone, *errors.values(), *bugs][-1:]
+    for message, failure in errors.items():
+        if failure not in last:
             typer.echo(f"softcount: {message}", err=True)
     if last:
         raise last[0]
 
 
 def at(place: T | None, deed: Callable[[T], object]) -> Deed:
-    """Return what is to be done with a place, or None if no place was given."""
+    """Return the action ``deed(place)``, or None if no place was given."""
     return None if place is None else lambda: deed(place)
 
 
 @contextmanager
 def readable_errors(model_file: Path | None = None) -> Iterator[None]:
-    """Turn errors on purpose, too little memory, and errors of the user's own model file, into one
-    message (what, where, what to do) and the exit code 1; show each warning in one line, without
-    the place in our code.
+    """Turn expected errors into one message (what, where, what to do) and exit code 1.
 
-    Anything else is a fault of ours and keeps its traceback, so that it can be reported.
-    A fit that seems to need more memory than there is says so at once, before it begins.
+    These are softcount's own errors, lack of memory, and errors in the user's ``model_file``. Any
+    other exception is a bug and keeps its traceback, so that it can be reported. Each warning is
+    shown on one line, without its place in our code. A fit that is estimated to need more memory
+    than there is warns before it starts.
     """
     from softcount.core.estimate import heard_by
 
-    shown: set[str] = set()  # of many fits that are alike, once
+    shown: set[str] = set()  # many similar fits warn only once
 
     def warn_once(text: str) -> None:
         if text not in shown:
@@ -393,7 +405,7 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
             typer.echo(f"softcount: warning: {text}", err=True)
 
     def show_warning(message: Warning | str, *_: object, **__: object) -> None:
-        if sys.stderr.isatty():  # there may be a line of progress
+        if sys.stderr.isatty():  # clear the status line, if there is one
             typer.echo("\r\x1b[K", err=True, nl=False)
         typer.echo(f"softcount: warning: {message}", err=True)
 
@@ -407,7 +419,7 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
         if model_file and isinstance(error, StoryError) and str(model_file) not in error.message:
             text = f"{_find_line(model_file, error) or model_file}: {error}"
     except MemoryError as error:
-        text = f"there is not enough memory: {error}\n  hint: give less, or shorter sentences"
+        text = f"not enough memory: {error}\n  hint: use less data, or shorter sentences"
     except Exception as error:
         place = _find_line(model_file, error) if model_file else None
         if place is None:
@@ -420,13 +432,13 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
 
 
 def _find_line(file: Path, error: Exception) -> str | None:
-    """Find FILE:LINE of the innermost frame in the user's file; None if it was not involved."""
+    """Return FILE:LINE of the innermost frame in the user's file; None if it was not involved."""
 
-    def is_file(name: str) -> bool:  # Python makes the names of modules absolute
+    def is_file(name: str) -> bool:  # resolved, because Python makes module file names absolute
         return Path(name).resolve() == file.resolve()
 
     if isinstance(error, SyntaxError):
-        if error.filename is None:  # text that is no Python at all, such as a null byte
+        if error.filename is None:  # the file cannot be parsed at all, because of a null byte, say
             return str(file)
         return f"{file if is_file(error.filename) else error.filename}:{error.lineno}"
     frames = [
@@ -436,14 +448,14 @@ def _find_line(file: Path, error: Exception) -> str | None:
 
 
 class StatusLine:
-    """A line on stderr that is written again and again, if that is a terminal; it is gone after
-    ``end()``, or after ``with``."""
+    """A line on stderr that is overwritten in place, if stderr is a terminal; it is erased by
+    ``end()``, or at the end of ``with``."""
 
     def __init__(self) -> None:
         self.wanted = sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Show this text instead of the last one."""
+        """Replace the line by this text."""
         if self.wanted:
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
@@ -459,7 +471,7 @@ class StatusLine:
 
 
 class Progress(StatusLine):
-    """The progress of a fit: it is called with every state."""
+    """Progress callback of a fit: it is called with every state."""
 
     def __init__(self, items: int) -> None:
         super().__init__()
@@ -474,8 +486,8 @@ class Progress(StatusLine):
 
 
 def progress_line(state: State, items: int) -> str:
-    """Describe a state in a line."""
+    """Format a state as a line."""
     speed = f"   {items / state.seconds:,.0f} items/s" if state.seconds > 0 else ""
-    change = f"{state.change:.1e}" if state.step else "–"  # there is none at the start
+    change = f"{state.change:.1e}" if state.step else "–"  # no change is known at the start
     figures = f"objective {state.objective:,.4f}   change {change}"
     return f"step {state.step:>4}   {figures}{speed}"

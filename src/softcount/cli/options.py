@@ -1,13 +1,14 @@
-"""Options of the commands: how one is declared, and the groups that several commands have.
+"""Options of the commands: how an option is declared, and groups of options that commands share.
 
 An option is an annotated attribute of a command's class, or of a group that the class inherits:
 
     n_components: Annotated[int | None, Model("How many classes.", "-k", "--n-components", least=1)]
 
-Its name on the command line is the attribute's with hyphens, unless flags are given. `Argument`,
-`Input`, `Model`, `Learning` and `Output` say under which head ``--help`` lists it; what belongs to
-the model or to learning (`learns`) does not go together with ``--load``. What an option shares with
-a parameter of an estimator is not declared here at all: see `of_parameter`.
+Its name on the command line is the attribute's name with hyphens, unless flags are given.
+`Argument`, `Input`, `Model`, `Learning` and `Output` determine the heading under which ``--help``
+lists it; options of the model or of learning (`learns`) cannot be combined with ``--load``. Options
+that set a parameter of an estimator are not declared here, but derived from the parameter: see
+`of_parameter`.
 """
 
 from __future__ import annotations
@@ -36,22 +37,23 @@ if TYPE_CHECKING:
     from softcount.learners import Learner
 
 PANELS = ("Arguments", "Input", "Model", "Learning", "Output", "As fast_align", "Options")
-"""The heads under which options are listed, in their order."""
+"""The headings under which options are listed, in order."""
 
 
 class Option:
-    """An option, or an argument, as a command declares it.
+    """Declaration of an option or an argument.
 
     ``help``           what it does, in a sentence or two
-    ``flags``          what is typed, if that is not ``--its-name``
-    ``panel``          the head under which it is listed
+    ``flags``          its names on the command line, if not ``--attribute-name``
+    ``panel``          the heading under which it is listed
     ``least, most``    bounds of a number
-    ``choices``        the words that it may be
-    ``parser``         makes a value of what is typed
-    ``metavar``        what stands for a value in --help; if not given, FILE where it names one
-    ``file``           what a text or path names, if not a file that is read: see `targets`
-    ``learns``         whether it is of no use with a model that is learned already; None: if it is
-                       listed under Model or Learning
+    ``choices``        the permitted words
+    ``parser``         function from the text typed to the value
+    ``metavar``        placeholder of the value in --help; default FILE for text and paths
+    ``file``           what a text or path names, if not a file to read: see `targets`
+    ``learns``         whether it has no effect on a model that is fitted already, so that it cannot
+                       be combined with --load; None: if it is listed under Model or Learning
+    ``hidden``         whether --help leaves it out
     """
 
     def __init__(
@@ -75,19 +77,19 @@ class Option:
         self.learns = panel in ("Model", "Learning") if learns is None else learns
 
     def annotation(self, name: str, kind: Any) -> Any:
-        """Make its annotation for typer; ``kind`` is the type of its values."""
-        given: dict[str, Any] = {"help": self.help, "rich_help_panel": self.panel}
-        given |= {"metavar": self.metavar, "hidden": self.hidden}
-        given |= {"min": self.least, "max": self.most}
+        """Make the annotation for typer; ``kind`` is the type of the values."""
+        settings: dict[str, Any] = {"help": self.help, "rich_help_panel": self.panel}
+        settings |= {"metavar": self.metavar, "hidden": self.hidden}
+        settings |= {"min": self.least, "max": self.most}
         marks = [] if self.file is None else [self.file]
         if self.parser is not None:
-            kind, given["parser"], marks = str | None, self.parser, marks or [PLAIN]
+            kind, settings["parser"], marks = str | None, self.parser, marks or [PLAIN]
         elif self.file != PLAIN and {kind, *get_args(kind)} & {str, Path}:
-            given["metavar"] = self.metavar or "FILE"
+            settings["metavar"] = self.metavar or "FILE"
         if self.panel == "Arguments":
-            return Annotated[kind, typer.Argument(**given), *marks]
+            return Annotated[kind, typer.Argument(**settings), *marks]
         flags = self.flags or ((f"--{name.replace('_', '-')}",) if kind is bool else ())
-        return Annotated[kind, typer.Option(*flags, **given), *marks]
+        return Annotated[kind, typer.Option(*flags, **settings), *marks]
 
 
 Argument = partial(Option, panel="Arguments")
@@ -98,7 +100,7 @@ Output = partial(Option, panel="Output")
 
 
 def choose_from(choices: Sequence[str]) -> Callable[[str], str]:
-    """Make the parser of an option that takes one of a few words."""
+    """Make a parser that accepts only these words."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -109,12 +111,12 @@ def choose_from(choices: Sequence[str]) -> Callable[[str], str]:
 
 
 def read_learner_name(text: str) -> str:
-    """Read the name of a learner; return its long name if it has two."""
+    """Check the name of a learner, and return its long form if it is an abbreviation."""
     return choose_from(tuple(map(str, LearnerName)))(SHORT.get(text, text))
 
 
 def read_smoothing(text: Any) -> Any:
-    """Read a number for all tables, or a number for each table.
+    """Parse a number for all tables, or a number for each table.
 
     >>> read_smoothing("0.1"), read_smoothing("emissions=0.1,transitions=1")
     (0.1, {'emissions': 0.1, 'transitions': 1.0})
@@ -123,15 +125,15 @@ def read_smoothing(text: Any) -> Any:
         return text
     parts = dict(part.split("=", 1) for part in text.split(",")) if "=" in text else {"": text}
     try:
-        found = {table.strip(): float(number) for table, number in parts.items()}
+        numbers = {table.strip(): float(number) for table, number in parts.items()}
     except ValueError:
         raise typer.BadParameter(
             f"{text}: write a number, or one for each table: emissions=0.1,transitions=1"
         ) from None
-    for number in found.values():
+    for number in numbers.values():
         if not number >= 0.0:
             raise typer.BadParameter(f"{number:g} is not in the range x>=0.")
-    return found if "=" in text else found[""]
+    return numbers if "=" in text else numbers[""]
 
 
 def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tuple[Any, Any]:
@@ -155,65 +157,80 @@ def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tup
     return option.annotation(parameter.name, kind), default
 
 
-SeedOption = Annotated[int, Learning("Same seed, same result, to the last bit.", least=0)]
+SeedOption = Annotated[
+    int,
+    Learning("Seed of random numbers; the same seed gives the same result, bit by bit.", least=0),
+]
 ThreadsOption = Annotated[
-    int | None, Learning("If not given, one for each processor; the result is the same.", least=1)
+    int | None,
+    Learning(
+        "Number of threads; by default one per processor. The result does not depend on it.",
+        least=1,
+    ),
 ]
 
 
 class LearnerOptions:
-    """How models are learned."""
+    """Options of the learning algorithm."""
 
     learner: Annotated[
         str | None,
         Learning(
-            "em: exact, climbs at every step; begin here. hard-em: single best guesses. online-em: "
-            "mini-batches, for much data. incremental-em: shard by shard. variational-bayes, "
-            "stochastic-vb: a posterior over the tables. monte-carlo-em: EM with draws. gibbs: "
-            "draws from the posterior, in several chains. Some models of documents also: "
-            "collapsed-gibbs, spectral.",
+            "em: exact EM, improves the objective at every step; start here. hard-em: EM with the "
+            "single best hidden structure. online-em: mini-batches, for large data. "
+            "incremental-em: one shard at a time. variational-bayes, stochastic-vb: a posterior "
+            "over the parameters. monte-carlo-em: EM with sampled hidden structures. gibbs: "
+            "samples from the posterior, in several chains. Some models of documents also take "
+            "collapsed-gibbs and spectral.",
             parser=read_learner_name,
             metavar="NAME",
         ),
     ] = None
-    max_iter: Annotated[int | None, Learning("At most so many steps (else 100; gibbs 1000).")] = (
-        None
-    )
+    max_iter: Annotated[
+        int | None, Learning("Maximum number of steps (default 100; gibbs 1000).")
+    ] = None
     tol: Annotated[
         float | None,
         Learning(
-            "Stop when a step changes the objective by less than this part of it (else 1e-6); 0 "
-            "takes all steps."
+            "Stop when the relative change of the objective is below this (default 1e-6); 0 "
+            "always takes all steps."
         ),
     ] = None
-    n_init: Annotated[int | None, Learning("How many starts (else 1; gibbs: chains, 4).")] = None
+    n_init: Annotated[
+        int | None,
+        Learning(
+            "Number of initialisations, of which the best is kept (default 1); gibbs: of "
+            "chains (default 4)."
+        ),
+    ] = None
     seed: SeedOption = 0
     threads: ThreadsOption = None
 
     def make_learner(self, usual: str = "em", **more: Any) -> Learner:
-        """Make the learner that was asked for, or the ``usual`` one, with the options given."""
-        given = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init, **more}
-        return make_learner(self.learner or usual, **given)
+        """Make the learner of --learner, by default the ``usual`` one, with the options given."""
+        settings = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init, **more}
+        return make_learner(self.learner or usual, **settings)
 
     def make_learner_if_asked(self, **more: Any) -> Learner | None:
-        """The same; None if no option of learning was given: models then have their own default."""
-        asked = (self.learner, self.max_iter, self.tol, self.n_init)
-        return None if all(one is None for one in asked) else self.make_learner(**more)
+        """Make the learner as above, or return None if none of its options was given, so that the
+        model uses its own default."""
+        options = (self.learner, self.max_iter, self.tol, self.n_init)
+        return None if all(value is None for value in options) else self.make_learner(**more)
 
     def learning(self, learner: Learner | None) -> dict[str, Any]:
-        """The parameters of learning that all estimators have."""
+        """Return the parameters of learning that all estimators share."""
         from softcount.engines import Local
 
         return {"learner": learner, "engine": Local(self.threads), "random_state": self.seed}
 
     def choose_smoothing(self, smoothing: float | None, prior: float) -> float:
-        """Return the smoothing given; else the ``prior`` for learners that need one, else 0."""
+        """Return the smoothing if given; else ``prior`` for learners that need a prior, else 0."""
         if smoothing is None:
             return prior if self.learner in WITH_PRIOR else 0.0
         return smoothing
 
     def refuse_spectral(self, *, unless: bool = False) -> None:
-        """Raise a usage error for the spectral learner, unless bags of words are clustered."""
+        """Raise a usage error for ``--learner spectral``, unless it is applicable (``unless``)."""
         if self.learner == "spectral" and not unless:
             raise typer.BadParameter(
                 "--learner spectral is for documents without labels and --model multinomial"
@@ -223,33 +240,33 @@ class LearnerOptions:
 OTHER_LEARNERS = (
     "hard-em: Viterbi training. online-em (online): mini-batches. incremental-em. "
     "variational-bayes (vb), stochastic-vb (svb), gibbs, collapsed-gibbs: with a prior. "
-    "monte-carlo-em (mcem): EM with draws."
+    "monte-carlo-em (mcem): EM with samples."
 )
-"""What learners of sequences and trees do, beside the usual one."""
+"""Help on the learners of sequences and trees other than the default one."""
 
 WITH_PRIOR = ("variational-bayes", "stochastic-vb", "gibbs", "collapsed-gibbs")
-"""Learners of a posterior, which need a prior."""
+"""Learners of a posterior over the parameters, which need a prior."""
 
 
-TOKENS = "Words stand between spaces; else they are found and put in lower case."
+TOKENS = "Split text at spaces only, and keep capitals; by default words are found and lower-cased."
 TokensOption = Annotated[bool, Input(TOKENS)]
 
 
 class WordOptions:
-    """Which words of documents count."""
+    """Options that select the words of documents."""
 
     tokens: Annotated[bool, Input(TOKENS, learns=True)] = False
     stop_words: Annotated[
         str | None,
-        Input("Leave out the words in this file; english: scikit-learn's list.", learns=True),
+        Input("Ignore the words in this file; english: scikit-learn's list.", learns=True),
     ] = None
     min_count: Annotated[
-        int, Input("Leave out words that fewer lines than this have.", least=1, learns=True)
+        int, Input("Ignore words that occur in fewer lines than this.", least=1, learns=True)
     ] = 1
     max_share: Annotated[
         float,
         Input(
-            "Leave out words that more than this part of lines has.",
+            "Ignore words that occur in more than this proportion of the lines.",
             least=0.0,
             most=1.0,
             learns=True,
@@ -265,34 +282,35 @@ class WordOptions:
 
 
 class AnswerOptions:
-    """How answers are printed."""
+    """Options that set what is printed, and how."""
 
     proba: Annotated[bool, Output("Print the probabilities of all classes, tab-separated.")] = False
-    json: Annotated[bool, Output("Print one JSON object a line.")] = False
-    summary: Annotated[bool, Output("Print what was learned to stdout, instead of the lines.")] = (
-        False
-    )
+    json: Annotated[bool, Output("Print one JSON object per line.")] = False
+    summary: Annotated[
+        bool, Output("Print a summary of the fitted model to stdout, instead of the answers.")
+    ] = False
 
 
 GoldFile = Annotated[
     str | None,
     Output(
-        "Say how well the answers agree with these: the known class of each line; -1 or a blank "
-        "line if it is unknown."
+        "Compare the answers with these true classes, one per line; -1 or a blank line means "
+        "unknown."
     ),
 ]
 HtmlFile = Annotated[
-    Path | None, Output("Write a page with tables and curves to this file.", file=WRITTEN)
+    Path | None, Output("Write an HTML page with tables and curves here.", file=WRITTEN)
 ]
-TextFile = Annotated[str, Argument("A text file, one document a line; .gz too; - is stdin.")]
+TextFile = Annotated[str, Argument("Text file, one document per line. May be .gz; - is stdin.")]
 ClassInit = Annotated[
     str | None,
     Learning(
-        "Where to start: kmeans, random, spectral or anchor; for numbers kmeans, k-means++ or "
-        "random.",
+        "Initial parameters: kmeans, random, spectral or anchor; for numeric data kmeans, "
+        "k-means++ or random.",
         file=PLAIN,
     ),
 ]
 ShortRunsOption = Annotated[
-    int, Learning("Try so many starts by two quick passes; go on from the best.", least=0)
+    int,
+    Learning("Try this many initialisations for two steps each; continue from the best.", least=0),
 ]

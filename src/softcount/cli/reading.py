@@ -1,5 +1,5 @@
-"""What commands read: lines of files as items of a story, texts, points, known classes, sentences
-(one a line, or CoNLL-U) and pairs of them; whole files, and as they come."""
+"""Input files of the commands: items of a story, texts, points, gold classes, sentences (one per
+line, or CoNLL-U) and sentence pairs; read as a whole, or streamed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|||"
 UNKNOWN = ("", "-1")
-"""What stands for a class that is not known."""
+"""Spellings of an unknown class."""
 STDIN = "standard input"
 CONLLU_TABS = 5
-"""A line of CoNLL-U has nine; one with so many is a damaged one rather than plain text."""
+"""A line of CoNLL-U has nine tabs; one with at least this many is taken for CoNLL-U, perhaps
+damaged, rather than for plain text."""
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -49,7 +50,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def stream_blocks(path: str) -> Iterator[list[bytes]]:
-    """Read a file as `read_lines` does, but all lines that have arrived at a time."""
+    """Read a file like `read_lines`, but in blocks of all the lines that have arrived."""
     from softcount.text.lines import read_whole_lines
 
     with _readable_faults(path, lambda: path), _open_bytes(path) as stream:
@@ -59,7 +60,7 @@ def stream_blocks(path: str) -> Iterator[list[bytes]]:
 
 @contextmanager
 def _readable_faults(path: str, where: Callable[[], str]) -> Iterator[None]:
-    """Turn errors of reading into a `DataError`; ``where``: how far the file could be read."""
+    """Turn errors of reading into a `DataError`; ``where`` returns the place of the error."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -69,19 +70,19 @@ def _readable_faults(path: str, where: Callable[[], str]) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise DataError(
-            f"{path}: cannot be read: {error.strerror}", hint="check the name and your rights"
+            f"{path}: cannot be read: {error.strerror}", hint="check the name and the permissions"
         ) from error
 
 
 def _open_bytes(path: str) -> AbstractContextManager[BinaryIO]:
     if path == "-":
-        return nullcontext(sys.stdin.buffer)  # read as it comes, and left open
+        return nullcontext(sys.stdin.buffer)  # streamed, and left open
     return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Line:
-    """An item and where it came from; blank lines have no item."""
+    """An item and its line number; the item of a blank line is None."""
 
     number: int
     item: Any
@@ -92,11 +93,11 @@ class Line:
 
 
 def read_items(path: str, form: str, arguments: int) -> list[Line]:
-    """Read all lines of a file (``-``: standard input; ``.gz`` is unpacked), as items.
+    """Read all lines of a file (``-``: standard input; ``.gz`` is unpacked) as items of a story.
 
-    ``form``       how a line is cut into an item: tokens, chars or json
-    ``arguments``  how many arguments the story takes: a JSON array gives all of them if there are
-                   several, and is itself the item if there is one
+    ``form``       how a line is split into an item: tokens, chars or json
+    ``arguments``  number of arguments of the story: if there are several, a JSON array gives all of
+                   them; if there is one, the array itself is the item
     """
     lines = []
     for number, text in read_lines(path):
@@ -121,7 +122,7 @@ def read_items(path: str, form: str, arguments: int) -> list[Line]:
                 raise DataError(
                     f"{place}: the story takes {arguments} argument{'s' * (arguments > 1)}, "
                     f"this line has {len(parts)}",
-                    hint=f"separate the arguments by {SEPARATOR}",
+                    hint=f"separate the arguments with {SEPARATOR}",
                 )
             items = parts if form == "chars" else [part.split() for part in parts]
             item = items[0] if arguments == 1 else tuple(items)
@@ -131,7 +132,7 @@ def read_items(path: str, form: str, arguments: int) -> list[Line]:
 
 @dataclass(frozen=True)
 class WordFilter:
-    """Which words count: those in enough lines, not in too many, and not on a list of others."""
+    """Selection of words: those in enough lines, not in too many, and not among the stop words."""
 
     min_count: int = 1
     max_share: float = 1.0
@@ -139,7 +140,7 @@ class WordFilter:
 
     @property
     def fewer(self) -> str:
-        """Say how to ask for fewer words than these, on the command line."""
+        """Hint how to select fewer words on the command line."""
         if (self.min_count, self.max_share) == (1, 1.0):
             return "fewer words (--min-count 2 --max-share .1)"
         return f"fewer words (now --min-count {self.min_count} --max-share {self.max_share:g})"
@@ -147,11 +148,11 @@ class WordFilter:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a file, and what a model makes of them.
+    """The lines of a file, and the items in them.
 
-    ``texts``  every line as it stands
-    ``items``  texts, or an array of points: what models take
-    ``where``  the index of each item's line
+    ``texts``  every line, unchanged
+    ``items``  the input of a model: texts, or an array of points
+    ``where``  the line index of each item
     """
 
     texts: Sequence[str]
@@ -162,17 +163,17 @@ class Lines:
         """Raise if there is nothing to learn from."""
         if not any(text.strip() for text in self.texts):
             fault = "the file is empty, or all its lines are"
-            raise DataError(f"{path}: {fault}", "one document a line")
+            raise DataError(f"{path}: {fault}", "give one document per line")
 
 
 def read_texts(path: str) -> Lines:
-    """Read every line of a file, blank ones too: those are empty documents."""
+    """Read every line of a file as a document; blank lines are empty documents."""
     texts = [text for _, text in read_lines(path)]
     return Lines(texts, texts, range(len(texts)))
 
 
 def read_labelled(path: str) -> tuple[list[str], list[str]]:
-    """Read labels and texts of a file with ``label TAB text`` on every line; skip blank lines."""
+    """Read labels and texts from a file with ``label TAB text`` on every line; skip blank lines."""
     labels, texts = [], []
     for number, line in read_lines(path):
         if not line.strip():
@@ -184,13 +185,13 @@ def read_labelled(path: str) -> tuple[list[str], list[str]]:
         labels.append(label.strip())
         texts.append(text)
     if len(set(labels)) < 2:
-        found = f"every line has the label {labels[0]!r}" if labels else "the file is empty"
-        raise DataError(f"{path}: {found}", "give lines of at least two labels")
+        fault = f"every line has the label {labels[0]!r}" if labels else "the file is empty"
+        raise DataError(f"{path}: {fault}", "give lines of at least two labels")
     return labels, texts
 
 
 def read_points(path: str) -> Lines:
-    """Read numbers in columns; blank lines are no items."""
+    """Read points, a line of numbers each; blank lines are skipped."""
     import numpy as np
 
     rows: list[list[float]] = []
@@ -206,7 +207,7 @@ def read_points(path: str) -> Lines:
             raise DataError(
                 f"{path}:{number}: {len(fields)} columns, while line {where[0] + 1} has "
                 f"{len(rows[0])}",
-                "give the same columns on every line",
+                "give the same number of columns on every line",
             )
     return Lines(lines, np.array(rows, dtype=float), where)
 
@@ -226,16 +227,17 @@ def _read_number(field: str, place: str) -> float:
 
 
 def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
-    """Make what counts the words of these texts: a vectorizer that model files can describe."""
+    """Make a vectorizer that counts the selected words of these texts, and that can be saved in
+    model files."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     from softcount.text.tokenise import spaces, words
 
-    cut = spaces if tokens else words
+    tokenise = spaces if tokens else words
     if wanted == WordFilter():
-        return CountVectorizer(analyzer=cut)
-    n_lines = Counter(word for text in texts for word in set(cut(text)))
-    unwanted = read_stop_words(wanted.stop_words, cut)
+        return CountVectorizer(analyzer=tokenise)
+    n_lines = Counter(word for text in texts for word in set(tokenise(text)))
+    unwanted = read_stop_words(wanted.stop_words, tokenise)
     most = wanted.max_share * len(texts)
     kept = [
         word
@@ -247,23 +249,23 @@ def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
             f"none of the {len(n_lines)} words is left to learn from",
             "lower --min-count, raise --max-share, or shorten the --stop-words",
         )
-    return CountVectorizer(analyzer=cut, vocabulary=sorted(kept))
+    return CountVectorizer(analyzer=tokenise, vocabulary=sorted(kept))
 
 
-def read_stop_words(source: str | None, cut: Callable[[str], list[str]]) -> set[str]:
+def read_stop_words(source: str | None, tokenise: Callable[[str], list[str]]) -> set[str]:
     """Read the words in a file, or scikit-learn's list for ``english``; none without a source."""
     if source is None:
         return set()
     if source != "english":
-        return {word for _, text in read_lines(source) for word in cut(text)}
+        return {word for _, text in read_lines(source) for word in tokenise(text)}
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    # capitals too, for what cuts at spaces keeps them
+    # capitalised forms too, because splitting at spaces does not lower-case words
     return {form for word in ENGLISH_STOP_WORDS for form in (word, word.capitalize())}
 
 
 def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | None:
-    """Read the gold class of each line of ``file``, None if it is unknown; None without a path."""
+    """Read the gold class of each line of ``file`` (None: unknown); return None without a path."""
     if path is None:
         return None
     if path == file == "-":
@@ -271,25 +273,25 @@ def read_gold(path: str | None, file: str, n_lines: int) -> list[str | None] | N
     labels = read_line_by_line("--gold", path, file, n_lines, "class")
     if all(label in UNKNOWN for label in labels):
         raise DataError(
-            f"--gold {path}: no line has a known class", "give at least one; -1 is unknown"
+            f"--gold {path}: no line has a known class", "give at least one; -1 means unknown"
         )
     return [None if label in UNKNOWN else label for label in labels]
 
 
 def read_line_by_line(option: str, path: str, file: str, n_lines: int, what: str) -> list[str]:
-    """Read the lines of a file that has one for each line of another."""
+    """Read a file that has exactly one line for each line of another ``file``."""
     values = [text.strip() for _, text in read_lines(path)]
     if len(values) != n_lines:
         raise DataError(
             f"{option} {path}: {len(values):,} lines, while {file} has {n_lines:,}",
-            f"give one {what} a line, in the same order; a blank line where it is unknown",
+            f"give one {what} per line, in the same order; a blank line if it is unknown",
         )
     return values
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceText:
-    """Sentences to be tagged; ``conllu`` is their file, if it is one of CoNLL-U."""
+    """Sentences to be tagged; ``conllu`` is the parsed file if it is in CoNLL-U format."""
 
     sequences: Sequences
     conllu: ConlluFile | None = None
@@ -298,21 +300,22 @@ class SentenceText:
         return len(self.sequences)
 
     def line(self, n: int) -> int:
-        """Return where a sentence is in its file, from 1 on: the line of its first word."""
+        """Return the line number, from 1, of the first word of a sentence in its file."""
         numbers = self.sequences.numbers
         return (n if numbers is None else int(numbers[n])) + 1
 
 
 def shape(head: bytes) -> str | None:
-    r"""Tell the format of lines by the first one that is no comment; None if there is none.
+    r"""Guess the format of a file by its first line that is neither blank nor a comment; None if
+    there is none.
 
     >>> shape(b"# text = it\n1\tit\t_\tPRON\t_\t_\t_\t_\t_\t_\n"), shape(b"it rains")
     ('conllu', 'lines')
     """
     for line in head.removeprefix(codecs.BOM_UTF8).split(b"\n"):
         if line.strip() and not line.startswith(b"#"):
-            words = line.count(b"\t") >= CONLLU_TABS and line[:1].isdigit()
-            return "conllu" if words else "lines"
+            is_conllu = line.count(b"\t") >= CONLLU_TABS and line[:1].isdigit()
+            return "conllu" if is_conllu else "lines"
     return None
 
 
@@ -329,7 +332,7 @@ def read_text(path: str, form: str | None) -> SentenceText:
 
 
 def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
-    """Read sentences as they come: all that have arrived at a time."""
+    """Stream sentences, in blocks of all those that have arrived."""
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
@@ -346,7 +349,7 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
 
 
 def read_tags(path: str, column: str | None, separator: str) -> Tagged:
-    """Read sentences with tags, from lines word/TAG or from CoNLL-U."""
+    """Read tagged sentences, from lines of word/TAG or from CoNLL-U."""
     from softcount.text import conllu, tagged
     from softcount.text.lines import strip_mark
 
@@ -357,7 +360,10 @@ def read_tags(path: str, column: str | None, separator: str) -> Tagged:
 
 
 def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
-    """Tell the format of a file, and read it in pieces: it may be a pipe, to be read only once."""
+    """Guess the format of a file; return the format and an iterator over the pieces of the file.
+
+    Both at once, because a pipe can be read only once.
+    """
     pieces = read_pieces(path)
     if form is None and path.removesuffix(".gz").endswith(".conllu"):
         form = "conllu"
@@ -369,7 +375,7 @@ def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
-    """Read whole lines of a file (-: standard input), a piece at a time."""
+    """Read a file (-: standard input) in pieces of whole lines."""
     from softcount.text.lines import open_lines, read_whole_lines
 
     if path != "-":
@@ -385,13 +391,13 @@ def read_pieces(path: str) -> Iterator[bytes]:
 
 
 def name_source(path: str) -> str:
-    """Return the name of a file for messages."""
+    """Return the name of a file for use in messages."""
     return STDIN if path == "-" else path
 
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Where pairs are: one file of lines ``source ||| target``, or two files."""
+    """The files of sentence pairs: one with lines ``source ||| target``, or two parallel files."""
 
     joint: str | None
     source: str | None = None
@@ -401,7 +407,7 @@ class PairFiles:
     def given(
         cls, file: str | None, other: str | None, source: str | None, target: str | None
     ) -> PairFiles:
-        """From FILE (or -i), -s and -t; nothing at all is standard input."""
+        """Make it from the options FILE (or -i), -s and -t; without any, read standard input."""
         if (source is None) != (target is None):
             raise typer.BadParameter("-s and -t go together: a file for each language")
         if sum(name is not None for name in (file, other, source)) > 1:
@@ -421,13 +427,13 @@ class PairFiles:
 
     @property
     def called(self) -> str:
-        """What messages call the pairs."""
+        """Name of the pairs in messages."""
         if self.joint is None:
             return f"{self.source} and {self.target}"
         return STDIN if self.is_stdin else self.joint
 
     def read(self, lowercase: bool = False) -> Bitext:
-        """All pairs."""
+        """Read all pairs."""
         from softcount.text.bitext import read_bitext, stream_pairs
 
         if self.joint is None:
@@ -438,12 +444,12 @@ class PairFiles:
         lines = (line for block in stream_blocks("-") for line in block)
         for pairs in stream_pairs(lines, sys.maxsize, lowercase=lowercase, origin=STDIN):
             return pairs
-        raise DataError(f"no pairs in {STDIN}", "give one at least")
+        raise DataError(f"no pairs in {STDIN}", "give at least one")
 
     def stream(self) -> Iterator[Bitext]:
-        """The pairs of one file as they come, those that are there together.
+        """Stream the pairs of one file, in blocks of all those that have arrived.
 
-        Whatever is wrong with a line, those before it come first.
+        If a line is invalid, the pairs before it are still yielded before the error is raised.
         """
         from softcount.text.bitext import stream_pairs
 
@@ -461,6 +467,6 @@ class PairFiles:
 
 
 def shapes_of(pairs: Bitext) -> list[tuple[int, int]]:
-    """How many source and target words each pair has."""
+    """Return the numbers of source and target words of each pair."""
     lengths = pairs.source.lengths.tolist(), pairs.target.lengths.tolist()
     return list(zip(*lengths, strict=True))

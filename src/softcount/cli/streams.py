@@ -1,8 +1,8 @@
-"""Standard input, output and errors, as all commands meet them.
+"""Handling of standard input, output and error, for all commands.
 
-A reader that has gone away (``| head -1``) is no fault: the command ends quietly, with exit code 0.
-Where there is no room for what is printed, or no standard output at all (``>&-``), the exit code is
-1, and standard error says why if it is there. Without standard error the answers come all the same.
+A reader that has gone away (``| head -1``) is not an error: the command ends quietly, with exit
+code 0. If the disk is full, or standard output is closed (``>&-``), the exit code is 1, and
+standard error says why if it is open. Without standard error, answers are printed all the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BUFFER_SIZE = 1 << 16
 
 
 class ReaderGone(SystemExit):
-    """The reader of standard output has gone away: the command ends, and nothing is wrong."""
+    """Raised when the reader of standard output has gone away, to end the command without error."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -34,10 +34,10 @@ class StreamError(SoftcountError):
 
 
 class _Sink(io.RawIOBase):
-    """A stream to which text is printed.
+    """An output stream.
 
-    A fault is reported once. After that nothing is written, and no further error raised: not while
-    others go on printing, nor when Python flushes what is left at its end.
+    An error is reported once. After that nothing is written, and no further error is raised,
+    neither by further printing nor when Python flushes the stream at exit.
     """
 
     def __init__(self, number: int | None, name: str) -> None:
@@ -62,7 +62,7 @@ class _Sink(io.RawIOBase):
                     raise OSError(errno.EBADF, "it is closed")
                 try:
                     return os.write(self.number, data)
-                except BlockingIOError:  # whoever shares it has asked not to be kept waiting
+                except BlockingIOError:  # another process has made the shared stream non-blocking
                     select.select([], [self.number], [])
         except OSError as error:
             self.fault = error.strerror or str(error)
@@ -86,9 +86,9 @@ class _Output(_Sink):
 
 
 class _Errors(_Sink):
-    """Standard error: if it cannot be had, answers are worth printing all the same.
+    """Standard error: if it cannot be written to, answers are printed all the same.
 
-    ``is_missed``  there was no room for what it had to say
+    ``is_missed``  whether messages were lost, for lack of disk space
     """
 
     is_missed = False
@@ -98,7 +98,7 @@ class _Errors(_Sink):
 
 
 class _NoInput(io.RawIOBase):
-    """Standard input that is not there."""
+    """Stand-in for standard input that is closed."""
 
     def readable(self) -> bool:
         return True
@@ -109,7 +109,7 @@ class _NoInput(io.RawIOBase):
 
 @contextmanager
 def managed_streams() -> Iterator[None]:
-    """Run the command line with streams, and an exit code, as described above."""
+    """Run the command line with the streams and the exit code described above."""
     output = _Output(_get_number(sys.stdout, 1), "<stdout>")
     errors = _Errors(_get_number(sys.stderr, 2), "<stderr>")
     if _get_number(sys.stdin, 0) is None:
@@ -121,9 +121,9 @@ def managed_streams() -> Iterator[None]:
         yield
     except SystemExit as end:
         code = end.code
-    except StreamError as error:  # of what is printed outside of any command, such as --help
+    except StreamError as error:  # from output outside of any command, such as --help
         faults.append(error)
-    finally:  # an error of ours goes on to its traceback, and has what was printed before it
+    finally:  # also flush before the traceback of an unexpected exception
         try:
             sys.stdout.flush()
         except ReaderGone:
@@ -138,10 +138,10 @@ def managed_streams() -> Iterator[None]:
 
 
 def _get_number(stream: TextIO | None, number: int) -> int | None:
-    """Return the number of a stream; None if it is closed.
+    """Return the file descriptor of a stream; None if it is closed.
 
-    Its number is then taken up: the next file that is opened would get it, and whatever prints
-    would print there.
+    A closed descriptor is then occupied: otherwise the next file opened would get its number, and
+    output would be printed there.
     """
     if stream is not None:
         return number
@@ -156,10 +156,10 @@ def _get_number(stream: TextIO | None, number: int) -> int | None:
 
 
 def _wrap(sink: _Sink, like: Any) -> TextIO:
-    """Make a text stream over a sink, like the stream that it replaces.
+    """Make a text stream over a sink, with the settings of the stream that it replaces.
 
-    Characters that the encoding lacks are spelled out (``\\xe9``), rather than that an answer is
-    lost to an error.
+    Characters that the encoding lacks are escaped (``\\xe9``), so that no answer is lost to an
+    error.
     """
     errors = getattr(like, "errors", None) or "strict"
     return io.TextIOWrapper(

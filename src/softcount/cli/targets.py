@@ -1,9 +1,8 @@
-"""Files that a command reads and writes, checked before it begins: in one place, for all of them.
+"""Checks of the files that a command reads and writes, made before it starts, for all commands.
 
-Options that name what is written are marked where they are declared. Every other text or path that
-a command is given is taken for what is read, if there is a file of that name; so a forgotten mark
-leads to an error message, and never to a lost file. Text that cannot be a file's name is marked as
-such.
+Options that name files to write are marked where they are declared. Every other text or path option
+is assumed to name a file to read, if there is a file of that name; so a forgotten mark leads to an
+error message, and never to a lost file. Options whose text is never a file name are marked as such.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from softcount.core.errors import SoftcountError
 STREAMS = ("standard input", "standard output", "standard error")
 HINT = "choose another place"
 MAX_FILES = 10_000
-"""So many files of a folder are checked one by one."""
+"""Maximum number of files of a folder that are checked one by one."""
 
 
-# marks, for the Annotated of an option beside its typer.Option
+# marks, for use in the Annotated of an option next to its typer.Option
 @dataclass(frozen=True)
 class Written:
-    """The option names what is written.
+    """Mark of an option that names a file to write.
 
-    ``folder``   a folder that must be new
-    ``printed``  ``-`` is allowed, and means standard output
+    ``folder``   whether it is a folder, which must be new
+    ``printed``  whether ``-`` is allowed, for standard output
     """
 
     folder: bool = False
@@ -46,7 +45,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Plain:
-    """The option is a text that names no file, even if there is one of that name."""
+    """Mark of an option whose text is not a file name, even if there is a file of that name."""
 
 
 WRITTEN, WRITTEN_OR_PRINTED, NEW_FOLDER = Written(), Written(printed=True), Written(folder=True)
@@ -54,7 +53,7 @@ PLAIN = Plain()
 
 
 def marks_of(callback: Any) -> dict[str, Written | Plain]:
-    """Find the marks of a command's options, by the names of its function's parameters."""
+    """Return the marks of a command's options, by parameter name of its function."""
     hints = get_type_hints(inspect.unwrap(callback), include_extras=True)
     return {
         name: mark
@@ -69,7 +68,7 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True)
 class Target:
-    """Something that is to be written: the option that says so, and its name as it was given."""
+    """A file to be written: the option that names it, and its name as given."""
 
     option: str
     name: str
@@ -77,19 +76,19 @@ class Target:
 
     @property
     def place(self) -> str:
-        """Where the file will be, or is, after all links."""
+        """Path of the file after resolving links."""
         return os.path.realpath(self.name)
 
     @property
     def is_stream(self) -> bool:
-        """Whether this is open already, or no file: nothing is replaced there."""
+        """Whether it is an open stream or not a regular file, so that no file is replaced."""
         if self.name == "-" or own_descriptor(self.name) is not None:
             return True
         found = _stat(self.name)
         return found is not None and not stat.S_ISREG(found.st_mode)
 
     def fault(self) -> str:
-        """Return why it cannot be written; empty if it can."""
+        """Return the reason why it cannot be written; empty if it can."""
         if self.name == "-":
             return "" if self.mark.printed else "this cannot go to standard output"
         try:
@@ -120,8 +119,8 @@ class Target:
 
 
 def _is_kept(folder: str, found: os.stat_result | None) -> bool:
-    """Whether a file of someone else cannot be replaced, because all write to its folder (which
-    has the sticky bit)."""
+    """Return whether the sticky bit of its folder protects a file of another user from being
+    replaced."""
     if found is None or not hasattr(os, "geteuid") or os.geteuid() == 0:
         return False
     around = os.stat(folder)
@@ -131,37 +130,37 @@ def _is_kept(folder: str, found: os.stat_result | None) -> bool:
 
 @dataclass
 class Files:
-    """What a command reads and writes."""
+    """The files that a command reads and writes."""
 
     targets: list[Target]
     read: dict[Identity, str] = field(default_factory=dict)
     folders: dict[Identity, str] = field(default_factory=dict)
 
     def add(self, label: str, name: str) -> None:
-        """Add something that is read, if there is such a file or folder."""
+        """Add a file or folder to read, if it exists."""
         found = _stat(name) if name != "-" else None
         if found is not None and stat.S_ISREG(found.st_mode):
             self.read.setdefault(_identity(found), label)
         elif found is not None and stat.S_ISDIR(found.st_mode):
             self.folders.setdefault(_identity(found), f"{label} {name}")
-            # the files of a folder: an archive has no others below
+            # the files of a folder, without subfolders: an archive has none
             with contextlib.suppress(OSError), os.scandir(name) as entries:
                 for entry in islice(entries, MAX_FILES):
                     if entry.is_file():
                         self.read.setdefault(_identity(os.stat(entry.path)), f"{label} {name}")
 
     def check(self) -> None:
-        """Raise if something cannot be written, or would spoil what is read or what else is
-        written."""
+        """Raise if a file cannot be written, or would overwrite a file that is read or another one
+        that is written."""
         out, err = _find_open_file(1), _find_open_file(2)
-        if err is not None and err in self.read:  # to say so there would change what is read
+        if err is not None and err in self.read:  # a message there would change the input
             if out is None or out not in self.read:
                 typer.echo(f"softcount: {_into_read(STREAMS[2], self.read[err])}")
             raise typer.Exit(1)
         for target in self.targets:
             if fault := target.fault():
                 raise SoftcountError(f"{target.option} {target.name}: {fault}", HINT)
-        # standard output and errors may go to files, too, and a target be one that is open
+        # standard output and error may be files, too, and a target may be an open file
         own = [own_descriptor(target.name) for target in self.targets if target.name != "-"]
         files = [target for target in self.targets if not target.is_stream]
         named = {_identity(found): one for one in files if (found := _stat(one.name)) is not None}
@@ -194,10 +193,10 @@ class Files:
 
 
 def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> None:
-    """Raise, before a command begins, if there are files that must not or cannot be written.
+    """Raise, before a command starts, if files cannot or must not be written.
 
-    ``parameters``  the command's options and arguments, as click has them
-    ``values``      what they were given
+    ``parameters``  the command's options and arguments, as click objects
+    ``values``      their values by name
     """
     files = list_files(parameters, values, callback)
     stdin = _find_open_file(0)
@@ -207,7 +206,7 @@ def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: 
 
 
 def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
-    """List the files that a command was given to read and to write."""
+    """List the files that the values of a command's options name, to read and to write."""
     marks, files = marks_of(callback), Files([])
     for parameter in parameters:
         mark, label = marks.get(parameter.name), label_of(parameter)
@@ -220,7 +219,7 @@ def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: A
 
 
 def refuse_read(context: typer.Context, label: str, names: Iterable[str]) -> None:
-    """Raise if a target is one of these files, which turned out to be read as well."""
+    """Raise if a file to write is one of these files, which turned out to be read as well."""
     command = context.command
     files = Files(list_files(command.params, context.params, command.callback).targets)
     for name in names:
@@ -229,7 +228,7 @@ def refuse_read(context: typer.Context, label: str, names: Iterable[str]) -> Non
 
 
 def label_of(parameter: Any) -> str:
-    """Return the name of an option or an argument for messages."""
+    """Return the name of an option or an argument for use in messages."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper()).strip("[]")
     long = [name for name in parameter.opts if name.startswith("--")]
@@ -237,7 +236,7 @@ def label_of(parameter: Any) -> str:
 
 
 def list_names(value: Any) -> Iterator[str]:
-    """List the texts and paths among the values of an option."""
+    """Yield the texts and paths among the values of an option."""
     if isinstance(value, list | tuple):
         for one in value:
             yield from list_names(one)
@@ -255,7 +254,7 @@ def _same_file(target: Target, other: str) -> SoftcountError:
 
 
 def _stat(name: str) -> os.stat_result | None:
-    """Return the status of a file, after all links; None if there is none."""
+    """Return the status of a file, following links; None if it does not exist."""
     try:
         return os.stat(name)
     except (OSError, ValueError):
@@ -263,7 +262,7 @@ def _stat(name: str) -> os.stat_result | None:
 
 
 def _find_open_file(number: int) -> Identity | None:
-    """Find the file that is open under a number, if it is one on the disk."""
+    """Return the identity of the regular file open under a descriptor; None if there is none."""
     try:
         found = os.fstat(number)
     except OSError:
@@ -272,16 +271,16 @@ def _find_open_file(number: int) -> Identity | None:
 
 
 def _identity(found: os.stat_result) -> Identity:
-    """Return what two names of one file have in common: links of all kinds, and spellings."""
+    """Return the identity of a file, the same for all links to it and spellings of its name."""
     return found.st_dev, found.st_ino
 
 
 def _identify_place(place: str) -> tuple[Identity, str]:
-    """Return what two names of one place have in common, though nothing is there yet."""
+    """Return the identity of a path where no file exists yet, the same for all its spellings."""
     folder, name = os.path.split(place)
     above, own = os.path.split(folder)
     other = os.path.join(above, own.swapcase())
-    # a folder that is there in the other case as well, as far as it can be told, ignores case
+    # if the folder's name in swapped case is the same folder, assume that names ignore case
     if other != folder and os.path.exists(other) and os.path.samefile(folder, other):
         name = unicodedata.normalize("NFC", name).casefold()
     return _identity(os.stat(folder)), name

@@ -1,4 +1,4 @@
-"""``softcount propagate``, ``cotrain`` and ``bootstrap``: lines of which some have a label."""
+"""``softcount propagate``, ``cotrain`` and ``bootstrap``: label lines from a few labelled ones."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
 
 TEXT = "text"
 ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n"}
-"""What raw texts in columns are written with."""
+"""Escape sequences of raw texts in tab-separated columns, and what they stand for."""
 STRONGEST = 8
-"""So many rules of each label are shown."""
+"""Number of rules shown for each label."""
 
 
 class LinesToLabel(NamedTuple):
-    """Lines of a file, of which some have a label.
+    """Lines of a file, some of them labelled.
 
-    ``items``  the lines as the estimator reads them
-    ``texts``  what the page shows of each line
-    ``gold``   as `read_gold` gives it
-    ``more``   what else the estimator is fitted to
+    ``items``  the lines in the form that the estimator takes
+    ``texts``  the text of each line that the page shows
+    ``gold``   gold labels, as returned by `read_gold`
+    ``more``   further keyword arguments of the estimator's ``fit``
     """
 
     records: Records
@@ -70,7 +70,7 @@ class LinesToLabel(NamedTuple):
 
 
 class LabelledLines(NamedTuple):
-    """Lines with their labels (None: none), how sure these are, and what to say of them."""
+    """Lines with their labels (None: unlabelled), confidences, and the overview to print."""
 
     records: Records
     labels: Sequence[str | None]
@@ -86,9 +86,9 @@ def summarise_lines(
     title: str,
     **more: Any,
 ) -> LabelledLines:
-    """Labels of lines, and what there is to show of them (``more``: see `Labelling`).
+    """Collect the labels of lines and the overview of them (``more``: see `Labelling`).
 
-    Gold labels are compared on lines whose label was not given, and that are not blank.
+    Accuracy against gold labels is computed on lines that are not blank and had no label.
     """
     import numpy as np
 
@@ -98,8 +98,8 @@ def summarise_lines(
 
     records = lines.records
     places = {name: number for number, name in enumerate(map(str, history.classes.tolist()))}
-    # labels as they are printed; None for blank lines, and for classes that were never learned but
-    # stand in the file
+    # labels as they are printed; None for blank lines, and for labels in the file that are not
+    # among the classes learned
     printed: list[str | None] = []
     gold = np.full(len(records), UNKNOWN)
     for n, (given, label) in enumerate(zip(records.labels, labels, strict=True)):
@@ -115,9 +115,9 @@ def summarise_lines(
 
 
 class LabelCommand(LearningCommand):
-    """A command that fills in the labels of lines from the few that have one, or from rules.
+    """Base of commands that label lines, from the few that have a label or from rules.
 
-    Its estimator has a ``transduction_`` and a ``history_``.
+    The estimator must have a ``transduction_`` and a ``history_``.
     """
 
     without: ClassVar[Sequence[str]] = ("save", "load")
@@ -126,15 +126,15 @@ class LabelCommand(LearningCommand):
     gold: GoldFile = None
 
     def get_confidence(self, model: Any, data: LinesToLabel) -> Sequence[float] | FloatArray:
-        """How sure the label of each line is."""
+        """Return the confidence in the label of each line, from 0 to 1."""
         raise NotImplementedError
 
     def list_notes(self, model: Any, data: LinesToLabel) -> list[str]:
-        """Remarks, each a sentence without its full stop."""
+        """List remarks for the overview, each a sentence without its full stop."""
         raise NotImplementedError
 
     def list_rules(self, model: Any) -> list[tuple[str, Any, float]]:
-        """Rules as they are to be read, their labels and strengths; the strongest first."""
+        """List rules to show as (text, label, strength), strongest first."""
         return []
 
     def size(self, data: LinesToLabel) -> int:
@@ -169,11 +169,11 @@ class LabelCommand(LearningCommand):
 
 
 class Cotrain(WordOptions, LabelCommand):
-    """Label lines from a few that have a label, by views that teach each other.
+    """Label lines from a few labelled ones by co-training: two or more views teach each other.
 
-    Prints the same lines, with their labels and how sure these are: exactly one line for each line
-    of the file. What each view gave in which round goes to stderr. It pays to leave out words that
-    are everywhere (--stop-words english, --max-share .1).
+    Prints every line of the file with its label and a confidence from 0 to 1, one line out for each
+    line in. The labels that each view contributed in each round go to stderr. It pays to leave out
+    very common words (--stop-words english, --max-share .1).
 
     \b
     softcount cotrain posts.tsv --views subject,body > labelled.tsv
@@ -187,17 +187,17 @@ class Cotrain(WordOptions, LabelCommand):
     file: Annotated[
         str,
         Argument(
-            "Lines of columns, tab-separated, or of JSON objects, some with a label; .gz too; - is "
-            "stdin.",
+            "Tab-separated columns or JSON objects, one item per line, some of them labelled. May "
+            "be .gz; - is stdin.",
             metavar="FILE",
         ),
     ]
     views: Annotated[
         str,
         Input(
-            "Columns or keys to look at, each by itself. Where there is no such column: subject, "
-            "body of the raw post (or spelling, context of the words between ||| and |||) that the "
-            "column text has.",
+            "Columns or JSON keys to use as views. If there are no such columns, subject and body "
+            "are taken from a raw post in the column text; spelling and context from a text in "
+            "which ||| stands on both sides of a phrase.",
             metavar="A,B,…",
             file=PLAIN,
         ),
@@ -205,13 +205,13 @@ class Cotrain(WordOptions, LabelCommand):
     columns: Annotated[
         str | None,
         Input(
-            "What the columns are, in their order; one is called label. If not given: label and "
-            "text if all --views can be made of a text, else label and the --views.",
+            "Names of the columns, in order; one must be label. Default: label,text if all --views "
+            "can be extracted from a text, else label followed by the --views.",
             metavar="A,B,…",
             file=PLAIN,
         ),
     ] = None
-    max_iter: Annotated[int, Learning("At most so many rounds.", least=0)] = 100
+    max_iter: Annotated[int, Learning("Maximum number of rounds.", least=0)] = 100
     seed: SeedOption = 0
 
     def check(self) -> None:
@@ -222,13 +222,15 @@ class Cotrain(WordOptions, LabelCommand):
 
         names = column_names(self.views)
         if len(set(names)) < len(names):
-            raise DataError(f"--views {','.join(names)}: some are the same", "name each view once")
+            raise DataError(
+                f"--views {','.join(names)}: a view is named twice", "name each view once"
+            )
         if self.columns is not None:
             columns = column_names(self.columns)
         else:
             columns = (LABEL, TEXT) if set(names) <= set(NAMED) else (LABEL, *names)
         records = read_records(self.file, columns)
-        records.demand_labels()
+        records.check_labels()
         gold = read_gold(self.gold, self.file, len(records))
         items = {name: _read_view(records, name) for name in names}
         texts = [
@@ -241,9 +243,9 @@ class Cotrain(WordOptions, LabelCommand):
         from softcount.labels.cotraining import CoTraining
 
         counters = {
-            # views that are cut already are counted as they are
-            name: None if any(isinstance(x, list) for x in some) else self.make_vectorizer(some)
-            for name, some in data.items.items()
+            # views that are lists of features already need no tokeniser
+            name: None if any(isinstance(x, list) for x in view) else self.make_vectorizer(view)
+            for name, view in data.items.items()
         }
         return CoTraining(
             list(data.items),
@@ -264,32 +266,32 @@ class Cotrain(WordOptions, LabelCommand):
 
 
 def _read_view(records: Records, name: str) -> list[Any]:
-    """A column, or what a text says in a view that can be made of it."""
+    """Return a view of all lines: a column, or what is extracted from the column text."""
     from softcount.labels.cotraining import NAMED
 
     has_text = any(TEXT in fields for fields in records.fields)
     if name not in NAMED or not has_text or any(name in fields for fields in records.fields):
         return records.texts(name)
-    parts = []
+    views = []
     for number, text in enumerate(records.texts(TEXT), 1):
         raw = text
         if not records.is_json:
             raw = re.sub(r"\\[\\tn]", lambda match: ESCAPES[match.group()], text)
         try:
-            parts.append(NAMED[name](raw) if raw.strip() else "")
+            views.append(NAMED[name](raw) if raw.strip() else "")
         except DataError as error:
             raise DataError(f"{records.path}:{number}: {error.message}", error.hint) from error
-    is_cut = any(isinstance(one, list) for one in parts)
-    return [[] if is_cut and one == "" else one for one in parts]
+    are_lists = any(isinstance(view, list) for view in views)
+    return [[] if are_lists and view == "" else view for view in views]
 
 
 class Propagate(LabelCommand):
-    """Spread a few labels to all lines, along a graph of lines that are alike.
+    """Spread a few labels to all lines along a graph of similar lines (label propagation).
 
-    Prints every line as it was, with its label filled in and one column more: how sure that is, 0
-    to 1 (JSON: the key confidence). Labels that were given stay. What happened goes to stderr. A
-    line that no label reaches (an empty one, for example) gets the most common label, and stderr
-    says which lines these are.
+    Prints every line with its label filled in and a confidence from 0 to 1 in an extra column
+    (JSON: the key confidence). Given labels stay unchanged. A summary goes to stderr. A line that
+    no label reaches (an empty one, for example) gets the most common label; stderr lists these
+    lines.
 
     \b
     softcount propagate lines.tsv > labelled.tsv
@@ -311,20 +313,24 @@ class Propagate(LabelCommand):
     file: Annotated[
         str,
         Argument(
-            "Lines with some labels: label, tab, text; or JSON objects with the keys label and "
-            "text. An empty label, or -1, is unknown. .gz too; - is stdin.",
+            "One item per line: label, tab, text; or JSON objects with the keys label and text. "
+            "An empty label, or -1, means unknown. May be .gz; - is stdin.",
             metavar="FILE",
         ),
     ]
     columns: Annotated[
         str,
-        Input("What the columns are; text is what is compared.", metavar="NAMES", file=PLAIN),
+        Input(
+            "Names of the columns, in order; lines are compared by text.",
+            metavar="NAMES",
+            file=PLAIN,
+        ),
     ] = "label,text"
     graph: Annotated[
         str | None,
         Input(
-            "Take this graph, and do not look at the text: i, tab, j, and perhaps tab, weight; "
-            "numbers of lines, from 0.",
+            "Use this graph instead of comparing texts. One edge per line: i, tab, j, and "
+            "optionally tab, weight; i and j are line numbers of FILE, counted from 0.",
             metavar="EDGES",
             learns=True,
         ),
@@ -332,19 +338,20 @@ class Propagate(LabelCommand):
     weights: Annotated[
         str,
         Model(
-            "What an edge weighs: cosine, or gaussian: exp(-alpha squared distance).",
+            "Weight of an edge: cosine similarity, or gaussian: exp(-alpha * squared distance).",
             choices=("cosine", "gaussian"),
         ),
     ] = "cosine"
-    max_iter: Annotated[int, Learning("At most so many sweeps.", least=1)] = 1000
+    max_iter: Annotated[int, Learning("Maximum number of sweeps.", least=1)] = 1000
     tol: Annotated[
-        float, Learning("Stop when every probability is so close to its limit.", least=0.0)
+        float,
+        Learning("Stop when every probability is within this distance of its limit.", least=0.0),
     ] = 1e-5
     seed: SeedOption = 0
     threads: ThreadsOption = None
     html: Annotated[
         Path | None,
-        Output("Write a page with tables and curves to this file.", file=WRITTEN, learns=True),
+        Output("Write an HTML page with tables and curves here.", file=WRITTEN, learns=True),
     ] = None
 
     def check(self) -> None:
@@ -362,7 +369,7 @@ class Propagate(LabelCommand):
         records = read_records(self.file, column_names(self.columns))
         gold = read_gold(self.gold, self.file, len(records))
         if model is None:
-            records.demand_labels()
+            records.check_labels()
         if self.graph is not None:
             return LinesToLabel(records, _read_edges(self.graph, len(records)), None, gold)
         texts = records.texts("text")
@@ -387,7 +394,7 @@ class Propagate(LabelCommand):
         from softcount.labels.propagation import UnreachedWarning
 
         with warnings.catch_warnings(action="ignore", category=UnreachedWarning):
-            super().fit(model, data, progress)  # a note says which lines these are
+            super().fit(model, data, progress)  # `list_notes` reports these lines instead
 
     def get_confidence(self, model: LabelPropagation, data: LinesToLabel) -> FloatArray:
         confidence: FloatArray = model.label_distributions_.max(axis=1)
@@ -401,7 +408,7 @@ class Propagate(LabelCommand):
     def answer(self, model: LabelPropagation, data: LinesToLabel) -> LabelledLines:
         if self.load is None:
             return super().answer(model, data)
-        # new lines by a model from a file; labels that they have stay
+        # label new lines with a loaded model; labels that they have already stay
         from softcount.labels.propagation import UnreachedWarning
 
         given, blank = data.records.labels, data.records.blank
@@ -439,41 +446,45 @@ def _describe_unreached(lines: Sequence[int]) -> str:
 
 
 def _read_edges(path: str, n: int) -> Any:
-    """A graph from lines of i, j and perhaps a weight."""
+    """Read the adjacency matrix of a graph from lines of i, j and optionally a weight."""
     from scipy import sparse
 
-    rows, others, values = [], [], []
+    rows, columns, values = [], [], []
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
             i, j, *more = line.split("\t")
-            row, other = int(i), int(j)
+            row, column = int(i), int(j)
             (value,) = map(float, more) if more else (1.0,)
         except ValueError:
             raise DataError(
-                f"{path}:{number}: {brief(line)} is no edge", "write: i, tab, j, tab, weight"
+                f"{path}:{number}: {brief(line)} is not an edge", "write: i, tab, j, tab, weight"
             ) from None
-        if not (0 <= row < n and 0 <= other < n):
+        if not (0 <= row < n and 0 <= column < n):
             raise DataError(
-                f"{path}:{number}: there is no line {row if not 0 <= row < n else other}",
+                f"{path}:{number}: there is no line {row if not 0 <= row < n else column}",
                 f"lines are numbered from 0 to {n - 1}",
             )
         if not 0.0 <= value < float("inf"):
-            raise DataError(f"{path}:{number}: a weight of {value:g}", "give weights above 0")
+            raise DataError(
+                f"{path}:{number}: invalid edge weight {value:g}", "give finite weights, 0 or more"
+            )
         rows.append(row)
-        others.append(other)
+        columns.append(column)
         values.append(value)
     if not math.isfinite(sum(values)):
-        raise DataError(f"{path}: the weights add up to infinity", "only ratios matter: scale them")
-    return sparse.csr_matrix((values, (rows, others)), shape=(n, n), dtype=float)
+        raise DataError(
+            f"{path}: the sum of the weights overflows", "only ratios matter: scale them down"
+        )
+    return sparse.csr_matrix((values, (rows, columns)), shape=(n, n), dtype=float)
 
 
 class Bootstrap(LabelCommand):
-    """Label the lines of a file, from a few rules: which words mark which label.
+    """Label lines from a few seed rules (which word marks which label), by bootstrapping.
 
-    Prints every line as it is, its label filled in and a confidence added; a line that no rule
-    applies to has no label, and confidence 0. The strongest rules of each label go to stderr.
+    Prints every line with its label filled in and a confidence from 0 to 1 added; a line to which
+    no rule applies gets no label and confidence 0. The strongest rules of each label go to stderr.
 
     \b
     softcount bootstrap lines.tsv --seeds rules.txt > labelled.tsv
@@ -490,58 +501,61 @@ class Bootstrap(LabelCommand):
     file: Annotated[
         str,
         Argument(
-            "Lines to be labelled: tab-separated columns, or JSON objects; .gz too; - is stdin.",
+            "Lines to label: tab-separated columns, or JSON objects. May be .gz; - is stdin.",
             metavar="FILE",
         ),
     ]
     seeds: Annotated[
         str | None,
         Input(
-            "Rules to begin with: label, feature and perhaps strength a line, separated by tabs, "
-            "or by spaces if features have none. If not given: the labels in FILE.",
+            "Seed rules, one per line: label, feature and optionally strength, separated by tabs, "
+            "or by spaces if no feature contains a space. Default: start from the labels in FILE.",
             metavar="FILE",
         ),
     ] = None
     columns: Annotated[
-        str, Input("The columns of FILE, in their order.", metavar="A,B,…", file=PLAIN)
+        str, Input("Names of the columns of FILE, in order.", metavar="A,B,…", file=PLAIN)
     ] = "label,text"
     tokens: TokensOption = False
     word: Annotated[
         str | None,
         Input(
-            "Tell the senses of this word: features are the words around it. Several forms: "
-            "line,lines. Lines without it get no label.",
+            "Disambiguate this word: features are the words around its first occurrence in a "
+            "line. Separate several forms by commas: line,lines. Lines without it get no label.",
             metavar="WORD",
             file=PLAIN,
         ),
     ] = None
     window: Annotated[
-        int, Input("--word: look at so many words on each side; 0: at all.", least=0)
+        int,
+        Input("With --word: number of words used on each side of it; 0: all of the line.", least=0),
     ] = 25
     stop_words: Annotated[
         str | None,
         Input(
-            "Words in this file are no features; around a --word, they count with their place. "
-            "english: scikit-learn's list.",
+            "Do not use the words in this file as features; with --word, they count only together "
+            "with their position relative to it. english: scikit-learn's list.",
             metavar="FILE",
         ),
     ] = None
     document: Annotated[
         str | None,
-        Input("Which column or key names a line's document.", metavar="COLUMN", file=PLAIN),
+        Input("Column or JSON key with the document of each line.", metavar="COLUMN", file=PLAIN),
     ] = None
     max_iter: Annotated[
-        int, Learning("At most so many rounds; 0 applies the seeds, no more.", least=0)
+        int, Learning("Maximum number of rounds; 0 only applies the seed rules.", least=0)
     ] = 500
     rules: Annotated[
         Path | None,
-        Output("Write the learned rules here, for --seeds.", metavar="FILE", file=WRITTEN),
+        Output(
+            "Write the learned rules here; --seeds can read them.", metavar="FILE", file=WRITTEN
+        ),
     ] = None
 
     def check(self) -> None:
         refuse_two_of_stdin(self.file, self.seeds, self.gold)
         if (self.document is None) != (self.discourse == 0.0):
-            raise typer.BadParameter("--document and --discourse go together")
+            raise typer.BadParameter("--document and --discourse must be given together")
 
     def read(self, model: None) -> LinesToLabel:
         from softcount.labels.yarowsky import parse_rules
@@ -549,7 +563,7 @@ class Bootstrap(LabelCommand):
         records = read_records(self.file, column_names(self.columns))
         gold = read_gold(self.gold, self.file, len(records))
         if self.seeds is None:
-            records.demand_labels()
+            records.check_labels()
         seeds = None if self.seeds is None else parse_rules(read_lines(self.seeds), self.seeds)
         texts = records.texts("text")
         items: Any = texts if self.word is None else self._find_contexts(texts, self.word)
@@ -557,7 +571,7 @@ class Bootstrap(LabelCommand):
         return LinesToLabel(records, items, texts, gold, {"seeds": seeds, "documents": documents})
 
     def _find_contexts(self, texts: Sequence[str], word: str) -> list[list[str]]:
-        """What stands around the first occurrence of a word in each line; nothing without any."""
+        """Return the context features of a word's first occurrence in each line, or none."""
         from softcount.labels.yarowsky import collocations
         from softcount.text import contexts
         from softcount.text.tokenise import spaces, words
@@ -568,11 +582,11 @@ class Bootstrap(LabelCommand):
         forms = contexts.list_forms(word.split(","))
         occurrences = contexts.find_occurrences(sentences, forms)
         contexts.demand_found(occurrences, sentences, forms)
-        dropped = read_stop_words(self.stop_words, words)
-        first = {one.sentence: one.position for one in reversed(occurrences)}
+        stop_words = read_stop_words(self.stop_words, words)
+        first = {found.sentence: found.position for found in reversed(occurrences)}
         window = self.window or None
         return [
-            collocations(sentence, first[number], window, dropped) if number in first else []
+            collocations(sentence, first[number], window, stop_words) if number in first else []
             for number, sentence in enumerate(sentences)
         ]
 
@@ -597,7 +611,7 @@ class Bootstrap(LabelCommand):
         )
 
     def get_confidence(self, model: Yarowsky, data: LinesToLabel) -> list[float]:
-        """Given labels are sure, and no label is nothing to be sure of."""
+        """Return confidences: 1 for given labels, 0 for lines without a label."""
         confidence = model.predict_proba(data.items, data.more["documents"]).max(axis=1).tolist()
         lines = zip(model.transduction_.tolist(), data.records.labels, confidence, strict=True)
         return [0.0 if label is None else 1.0 if given else p for label, given, p in lines]
@@ -609,7 +623,7 @@ class Bootstrap(LabelCommand):
         return [f"{rules}; round 1 is what the seeds say, the last one what all rules say"]
 
     def list_rules(self, model: Yarowsky) -> list[tuple[str, Any, float]]:
-        """The strongest rules of each label."""
+        """List the strongest rules of each label."""
         strongest = []
         for label in model.rules_.classes:
             for rule in model.rules_.of_class(label, STRONGEST):

@@ -1,4 +1,4 @@
-"""`CoTraining`: views that teach each other."""
+"""`CoTraining`: classifiers on different views of the items label training data for each other."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from softcount.core.verdict import Verdict
 from softcount.labels.data import (
     Reader,
     SemiSupervisedClassifier,
+    clone_classifier,
     few_labels_bayes,
     hard_labels,
-    log_shares,
+    log_posteriors,
     occurs,
-    own_copy,
     posterior,
     takes_negative,
 )
@@ -36,18 +36,18 @@ from softcount.text.tokenise import endings, marks
 
 BLANK_LINE = re.compile(r"\r?\n[ \t]*\r?\n")
 HEADER = re.compile(r"[!-9;-~]+:|From ")
-"""How the line of a header begins: a name without spaces and a colon; or the line before a post in
-a mailbox.
+"""Start of a header line: a name without spaces and a colon; or the "From " line that precedes each
+message in a mailbox.
 """
 SUBJECT = re.compile(r"^subject:(.*(?:\n[ \t].*)*)", re.IGNORECASE | re.MULTILINE)
 ANSWER = re.compile(r"\s*(?:re(?:\[\d+\]|\^\d+|\*\d+)?\s*:\s*)+", re.IGNORECASE)
 MARK = "|||"
 NEAR = 2
-"""How many words on each side are looked at together with their place."""
+"""Number of words on each side that are also features together with their position."""
 
 
 def subject(post: str) -> str:
-    """The subject of a raw e-mail or post, without any Re: before it; empty if there is none.
+    """Return the subject of a raw e-mail or post, without leading "Re:"; empty if there is none.
 
     >>> subject("From: a@b.c\\nSubject: Re: RE: old bikes\\n\\nI sold mine.")
     'old bikes'
@@ -59,7 +59,7 @@ def subject(post: str) -> str:
 
 
 def body(post: str) -> str:
-    """What comes after the headers of a raw e-mail or post; all of it if there are none.
+    """Return the part of a raw e-mail or post after the headers; all of it without headers.
 
     >>> body("From: a@b.c\\nSubject: Re: old bikes\\n\\nI sold mine.")
     'I sold mine.'
@@ -68,8 +68,8 @@ def body(post: str) -> str:
 
 
 def spelling(item: Any) -> list[str]:
-    """What some words look like, whatever stands around them: the words together and one by one,
-    the ending of the last, and marks such as capitals or digits.
+    """Return features of the form of a phrase, independent of its context: the phrase and each of
+    its words, suffixes of the last word, and marks such as capitals or digits.
 
     The item is ``(left, words, right)``, each a text or a list of words, or all in one text:
     ``left ||| words ||| right``.
@@ -86,8 +86,9 @@ def spelling(item: Any) -> list[str]:
 
 
 def context(item: Any) -> list[str]:
-    """What stands around some words, whatever they look like: the words of the sentence in lower
-    case, and those nearest by once more with their place. See `spelling` for the form of an item.
+    """Return features of the context of a phrase, independent of its form: the other words of the
+    sentence in lower case, and the nearest ones again with their position. See `spelling` for the
+    form of an item.
 
     >>> context("flights to ||| New York ||| were late")
     ['flights', 'to', 'were', 'late', 'to_', 'flights·to_', '_were', '_were·late']
@@ -101,13 +102,16 @@ def context(item: Any) -> list[str]:
 NAMED: Mapping[str, Callable[[Any], Any]] = {
     view.__name__: view for view in (subject, body, spelling, context)
 }
-"""Views that are known by name."""
+"""Predefined views by name."""
 
 
 def _split_post(post: str) -> tuple[str, str]:
-    """Headers and body. What stands before the first blank line is headers if all of it is."""
+    """Split a post into headers and body.
+
+    The lines before the first blank line are headers if all of them look like headers.
+    """
     if not isinstance(post, str):
-        raise DataError(f"{brief(post)} is no text", "subject and body are those of a raw post")
+        raise DataError(f"{brief(post)} is not a text", "the views subject and body need raw posts")
     head, *rest = BLANK_LINE.split(post.lstrip("\r\n"), maxsplit=1)
     lines = head.splitlines()
     if lines and HEADER.match(lines[0]) and all(x[:1] in " \t" or HEADER.match(x) for x in lines):
@@ -116,11 +120,11 @@ def _split_post(post: str) -> tuple[str, str]:
 
 
 def _split_context(item: Any) -> list[list[str]]:
-    """Left words, words, right words."""
+    """Split an item into left context, phrase and right context, each a list of words."""
     parts = item.split(MARK) if isinstance(item, str) else item
     if not isinstance(parts, list | tuple) or len(parts) != 3:
         raise DataError(
-            f"{brief(item)} is not a word in its sentence",
+            f"{brief(item)} is not a phrase in its context",
             f"give left {MARK} words {MARK} right, or (left, words, right)",
         )
     return [
@@ -132,41 +136,40 @@ View = str | slice | Sequence[int] | Array | Callable[[Any], Any]
 
 
 class Views:
-    """Several views of the same items: from items as users give them to a matrix for each view.
+    """Several views of the same items: converts items into a feature matrix for each view.
 
-    ``given``        each view: columns of one matrix (a slice, or their numbers), a name, or a
-                     function of an item; in a mapping, under names of their own
-    ``vectorizer``   what counts the words of texts: one for all views, or a mapping; None: as
-                     everywhere
+    ``given``        the views: each is a set of columns of one matrix (a slice, or column numbers),
+                     a name, or a function of an item; a mapping gives them names
+    ``vectorizer``   counts the words of texts: one for all views, or a mapping; None: the default
 
-    ``whole``        reads the one matrix of which views are columns, if they are
+    The attribute ``whole`` reads the matrix if all views are columns of one matrix.
     """
 
     def __init__(self, given: Any, vectorizer: Any = None) -> None:
         self._views = name_views(given)
         self.names = list(self._views)
-        chosen = each_of(self.names, vectorizer, "vectorizer")
-        self._readers = {name: Reader(one) for name, one in chosen.items()}
+        vectorizers = each_of(self.names, vectorizer, "vectorizer")
+        self._readers = {name: Reader(vectorizers[name]) for name in self.names}
         self.whole = Reader(owner="CoTraining")
 
     def learn(self, X: Any) -> list[Any]:
-        """The matrices of the items; their words and columns are what is expected of others."""
+        """Return the matrices of the training items, and remember their words or columns."""
         return self._read(X, Reader.learn)
 
     def read(self, X: Any) -> list[Any]:
-        """The matrices of other items."""
+        """Return the matrices of new items, with the columns of the training items."""
         return self._read(X, Reader.read)
 
     def _read(self, X: Any, read: Callable[[Reader, Any], Any]) -> list[Any]:
         if hasattr(X, "__array__") and not hasattr(X, "ndim"):
             X = np.asarray(X)
-        # a data frame whose columns have the names of views is no matrix
+        # a data frame whose columns are the views is not treated as one matrix
         has_names = hasattr(X, "columns") and self._are_names()
         if not has_names and (getattr(X, "ndim", 1) == 2 or _is_table(X)):
             for name, view in self._views.items():
                 if isinstance(view, str) or callable(view):
                     raise DataError(
-                        f"the data are one matrix, and the view {name!r} is {brief(view)}",
+                        f"the data are one matrix, but the view {name!r} is {brief(view)}",
                         "give its columns: a slice such as slice(0, 100), or their numbers",
                     )
             matrix = read(self.whole, X)
@@ -189,7 +192,7 @@ class Views:
         return matrices
 
     def _split(self, X: Any) -> list[Any]:
-        """What each view sees of items that are no one matrix."""
+        """Return the part of the items that each view uses, if they are not one matrix."""
         if isinstance(X, str | bytes):
             raise DataError(f"the data are one text: {brief(X)}", "give a list of items")
         if isinstance(X, Mapping) or hasattr(X, "columns"):
@@ -204,8 +207,8 @@ class Views:
         if not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
             raise DataError(
                 f"cannot read items from {brief(X)}",
-                "Reshape your data: a matrix (one row an item), a list or mapping of matrices, or "
-                "a list of raw items",
+                "Reshape your data: a matrix (one row per item), a list or mapping of matrices, "
+                "or a list of raw items",
             )
         items = list(X)
         if not items:
@@ -217,7 +220,7 @@ class Views:
 
 
 def name_views(given: Any) -> dict[str, View]:
-    """Every view under a name: its own, its function's, or its number.
+    """Return the views by name: their own, that of their function, or their number.
 
     >>> list(name_views(["subject", len, slice(0, 9)]))
     ['subject', 'len', 'view 3']
@@ -233,7 +236,7 @@ def name_views(given: Any) -> dict[str, View]:
         if len(views) < len(listed):
             raise LearnerError(
                 f"views={brief(given)}: several have the same name",
-                "give a mapping, with a name of its own for every view",
+                "give a mapping from different names to the views",
             )
     if len(views) < 2:
         raise LearnerError(
@@ -244,7 +247,7 @@ def name_views(given: Any) -> dict[str, View]:
 
 
 def each_of(names: Sequence[str], given: Any, what: str) -> dict[str, Any]:
-    """The same for every view, or what a mapping gives each of them."""
+    """Return a setting for each view: the same for all, or the entries of a mapping."""
     if not isinstance(given, Mapping):
         return dict.fromkeys(names, given)
     if set(given) != set(names):
@@ -256,7 +259,7 @@ def each_of(names: Sequence[str], given: Any, what: str) -> dict[str, Any]:
 
 
 def _is_table(X: Any) -> bool:
-    """Whether this is a list of rows of numbers."""
+    """Return whether X is a list of rows of numbers."""
     if not isinstance(X, list | tuple) or not X:
         return False
     try:
@@ -266,7 +269,7 @@ def _is_table(X: Any) -> bool:
 
 
 def _take_columns(matrix: Any, view: Any, name: str) -> Any:
-    """Some columns of one matrix."""
+    """Return the columns of a matrix that belong to a view."""
     try:
         part = matrix[:, view if isinstance(view, slice) else np.atleast_1d(view)]
     except IndexError as error:
@@ -274,16 +277,16 @@ def _take_columns(matrix: Any, view: Any, name: str) -> Any:
     if part.shape[1] == 0:
         raise DataError(
             f"the view {name!r} has no columns: the matrix has {matrix.shape[1]} feature(s)",
-            "give columns that exist",
+            "choose columns that exist",
         )
     return part
 
 
 def _take_part(X: Any, view: View, name: str) -> Any:
-    """A part of data that come in parts with names."""
+    """Return the named part of the data that belongs to a view."""
     if not isinstance(view, str):
         raise DataError(
-            f"the data have parts with names, and the view {name!r} is {brief(view)}",
+            f"the data have named parts, but the view {name!r} is {brief(view)}",
             "give the name of the part",
         )
     if view not in X:
@@ -296,13 +299,13 @@ def _take_part(X: Any, view: View, name: str) -> Any:
 
 
 def _view_items(items: Sequence[Any], view: View, name: str) -> list[Any]:
-    """What a function, or a key, makes of raw items."""
+    """Apply a view, a function or a key, to raw items."""
     if callable(view):
         return [view(item) for item in items]
     if not isinstance(view, str):
         raise DataError(
-            f"the view {name!r} is {brief(view)}, while the data are no matrix",
-            "columns are those of a matrix (Reshape your data?); of other items give a name or a "
+            f"the view {name!r} is {brief(view)}, but the data are not a matrix",
+            "columns need a matrix (Reshape your data?); for other items, give a name or a "
             "function",
         )
     if all(isinstance(item, Mapping) for item in items):
@@ -315,68 +318,69 @@ def _view_items(items: Sequence[Any], view: View, name: str) -> list[Any]:
         return [empty if part is None else part for part in parts]
     if view not in NAMED:
         raise DataError(
-            f"no view is known by the name {view!r}",
+            f"there is no view named {view!r}",
             f"give one of {', '.join(NAMED)}, a function, or items that are mappings",
         )
     return [NAMED[view](item) for item in items]
 
 
-# The posteriors of several views combined; some may have nothing to say of an item
+# Combination of the posteriors of several views; some views may have no evidence on an item
 
 
 def product(
-    posteriors: Sequence[FloatArray], speaks: Sequence[BoolArray], prior: FloatArray
+    posteriors: Sequence[FloatArray], informed: Sequence[BoolArray], prior: FloatArray
 ) -> FloatArray:
-    """Π_v p_v(class | item), renormalised, over the views that can say something of the item.
+    """Multiply the views' posteriors: Π_v p_v(class | item), normalised, over views with evidence.
 
-    ``posteriors`` has an array (items, classes) for each view, ``speaks`` whether each item has
-    something in that view. Where none has, the answer is the ``prior``.
+    ``posteriors``  an array (items, classes) for each view
+    ``informed``    for each view, whether it has evidence on each item (items,)
+    ``prior``       (classes,): the result for items on which no view has evidence
 
-    >>> both = [np.array([[0.5, 0.5]]), np.array([[0.2, 0.8]])]
-    >>> product(both, [np.array([True])] * 2, np.array([0.5, 0.5])).round(6)
+    >>> views = [np.array([[0.5, 0.5]]), np.array([[0.2, 0.8]])]
+    >>> product(views, [np.array([True])] * 2, np.array([0.5, 0.5])).round(6)
     array([[0.2, 0.8]])
     """
     logs = np.zeros_like(posteriors[0])
-    for one, heard in zip(posteriors, speaks, strict=True):
-        logs += np.where(heard[:, None], log_shares(one), 0.0)
-    return np.where(np.logical_or.reduce(speaks)[:, None], softmax(logs, axis=1), prior)
+    for view, has_evidence in zip(posteriors, informed, strict=True):
+        logs += np.where(has_evidence[:, None], log_posteriors(view), 0.0)
+    return np.where(np.logical_or.reduce(informed)[:, None], softmax(logs, axis=1), prior)
 
 
 def agreement(
-    posteriors: Sequence[FloatArray], speaks: Sequence[BoolArray], prior: FloatArray
+    posteriors: Sequence[FloatArray], informed: Sequence[BoolArray], prior: FloatArray
 ) -> FloatArray:
-    """The class that all views agree on, with the mean of their probabilities; where they do not
-    agree, what the most confident of them says. For the arguments see `product`.
+    """Average the views' posteriors where all views agree on the best class; elsewhere return that
+    of the most confident view. For the arguments see `product`.
 
-    >>> both = [np.array([[0.6, 0.4]]), np.array([[0.2, 0.8]])]
-    >>> agreement(both, [np.array([True])] * 2, np.array([0.5, 0.5])).round(6)
+    >>> views = [np.array([[0.6, 0.4]]), np.array([[0.2, 0.8]])]
+    >>> agreement(views, [np.array([True])] * 2, np.array([0.5, 0.5])).round(6)
     array([[0.2, 0.8]])
     """
-    stacked, heard = np.stack(posteriors), np.stack(speaks)
+    stacked, has_evidence = np.stack(posteriors), np.stack(informed)
     rows = np.arange(stacked.shape[1])
-    surest = np.where(heard, stacked.max(axis=2), -1.0).argmax(axis=0)
+    surest = np.where(has_evidence, stacked.max(axis=2), -1.0).argmax(axis=0)
     best = stacked.argmax(axis=2)
-    agreed = ((best == best[surest, rows]) | ~heard).all(axis=0)
-    weights = heard / np.maximum(heard.sum(axis=0), 1)
+    agreed = ((best == best[surest, rows]) | ~has_evidence).all(axis=0)
+    weights = has_evidence / np.maximum(has_evidence.sum(axis=0), 1)
     mean = np.einsum("vi,vik->ik", weights, stacked)
     combined = np.where(agreed[:, None], mean, stacked[surest, rows])
-    return np.where(np.logical_or.reduce(heard)[:, None], combined, prior)
+    return np.where(np.logical_or.reduce(has_evidence)[:, None], combined, prior)
 
 
 PREDICTIONS = {"product": product, "agreement": agreement}
-"""How the posteriors of views are combined."""
+"""Functions that combine the posteriors of views, by the values of ``prediction``."""
 
 
-# Which items a classifier labels in a round
+# Choice of the items that a classifier labels in a round
 
 USUAL_ROUNDS = 20
-"""In about so many rounds everything is labelled, unless users say how many items a round."""
+"""By default, all items are labelled in about this many rounds."""
 DIGITS = 12
-"""Confidence that differs in later digits is the same, so that rounding settles nothing."""
+"""Confidences are rounded to this many decimals, so that rounding errors do not break ties."""
 
 
 class ProposedLabels(NamedTuple):
-    """Labels that one view proposes: the items, their classes as numbers, and its confidence."""
+    """Labels proposed by a view: the items, their class numbers, and the view's confidence."""
 
     items: IntArray
     labels: IntArray
@@ -384,10 +388,12 @@ class ProposedLabels(NamedTuple):
 
 
 def most_confident(items: IntArray, posteriors: FloatArray, quota: IntArray) -> ProposedLabels:
-    """The items of each class of which a classifier is surest, as many as the class's quota.
+    """Choose the most confidently classified items of each class, up to the quota of the class.
 
-    ``posteriors`` are p(class | item), a row for each of ``items``. An item stands for its
-    likeliest class only. Among equals the first come first.
+    ``items``       item numbers
+    ``posteriors``  p(class | item), a row for each of ``items``; an item counts only for its most
+                    probable class, and among equals the first come first
+    ``quota``       (classes,): maximum number of items of each class
 
     >>> posteriors = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
     >>> most_confident(np.array([4, 5, 7]), posteriors, np.array([1, 1])).items
@@ -401,17 +407,17 @@ def most_confident(items: IntArray, posteriors: FloatArray, quota: IntArray) -> 
 
 
 def read_quota(per_class: Any, classes: Array, labels: IntArray, n_views: int) -> IntArray:
-    """How many items of each class a view labels in a round.
+    """Return the number of items of each class that a view labels in a round.
 
-    If users do not say: such a part of the unlabelled items that they are gone in about
-    `USUAL_ROUNDS` rounds, shared among classes as the given labels are.
+    By default (``per_class=None``), all items are labelled in about `USUAL_ROUNDS` rounds, with
+    classes in the proportions of the given labels.
     """
     if per_class is None:
         known = labels[labels >= 0]
-        shares = np.bincount(known, minlength=len(classes)) / len(known)
+        proportions = np.bincount(known, minlength=len(classes)) / len(known)
         n_unlabelled = len(labels) - len(known)
-        usual = np.rint(n_unlabelled * shares / (USUAL_ROUNDS * n_views))
-        return np.maximum(usual, 1.0).astype(np.int64)
+        quota = np.rint(n_unlabelled * proportions / (USUAL_ROUNDS * n_views))
+        return np.maximum(quota, 1.0).astype(np.int64)
     names = classes.tolist()
     if not isinstance(per_class, Mapping):
         return np.full(len(names), per_class, dtype=np.int64)
@@ -425,42 +431,42 @@ def read_quota(per_class: Any, classes: Array, labels: IntArray, n_views: int) -
 
 
 class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
-    """Co-training of classifiers that look at different sides of the same items.
+    """Co-training of classifiers on different views of the same items.
 
-    In every round each view's classifier learns from all items that have a label by now, and gives
-    labels to the unlabelled items it is surest of, some of each class: for all views to learn from
-    in the next round (Blum & Mitchell 1998). It helps where a view alone would do to tell the
-    classes apart, and what a view is sure of is news to the others. Labels once given stay.
+    In every round, each view's classifier is fitted to all items labelled so far, and labels the
+    unlabelled items of which it is most confident, some of each class; all views learn from these
+    labels in the next round (Blum & Mitchell 1998). Co-training helps if each view alone is enough
+    to tell the classes apart, and the confident labels of one view are informative for the others.
+    Labels are never changed.
 
-    ``views``        two or more ways to look at an item. Of one matrix: columns, as slices or as
-                     arrays of their numbers. Of a list or mapping of matrices (or of lists of
-                     texts): their names. Of items that are mappings: keys. Of other raw items:
-                     functions of an item, or one of the names subject, body (of a raw post),
-                     spelling, context (of words in their sentence). A mapping gives views names.
-    ``classifier``   one of scikit-learn's for all views, or a mapping with one for each. None:
-                     Naive Bayes of words (α = 0.1, long texts shrunk to 50 words). Without
-                     predict_proba: the softmax of decision_function, the logistic of it if there
-                     are two classes
-    ``per_class``    how many items of each class a view gives in a round: a number, or a mapping
-                     from classes. None: everything in about 20 rounds, classes as common as among
-                     the given labels
-    ``rounds``       at most so many
-    ``pool``         choose from so many unlabelled items, drawn at random and refilled every round;
-                     None: from all
-    ``prediction``   product: of the views' probabilities; agreement: what all views agree on, or
-                     else what the surest one says
-    ``vectorizer``   what counts words where views are texts or lists of words; a mapping: each
-                     view's own
-    ``random_state`` of the pool
+    ``views``        two or more views of an item. For one matrix: columns, as slices or arrays of
+                     column numbers. For a list or mapping of matrices (or of lists of texts): their
+                     names. For items that are mappings: keys. For other raw items: functions of an
+                     item, or the names of predefined views: subject, body (of a raw post),
+                     spelling, context (of a phrase in its sentence). A mapping names the views.
+    ``classifier``   a scikit-learn classifier for all views, or a mapping with one for each. None:
+                     Naive Bayes over words (α = 0.1, long texts scaled down to 50 words). If it has
+                     no predict_proba, the softmax of decision_function is used, or its logistic if
+                     there are two classes
+    ``per_class``    number of items of each class that a view labels in a round, or a mapping from
+                     classes to numbers. None: such that all items are labelled in about 20 rounds,
+                     with classes in the proportions of the given labels
+    ``rounds``       maximum number of rounds
+    ``pool``         size of the pool of unlabelled items to choose from, drawn at random and
+                     refilled in every round; None: all items
+    ``prediction``   product: multiply the views' probabilities; agreement: the class that all views
+                     agree on, else that of the most confident view
+    ``vectorizer``   counts words if views are texts or lists of words; a mapping: one for each view
+    ``random_state`` seed of the draws of the pool
 
-    A view is silent on an item that shares no column (no word) with the items it has learned from:
-    it neither chooses it nor has a say in its prediction. Items on which all views are silent get
-    the shares of classes among all labels. If two views want to give an item different labels, the
-    surer one does; of items and views that are equally sure the first.
+    A view is silent on an item that shares no column (no word) with the items it was fitted to: it
+    neither chooses the item nor contributes to its prediction. Items on which all views are silent
+    get the class proportions among all labels. If two views propose different labels for an item,
+    the more confident view wins; among equally confident items and views, the first.
 
-    Afterwards: ``transduction_`` (a label for every item: as given, as a view gave it, or as
-    predicted), ``confidence_`` (the probability of that label by all views in the end; 1 if it was
-    given), ``silent_`` (whether no view has anything to say of an item), ``history_``,
+    Attributes after ``fit``: ``transduction_`` (a label for every item: given, assigned by a view,
+    or predicted), ``confidence_`` (the final probability of that label by all views; 1 if it was
+    given), ``silent_`` (whether all views are silent on an item), ``history_``,
     ``view_classifiers_`` by name of view, ``classes_``, ``verdict_``.
 
     >>> posts = [{"subject": "car for sale", "body": "two doors"},
@@ -480,7 +486,7 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
     verdict_: Verdict
 
     def estimate(self, X: Any, y: Any) -> Estimate:
-        """What `fit` will need: bytes, and work a round. Nothing is learned."""
+        """Estimate the memory that `fit` will need, and its work per round, without fitting."""
         check_parameters(self)
         first, *others = Views(self.views, self.vectorizer).learn(X)
         n_classes = len(hard_labels(y, first.shape[0]).classes)
@@ -491,7 +497,7 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
         return total
 
     def fit(self, X: Any, y: Any, *, gold: Any = None) -> Self:
-        """Learn from items of which some have labels (−1 or None: unknown).
+        """Fit to partially labelled items (−1 or None: unknown).
 
         ``gold``  true labels, as far as they are known, for the accuracy in ``history_``
         """
@@ -504,39 +510,41 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
             warn_of_unlabelled_fold()
             self.classes_ = labels.classes
             self.n_features_in_ = self._views.whole.n_columns or sum(
-                one.shape[1] for one in matrices
+                matrix.shape[1] for matrix in matrices
             )
             self.history_ = History.begin(labels.classes, given, gold)
             learned = self._teach(matrices, given)
-            posteriors, speaks = self._posteriors(matrices)
+            posteriors, informed = self._posteriors(matrices)
             chosen = np.where(learned == UNKNOWN, posteriors.argmax(axis=1), learned)
             self.transduction_ = self.classes_[chosen]
             confidence = posteriors[np.arange(len(chosen)), chosen]
             self.confidence_ = np.where(given == UNKNOWN, confidence, 1.0)
-            self.silent_ = (given == UNKNOWN) & ~np.any(speaks, axis=0)
+            self.silent_ = (given == UNKNOWN) & ~np.any(informed, axis=0)
         return self
 
     @interrupt.graceful()
     def _teach(self, matrices: list[Any], labels: IntArray) -> IntArray:
-        """All rounds; returns each item's label as a number, −1 where no view gave any."""
+        """Run all rounds; return the class number of each item, −1 if no view labelled it."""
         quota = read_quota(self.per_class, self.classes_, labels, len(matrices))
         order = generator(self.random_state).permutation(np.flatnonzero(labels == UNKNOWN))
         present = [occurs(matrix) for matrix in matrices]
         self.verdict_ = Verdict.OUT_OF_STEPS
         for number in range(self.rounds + 1):
             self._fit_views(matrices, present, labels)
-            speaks = self._which_speak(present)
-            free = (labels == UNKNOWN) & np.any(speaks, axis=0)
-            waiting = np.sort(order[free[order]][: self.pool])
+            informed = self._find_evidence(present)
+            free = (labels == UNKNOWN) & np.any(informed, axis=0)
+            pool = np.sort(order[free[order]][: self.pool])
             proposals = []
             classifiers = self.view_classifiers_.values()
-            for classifier, matrix, heard in zip(classifiers, matrices, speaks, strict=True):
-                items = waiting[heard[waiting]]
+            for classifier, matrix, has_evidence in zip(
+                classifiers, matrices, informed, strict=True
+            ):
+                items = pool[has_evidence[pool]]
                 posteriors: FloatArray = np.zeros((0, len(self.classes_)))
                 if len(items):
                     posteriors = posterior(classifier, matrix[items])
                 proposals.append(most_confident(items, posteriors, quota))
-            if not any(len(one.items) for one in proposals):
+            if not any(len(proposed.items) for proposed in proposals):
                 self.verdict_ = Verdict.CONVERGED
                 break
             if interrupt.asked():
@@ -545,7 +553,7 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
                 break
             if number == self.rounds:
                 break
-            # of two views that want the same item the surer one has it; of equals, the first
+            # if two views propose the same item, the more confident one wins; if equal, the first
             labels, confidence = labels.copy(), np.zeros(len(labels))
             teacher = np.full(len(labels), "", dtype=object)
             for name, proposed in zip(self._views.names, proposals, strict=True):
@@ -561,29 +569,29 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
 
     @interrupt.whole()
     def _fit_views(self, matrices: list[Any], present: list[Any], labels: IntArray) -> None:
-        """Fit every view's classifier to all items that have a label by now."""
+        """Fit every view's classifier to all items labelled so far."""
         known = np.flatnonzero(labels != UNKNOWN)
-        chosen = each_of(self._views.names, self.classifier, "classifier")
+        templates = each_of(self._views.names, self.classifier, "classifier")
         self.view_classifiers_ = {}
-        for (name, classifier), matrix in zip(chosen.items(), matrices, strict=True):
-            own = few_labels_bayes() if classifier is None else own_copy(classifier)
-            own.fit(matrix[known], self.classes_[labels[known]])
-            self.view_classifiers_[name] = own
-        self._seen = [np.asarray(one[known].sum(axis=0)).ravel() > 0.0 for one in present]
+        for (name, template), matrix in zip(templates.items(), matrices, strict=True):
+            classifier = few_labels_bayes() if template is None else clone_classifier(template)
+            classifier.fit(matrix[known], self.classes_[labels[known]])
+            self.view_classifiers_[name] = classifier
+        self._seen = [np.asarray(view[known].sum(axis=0)).ravel() > 0.0 for view in present]
         self._prior = np.bincount(labels[known], minlength=len(self.classes_)) / len(known)
 
-    def _which_speak(self, present: list[Any]) -> list[BoolArray]:
-        """Whether each item has a column, in each view, that its classifier has learned from."""
+    def _find_evidence(self, present: list[Any]) -> list[BoolArray]:
+        """Return, for each view, whether each item has a column seen by the view's classifier."""
         return [
-            np.asarray(one @ seen.astype(np.float64)).ravel() > 0.0
-            for one, seen in zip(present, self._seen, strict=True)
+            np.asarray(view @ seen.astype(np.float64)).ravel() > 0.0
+            for view, seen in zip(present, self._seen, strict=True)
         ]
 
     def _posteriors(self, matrices: list[Any]) -> tuple[FloatArray, list[BoolArray]]:
-        """p(class | item) of all views together, and on which items each view speaks."""
-        speaks = self._which_speak([occurs(matrix) for matrix in matrices])
+        """Return the combined p(class | item), and for each view the items it has evidence on."""
+        informed = self._find_evidence([occurs(matrix) for matrix in matrices])
         by_view = list(self._view_posteriors(matrices).values())
-        return PREDICTIONS[self.prediction](by_view, speaks, self._prior), speaks
+        return PREDICTIONS[self.prediction](by_view, informed, self._prior), informed
 
     def _view_posteriors(self, matrices: list[Any]) -> dict[str, FloatArray]:
         classifiers = self.view_classifiers_.items()
@@ -593,12 +601,12 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
         }
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """The probability of each class for each item, in the order of ``classes_``."""
+        """Return the probability of each class for each item, in the order of ``classes_``."""
         check_is_fitted(self)
         return self._posteriors(self._views.read(X))[0]
 
     def view_proba(self, X: Any) -> dict[str, FloatArray]:
-        """What each view's classifier says by itself, by the names of the views."""
+        """Return the class probabilities of each view's classifier alone, by name of view."""
         check_is_fitted(self)
         return self._view_posteriors(self._views.read(X))
 
@@ -606,7 +614,7 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         used = self.classifier if isinstance(self.classifier, Mapping) else {"": self.classifier}
-        counts_only = [one is None or not takes_negative(one) for one in used.values()]
+        counts_only = [c is None or not takes_negative(c) for c in used.values()]
         tags.input_tags.positive_only = any(counts_only)
-        tags.classifier_tags.poor_score = any(one is None for one in used.values())
+        tags.classifier_tags.poor_score = any(c is None for c in used.values())
         return tags

@@ -1,4 +1,4 @@
-"""Labels, classifiers and readers that learners from few labels share."""
+"""Labels, classifiers and readers shared by the semi-supervised learners."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ from softcount.text.documents import (
 
 
 class SemiSupervisedClassifier(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
-    """What all learners from few labels offer.
+    """Base of the semi-supervised learners.
 
-    They have labels for all items that they learned from, and a history of who gave these when.
+    After ``fit``, ``transduction_`` has a label for every training item, and ``history_`` records
+    in which round, and by which view, each was labelled.
     """
 
     classes_: Array
@@ -44,11 +45,11 @@ class SemiSupervisedClassifier(ScoresLabelled, SklearnContract, BaseEstimator): 
 
     @abstractmethod
     def predict_proba(self, X: Any) -> FloatArray:
-        """The probability of each class for each item, in the order of ``classes_``."""
+        """Return the probability of each class for each item, in the order of ``classes_``."""
 
     def predict(self, X: Any) -> Array:
-        """The likeliest class of each item."""
-        posteriors = self.predict_proba(X)  # first: it tells if nothing is fitted
+        """Return the most probable class of each item."""
+        posteriors = self.predict_proba(X)  # first, because it raises if the model is not fitted
         chosen: Array = self.classes_[posteriors.argmax(axis=1)]
         return chosen
 
@@ -59,14 +60,16 @@ class SemiSupervisedClassifier(ScoresLabelled, SklearnContract, BaseEstimator): 
 
 
 def hard_labels(y: Any, n_items: int) -> Labels:
-    """Labels of which each is one class, of two or more; −1 or None where it is unknown.
+    """Read hard labels of at least two classes; −1 or None means unknown.
 
     >>> hard_labels(["b", None, "a"], 3).numbers
     array([ 1, -1,  0])
     """
     labels = read_labels(y, n_items)
     if labels.shares is not None:
-        raise DataError("labels are shares of classes", "give one class for each item, or -1")
+        raise DataError(
+            "labels are distributions over classes", "give one class for each item, or -1"
+        )
     if len(labels.classes) < 2:
         raise DataError(
             f"there is only one class: {brief(labels.classes.tolist()[0])}",
@@ -76,11 +79,10 @@ def hard_labels(y: Any, n_items: int) -> Labels:
 
 
 def posterior(classifier: Any, X: Any) -> FloatArray:
-    """p(class | item) by any classifier of scikit-learn's, a column for each of its ``classes_``.
+    """Compute p(class | item) with any scikit-learn classifier, a column per class.
 
-    ``predict_proba`` if there is one. If not, the softmax of ``decision_function``, or for two
-    classes its logistic: in the right order, and between 0 and 1, but nothing makes these
-    frequencies.
+    This is ``predict_proba`` if there is one. If not, it is the softmax of ``decision_function``,
+    or for two classes its logistic: ranked correctly and between 0 and 1, but not calibrated.
     """
     if hasattr(classifier, "predict_proba"):
         return np.asarray(classifier.predict_proba(X), dtype=np.float64)
@@ -91,40 +93,40 @@ def posterior(classifier: Any, X: Any) -> FloatArray:
     return np.asarray(softmax(scores, axis=1))
 
 
-def own_copy(classifier: Any) -> Any:
-    """A copy of a classifier, not fitted; complains of one that has no probabilities or scores."""
+def clone_classifier(classifier: Any) -> Any:
+    """Return an unfitted copy of a classifier; raise if it has neither probabilities nor scores."""
     if not hasattr(classifier, "fit") or isinstance(classifier, type):
         raise LearnerError(
-            f"classifier={brief(classifier)} is no classifier",
-            "give one of scikit-learn's, such as LogisticRegression()",
+            f"classifier={brief(classifier)} is not a classifier",
+            "give a scikit-learn classifier, such as LogisticRegression()",
         )
     if not hasattr(classifier, "predict_proba") and not hasattr(classifier, "decision_function"):
         raise LearnerError(
-            f"{brief(classifier)} does not say how sure it is",
+            f"{brief(classifier)} has no measure of confidence",
             "give a classifier with predict_proba or decision_function",
         )
     return clone(classifier)
 
 
-def log_shares(shares: FloatArray) -> FloatArray:
-    """Logarithms, with a floor: one classifier's zero must not be the last word."""
-    return np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+def log_posteriors(posteriors: FloatArray) -> FloatArray:
+    """Compute logarithms with a floor, so that a zero of one classifier can be outvoted."""
+    return np.log(np.maximum(posteriors, np.finfo(np.float64).tiny))
 
 
 def takes_negative(classifier: Any) -> bool:
-    """Whether a classifier takes negative numbers, as far as it says."""
+    """Return whether a classifier accepts negative input, according to its tags."""
     return not (
         hasattr(classifier, "__sklearn_tags__") and get_tags(classifier).input_tags.positive_only
     )
 
 
 class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
-    """Counts of those words that some item learned from has, long items shrunk to ``longest``.
+    """Keep the words seen in training, and scale long items down to a total of ``longest``.
 
-    Both keep Naive Bayes from being sure of what it cannot know. It takes every word for another
-    witness, and so is far too sure of long texts; short ones are left as they are, for to stretch
-    them would make it as sure of three words as of fifty. And a word that it has never seen would
-    speak for the class that has the fewest words.
+    Both prevent overconfidence of Naive Bayes. It treats every word as independent evidence, and is
+    therefore far too confident on long texts; short ones are not scaled up, because that would make
+    three words count as much as fifty. And an unseen word would be evidence for the class that has
+    the fewest words.
 
     >>> words = KnownWords(longest=4).fit(np.array([[1.0, 0.0, 2.0]]))
     >>> words.transform(np.array([[1.0, 9.0, 0.0], [6.0, 0.0, 2.0]]))
@@ -138,13 +140,13 @@ class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ign
         self.longest = longest
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn which words there are; all of them if there is none."""
+        """Learn which words occur; all columns are kept if none does."""
         totals = np.asarray((X != 0).sum(axis=0)).ravel()
         self.columns_ = np.flatnonzero(totals) if totals.any() else np.arange(X.shape[1])
         return self
 
     def transform(self, X: Any) -> Any:
-        """The known words of some items."""
+        """Return the counts of the known words, scaled down for long items."""
         check_is_fitted(self)
         known = X[:, self.columns_]
         lengths = np.asarray(known.sum(axis=1)).ravel()
@@ -155,16 +157,19 @@ class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ign
 
 
 def few_labels_bayes() -> Pipeline:
-    """What views learn by unless they are given another classifier: Naive Bayes of words, with
-    settings that served few labels best."""
+    """Make the default classifier of views: Naive Bayes over words, with the settings that worked
+    best with few labels."""
     return Pipeline([("words", KnownWords()), ("bayes", MultinomialNB(alpha=0.1))])
 
 
 class Reader:
-    """Reads items of one kind; ``vectorizer`` counts the words of texts (None: what ``default``
-    makes for them), and messages call whoever reads ``owner``.
+    """Converts texts or matrices into feature matrices.
 
-    Unlike what models of words read, numbers may be any, for any classifier.
+    ``vectorizer``  turns texts into rows; None: the one that ``default`` makes for them
+    ``owner``       the name of the estimator in error messages
+    ``default``     function from texts to a vectorizer
+
+    Unlike for models of words, features may be any real numbers, if the classifier accepts them.
 
     >>> reader = Reader()
     >>> reader.learn(["good film", "bad film"]).shape
@@ -185,10 +190,10 @@ class Reader:
         self.vectorizer: Any = None
         self.n_columns = 0
         self._names: list[Any] | None = None
-        self._said: Sequence[Any] | None = None
+        self._assigned: Sequence[Any] | None = None
 
     def learn(self, X: Any) -> Any:
-        """The matrix of these items, whose words or columns are what to expect of others."""
+        """Return the matrix of the training items, and remember its words or columns."""
         texts = _find_texts(X)
         if texts is not None:
             self.vectorizer = copy_vectorizer(self._given, texts, self._default)
@@ -198,12 +203,12 @@ class Reader:
         return matrix
 
     def read(self, X: Any) -> Any:
-        """The matrix of other items."""
+        """Return the matrix of new items, with the columns of the training items."""
         texts = _find_texts(X)
         if texts is not None:
             if self.vectorizer is None:
                 raise DataError(
-                    "it was fitted to numbers, and these are texts",
+                    "the model was fitted to numbers, but these are texts",
                     "pass numbers in the same columns, or fit it to texts",
                 )
             X = count_words(self.vectorizer, texts)
@@ -223,8 +228,8 @@ class Reader:
         return matrix
 
     def feature_names(self) -> list[str]:
-        """What the columns are called: words, names in a data frame, or x0, x1, …"""
-        names = self._said if self._said is not None else self._names
+        """Return the names of the columns: words, names in a data frame, or x0, x1, …"""
+        names = self._assigned if self._assigned is not None else self._names
         if names is None and self.vectorizer is not None:
             names = vocabulary_of(self.vectorizer)
         if names is None:
@@ -232,21 +237,21 @@ class Reader:
         return list(map(str, names))
 
     def call(self, names: Sequence[Any]) -> None:
-        """Say what the columns of a matrix are called."""
+        """Assign names to the columns of a matrix."""
         if len(names) != self.n_columns:
             raise DataError(
                 f"{len(names):,} names for {self.n_columns:,} columns", "give one for each column"
             )
-        self._said = names
+        self._assigned = names
 
 
 def _find_texts(X: Any) -> list[Any] | None:
-    """Texts, or lists of words; None if these are numbers."""
+    """Return the items if they are texts or lists of words; None if they are numbers."""
     return None if getattr(X, "ndim", 1) == 2 else find_texts(X)
 
 
 def _column_names(X: Any) -> list[Any] | None:
-    """What the columns of a data frame are called; None if this is none."""
+    """Return the names of the columns of a data frame; None if X is not one."""
     return list(X.columns) if hasattr(X, "columns") else None
 
 
@@ -256,7 +261,7 @@ def _check_matrix(X: Any) -> Any:
 
 
 def occurs(matrix: Any) -> Any:
-    """1 where an entry is not zero, as a sparse matrix."""
+    """Return the sparse indicator matrix of the entries that are not zero."""
     present = sparse.csr_matrix(matrix != 0, dtype=np.float64)
     present.eliminate_zeros()
     return present

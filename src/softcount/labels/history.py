@@ -1,4 +1,4 @@
-"""What was labelled when, with what confidence, and by which view."""
+"""History of labelling: in which round each item was labelled, how confidently, by which view."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from softcount.core.types import Array, FloatArray, IntArray
 from softcount.mixture.data import UNKNOWN, is_unknown, read_labels
 
 GIVEN = "given"
-"""The view of round 0."""
+"""Name of the view in round 0."""
 OTHER = -2
-"""The number of a true label that is none of the classes."""
+"""Number of a true label that is not one of the classes."""
 
 
 class Event(NamedTuple):
-    """A change of an item's label: in which ``round``, to which ``label`` (None: it lost the one it
-    had), with which confidence (0 to 1), and by which view.
+    """A change of an item's label: the ``round``, the new ``label`` (None: the item lost its
+    label), its confidence (0 to 1), and the view that assigned it.
     """
 
     round: int
@@ -31,8 +31,10 @@ class Event(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """The same for all ``items`` that a round changed, as arrays; ``labels`` are numbers, −1: lost,
-    and so are those they had ``before``, −1: none.
+    """All changes of labels in a round, as arrays over the changed ``items``.
+
+    ``before``  class numbers before the round; −1: unlabelled
+    ``labels``  class numbers after the round; −1: the item lost its label
     """
 
     items: IntArray
@@ -43,12 +45,15 @@ class Changes(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round did: how many items are ``labelled`` now, those given at the start included;
-    how many got a label in it that had none (``new``), another one (``changed``), or none
-    (``lost``). So ``labelled`` is what it was before, and ``new``, less ``lost``.
+    """Statistics of a round.
 
-    ``confidence``  the mean of what is new or changed; NaN if nothing is
-    ``accuracy``    of all labels that were not given, where gold is known; NaN if it is nowhere
+    ``labelled``    number of labelled items after it, including those given at the start; this is
+                    its value before the round, plus ``new``, minus ``lost``
+    ``new``         number of items that had no label and got one
+    ``changed``     number of items that got a different label
+    ``lost``        number of items that lost their label
+    ``confidence``  mean confidence of new and changed labels; NaN if there are none
+    ``accuracy``    of the labels that were not given, on items with a gold label; NaN if none has
     """
 
     number: int
@@ -61,14 +66,14 @@ class Round(NamedTuple):
 
 
 class History:
-    """The rounds of a learner that gives labels; round 0 is what it was given.
+    """The rounds of a semi-supervised learner; round 0 is the given labels.
 
-    ``classes``  the labels there are
-    ``given``    each item's label at the start, as a number; −1: none
-    ``gold``     each item's true label, as a number; −1 where it is unknown, −2 where it is none of
-                 the classes; None: nothing is known
+    ``classes``  the class labels
+    ``given``    the given class number of each item; −1: unlabelled
+    ``gold``     the true class number of each item; −1: unknown, −2: not one of the classes; None:
+                 no true labels are known
 
-    ``labels`` are the numbers of the labels now, after the last round.
+    The attribute ``labels`` has the class numbers after the last round.
 
     >>> history = History(["no", "yes"], np.array([0, 1, -1]), gold=np.array([0, 1, 1]))
     >>> history.record(np.array([0, 1, 1]), np.array([1.0, 1.0, 0.8]), "spelling")
@@ -93,15 +98,17 @@ class History:
 
     @classmethod
     def begin(cls, classes: Any, given: IntArray, gold: Any) -> Self:
-        """The same with true labels as users give them: by name, −1 or None where unknown."""
+        """Start a history, with gold labels as users give them: names, −1 or None if unknown."""
         return cls(classes, given, gold_numbers(gold, classes, len(given)))
 
     def record(
         self, labels: IntArray, confidence: FloatArray, view: str | Sequence[str] | Array
     ) -> None:
-        """A round: every item's label after it (a number; −1: none), how confident, and by whom.
+        """Record a round. Only changes are stored.
 
-        ``view`` is one name, or one for every item. Only what changed is kept.
+        ``labels``      class number of every item after the round; −1: unlabelled
+        ``confidence``  confidence in the label of every item
+        ``view``        name of the view that labelled: one for all, or one for every item
         """
         labels = _check_labels("labels", labels, UNKNOWN, len(self.classes))
         confidence = np.asarray(confidence, dtype=np.float64)
@@ -135,7 +142,7 @@ class History:
         )
 
     def of(self, item: int) -> list[Event]:
-        """All that happened to an item, in order."""
+        """Return all changes of an item's label, in order."""
         item = index(item)
         if not 0 <= item < self.n_items:
             raise IndexError(f"there is no item {item}: they are numbered 0 to {self.n_items - 1}")
@@ -147,19 +154,19 @@ class History:
         return events
 
     def events(self, number: int) -> list[tuple[int, Event]]:
-        """What a round changed: items and what happened to them, in the order of the items."""
+        """Return the changes of a round as pairs (item, event), in the order of the items."""
         items = self.changes(number).items.tolist()
         number = range(len(self))[number]
         return [(item, self._event(number, at)) for at, item in enumerate(items)]
 
     def changes(self, number: int) -> Changes:
-        """The same as arrays."""
+        """Return the changes of a round as arrays."""
         if not -len(self) <= number < len(self):
             raise IndexError(f"there is no round {number}: they are numbered 0 to {len(self) - 1}")
         return self._changes[number]
 
     def first_rounds(self) -> IntArray:
-        """The round in which each item got its first label; −1 if it never did."""
+        """Return the round in which each item got its first label; −1 if it never did."""
         first = np.full(self.n_items, UNKNOWN, np.int64)
         for number in reversed(range(len(self.rounds))):
             changes = self._changes[number]
@@ -167,7 +174,7 @@ class History:
         return first
 
     def counts(self) -> IntArray:
-        """How many items have each class after each round: (rounds, classes).
+        """Return the number of items of each class after each round: (rounds, classes).
 
         >>> history = History(["no", "yes"], np.array([0, -1, -1]))
         >>> history.record(np.array([1, 1, -1]), np.array([0.7, 0.9, 0.0]), "body")
@@ -182,7 +189,7 @@ class History:
         return steps.cumsum(axis=0)
 
     def confidence(self) -> FloatArray:
-        """How confident each item's label was when the item got it; NaN for items without one."""
+        """Return the confidence with which each item got its label; NaN for unlabelled items."""
         last = np.full(self.n_items, np.nan)
         for changes in self._changes:
             last[changes.items] = np.where(changes.labels == UNKNOWN, np.nan, changes.confidence)
@@ -190,19 +197,19 @@ class History:
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return len(self.given)
 
     @property
     def accuracy(self) -> FloatArray:
-        """The accuracy after each round; NaN where nothing can be compared."""
-        return np.array([one.accuracy for one in self.rounds])
+        """Accuracy after each round; NaN if there is nothing to compare."""
+        return np.array([statistics.accuracy for statistics in self.rounds])
 
     def __len__(self) -> int:
         return len(self.rounds)
 
     def __str__(self) -> str:
-        """A table, one line a round."""
+        """Format a table with one line per round."""
         rows = [HEADS, *map(format_round, self.rounds)]
         widths = [
             max(least, *map(len, column))
@@ -218,7 +225,7 @@ class History:
         return f"<History: {len(self)} rounds, {labelled:,} of {self.n_items:,} items labelled>"
 
     def _repr_html_(self) -> str:
-        # by its name: pictures are a layer above this one, and notebooks alone ask for them here
+        # imported by name, because reports are a layer above this one; only notebooks call this
         return str(import_module("softcount.labels.report").history_card(self))
 
     def _event(self, number: int, at: int) -> Event:
@@ -229,7 +236,7 @@ class History:
 
 
 def gold_numbers(gold: Any, classes: Array, n_items: int) -> IntArray | None:
-    """True labels as numbers for a `History`; None if there are none.
+    """Convert gold labels to class numbers for a `History`; None if there are none.
 
     >>> gold_numbers(["no", None, "other"], np.array(["no", "yes"]), 3)
     array([ 0, -1, -2])
@@ -243,15 +250,17 @@ def gold_numbers(gold: Any, classes: Array, n_items: int) -> IntArray | None:
     except DataError as error:
         raise DataError(f"gold: {error.message}", error.hint) from error
     if read.shares is not None:
-        raise DataError("gold: shares of classes are not compared", "give one label for each item")
+        raise DataError(
+            "gold: labels are distributions over classes", "give one label for each item"
+        )
     names = np.asarray(classes).tolist()
     places = {label: number for number, label in enumerate(names)}
     true = read.classes.tolist()
     renumbered = np.array([places.get(label, OTHER) for label in true])
     if (renumbered == OTHER).all():
         raise DataError(
-            f"gold: none of its labels is one of the classes, such as {brief(true[0])}",
-            f"the classes are {brief(names)}; −1 or None where a label is unknown",
+            f"gold: none of its labels, such as {brief(true[0])}, is one of the classes",
+            f"the classes are {brief(names)}; −1 or None means unknown",
         )
     return np.where(read.numbers == UNKNOWN, UNKNOWN, renumbered[read.numbers])
 
@@ -260,22 +269,22 @@ HEADS = ("round", "labelled", "new", "changed", "lost", "confidence", "accuracy"
 WIDTHS = (5, 9, 7, 8, 6, 11, 9)
 
 
-def format_round(one: Round) -> tuple[str, ...]:
-    """A round as the cells of a table."""
-    *counts, confidence, accuracy = one
-    shares = ("–" if np.isnan(share) else f"{share:.3f}" for share in (confidence, accuracy))
-    return (*(f"{n:,}" for n in counts), *shares)
+def format_round(statistics: Round) -> tuple[str, ...]:
+    """Format a round as the cells of a table."""
+    *counts, confidence, accuracy = statistics
+    means = ("–" if np.isnan(mean) else f"{mean:.3f}" for mean in (confidence, accuracy))
+    return (*(f"{n:,}" for n in counts), *means)
 
 
 def _check_labels(what: str, labels: Any, least: int, n_classes: int) -> IntArray:
-    """A copy of labels that are numbers of classes, which nobody else can change."""
+    """Return a read-only copy of class numbers; raise if any is out of range."""
     numbers = np.array(labels, dtype=np.int64)
     if numbers.ndim != 1 or (
         len(numbers) and not least <= numbers.min() <= numbers.max() < n_classes
     ):
         raise DataError(
             f"{what}: not a number from {least} to {n_classes - 1} for each item",
-            f"there are {n_classes} classes, numbered from 0; −1 is unknown",
+            f"there are {n_classes} classes, numbered from 0; −1 means unknown",
         )
     numbers.setflags(write=False)
     return numbers

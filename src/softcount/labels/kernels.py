@@ -1,10 +1,10 @@
-"""The k nearest neighbours of many rows, exactly: by an inverted index if they are sparse, else by
-products of blocks.
+"""Exact k-nearest-neighbour search: by an inverted index for sparse rows, by blocks of inner
+products for dense rows.
 
 The nearest rows y of a row x have the largest x · y + offset(y), with an offset of 0 for cosines
-(of rows of length 1) and of −‖y‖²/2 for distances. The k best of every row are kept in a heap whose
-first is the worst of them; among equals the row with the smaller number is better, so that no order
-of the work shows in the result.
+(of rows of norm 1) and of −‖y‖²/2 for distances. The k best rows of every query are kept in a heap
+with the worst of them at the root; among equals the row with the smaller number is better, so that
+the result does not depend on the order of the work.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from softcount.kernels.jit import njit
 from softcount.kernels.threads import in_turn, over_rows, single_threaded
 
 NOTHING = -1e300
-"""Below every score there is."""
+"""A score below all possible scores."""
 BLOCK = 4096
-"""Rows of the base at a time: their sums stay in the processor's cache."""
+"""Number of base rows processed at a time, so that their sums stay in the processor's cache."""
 MOST_BLOCKS = 32
 QUERIES = 512
-"""Dense rows that are multiplied at a time."""
+"""Number of dense queries multiplied at a time."""
 CHUNK = 1 << 16
-"""Pairs whose distances are measured at a time."""
+"""Number of pairs whose distances are computed at a time."""
 FREQUENT = 0.3
-"""Terms in more than this part of the rows are looked at last. Measured on newsgroups: .2 to .5
-take about the same time; a twentieth leaves too many rows to look at one by one."""
+"""Terms in more than this proportion of the rows are frequent, and are added up last. On
+newsgroups, .2 to .5 take about the same time; .05 leaves too many rows to complete one by one."""
 SLACK = 1.0 + 1e-9
-"""Norms are rounded; what is left out for its norm must be so surely."""
+"""Norms are enlarged by this factor, so that rounding never makes the bound too small."""
 
 
 class NearestHeaps(NamedTuple):
@@ -40,59 +40,59 @@ class NearestHeaps(NamedTuple):
 
     scores: FloatArray  # (queries, k)
     rows: IntArray  # (queries, k)
-    filled: IntArray  # (queries,): how many of the k there are
+    filled: IntArray  # (queries,): number of neighbours in each heap
 
     @classmethod
     def make(cls, n: int, k: int) -> Self:
-        """Empty heaps for the k best of n queries."""
+        """Make empty heaps for the k best neighbours of n queries."""
         return cls(np.zeros((n, k)), np.zeros((n, k), np.int64), np.zeros(n, np.int64))
 
     def list_pairs(self) -> NeighbourPairs:
-        """Every query with each of its neighbours, and their scores."""
-        there = np.arange(self.scores.shape[1]) < self.filled[:, None]
+        """Return all pairs of a query and one of its neighbours, with their scores."""
+        is_filled = np.arange(self.scores.shape[1]) < self.filled[:, None]
         queries = np.repeat(np.arange(len(self.scores)), self.filled)
-        return NeighbourPairs(queries, self.rows[there], self.scores[there])
+        return NeighbourPairs(queries, self.rows[is_filled], self.scores[is_filled])
 
 
 class NeighbourPairs(NamedTuple):
-    """Pairs of rows, those of a query together."""
+    """Pairs of a query and a neighbour, grouped by query."""
 
     row: IntArray
-    """Of the queries."""
+    """Row number of the query."""
     other: IntArray
-    """Of the base."""
+    """Row number of the neighbour in the base."""
     value: FloatArray
-    """The inner product of the two, or their squared distance."""
+    """Inner product of the two, or their squared distance."""
 
 
 class SortedRows(NamedTuple):
-    """Sparse rows laid end to end, the terms of each from rare to frequent."""
+    """Sparse rows in CSR form, with the terms of each row ordered from rare to frequent."""
 
     indptr: IntArray  # (rows + 1,)
-    middle: IntArray  # (rows,): from where on terms are frequent
+    middle: IntArray  # (rows,): index of the first frequent term
     terms: IntArray  # (entries,)
     values: FloatArray  # (entries,)
     norms: FloatArray  # (rows,): of the frequent parts
 
 
 class InvertedIndex(NamedTuple):
-    """Which rows of the base have each rare term, block by block.
+    """Inverted index of the rare terms: the base rows that have each of them, block by block.
 
-    ``starts`` and ``postings`` are unsigned: of signed numbers numba asks each time whether they
-    count from the end.
+    ``starts`` and ``postings`` are unsigned, because for signed indices numba checks each time
+    whether they are negative, to count from the end.
     """
 
-    borders: IntArray  # (blocks + 1,): the rows where blocks begin
-    starts: IntArray  # (blocks, rare terms + 1): where the postings of each term begin
-    postings: IntArray  # (entries,): numbers of rows within their block
-    weights: FloatArray  # (entries,): what these rows have of the term
+    borders: IntArray  # (blocks + 1,): first row of each block
+    starts: IntArray  # (blocks, rare terms + 1): first posting of each term
+    postings: IntArray  # (entries,): row numbers within the block
+    weights: FloatArray  # (entries,): values of the term in these rows
 
 
 @njit
 def push(scores: FloatArray, rows: IntArray, n: int, score: float, row: int) -> int:
-    """Offer a row to a heap that has n of as many as it can hold; gives how many it has then."""
+    """Insert a row into a heap of n rows if it is among the best; return the new size."""
     k = len(scores)
-    if n < k:  # up from the end
+    if n < k:  # sift up from the end
         at = n
         while at > 0:
             above = (at - 1) // 2
@@ -105,7 +105,7 @@ def push(scores: FloatArray, rows: IntArray, n: int, score: float, row: int) -> 
     if score < scores[0] or (score == scores[0] and row > rows[0]):
         return n
     at = 0
-    while 2 * at + 1 < k:  # down from the top, where the worst was
+    while 2 * at + 1 < k:  # replace the root, the worst, and sift down
         below = 2 * at + 1
         other = below + 1
         if other < k and (
@@ -133,16 +133,16 @@ def search_sparse(
     alone: bool,
     heaps: NearestHeaps,
 ) -> None:
-    """The nearest rows of the base for queries first ≤ q < last.
+    """Find the nearest base rows of the queries first ≤ q < last.
 
-    Frequent terms are the costly ones, and say little. Of these only the norms are looked at,
+    Frequent terms are costly and contribute little, so that they are first bounded by norms,
 
         x · y ≤ Σ over rare terms + ‖frequent part of x‖ ‖frequent part of y‖,
 
-    and whatever cannot be among the best k is left there; for the few others the sum goes on. Sums
-    run over terms in the same order either way, and so have the same bits.
+    and rows that cannot be among the best k are skipped; for the few others the sum is completed.
+    Sums run over terms in the same order in either case, so that results agree bit by bit.
 
-    ``alone``  the queries are the rows of the base, and none is its own neighbour
+    ``alone``  whether the queries are the rows of the base; no row is then its own neighbour
     """
     indptr, middle, terms, values, norms = queries
     base_indptr, base_middle, base_terms, base_values, base_norms = base
@@ -196,10 +196,10 @@ def search_dense(
     own: IntArray,
     heaps: NearestHeaps,
 ) -> None:
-    """Offer a block of the base, which begins at row ``begin``, to the heaps of some queries.
+    """Insert the rows of a block of the base, starting at row ``begin``, into the queries' heaps.
 
-    ``products``  (queries, block): inner products; only those above ``least`` count
-    ``own``       the row of the base that each query is; −1: none
+    ``products``  (queries, block): inner products; only those above ``least`` are considered
+    ``own``       (queries,): the base row that is the query itself; −1: none
     """
     best, neighbours, filled = heaps
     k = best.shape[1]
@@ -216,17 +216,17 @@ def search_dense(
 
 
 class SparseRows:
-    """Sparse rows that can be searched; rows are neighbours if their product is above zero.
+    """Searchable sparse rows; only rows with a positive inner product are neighbours.
 
     ``matrix``     CSR, rows × terms
-    ``distances``  look for the smallest distances, instead of the largest products
+    ``distances``  search for the smallest distances, instead of the largest inner products
     """
 
     def __init__(self, matrix: Any, distances: bool = False) -> None:
         self.matrix, self.distances = matrix, distances
         n, n_terms = matrix.shape
         n_rows_with = np.bincount(matrix.indices, minlength=n_terms)
-        # the place of each term, from rare to frequent
+        # rank of each term, from rare to frequent
         self._rank: IntArray = np.empty(n_terms, np.int32)
         self._rank[np.argsort(n_rows_with, kind="stable")] = np.arange(n_terms)
         self._n_rare = int((n_rows_with <= FREQUENT * n).sum())
@@ -259,7 +259,7 @@ class SparseRows:
         return InvertedIndex(borders, starts.astype(np.uint64), postings, weights)
 
     def nearest(self, queries: Any, k: int, threads: int) -> NeighbourPairs:
-        """The k nearest rows of each query; None: of each row here, which is not its own."""
+        """Find the k nearest rows of each query; None: of each row of the base, except itself."""
         alone = queries is None
         rows = self._sorted if alone else self._sort_terms(queries)
         heaps = NearestHeaps.make(len(rows.indptr) - 1, k)
@@ -278,12 +278,12 @@ class SparseRows:
 
 
 class DenseRows:
-    """Dense rows that can be searched; for cosines only products above zero count."""
+    """Searchable dense rows; for cosines, only rows with a positive product are neighbours."""
 
     def __init__(self, matrix: FloatArray, distances: bool = False) -> None:
         self.matrix, self.distances = matrix, distances
         n, width = matrix.shape
-        # distances are measured from the middle of all rows, so that few digits cancel
+        # rows are centred, to reduce cancellation in the distances
         self._middle = matrix.mean(axis=0) if distances and n else np.zeros(width)
         self._centred: FloatArray = matrix - self._middle
         self._offsets: FloatArray = np.zeros(n)
@@ -291,7 +291,7 @@ class DenseRows:
             self._offsets = -0.5 * np.einsum("ij,ij->i", self._centred, self._centred)
 
     def nearest(self, queries: FloatArray | None, k: int, threads: int) -> NeighbourPairs:
-        """The k nearest rows of each query; None: of each row here, which is not its own."""
+        """Find the k nearest rows of each query; None: of each row of the base, except itself."""
         base = self._centred
         asked = base if queries is None else queries - self._middle
         own = np.arange(len(asked)) if queries is None else np.full(len(asked), -1)
@@ -300,31 +300,32 @@ class DenseRows:
         least = NOTHING if self.distances else 0.0
 
         def search(piece: int) -> None:
-            some = slice(piece * QUERIES, (piece + 1) * QUERIES)
-            part = NearestHeaps(heaps.scores[some], heaps.rows[some], heaps.filled[some])
+            part = slice(piece * QUERIES, (piece + 1) * QUERIES)
+            own_heaps = NearestHeaps(heaps.scores[part], heaps.rows[part], heaps.filled[part])
             for a, b in pairwise(borders):
-                search_dense(asked[some] @ base[a:b].T, self._offsets, a, least, own[some], part)
+                products = asked[part] @ base[a:b].T
+                search_dense(products, self._offsets, a, least, own[part], own_heaps)
 
         with single_threaded():
             in_turn(search, -(-len(asked) // QUERIES), threads)
         pairs = heaps.list_pairs()
         if not self.distances:
             return pairs
-        # from differences: products of rows that are close together cancel each other's digits
+        # from differences, because inner products of close rows suffer from cancellation
         squared = np.empty(len(pairs.row))
         for a in range(0, len(squared), CHUNK):
-            some = slice(a, a + CHUNK)
-            apart = asked[pairs.row[some]] - base[pairs.other[some]]
-            squared[some] = np.einsum("ij,ij->i", apart, apart)
+            part = slice(a, a + CHUNK)
+            difference = asked[pairs.row[part]] - base[pairs.other[part]]
+            squared[part] = np.einsum("ij,ij->i", difference, difference)
         return pairs._replace(value=squared)
 
 
 def _cut_blocks(n: int) -> IntArray:
-    """Where the blocks of n rows begin, and the end."""
+    """Return the first rows of the blocks of n rows, and n."""
     n_blocks = max(1, min(MOST_BLOCKS, -(-n // BLOCK)))
     return np.linspace(0, n, n_blocks + 1).astype(np.int64)
 
 
 def _squared_norms(matrix: Any) -> FloatArray:
-    """The squared length of each sparse row."""
+    """Compute the squared norm of each sparse row."""
     return np.asarray(matrix.multiply(matrix).sum(axis=1)).reshape(-1)

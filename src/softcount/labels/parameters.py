@@ -1,4 +1,5 @@
-"""The parameters of learners from few labels, declared: checks and options of commands follow."""
+"""Declared parameters of the semi-supervised learners; checks and command-line options are derived
+from these declarations."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from softcount.core.parameters import (
 
 @dataclass(frozen=True)
 class Quota(Integer):
-    """A whole number for every class, or a mapping from classes to whole numbers."""
+    """A whole number for all classes, or a mapping from classes to whole numbers."""
 
-    hint: str = "so many items of each class are labelled by each view in each round"
+    hint: str = "the number of items of each class that each view labels in a round"
 
     def check(self, name: str, value: Any) -> None:
         if not isinstance(value, Mapping):
@@ -37,150 +38,170 @@ class Quota(Integer):
 
 
 def check_function(name: str, value: Any) -> None:
-    """Complain unless ``value`` can be called."""
+    """Raise unless ``value`` is callable."""
     if not callable(value):
-        raise LearnerError(f"{name}={brief(value)}", "give a function of a feature's name")
+        raise LearnerError(
+            f"{name}={brief(value)} is not a function", "give a function of a feature's name"
+        )
 
 
-Vectorizer = Annotated[Any, Doc("What makes rows of texts.")]
+Vectorizer = Annotated[Any, Doc("Vectorizer that turns texts into rows of features.")]
 Rounds = Annotated[
-    int, Integer(0, hint="0 learns from the given labels alone"), Doc("At most so many rounds.")
+    int,
+    Integer(0, hint="0 learns from the given labels only"),
+    Doc("Maximum number of rounds."),
 ]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PropagationParameters:
-    """The graph of neighbours, and how labels spread along it."""
+    """Parameters of the nearest-neighbour graph, and of how labels spread along it."""
 
     weights: Annotated[
         str,
         OneOf("cosine", "gaussian", "precomputed"),
-        Doc("What an edge weighs: cosine, gaussian or precomputed."),
+        Doc("Edge weights: cosine, gaussian or precomputed."),
     ] = "cosine"
     alpha: Annotated[
         float | None,
-        # it divides a squared distance, which may be as large as any number
-        Number(above=True, most=math.inf, hint="None finds one that fits"),
-        Doc("Of gaussian weights, exp(-alpha squared distance); by default one that fits."),
+        # no upper bound: it multiplies squared distances, which may be arbitrarily small
+        Number(above=True, most=math.inf, hint="None chooses it from the data"),
+        Doc(
+            "Of gaussian weights, exp(-alpha * squared distance); by default chosen from the data."
+        ),
     ] = None
-    n_neighbors: Annotated[int, Integer(), Doc("How many neighbours of each item.")] = 10
-    svd: Annotated[int | None, Integer(), Doc("Reduce items to so many dimensions first.")] = None
+    n_neighbors: Annotated[int, Integer(), Doc("Number of neighbours of each item.")] = 10
+    svd: Annotated[
+        int | None, Integer(), Doc("Reduce items to this many dimensions first, by SVD.")
+    ] = None
     class_mass: Annotated[
         bool | Mapping[Any, float],
         Doc(
-            "Scale the classes so that each has as large a share of all items as it has of the "
-            "labelled ones."
+            "Class-mass normalisation: scale the classes so that each has the same proportion of "
+            "all items as of the labelled ones."
         ),
     ] = True
     tol: Annotated[
         float,
         Number(above=True, hint="1e-5 is usual"),
-        Doc("Stop when every probability is so close to its limit."),
+        Doc("Stop when every probability is within this distance of its limit."),
     ] = 1e-5
-    max_iter: Annotated[int, Integer(most=MAX_STEPS), Doc("At most so many sweeps.")] = 1000
+    max_iter: Annotated[int, Integer(most=MAX_STEPS), Doc("Maximum number of sweeps.")] = 1000
     vectorizer: Vectorizer = None
-    n_jobs: Annotated[int | None, Integer(), Doc("Threads; by default one a processor.")] = None
-    random_state: Annotated[Any, Doc("The seed of the SVD.")] = 0
+    n_jobs: Annotated[
+        int | None, Integer(), Doc("Number of threads; by default one per processor.")
+    ] = None
+    random_state: Annotated[Any, Doc("Seed of the SVD.")] = 0
 
 
 @dataclass(eq=False, repr=False)
 class CoTrainingParameters:
-    """The views, their classifiers, and what these label in a round."""
+    """Parameters of the views, their classifiers, and what these label in a round."""
 
-    views: Annotated[Any, Doc("Two or more ways to look at an item.")]
-    classifier: Annotated[Any, Doc("One for all views, or a mapping with one for each.")] = None
+    views: Annotated[Any, Doc("Two or more views of an item.")]
+    classifier: Annotated[
+        Any, Doc("Classifier for all views, or a mapping with one for each view.")
+    ] = None
     _: KW_ONLY
     per_class: Annotated[
         int | Mapping[Any, int] | None,
         Quota(),
         Doc(
-            "So many items of each class a view labels in a round; by default all items in about "
-            "20 rounds, classes as common as among the given labels."
+            "Number of items of each class that a view labels in a round; by default such that all "
+            "items are labelled in about 20 rounds, with classes in the proportions of the given "
+            "labels."
         ),
     ] = None
     rounds: Rounds = 100
     pool: Annotated[
         int | None,
-        Integer(hint="Blum and Mitchell took 75; None takes all items"),
-        Doc("Choose from so many items, drawn at random; by default from all."),
+        Integer(hint="Blum and Mitchell used 75; None uses all items"),
+        Doc("Choose from a pool of this many items, drawn at random; by default from all."),
     ] = None
     prediction: Annotated[
         str,
         OneOf("product", "agreement", hint="choose product or agreement"),
         Doc(
-            "Of items that no view has labelled: product of the views' probabilities, or "
-            "agreement: what all views agree on, else what the most confident one says."
+            "How to label items that no view has labelled. product: multiply the views' "
+            "probabilities. agreement: the label all views agree on, else that of the most "
+            "confident view."
         ),
     ] = "product"
     vectorizer: Vectorizer = None
-    random_state: Annotated[Any, Doc("The seed of the pool.")] = 0
+    random_state: Annotated[Any, Doc("Seed of the draws of the pool.")] = 0
 
 
 @dataclass(eq=False, repr=False)
 class SelfTrainingParameters:
-    """The classifier, and which items it labels in a round."""
+    """Parameters of the classifier, and of which items it labels in a round."""
 
-    classifier: Annotated[Any, Doc("Any of scikit-learn's; by default Naive Bayes.")] = None
+    classifier: Annotated[
+        Any, Doc("Any scikit-learn classifier; by default multinomial Naive Bayes.")
+    ] = None
     _: KW_ONLY
     threshold: Annotated[
         float | None,
         Probability(hint="0.75 is scikit-learn's; 0.95 is cautious"),
-        Doc("Label only what is more probable than this."),
+        Doc("Label only items whose best class is more probable than this."),
     ] = None
     per_class: Annotated[
         int | Mapping[Any, int] | None,
         Quota(),
-        Doc("Label only so many items of each class in a round, the most confident."),
+        Doc("Label only this many items of each class in a round, the most confident ones."),
     ] = None
     best: Annotated[
         int | None,
-        Integer(hint="so many items are labelled in each round"),
-        Doc("Label only so many items in a round, the most confident."),
+        Integer(hint="the number of items labelled in each round"),
+        Doc("Label only this many items in a round, the most confident ones."),
     ] = None
-    keep: Annotated[bool, Boolean(), Doc("Whether labels once given stay.")] = False
+    keep: Annotated[
+        bool, Boolean(), Doc("Whether an item keeps its first label in later rounds.")
+    ] = False
     max_rounds: Rounds = 100
     vectorizer: Vectorizer = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class YarowskyParameters:
-    """Which rules are taken in a round, and what documents count."""
+    """Parameters of which rules are added in a round, and of the weight of documents."""
 
     variant: Annotated[
         str,
         OneOf("plain", "cautious", "propagating", "propagating-cautious"),
         Doc(
-            "plain: each round takes all rules above the threshold. cautious: only the most "
-            "frequent of these, some more each round. propagating, propagating-cautious: the "
+            "plain: each round uses all rules above the threshold. cautious: only the most "
+            "frequent of these, some more in each round. propagating, propagating-cautious: the "
             "same, but all features of an item vote for its label."
         ),
     ] = "cautious"
     threshold: Annotated[
         float,
         Probability(hint="0.95 is usual"),
-        Doc("Which share of the labelled items with a rule's feature must have its label."),
+        Doc("Minimum precision of a rule: P(label | feature) among the labelled items."),
     ] = 0.95
     smoothing: Annotated[
         float, Number(hint="0.1 is usual"), Doc("Added to every count of a rule.")
     ] = 0.1
-    step: Annotated[int, Integer(), Doc("cautious: so many more rules a label each round.")] = 5
+    step: Annotated[
+        int, Integer(), Doc("cautious: number of rules added per label in each round.")
+    ] = 5
     max_rounds: Annotated[
-        int, Integer(0), Doc("At most so many rounds; 0 applies the seeds, no more.")
+        int, Integer(0), Doc("Maximum number of rounds; 0 only applies the seed rules.")
     ] = 500
     discourse: Annotated[
         float,
-        Number(hint="0: documents do not count"),
+        Number(hint="0 ignores documents"),
         Doc(
-            "What the other items of its document count beside an item's own rule: one sense per "
-            "discourse, as a weight."
+            "Weight of the other items of an item's document relative to its own rule: one sense "
+            "per discourse, as a soft constraint."
         ),
     ] = 0.0
     views: Annotated[
         Callable[[Any], Hashable] | None,
         check_function,
-        Doc("A function from a feature's name to that of its view; views take turns."),
+        Doc("Function from a feature's name to the name of its view; views take turns."),
     ] = None
     abstain: Annotated[
-        bool, Boolean(), Doc("Whether items that no rule applies to get no label.")
+        bool, Boolean(), Doc("Whether items to which no rule applies get no label.")
     ] = False
     vectorizer: Vectorizer = None

@@ -1,20 +1,20 @@
-"""`LabelPropagation`: labels that spread along a graph of nearest neighbours.
+"""`LabelPropagation`: labels spread along a graph of nearest neighbours.
 
 The fixed point is the harmonic function (Zhu, Ghahramani & Lafferty 2003): with the transition
-matrix T = D⁻¹W, D the sums of the rows of the weights W, and labelled rows l clamped,
+matrix T = D⁻¹W, where D has the row sums of the weights W, and labelled rows l clamped,
 
     F_u = T_uu F_u + T_ul Y_l,    F_u = (I − T_uu)⁻¹ T_ul Y_l.
 
-Sweeps of "each row becomes the mean of its neighbours, renormalised" bring label mass to every row
-that it can reach, and then mix slowly: a small change in a sweep is no sign of being close to the
-limit. So the sweeps only spread the mass; from there on conjugate gradients solve the same
+Sweeps that replace each row by the normalised mean of its neighbours bring label mass to every row
+that can be reached, and then converge slowly: a small change in a sweep does not imply that the
+limit is close. So sweeps are only used to spread the mass; then conjugate gradients solve the same
 equations, (D_uu − W_uu) F_u = W_ul Y_l.
 
-How far off the result can be is known. A sweep's change r = T_uu F + T_ul Y − F and the error are
-related by e = (I − T_uu)⁻¹ r, hence Σ_c |e_ic| ≤ b = h_i max_j Σ_c |r_jc|, where h = (I − T_uu)⁻¹ 1
-is how many steps a random walk takes from an item to a label. h is one more column of the same
-system. In the end the shares of an item are made to add up to one. Their sum was 1 − b or more, so
-that none of them is farther off than b / (1 − b).
+The error of the result can be bounded. The residual r = T_uu F + T_ul Y − F, the change in a sweep,
+and the error are related by e = (I − T_uu)⁻¹ r, hence Σ_c |e_ic| ≤ b = h_i max_j Σ_c |r_jc|, where
+h = (I − T_uu)⁻¹ 1 is the expected number of steps of a random walk from an item to a label. h is
+one more column of the same system. Finally the probabilities of each item are normalised. Their sum
+was at least 1 − b, so that the error of each is at most b / (1 − b).
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ from softcount.mixture.naive_bayes import read_classes
 from softcount.text import documents as texts
 
 POWERS = 3
-"""Steps of the power method: of use for neighbours are the large dimensions, which come first."""
+"""Power iterations of the SVD: neighbours depend on the leading axes, which converge first."""
 SMALLEST, LARGEST = 1e-10, 1e140
-"""Between these the squares of numbers have all their digits, and long sums of them are finite."""
+"""Between these, squares of numbers keep full precision, and long sums of them are finite."""
 SWEEPS = 100
-"""The estimate of work a sweep spreads the search for neighbours over so many."""
+"""Number of sweeps over which the estimate of work per sweep spreads the neighbour search."""
 TINY = 1e-300
 CLOSE = 1e-6
-"""To this part of themselves the steps to a label are known."""
+"""Relative accuracy to which the numbers of steps to a label must be known."""
 
 
 class UnreachedWarning(UserWarning):
-    """No label reached some items: they get the prior.
+    """Warning that no label reaches some items, which therefore get the prior.
 
-    ``items``  their numbers, from 0
+    ``items``  the numbers of these items, from 0
     """
 
     def __init__(self, text: str, items: Sequence[int] = ()) -> None:
@@ -73,21 +73,20 @@ class UnreachedWarning(UserWarning):
         self.items = items
 
 
-# Graphs: symmetric, sparse, without loops
+# Graphs: symmetric, sparse, without self-loops
 
 
 def make_symmetric(graph: Any) -> Any:
-    """The graph with each edge in both directions, with the larger of its two weights, and without
-    loops."""
-    both = graph.maximum(graph.T).tocsr()
-    both.setdiag(0.0)
-    both.eliminate_zeros()
-    both.sort_indices()
-    return both
+    """Symmetrise a graph with the larger of the two weights of each edge; remove self-loops."""
+    symmetric = graph.maximum(graph.T).tocsr()
+    symmetric.setdiag(0.0)
+    symmetric.eliminate_zeros()
+    symmetric.sort_indices()
+    return symmetric
 
 
 def read_graph(X: Any) -> Any:
-    """A graph as users give it: weights of n × n edges, none negative.
+    """Check and symmetrise a precomputed graph: an n × n matrix of non-negative edge weights.
 
     >>> read_graph(np.array([[5.0, 1.0], [0.0, 0.0]])).toarray()
     array([[0., 1.],
@@ -104,30 +103,32 @@ def read_graph(X: Any) -> Any:
 
 
 def check_edges(graph: Any) -> None:
-    """Complain of weights that are negative or not finite, or have no finite sum."""
+    """Raise if any edge weight is negative or not finite, or if their sum is not finite."""
     if graph.nnz and not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
         raise DataError(
-            "Negative values in data: some weight of an edge is negative, or no number",
-            "give weights of 0 (no edge) and above",
+            "Negative values in data: an edge weight is negative or not finite",
+            "give weights of 0 (no edge) or more",
         )
     with np.errstate(over="ignore"):
         total = graph.data.sum()
     if not np.isfinite(total):
-        raise DataError("the weights of edges add up to infinity", "only ratios matter: scale them")
+        raise DataError(
+            "the sum of the edge weights overflows", "only ratios matter: scale them down"
+        )
 
 
 # The harmonic function
 
 
 class HarmonicSolution(NamedTuple):
-    """The harmonic function on the free items, and how solving for it ended."""
+    """The harmonic function on the free items, and the status of the solver."""
 
-    shares: FloatArray  # (free items, classes)
-    steps: FloatArray  # (free items,): of a random walk to a label, on average
+    posteriors: FloatArray  # (free items, classes)
+    steps: FloatArray  # (free items,): expected steps of a random walk to a label
     error: float
-    """How far any share can be from its limit."""
+    """Upper bound on the distance of any probability from its limit."""
     n_iter: int
-    """Sweeps and steps of conjugate gradients taken."""
+    """Number of sweeps and steps of conjugate gradients."""
     verdict: Verdict
 
 
@@ -140,11 +141,16 @@ def solve_harmonic(
     max_iter: int,
     watch: Callable[[FloatArray, BoolArray], None],
 ) -> HarmonicSolution:
-    """The shares of the ``free`` items, each of which is connected to a labelled one.
+    """Solve for the class probabilities of the ``free`` items, all connected to a labelled one.
 
-    ``given``  (items, classes): shares of the items that are not free; other rows do not matter
-    ``start``  (classes,): shares of those free items that no sweep reaches before ``max_iter``
-    ``watch``  is shown the shares of the free items, and which of them have been reached
+    ``graph``     symmetric matrix of edge weights (items, items)
+    ``given``     (items, classes): probabilities of the labelled items; other rows are ignored
+    ``free``      numbers of the free items
+    ``start``     (classes,): probabilities of free items that no sweep reaches before ``max_iter``
+    ``tol``       stop when the bound on the error is at most this
+    ``max_iter``  maximum number of sweeps and steps of conjugate gradients
+    ``watch``     callback after each sweep or step, with the probabilities of the free items, and
+                  which of them have been reached
     """
     between = graph[free][:, free].tocsr()
     sums = np.asarray(graph[free].sum(axis=1)).reshape(-1, 1)
@@ -153,98 +159,101 @@ def solve_harmonic(
     incoming = (graph[free] @ clamped) / sums
 
     def sweep(values: FloatArray) -> FloatArray:
-        """Every row as the weighted mean of its neighbours': T values + incoming."""
+        """Replace every row by the weighted mean of its neighbours: T values + incoming."""
         moved: FloatArray = between @ values
         moved /= sums
         moved += incoming
         return moved
 
-    shares = np.zeros_like(incoming)
-    n_reached = taken = 0
-    while taken < max_iter:
-        moved = sweep(shares)
+    posteriors = np.zeros_like(incoming)
+    n_reached = n_iter = 0
+    while n_iter < max_iter:
+        moved = sweep(posteriors)
         totals = moved.sum(axis=1)
-        arrived = totals > 0.0
-        shares = moved / np.where(arrived, totals, 1.0)[:, None]
-        watch(shares, arrived)
-        taken += 1
-        before, n_reached = n_reached, int(arrived.sum())
-        if n_reached in (before, len(arrived)):
+        reached = totals > 0.0
+        posteriors = moved / np.where(reached, totals, 1.0)[:, None]
+        watch(posteriors, reached)
+        n_iter += 1
+        before, n_reached = n_reached, int(reached.sum())
+        if n_reached in (before, len(reached)):
             break
-    shares[shares.sum(axis=1) == 0.0] = start
+    posteriors[posteriors.sum(axis=1) == 0.0] = start
 
     # conjugate gradients, with the number of steps to a label as the last column
-    ones = np.ones(len(shares))
+    ones = np.ones(len(posteriors))
     incoming = np.column_stack([incoming, ones])
-    begin = np.column_stack([shares, ones])
-    values = begin.copy()
+    initial = np.column_stack([posteriors, ones])
+    values = initial.copy()
     _, exponent = np.frexp(sums.max(initial=TINY))
-    weight = np.ldexp(sums, -exponent)  # with the same digits, and no square is infinite
+    weight = np.ldexp(sums, -exponent)  # an exact scaling, so that no square overflows
     with np.errstate(over="ignore", invalid="ignore"):
-        while True:  # once; again if rounding has led the residuals astray
-            change = sweep(values) - values
-            error = _bound_error(values, change)
-            if error <= tol or taken >= max_iter:
+        while True:  # usually once; restarted if rounding errors accumulate in the residuals
+            residual = sweep(values) - values
+            error = _bound_error(values, residual)
+            if error <= tol or n_iter >= max_iter:
                 break
-            direction, power = change.copy(), (weight * change * change).sum(axis=0)
-            begun = error
-            while taken < max_iter and _bound_error(values, change) > tol:
-                ahead = direction - (between @ direction) / sums
-                bend = (weight * direction * ahead).sum(axis=0)
-                step = power / np.maximum(bend, TINY)
+            direction, power = residual.copy(), (weight * residual * residual).sum(axis=0)
+            first_error = error
+            while n_iter < max_iter and _bound_error(values, residual) > tol:
+                image = direction - (between @ direction) / sums
+                curvature = (weight * direction * image).sum(axis=0)
+                step = power / np.maximum(curvature, TINY)
                 values += step * direction
-                change -= step * ahead
-                last_power, power = power, (weight * change * change).sum(axis=0)
+                residual -= step * image
+                last_power, power = power, (weight * residual * residual).sum(axis=0)
                 direction *= power / np.maximum(last_power, TINY)
-                direction += change
-                taken += 1
+                direction += residual
+                n_iter += 1
                 watch(_normalise(np.maximum(values[:, :-1], 0.0)), np.ones(len(values), bool))
             error = _bound_error(values, sweep(values) - values)
-            if not error <= 0.5 * begun:
-                break  # the last digits are reached, and tol asks for more; or there are none (NaN)
-    if not np.isfinite(values).all():  # weights are too far apart for numbers of 64 bits
-        values, error = begin, np.inf
+            if not error <= 0.5 * first_error:
+                break  # no progress: tol is below the rounding errors, or values are NaN
+    if not np.isfinite(values).all():  # the weights differ by too many orders of magnitude
+        values, error = initial, np.inf
     verdict = Verdict.CONVERGED if error <= tol else Verdict.OUT_OF_STEPS
-    shares = _normalise(np.maximum(values[:, :-1], 0.0))
-    return HarmonicSolution(shares, values[:, -1], error, taken, verdict)
+    posteriors = _normalise(np.maximum(values[:, :-1], 0.0))
+    return HarmonicSolution(posteriors, values[:, -1], error, n_iter, verdict)
 
 
-def _bound_error(values: FloatArray, change: FloatArray) -> float:
-    """A bound on how far any share is from its limit; infinite before the steps are known."""
-    short = float(np.abs(change[:, -1]).max(initial=0.0))
-    if short > CLOSE:
+def _bound_error(values: FloatArray, residual: FloatArray) -> float:
+    """Bound the distance of any probability from its limit; infinite until the steps are known."""
+    slack = float(np.abs(residual[:, -1]).max(initial=0.0))
+    if slack > CLOSE:
         return np.inf
-    # (I − T) h ≥ 1 − short everywhere makes h / (1 − short) an upper bound of the steps
-    longest = float(values[:, -1].max(initial=0.0)) / (1.0 - short)
-    bound = longest * float(np.abs(change[:, :-1]).sum(axis=1).max(initial=0.0))
+    # since (I − T) h ≥ 1 − slack everywhere, h / (1 − slack) is an upper bound on the steps
+    most_steps = float(values[:, -1].max(initial=0.0)) / (1.0 - slack)
+    bound = most_steps * float(np.abs(residual[:, :-1]).sum(axis=1).max(initial=0.0))
     return bound / (1.0 - bound) if bound < 1.0 else np.inf
 
 
-def _normalise(shares: FloatArray) -> FloatArray:
-    """Each row divided by its sum; rows of zeros stay."""
-    totals = shares.sum(axis=1, keepdims=True)
-    normalised: FloatArray = shares / np.where(totals > 0.0, totals, 1.0)
+def _normalise(rows: FloatArray) -> FloatArray:
+    """Divide each row by its sum; rows of zeros stay zero."""
+    totals = rows.sum(axis=1, keepdims=True)
+    normalised: FloatArray = rows / np.where(totals > 0.0, totals, 1.0)
     return normalised
 
 
 def class_prior(
-    wanted: bool | Mapping[Any, float], classes: Array, shares: FloatArray
+    class_mass: bool | Mapping[Any, float], classes: Array, labels: FloatArray
 ) -> FloatArray:
-    """The share of each class: as a mapping says, or (its labels + 1) / (labels + classes).
+    """Return the class prior: from a mapping, or (labels of the class + 1) / (labels + classes).
+
+    ``class_mass``  the parameter of `LabelPropagation`
+    ``labels``      (labelled items, classes): distributions over classes, one-hot for hard labels
 
     >>> class_prior(True, np.array(["a", "b"]), np.array([[1.0, 0.0], [1.0, 0.0]]))
     array([0.75, 0.25])
     """
-    if not isinstance(wanted, Mapping):
-        prior = shares.sum(axis=0) + 1.0
+    if not isinstance(class_mass, Mapping):
+        prior = labels.sum(axis=0) + 1.0
     else:
         names = list(map(str, classes.tolist()))
-        by_name = {str(name): share for name, share in wanted.items()}  # as a model file has them
-        strange = set(by_name) ^ set(names)
-        if strange:
+        by_name = {str(name): p for name, p in class_mass.items()}  # model files have names as text
+        unmatched = set(by_name) ^ set(names)
+        if unmatched:
             raise LearnerError(
-                f"class_mass and the labels do not agree on {brief(sorted(strange)[0])}",
-                "give a share for every label there is, and no other",
+                f"class_mass and the labels do not agree on {brief(sorted(unmatched)[0])}",
+                "give the proportion of every label that occurs, and of no other",
             )
         try:
             prior = np.array([by_name[name] for name in names], dtype=np.float64)
@@ -252,26 +261,26 @@ def class_prior(
             prior = np.full(len(names), np.nan)
         if not (prior.min() >= MIN_WEIGHT and prior.max() <= MAX_WEIGHT):
             raise LearnerError(
-                f"class_mass={brief(dict(wanted))}",
-                f"give shares above 0, from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
+                f"class_mass={brief(dict(class_mass))}: invalid proportions",
+                f"give numbers above 0, from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
             )
     normalised: FloatArray = prior / prior.sum()
     return normalised
 
 
-# Texts as tf-idf, and what a model file must hold to weigh new texts the same way
+# Texts as tf-idf, and the settings in a model file that give new texts the same weights
 
 SWITCHES = ("sublinear_tf", "use_idf", "smooth_idf")
 
 
 def default_vectorizer(documents: Sequence[Any]) -> TfidfVectorizer:
-    """(1 + log tf) · idf, rows of length 1; words as `softcount.text.documents` finds them."""
+    """Make a vectorizer with weights (1 + log tf) · idf, rows of norm 1, and softcount's words."""
     analyzer = texts.default_vectorizer(documents).analyzer
     return TfidfVectorizer(analyzer=analyzer, sublinear_tf=True)
 
 
 def store_vectorizer(vectorizer: Any) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-    """Arrays and facts of a vectorizer, or of None, for a file."""
+    """Return the arrays and metadata of a vectorizer (or None) for a model file."""
     if vectorizer is None:
         return {}, {"vectorizer": None, "vocabulary": None, "weighing": None}
     names = texts.vocabulary_of(vectorizer)
@@ -290,7 +299,7 @@ def store_vectorizer(vectorizer: Any) -> tuple[dict[str, FloatArray], dict[str, 
 
 
 def restore_vectorizer(stored: Stored, own: Any, n_words: int) -> Any:
-    """The vectorizer that a file describes; ``own``: the user's, which takes precedence."""
+    """Restore the vectorizer described in a file; ``own``: the user's, which takes precedence."""
     described, weighing = stored.meta["vectorizer"], stored.meta["weighing"]
     vocabulary = strings(stored.meta["vocabulary"], n_words, "words")
     if own is not None:
@@ -300,14 +309,14 @@ def restore_vectorizer(stored: Stored, own: Any, n_words: int) -> Any:
     counter = texts.restore_vectorizer(described, vocabulary)
     if weighing is None:
         return counter
-    sound = (
+    is_valid = (
         isinstance(weighing, dict)
         and set(weighing) == {*SWITCHES, "norm"}
         and all(isinstance(weighing[name], bool) for name in SWITCHES)
         and weighing["norm"] in ("l1", "l2", None)
     )
-    if not sound:
-        raise StoreError("the file does not say how words are weighed", AGAIN)
+    if not is_valid:
+        raise StoreError("the file does not say how words are weighted", AGAIN)
     settings = {**counter.get_params(), **weighing}
     settings.pop("dtype")
     vectorizer = TfidfVectorizer(**settings)
@@ -317,65 +326,66 @@ def restore_vectorizer(stored: Stored, own: Any, n_words: int) -> Any:
     return vectorizer
 
 
-# Rows that are compared
+# Rows to be compared
 
 
 def _scale_rows(X: Any) -> Any:
-    """Rows of length 1, however large or small their numbers are."""
+    """Scale rows to norm 1, without overflow or underflow."""
     largest = _largest_entries(X)
-    some = largest[largest > 0.0]
-    if len(some) and not SMALLEST < some.min() <= some.max() < LARGEST:
-        # by hand: scikit-learn takes small dense rows for empty ones
-        by = np.where(largest > 0.0, largest, 1.0)
+    positive = largest[largest > 0.0]
+    if len(positive) and not SMALLEST < positive.min() <= positive.max() < LARGEST:
+        # scaled here first, because scikit-learn treats very small dense rows as zero
+        divisors = np.where(largest > 0.0, largest, 1.0)
         if sparse.issparse(X):
             X = sparse.csr_matrix(
-                (X.data / np.repeat(by, np.diff(X.indptr)), X.indices, X.indptr), X.shape
+                (X.data / np.repeat(divisors, np.diff(X.indptr)), X.indices, X.indptr), X.shape
             )
         else:
-            X = X / by[:, None]
+            X = X / divisors[:, None]
     return normalize(X)
 
 
 def _check_distances(X: Any) -> None:
-    """Complain of rows so long that nobody can say how far apart they are."""
+    """Raise if entries are so large that squared distances overflow."""
     if not (_largest_entries(X) < LARGEST).all():
         raise DataError(
-            "some numbers are so large that distances are infinite", "scale the columns first"
+            "some numbers are so large that distances overflow", "scale the columns first"
         )
 
 
 def _largest_entries(X: Any) -> FloatArray:
-    """The largest number of each row, whatever its sign."""
+    """Return the largest absolute value of each row."""
     largest = abs(X).max(axis=1)
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).reshape(-1)
 
 
 class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier):
-    """Labels spread along a graph of the nearest items, until each item has the weighted mean of
+    """Label propagation on a neighbour graph: each unlabelled item gets the weighted mean of
     its neighbours' labels (Zhu & Ghahramani 2002; Zhu, Ghahramani & Lafferty 2003).
 
-    Two items are joined if either is among the nearest of the other. No item is its own neighbour,
-    and labelled items keep their labels.
+    Two items are joined if either is among the nearest neighbours of the other. No item is its own
+    neighbour, and labelled items keep their labels.
 
-    ``weights``       what an edge weighs: "cosine", or "gaussian": exp(−α‖x − y‖²); "precomputed":
-                      X is the graph, one row and one column an item, 0 where there is no edge
+    ``weights``       edge weights: "cosine"; "gaussian": exp(−α‖x − y‖²); "precomputed": X is the
+                      graph, with one row and one column per item, 0 where there is no edge
     ``alpha``         α; None: one over the mean squared distance between neighbours
-    ``n_neighbors``   how many neighbours of each item are looked for, exactly
-    ``svd``           reduce the items to so many dimensions first; None: as they are
-    ``class_mass``    scale the classes so that their masses match the prior: True: the smoothed
-                      shares of the labels; a mapping from labels to shares; False: do not scale
-    ``tol``           stop when every share is known to be this close to its limit
-    ``max_iter``      at most so many sweeps
-    ``vectorizer``    how texts become rows; None: tf-idf with 1 + log tf
-    ``n_jobs``        threads; None: one for each processor. The result is the same
-    ``random_state``  of the SVD
+    ``n_neighbors``   number of nearest neighbours of each item; the search is exact
+    ``svd``           reduce the items to this many dimensions first; None: do not
+    ``class_mass``    scale the classes so that their masses match the prior. True: the smoothed
+                      proportions of the labels; a mapping from labels to proportions; False: do not
+                      scale
+    ``tol``           stop when every probability is known to be within this distance of its limit
+    ``max_iter``      maximum number of sweeps
+    ``vectorizer``    turns texts into rows; None: tf-idf with 1 + log tf
+    ``n_jobs``        number of threads; None: one per processor. The result does not depend on it
+    ``random_state``  seed of the SVD
 
-    X is a list of texts, a sparse matrix or an array. Labels are −1 (or None) where unknown; a
-    matrix of shares (items × classes) gives soft labels. Afterwards ``transduction_`` has a label
-    for every item, ``label_distributions_`` the shares, ``graph_`` the graph, ``history_`` what was
-    reached when, ``steps_to_label_`` how many steps a random walk takes to a label, ``verdict_``
-    how it ended. Items that no label reaches, empty ones for example, get the prior, with an
-    `UnreachedWarning`.
+    X is a list of texts, a sparse matrix or an array. Unknown labels are −1 or None; a matrix of
+    probabilities (items × classes) gives soft labels. Attributes after ``fit``: ``transduction_``
+    (a label for every item), ``label_distributions_`` (class probabilities), ``graph_``,
+    ``history_`` (when each item was reached), ``steps_to_label_`` (expected number of steps of a
+    random walk to a label), ``verdict_``. Items that no label reaches, such as empty ones, get the
+    prior, with an `UnreachedWarning`.
 
     >>> texts = ["good fine", "bad awful", "fine great", "awful dreadful", "great film"]
     >>> model = LabelPropagation().fit(texts, ["+", "-", None, None, None])
@@ -388,20 +398,20 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
     n_features_in_: int
     vectorizer_: Any
     raw_params_: Mapping[str, Array] = MappingProxyType({})
-    """No tables."""
+    """Empty: the model has no parameter tables."""
     axes_: FloatArray | None
-    """(dimensions, columns): where an SVD puts items; None without."""
+    """(dimensions, columns): axes of the SVD; None without SVD."""
     alpha_: float | None
     _rows: SparseRows | DenseRows | None
-    """What new items are compared with; None for a graph."""
+    """The training rows that new items are compared with; None for a precomputed graph."""
     _nonempty: IntArray
-    """The numbers of the items that are these rows: empty ones are nobody's neighbours."""
+    """Item numbers of these rows; empty items are left out, because they have no neighbours."""
     _harmonic: FloatArray
-    """(items, classes): shares before classes are scaled."""
+    """(items, classes): probabilities before class-mass normalisation."""
 
     # learning
     def fit(self, X: Any, y: Any = None, *, gold: Any = None) -> Self:
-        """Spread the labels there are; ``gold``: true labels, for the accuracy over sweeps."""
+        """Propagate the labels to all items; ``gold``: true labels, for the accuracy by sweep."""
         with all_or_nothing(self):
             self._check_settings()
             matrix = self._read(X, first=True)
@@ -414,14 +424,14 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         return self
 
     def estimate(self, X: Any, y: Any = None) -> Estimate:
-        """What `fit` will need: bytes, and work a sweep. Nothing is learned."""
+        """Estimate the memory that `fit` will need, and its work per sweep, without fitting."""
         other = copy(self)
         other._check_settings()
         matrix = other._read(X, first=True)
         return other._estimate(matrix, len(read_labels(y, matrix.shape[0]).classes))
 
     def _estimate(self, matrix: Any, n_classes: int) -> Estimate:
-        """Neighbours, the graph of them in both directions, and the shares of classes."""
+        """Estimate the cost of the neighbour search, the symmetric graph and the posteriors."""
         n, width = matrix.shape
         if self.weights == "precomputed":
             return of_rows(matrix, n_classes)
@@ -438,22 +448,28 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
     def _check_settings(self) -> None:
         check_parameters(self)
         if self.weights == "precomputed" and self.svd is not None:
-            raise LearnerError("a graph has no SVD", "leave out svd or weights='precomputed'")
+            raise LearnerError(
+                "svd cannot be applied to a precomputed graph",
+                "leave out svd or weights='precomputed'",
+            )
 
     def _read(self, X: Any, *, first: bool) -> Any:
-        """A matrix of items, sparse or dense; ``first``: these say what to expect of others."""
+        """Convert items to a matrix, sparse or dense; ``first``: these are the training items."""
         documents = texts.find_texts(X)
         if documents is None:
             if first:
                 self.vectorizer_ = None
         elif self.weights == "precomputed":
-            raise DataError("texts are no graph", "give weights='cosine' to compare them")
+            raise DataError(
+                "weights='precomputed' needs a graph, but these are texts",
+                "give weights='cosine' to compare them",
+            )
         elif first:
             self.vectorizer_ = texts.copy_vectorizer(self.vectorizer, documents, default_vectorizer)
             X = texts.learn_words(self.vectorizer_, documents)
         elif getattr(self, "vectorizer_", None) is None:
             raise DataError(
-                "this model was fitted to a matrix, and cannot read texts by itself",
+                "this model was fitted to a matrix, and cannot read texts",
                 "pass the same columns, or fit the model to texts",
             )
         else:
@@ -462,7 +478,7 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
 
     def _build_graph(self, matrix: Any) -> None:
-        """The graph of these items; keeps what new ones are compared with."""
+        """Build the graph of the training items, and keep the rows for comparison with new ones."""
         self.alpha_ = self.axes_ = self._rows = None
         if self.weights == "precomputed":
             self.graph_ = read_graph(matrix)
@@ -483,32 +499,31 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         self.graph_ = make_symmetric(directed)
 
     def _learn_axes(self, X: Any, wanted: int) -> None:
-        """Find the dimensions of an SVD, of so many as are wanted or as many as there can be."""
+        """Learn the axes of a truncated SVD, ``wanted`` of them or as many as possible."""
         if sparse.issparse(X):
             n_rows_with = np.bincount(X.indices[X.data != 0.0], minlength=X.shape[1])
         else:
             n_rows_with = np.asarray(np.count_nonzero(X, axis=0))
-        # a column of one row joins nothing to anything, and texts have many such
+        # columns that occur in a single row join no items, and texts have many of them
         shared = np.flatnonzero(n_rows_with > 1)
-        few = min(wanted, X.shape[0] - 1, len(shared) - 1)
-        if few < 1:
+        n_axes = min(wanted, X.shape[0] - 1, len(shared) - 1)
+        if n_axes < 1:
             raise DataError(
-                f"items of shape {X.shape} span no space",
-                "an SVD needs two items, and two columns that several items have: leave svd out",
+                f"items of shape {X.shape} are too few for an SVD",
+                "it needs two items, and two columns that several items have: leave svd out",
             )
         seed = int(generator(self.random_state).integers(2**31))
-        # dimensions without any variance: scikit-learn divides by it, and we do not ask for that
+        # scikit-learn divides by the total variance, which may be 0; that result is not used here
         with single_threaded(), np.errstate(all="ignore"):
-            svd = TruncatedSVD(few, n_iter=POWERS, random_state=seed)
+            svd = TruncatedSVD(n_axes, n_iter=POWERS, random_state=seed)
             svd.fit(_scale_rows(X)[:, shared])
-        self.axes_ = np.zeros((few, X.shape[1]))
+        self.axes_ = np.zeros((n_axes, X.shape[1]))
         self.axes_[:, shared] = svd.components_
 
     def _place(self, X: Any) -> tuple[Any, BoolArray]:
-        """Rows to be compared, and which of them have anything to be compared by.
+        """Return the rows in the space where they are compared, and which of them can be compared.
 
-        Empty rows of words have not. A row of numbers that are all 0 is a point, if distances
-        count.
+        Empty rows of words cannot. A dense row of zeros is a valid point if weights are gaussian.
         """
         if sparse.issparse(X):
             X = X.tocsr(copy=True)
@@ -530,8 +545,7 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         return kind(rows, self.weights == "gaussian")
 
     def _find_nearest(self, queries: Any) -> NeighbourPairs:
-        """The neighbours of some rows among the items learned from, by the numbers of these; None:
-        of those items themselves."""
+        """Find the nearest training items of some rows; None: of the training items themselves."""
         assert self._rows is not None
         k = min(self.n_neighbors, max(len(self._nonempty), 1))
         pairs = self._rows.nearest(queries, k, self.n_jobs or usable_cpus())
@@ -539,11 +553,11 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         return NeighbourPairs(row, self._nonempty[pairs.other], pairs.value)
 
     def _propagate(self, labels: Labels, gold: Any) -> None:
-        """Solve for the shares of all items, and scale the classes to their masses.
+        """Solve for the class probabilities of all items, with class-mass normalisation.
 
-        Class-mass normalisation (Zhu, Ghahramani & Lafferty 2003): with the mass m_c = Σ_i F_ic
-        that class c has of the items without a label, and the share q_c that it should have, items
-        are judged by q_c F_ic / m_c.
+        Class-mass normalisation (Zhu, Ghahramani & Lafferty 2003): with the mass m_c = Σ_i F_ic of
+        class c on the unlabelled items, and the proportion q_c that it should have, unlabelled
+        items are classified by q_c F_ic / m_c.
         """
         known = labels.known
         n, K = len(known), len(labels.classes)
@@ -557,13 +571,13 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         _, component = sparse.csgraph.connected_components(self.graph_, directed=False)
         self.reached_ = np.isin(component, component[known])
         free = np.flatnonzero(self.reached_ & ~known)
-        at_first = np.where(known, labels.likeliest(), UNKNOWN)
-        self.history_ = History.begin(self.classes_, at_first, gold)
+        initial = np.where(known, labels.likeliest(), UNKNOWN)
+        self.history_ = History.begin(self.classes_, initial, gold)
 
-        def watch(shares: FloatArray, arrived: BoolArray) -> None:
-            confidence, chosen = np.ones(n), at_first.copy()
-            confidence[free] = shares.max(axis=1)
-            chosen[free[arrived]] = shares[arrived].argmax(axis=1)
+        def watch(posteriors: FloatArray, reached: BoolArray) -> None:
+            confidence, chosen = np.ones(n), initial.copy()
+            confidence[free] = posteriors.max(axis=1)
+            chosen[free[reached]] = posteriors[reached].argmax(axis=1)
             self.history_.record(chosen, confidence, "graph")
 
         solution = solve_harmonic(
@@ -574,38 +588,38 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         self.steps_to_label_ = np.where(known, 0.0, np.inf)
         self.steps_to_label_[free] = solution.steps
         self._harmonic = np.where(self.reached_[:, None], given, self.prior_)
-        self._harmonic[free] = solution.shares
-        mass = solution.shares.sum(axis=0)
+        self._harmonic[free] = solution.posteriors
+        mass = solution.posteriors.sum(axis=0)
         # a class without any mass cannot be scaled to have some
-        scales = bool(self.class_mass) and mass.all()
-        self.factors_ = self.prior_ * mass.sum() / mass if scales else np.ones(K)
+        can_scale = bool(self.class_mass) and mass.all()
+        self.factors_ = self.prior_ * mass.sum() / mass if can_scale else np.ones(K)
         final = self._harmonic.copy()
-        final[free] = _normalise(solution.shares * self.factors_)
+        final[free] = _normalise(solution.posteriors * self.factors_)
         self.label_distributions_ = final
         chosen = np.where(known, labels.likeliest(), final.argmax(axis=1))
         self.transduction_ = self.classes_[chosen]
         view = np.where(self.reached_, "class mass" if self.class_mass else "graph", "prior")
         self.history_.record(chosen, final.max(axis=1), view.tolist())
-        how = [
+        settings = [
             str(self.weights),
             *([f"{self.n_neighbors} neighbours"] if self.weights != "precomputed" else []),
             *([f"SVD {self.svd}"] if self.svd is not None else []),
             *(["class mass"] if self.class_mass else []),
         ]
         self.signature_ = (
-            f"softcount {__version__} · label propagation · {', '.join(how)} · tol {self.tol:g} · "
-            f"seed {self.random_state}"
+            f"softcount {__version__} · label propagation · {', '.join(settings)} · "
+            f"tol {self.tol:g} · seed {self.random_state}"
         )
 
     # prediction
     def predict_proba(self, X: Any) -> FloatArray:
-        """The shares of each class for new items, from their nearest among those learned from."""
+        """Return the class probabilities of new items, from their nearest training items."""
         return self._posteriors(X)
 
     def predict(self, X: Any) -> Array:
-        """The likeliest class of each new item."""
-        shares = self._posteriors(X)
-        chosen: Array = self.classes_[shares.argmax(axis=1)]
+        """Return the most probable class of each new item."""
+        posteriors = self._posteriors(X)
+        chosen: Array = self.classes_[posteriors.argmax(axis=1)]
         return chosen
 
     def _posteriors(self, X: Any) -> FloatArray:
@@ -618,33 +632,33 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
             rows, nonempty = self._place(matrix)
             where = np.flatnonzero(nonempty)
             row, other, value = self._find_nearest(rows[where])
-            if self.alpha_ is not None:  # of one item only ratios matter: the nearest weighs 1
+            if self.alpha_ is not None:  # only ratios matter: give the nearest neighbour weight 1
                 nearest = np.full(len(where), np.inf)
                 np.minimum.at(nearest, row, value)
                 value = np.exp(-self.alpha_ * (value - nearest[row]))
             shape = (matrix.shape[0], len(self._harmonic))
             weights = sparse.csr_matrix((value, (where[row], other)), shape=shape)
         weights = weights[:, self.reached_] if not self.reached_.all() else weights
-        shares = weights @ self._harmonic[self.reached_]
+        sums = weights @ self._harmonic[self.reached_]
         totals = np.asarray(weights.sum(axis=1)).reshape(-1)
-        alone = totals == 0.0
-        shares = _normalise(shares / np.where(alone, 1.0, totals)[:, None] * self.factors_)
-        shares[alone] = self.prior_
-        self._warn(alone, "new items", stacklevel=4)
-        return shares
+        isolated = totals == 0.0
+        posteriors = _normalise(sums / np.where(isolated, 1.0, totals)[:, None] * self.factors_)
+        posteriors[isolated] = self.prior_
+        self._warn(isolated, "new items", stacklevel=4)
+        return posteriors
 
-    def _warn(self, lost: BoolArray, what: str, stacklevel: int) -> None:
-        """Say how many items no label reaches."""
-        items = np.flatnonzero(lost).tolist()
+    def _warn(self, unreached: BoolArray, what: str, stacklevel: int) -> None:
+        """Warn of items that no label reaches, if there are any."""
+        items = np.flatnonzero(unreached).tolist()
         if items:
             what, whom = (what, "them") if len(items) > 1 else (what.removesuffix("s"), "it")
             text = (
-                f"{len(items):,} {what} got the prior, for no label reaches {whom}: empty, or "
+                f"{len(items):,} {what} got the prior, because no label reaches {whom}: empty, or "
                 "without a path of neighbours to a label"
             )
             warnings.warn(UnreachedWarning(text, items), stacklevel=stacklevel)
 
-    # files: without graph and history
+    # model files: without graph and history
     def _require_fit(self) -> None:
         check_is_fitted(self)
 
@@ -684,53 +698,53 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         K = len(self.classes_)
         self._harmonic = numbers(stored, "shares", (None, K))
         self.prior_ = numbers(stored, "prior", (K,))
-        for shares in (self._harmonic, self.prior_[None]):
-            totals = shares.sum(axis=1)
-            if not len(shares) or shares.min() < 0.0 or not np.allclose(totals, 1.0, atol=1e-6):
-                raise DataError("shares of classes do not add up to one")
+        for rows in (self._harmonic, self.prior_[None]):
+            totals = rows.sum(axis=1)
+            if not len(rows) or rows.min() < 0.0 or not np.allclose(totals, 1.0, atol=1e-6):
+                raise DataError("class probabilities do not sum to one")
         n = len(self._harmonic)
         reached = numbers(stored, "reached", (n,))
         self.reached_ = reached == 1.0
         self.factors_ = numbers(stored, "factors", (K,))
-        sound = self.reached_.any() and (self.reached_ | (reached == 0.0)).all()
-        if self.factors_.min() <= 0.0 or not sound:
-            raise DataError("classes have no mass, or no item has a label")
+        is_valid = self.reached_.any() and (self.reached_ | (reached == 0.0)).all()
+        if self.factors_.min() <= 0.0 or not is_valid:
+            raise DataError("a class has no mass, or no item is reached by a label")
         self.transduction_ = self.classes_[self._harmonic.argmax(axis=1)]
         self.axes_ = None if self.svd is None else numbers(stored, "axes", (None, V))
         self.alpha_, self._rows = meta["alpha"], None
         if (self.alpha_ is None) != (self.weights != "gaussian"):
-            raise DataError("there is an alpha without distances, or distances without")
+            raise DataError("there must be an alpha if, and only if, weights are gaussian")
         if self.alpha_ is not None and not 0.0 < float(self.alpha_) < np.inf:
-            raise DataError(f"alpha is {self.alpha_!r}")
+            raise DataError(f"invalid alpha: {self.alpha_!r}")
         if meta["has_rows"] is not (self.weights != "precomputed"):
-            raise DataError("the rows that new items are compared with are not there")
+            raise DataError("the rows that new items are compared with are missing")
         if meta["has_rows"]:
             self._restore_rows(stored, n)
         elif n != V:
-            raise DataError("the graph is of other items")
+            raise DataError("the graph has a different number of items")
         return SimpleNamespace(families={})  # there are no tables
 
     def _restore_rows(self, stored: Stored, n_items: int) -> None:
-        """The rows that new items are compared with."""
-        numbered = numbers(stored, "says", (None,))
-        self._nonempty = numbered.astype(np.int64)
-        rising = (np.diff(self._nonempty) > 0).all() and (self._nonempty == numbered).all()
-        n = len(numbered)
-        if n and not (rising and self._nonempty[0] >= 0 and self._nonempty[-1] < n_items):
-            raise DataError("numbers of items are out of order")
+        """Restore the training rows that new items are compared with."""
+        stored_items = numbers(stored, "says", (None,))
+        self._nonempty = stored_items.astype(np.int64)
+        is_rising = (np.diff(self._nonempty) > 0).all() and (self._nonempty == stored_items).all()
+        n = len(stored_items)
+        if n and not (is_rising and self._nonempty[0] >= 0 and self._nonempty[-1] < n_items):
+            raise DataError("item numbers are invalid")
         width = self.n_features_in_ if self.axes_ is None else len(self.axes_)
         if stored.meta["is_sparse"] is True:
             indptr = numbers(stored, "rows.indptr", (n + 1,))
             columns = numbers(stored, "rows.columns", (None,))
             values = numbers(stored, "rows.values", (len(columns),))
-            sound = (
+            is_valid = (
                 (indptr[0] == 0 and indptr[-1] == len(columns) and (np.diff(indptr) >= 0).all())
                 and (columns == np.floor(columns)).all()
                 and (indptr == np.floor(indptr)).all()
                 and (not len(columns) or 0 <= columns.min() <= columns.max() < width)
             )
-            if not sound:
-                raise DataError("rows of words are out of order")
+            if not is_valid:
+                raise DataError("the sparse rows are invalid")
             parts = (values, columns.astype(np.int32), indptr.astype(np.int64))
             rows = sparse.csr_matrix(parts, shape=(n, width))
             rows.sum_duplicates()

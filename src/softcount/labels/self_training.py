@@ -1,4 +1,4 @@
-"""Self-training: a classifier that learns from its own labels; hard EM is the simplest case."""
+"""Self-training: a classifier is fitted to its own predictions; hard EM is the simplest case."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from softcount.labels.cotraining import most_confident, read_quota
 from softcount.labels.data import (
     Reader,
     SemiSupervisedClassifier,
+    clone_classifier,
     hard_labels,
-    own_copy,
     posterior,
     takes_negative,
 )
@@ -33,29 +33,30 @@ from softcount.mixture.naive_bayes import has_collapsed, labels_by_class
 
 
 class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
-    """A classifier that is fitted again and again to labels that it has given itself.
+    """Self-training: fit a classifier repeatedly to labels that it has predicted itself.
 
-    As it stands, every round gives *each* unlabelled item its likeliest class and fits the
-    classifier to all items, until no label changes. That is hard EM: with `NaiveBayes`, round by
-    round the labels of ``NaiveBayes(learner=HardEM())``. The rounds climb log p(items, labels) if
-    the classifier maximises that; a discriminative one does not, and the labels may go round in a
-    circle, which ends them (``verdict_``).
+    By default, every round gives *each* unlabelled item its most probable class and fits the
+    classifier to all items, until no label changes. That is hard EM: with `NaiveBayes`, the labels
+    of each round are those of ``NaiveBayes(learner=HardEM())``. The rounds increase
+    log p(items, labels) if the classifier maximises it; a discriminative one does not, and then the
+    labels may cycle, which ends the rounds (see ``verdict_``).
 
-    ``classifier``  any of scikit-learn's, or None: ``NaiveBayes(length=100)``. Without
-                    predict_proba: the softmax of decision_function
-    ``threshold``   label only what is more probable than this
-    ``per_class``   label only so many of each class in a round, the surest: a number, or a mapping
-    ``best``        label only so many of all in a round, the surest
-    ``keep``        labels once given stay, and only items without one are looked at. If not, every
-                    round labels anew, and items lose labels that they no longer deserve
-    ``max_rounds``  at most so many
-    ``vectorizer``  what counts words where items are texts
+    ``classifier``  any scikit-learn classifier; None: ``NaiveBayes(length=100)``. If it has no
+                    predict_proba, the softmax of decision_function is used
+    ``threshold``   label only items whose best class is more probable than this
+    ``per_class``   label only this many items of each class in a round, the most confident ones: a
+                    number, or a mapping from classes to numbers
+    ``best``        label only this many items in a round, the most confident ones
+    ``keep``        True: items keep their labels, and only unlabelled ones are classified. False:
+                    every round labels all items anew, and items may lose their label
+    ``max_rounds``  maximum number of rounds
+    ``vectorizer``  counts words if items are texts
 
-    With ``keep=True``, ``threshold=t`` does what scikit-learn's ``SelfTrainingClassifier`` does
-    with its threshold, and ``best=k`` what it does with ``criterion="k_best"``.
+    With ``keep=True``, ``threshold=t`` is equivalent to the threshold of scikit-learn's
+    ``SelfTrainingClassifier``, and ``best=k`` to its ``criterion="k_best"``.
 
-    Afterwards: ``transduction_`` has a label for every item (as predicted where none was given),
-    and ``history_``, ``estimator_``, ``classes_``, ``verdict_``.
+    Attributes after ``fit``: ``transduction_`` (a label for every item, predicted if none was
+    given), ``history_``, ``estimator_``, ``classes_``, ``verdict_``.
 
     >>> texts = ["good fine", "bad awful", "good great", "awful dreadful"]
     >>> model = SelfTraining().fit(texts, ["+", "-", None, None])
@@ -67,13 +68,13 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
     verdict_: Verdict
 
     def estimate(self, X: Any, y: Any) -> Estimate:
-        """What `fit` will need: bytes, and work a round. Nothing is learned."""
+        """Estimate the memory that `fit` will need, and its work per round, without fitting."""
         self._check_settings()
         matrix = Reader(self.vectorizer, type(self).__name__).learn(X)
         return of_rows(matrix, len(hard_labels(y, matrix.shape[0]).classes))
 
     def fit(self, X: Any, y: Any, *, gold: Any = None) -> Self:
-        """Learn from items of which some have labels (−1 or None: unknown).
+        """Fit to partially labelled items (−1 or None: unknown).
 
         ``gold``  true labels, as far as they are known, for the accuracy in ``history_``
         """
@@ -89,18 +90,19 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
             if len(unlabelled):
                 learned[unlabelled] = posterior(self.estimator_, matrix[unlabelled]).argmax(axis=1)
             self.transduction_ = self.classes_[learned]
-        # tell of labels that were given to one class alone, or to few, as `NaiveBayes` does
+        # warn if only one class, or few, were predicted, as `NaiveBayes` does
         free, K = learned[labels.numbers == UNKNOWN], len(self.classes_)
         if len(free) >= 2 * K:
-            shares, counts = np.bincount(free, minlength=K) / len(free), labels_by_class(labels)
-            if has_collapsed(shares, len(free), counts):
-                largest = int(shares.argmax())
+            proportions = np.bincount(free, minlength=K) / len(free)
+            counts = labels_by_class(labels)
+            if has_collapsed(proportions, len(free), counts):
+                largest = int(proportions.argmax())
                 warnings.warn(
-                    f"{shares[largest]:.0%} of the unlabelled items were given the label "
-                    f"{brief(self.classes_.tolist()[largest])}, which "
-                    f"{counts[largest] / counts.sum():.0%} of the labels are: self-training has "
-                    "collapsed. Try per_class, which labels so many of each class in a round, "
-                    "another classifier, or LabelPropagation",
+                    f"{proportions[largest]:.0%} of the unlabelled items were given the label "
+                    f"{brief(self.classes_.tolist()[largest])}, but only "
+                    f"{counts[largest] / counts.sum():.0%} of the labelled ones have it: "
+                    "self-training has collapsed. Try per_class, which labels a fixed number of "
+                    "items of each class in a round, another classifier, or LabelPropagation",
                     CollapseWarning,
                     stacklevel=2,
                 )
@@ -111,13 +113,13 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
         criteria = (self.threshold, self.per_class, self.best)
         if sum(criterion is not None for criterion in criteria) > 1:
             raise LearnerError(
-                "threshold, per_class and best are different ways to choose what is labelled",
+                "threshold, per_class and best are alternative ways to choose the items to label",
                 "give one of them, or none to label everything",
             )
 
     @interrupt.graceful()
     def _train(self, matrix: Any, given: IntArray) -> IntArray:
-        """All rounds; returns each item's label as a number, −1 where it got none."""
+        """Run all rounds; return the class number of each item, −1 if it got none."""
 
         def digest(labels: IntArray) -> bytes:
             return hashlib.blake2b(labels.tobytes(), digest_size=16).digest()
@@ -146,14 +148,16 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
     @interrupt.whole()
     def _fit_classifier(self, matrix: Any, labels: IntArray) -> None:
         known = np.flatnonzero(labels != UNKNOWN)
-        own = NaiveBayes(length=100) if self.classifier is None else own_copy(self.classifier)
+        classifier = (
+            NaiveBayes(length=100) if self.classifier is None else clone_classifier(self.classifier)
+        )
         names = self.classes_[labels[known]]
-        if "-1" in self.classes_.tolist():  # a class here, and no −1 that has become a text
+        if "-1" in self.classes_.tolist():  # here "-1" is a class, not an unknown label −1 as text
             names = names.astype(object)
-        self.estimator_ = own.fit(matrix[known], names)
+        self.estimator_ = classifier.fit(matrix[known], names)
 
     def _label(self, matrix: Any, given: IntArray, labels: IntArray) -> tuple[IntArray, FloatArray]:
-        """The labels after another round, and how confident the classifier is of each."""
+        """Return the class numbers after another round, and the classifier's confidences."""
         after = (labels if self.keep else given).copy()
         confidence = np.ones(len(given))
         free = np.flatnonzero(after == UNKNOWN)
@@ -173,7 +177,7 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
         return after, confidence
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """The probability of each class for each item, in the order of ``classes_``."""
+        """Return the probability of each class for each item, in the order of ``classes_``."""
         check_is_fitted(self)
         return posterior(self.estimator_, self._reader.read(X))
 

@@ -1,7 +1,7 @@
-"""`Yarowsky`: decision lists bootstrapped from a few rules.
+"""`Yarowsky`: decision lists bootstrapped from a few seed rules.
 
-Rules label items, and labelled items teach rules. In a decision list the strongest rule that
-applies decides, and nothing else.
+Rules label items, and new rules are learned from the labelled items. In a decision list, the
+strongest applicable rule alone decides.
 """
 
 from __future__ import annotations
@@ -34,29 +34,31 @@ from softcount.text.contexts import context_features, is_word
 from softcount.text.documents import DocumentReader
 
 SEED_STRENGTH = 0.9999
-"""Of rules that are given without any: as Collins & Singer (1999) have it."""
+"""Default strength of seed rules, as in Collins & Singer (1999)."""
 SHOWN = 20
-"""So many rules of each class are printed."""
-SURE = "give the share of items with this feature that have the label, such as 0.9999"
-FORM = "label, feature and perhaps strength, separated by tabs, or by spaces if none has any"
+"""Number of rules of each class that are printed."""
+SURE = "give the proportion of items with this feature that have the label, such as 0.9999"
+FORM = "write label, feature and optionally strength, separated by tabs, or by spaces if no "
+FORM += "field contains spaces"
 SUREST = 0.9999
-"""No item counts as surer than this for others of its document: log-odds stay finite."""
+"""Upper limit of an item's confidence in the vote of its document, so that log-odds are finite."""
 NEAR = 2
-"""How many words on each side of a word are features with their place."""
+"""Number of words on each side that are also features together with their position."""
 MU, NU = 0.6, 0.01
-"""How much neighbours, and uniformity, count in a step of propagation (Whitney & Sarkar 2012)."""
+"""Weights of the neighbours and of the uniform distribution in propagation (Whitney & Sarkar 2012).
+"""
 TIE = 1e-6
-"""What strength counts beside a vote: enough to settle ties."""
+"""Weight of a rule's strength relative to its vote: just enough to break ties."""
 NOBODY, GIVEN, DOCUMENT = -1, -2, -3
-"""Who decided an item, where it was no feature."""
+"""Codes for how an item was labelled, if not by the rule of a feature."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """An item that has the feature has the label, with so much strength (0 to 1).
+    """A rule: items with this feature have this label, with a strength from 0 to 1.
 
-    ``count`` of the ``total`` labelled items with this feature have this label; 0 of 0 for rules
-    that were given and never counted.
+    ``count`` of the ``total`` labelled items with this feature have this label; both are 0 for
+    seed rules, which were not learned from counts.
 
     >>> print(Rule("_rates", "money", 0.9987, 619, 619))
     _rates → money  0.9987  619 of 619
@@ -74,7 +76,7 @@ class Rule:
 
 
 def list_seeds(seeds: Any) -> list[Rule]:
-    """Seeds as a list of rules: from a mapping of labels to features, or rules, or nothing.
+    """Convert seeds to a list of rules, from a mapping of labels to features, rules, or None.
 
     >>> list_seeds({"money": ["loan"], "river": ["reed", "mud"]})[1]
     Rule(feature='reed', label='river', strength=0.9999, count=0, total=0)
@@ -82,30 +84,30 @@ def list_seeds(seeds: Any) -> list[Rule]:
     if seeds is None:
         return []
     if isinstance(seeds, Mapping):
-        seeds = [Rule(one, label) for label, given in seeds.items() for one in _as_list(given)]
+        seeds = [Rule(f, label) for label, features in seeds.items() for f in _as_list(features)]
     rules = _as_list(seeds)
     for rule in rules:
         if not isinstance(rule, Rule):
             raise DataError(
-                f"among the seeds is {brief(rule)}",
+                f"among the seeds is {brief(rule)}, which is not a rule",
                 "give a mapping from labels to features, or a list of Rule(feature, label)",
             )
         if is_unknown(rule.label):
             raise DataError(
-                f"{brief(rule.label)} is no label, but a seed has it: {brief(rule.feature)}",
-                "−1 and None stand for labels that are unknown: give others",
+                f"{brief(rule.label)} is not a valid label of the seed {brief(rule.feature)}",
+                "−1 and None mean that a label is unknown: use another one",
             )
         check_number(f"strength of {brief(rule.feature)}", rule.strength, SURE, above=True)
     return rules
 
 
-def _as_list(given: Any) -> list[Any]:
-    """Several things as a list; a text, or what is no collection, is one thing."""
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+def _as_list(value: Any) -> list[Any]:
+    """Convert an iterable to a list; a text, or any other value, becomes a list of one."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def parse_rules(lines: Iterable[tuple[int, str]], path: str) -> list[Rule]:
-    """Rules from numbered lines; blank ones are passed over.
+    """Parse rules from numbered lines; blank lines are skipped.
 
     >>> parse_rules([(1, "L X0_New-York 10000"), (2, "money\\tof the_\\t.9")], "rules.txt")[1]
     Rule(feature='of the_', label='money', strength=0.9, count=0, total=0)
@@ -116,7 +118,7 @@ def parse_rules(lines: Iterable[tuple[int, str]], path: str) -> list[Rule]:
             continue
         fields = [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
         if len(fields) not in (2, 3) or "" in fields:
-            raise DataError(f"{path}:{number}: {brief(line)} is no rule", FORM)
+            raise DataError(f"{path}:{number}: {brief(line)} is not a rule", FORM)
         label, feature, *rest = fields
         try:
             strength = float(rest[0]) if rest else SEED_STRENGTH
@@ -124,53 +126,54 @@ def parse_rules(lines: Iterable[tuple[int, str]], path: str) -> list[Rule]:
             strength = -1.0
         if not 0.0 < strength < np.inf:
             raise DataError(
-                f"{path}:{number}: {rest[0]!r} is no strength", f"a number above 0; {FORM}"
+                f"{path}:{number}: {rest[0]!r} is not a valid strength",
+                f"give a number above 0; {FORM}",
             )
         rules.append(Rule(feature, label, strength))
     return rules
 
 
 def read_rules(path: str | PathLike[str]) -> list[Rule]:
-    """Rules from a file, as seeds: a line each, as ``rules_.to_text()`` writes them."""
+    """Read seed rules from a file, one per line, as ``rules_.to_text()`` writes them."""
     text = Path(path).read_text(encoding="utf-8-sig")
     return parse_rules(enumerate(text.split("\n"), 1), str(path))
 
 
 def number_seeds(seeds: Sequence[Rule], labels: IntArray, features: Sequence[Any]) -> Rules:
-    """Seeds as arrays over features; those of features that the data do not have are left out.
+    """Convert seeds to arrays over features; seeds whose feature does not occur are left out.
 
-    ``labels`` are the numbers of the seeds' labels. Strengths above 1, which only say that a rule
-    comes first, become 1.
+    ``labels`` are the class numbers of the seeds. Strengths above 1, which only mean that a rule
+    takes precedence, become 1.
     """
-    places = {feature: number for number, feature in enumerate(features)}
+    columns = {feature: number for number, feature in enumerate(features)}
     zeros = np.zeros(len(features))
     rules = Rules(np.full(len(features), UNKNOWN, np.int64), zeros.copy(), zeros, zeros)
     missing = []
     for seed, label in zip(seeds, labels.tolist(), strict=True):
-        at = places.get(seed.feature)
-        if at is None:
+        column = columns.get(seed.feature)
+        if column is None:
             missing.append(brief(seed.feature))
-        elif rules.label[at] not in (UNKNOWN, label):
+        elif rules.label[column] not in (UNKNOWN, label):
             raise DataError(
-                f"the seeds give {brief(seed.feature)} two labels", "a feature marks one label"
+                f"the seeds give {brief(seed.feature)} two labels", "give each feature one label"
             )
         else:
-            rules.label[at] = label
-            rules.strength[at] = min(seed.strength, 1.0)
+            rules.label[column] = label
+            rules.strength[column] = min(seed.strength, 1.0)
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         names = f"{', '.join(missing[:5])}{more}"
         if len(missing) == len(seeds):
             raise DataError(
                 f"no item has the feature of any seed: {names}",
-                "write features as they are in the data: texts are cut into words in lower case",
+                "write features as they occur in the data: texts are split into lower-case words",
             )
         warnings.warn(f"no item has the features of these seeds: {names}", stacklevel=3)
     return rules
 
 
 def number_documents(documents: Sequence[Hashable | None], n_items: int) -> IntArray:
-    """Documents as numbers; an item without one (None, "", NaN) gets one of its own.
+    """Number the documents; an item without one (None, "", NaN) gets a number of its own.
 
     >>> number_documents(["a", None, "b", "a"], 4)
     array([0, 1, 2, 0])
@@ -190,15 +193,15 @@ def number_documents(documents: Sequence[Hashable | None], n_items: int) -> IntA
 def add_discourse(
     labels: IntArray, confidence: FloatArray, documents: IntArray, weight: float, n_classes: int
 ) -> tuple[IntArray, FloatArray]:
-    """One sense per discourse, as a weight: items of the same document pull at each other.
+    """Apply one sense per discourse as a soft constraint: items of a document influence each other.
 
-    Each item's label is decided by its own evidence, and ``weight`` times that of its document's
-    others. The evidence of an item for its label is the log-odds of its confidence p against any
-    one of the other K − 1 labels, e = log [p (K − 1) / (1 − p)], and nothing for the others: item i
-    of document d scores eᵢ(k) + weight · Σ_{j ∈ d, j ≠ i} eⱼ(k) for label k, and p(k) is the
-    softmax of its scores. An item without label gets one if the others of its document have any.
+    Each item's label is decided by its own evidence, plus ``weight`` times that of the other items
+    of its document. The evidence of an item for its label is the log-odds of its confidence p
+    against any one of the other K − 1 labels, e = log [p (K − 1) / (1 − p)], and 0 for the others:
+    item i of document d scores eᵢ(k) + weight · Σ_{j ∈ d, j ≠ i} eⱼ(k) for label k, and p(k) is
+    the softmax of its scores. An unlabelled item gets a label if others of its document have one.
 
-    Gives labels and p(k), of shape (items, classes).
+    Returns labels (items,) and p(k), of shape (items, classes).
 
     >>> documents = np.zeros(4, int)
     >>> add_discourse(np.array([0, 0, 1, -1]), np.array([.9, .9, .6, 0]), documents, 1., 2)[0]
@@ -208,13 +211,13 @@ def add_discourse(
     sure = np.clip(confidence[known], 1.0 / n_classes, SUREST)
     own = np.zeros((len(labels), n_classes))
     own[known, labels[known]] = np.log(sure * max(n_classes - 1, 1) / (1.0 - sure))
-    together = np.zeros((int(documents.max(initial=-1)) + 1, n_classes))
-    np.add.at(together, documents, own)
-    scores = own + weight * (together[documents] - own)
-    heard = np.abs(scores).max(axis=1) > 1e-12
+    totals = np.zeros((int(documents.max(initial=-1)) + 1, n_classes))
+    np.add.at(totals, documents, own)
+    scores = own + weight * (totals[documents] - own)
+    has_evidence = np.abs(scores).max(axis=1) > 1e-12
     posteriors = np.exp(scores - scores.max(axis=1, keepdims=True))
     posteriors /= posteriors.sum(axis=1, keepdims=True)
-    return np.where(heard, scores.argmax(axis=1), labels), posteriors
+    return np.where(has_evidence, scores.argmax(axis=1), labels), posteriors
 
 
 def collocations(
@@ -223,13 +226,13 @@ def collocations(
     window: int | None = 25,
     stop_words: Collection[str] = (),
 ) -> list[str]:
-    """Collocations of the token at ``position``, as features whose names can be read.
+    """Return the collocations of the token at ``position``, as features with readable names.
 
-    After Yarowsky (1994), ``_`` being the place of the token itself: ``in_`` is the word just
+    After Yarowsky (1994), with ``_`` for the position of the token itself: ``in_`` is the word just
     before it and ``_for`` the one just after, ``stood·_`` and ``_·bread`` those with one word
     between; pairs of adjacent words are ``stood in_``, ``in_for`` and ``_for bread``; and every
     word within the ``window`` (None: all) is a feature by its own name, unless it is one of the
-    ``stop_words``. Punctuation is passed over.
+    ``stop_words``. Punctuation is skipped.
 
     >>> collocations("he stood in line , for bread".split(), 3, stop_words={"in", "he", "for"})
     ['stood', 'bread', 'in_', 'stood·_', '_for', '_·bread', 'stood in_', 'in_for', '_for bread']
@@ -247,20 +250,20 @@ def collocations(
 
 
 class Decisions(NamedTuple):
-    """Labels of some items, how sure these are, and by whom.
+    """Labels of items, their confidences, and how they were decided.
 
     ``by`` is the number of the feature whose rule decided, or one of `NOBODY` (no label), `GIVEN`
-    (known beforehand), `DOCUMENT` (others of the same document).
+    (known beforehand), `DOCUMENT` (other items of the same document).
     """
 
-    labels: IntArray  # −1: none
+    labels: IntArray  # class numbers; −1: unlabelled
     confidence: FloatArray
     by: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """At most one rule a feature: arrays with an entry for every feature, label −1 without."""
+    """At most one rule per feature: arrays over all features, with label −1 if there is no rule."""
 
     label: IntArray
     strength: FloatArray
@@ -269,18 +272,20 @@ class Rules:
 
     @cached_property
     def order(self) -> IntArray:
-        """Features that have rules, the strongest first; of equal ones those seen more often."""
-        some = np.flatnonzero(self.label != UNKNOWN)
-        ranked: IntArray = some[np.lexsort((some, -self.count[some], -self.strength[some]))]
+        """Features that have rules, strongest first; among equals, the more frequent first."""
+        features = np.flatnonzero(self.label != UNKNOWN)
+        keys = (features, -self.count[features], -self.strength[features])
+        ranked: IntArray = features[np.lexsort(keys)]
         return ranked
 
     def keep(self, wanted: BoolArray) -> Rules:
-        """Only the rules of these features."""
+        """Return only the rules of these features (a mask)."""
         label = np.where(wanted, self.label, UNKNOWN)
         return Rules(label, np.where(wanted, self.strength, 0.0), self.count, self.total)
 
     def override(self, by: Rules, *, counts: bool = False) -> Rules:
-        """These rules, but others where there are others; ``counts``: with their counts, too."""
+        """Return these rules, replaced by those of ``by`` where it has a rule; ``counts``: replace
+        their counts, too."""
         other = by.label != UNKNOWN
         label = np.where(other, by.label, self.label)
         strength = np.where(other, by.strength, self.strength)
@@ -290,21 +295,21 @@ class Rules:
         return Rules(label, strength, count, total)
 
     def decide(self, items: Compressed) -> Decisions:
-        """The strongest rule of every item; ``items`` says which features each has."""
-        place = np.full(len(self.label), len(self.order), np.int32)
-        place[self.order] = np.arange(len(self.order))
+        """Label every item by its strongest rule; ``items``: the features of each item."""
+        rank = np.full(len(self.label), len(self.order), np.int32)
+        rank[self.order] = np.arange(len(self.order))
         first = np.full(len(items.indptr) - 1, len(self.order), np.int32)
-        filled = np.flatnonzero(np.diff(items.indptr))
-        if len(filled):
-            places = place[items.columns]
-            first[filled] = np.minimum.reduceat(places, items.indptr[filled])
+        nonempty = np.flatnonzero(np.diff(items.indptr))
+        if len(nonempty):
+            ranks = rank[items.columns]
+            first[nonempty] = np.minimum.reduceat(ranks, items.indptr[nonempty])
         features = np.append(self.order, NOBODY)[first]
         label = np.append(self.label, UNKNOWN)[features]
         return Decisions(label, np.append(self.strength, 0.0)[features], features)
 
 
 class FeatureCounts:
-    """How many labelled items have each feature and each class, as labels change.
+    """Numbers of labelled items by feature and class, updated incrementally as labels change.
 
     >>> items = Compressed(np.array([0, 2, 3]), np.array([0, 1, 1]), np.ones(3))
     >>> FeatureCounts(items, n_features=2, n_classes=2).update(np.array([1, 0])).tolist()
@@ -317,7 +322,8 @@ class FeatureCounts:
         self.counts = np.zeros((n_features, n_classes), np.int64)
 
     def update(self, labels: IntArray) -> IntArray:
-        """(features, classes), given each item's label; the same array every time, changed."""
+        """Return the counts (features, classes) for these labels; the same array is updated in
+        place by every call."""
         moved = np.flatnonzero(labels != self.labels)
         starts, lengths = self.items.indptr[moved], np.diff(self.items.indptr)[moved]
         ends = np.cumsum(lengths)
@@ -339,12 +345,13 @@ class FeatureCounts:
 def learn_rules(
     counts: IntArray, smoothing: float, threshold: float = 0.0, most: int | None = None
 ) -> tuple[Rules, bool]:
-    """The rules that counts of labelled items speak for; and whether ``most`` left any out.
+    """Learn rules from the counts of labelled items; also return whether ``most`` left any out.
 
-    A feature's label is the one that most of its items have (if two tie: the one more common
-    among all). Its strength is (count + α) / (total + Kα) for K classes, α being the
-    ``smoothing``. Only rules whose bare share, count / total, is above the ``threshold`` are
-    taken; and for each class at most the ``most`` with the largest totals (Collins & Singer 1999).
+    A feature's label is the most frequent one among its items (ties: the one more frequent
+    overall). Its strength is (count + α) / (total + Kα) for K classes, where α is the
+    ``smoothing``. Only rules whose unsmoothed precision, count / total, is above the ``threshold``
+    are kept; and for each class at most the ``most`` with the largest totals (Collins & Singer
+    1999).
     """
     K = counts.shape[1]
     common_first = np.argsort(-counts.sum(axis=0), kind="stable")
@@ -365,13 +372,13 @@ def learn_rules(
 
 
 class DecisionList(Sequence[Rule]):
-    """Rules with their names, the strongest first; ``print`` shows the first of each class.
+    """A sequence of rules, strongest first; ``print`` shows the first ones of each class.
 
     >>> rules = Rules(np.array([1, -1, 0]), np.array([.9, 0, .8]), np.ones(3), np.ones(3))
-    >>> found = DecisionList(rules, ["bank", "the", "reed"], ["money", "river"])
-    >>> found[0]
+    >>> decisions = DecisionList(rules, ["bank", "the", "reed"], ["money", "river"])
+    >>> decisions[0]
     Rule(feature='bank', label='river', strength=0.9, count=1, total=1)
-    >>> found.to_text()
+    >>> decisions.to_text()
     'river\\tbank\\t0.9\\nmoney\\treed\\t0.8\\n'
     """
 
@@ -397,7 +404,7 @@ class DecisionList(Sequence[Rule]):
         return map(self.of_feature, self.rules.order.tolist())
 
     def of_feature(self, feature: int) -> Rule:
-        """The rule of a feature, by its number."""
+        """Return the rule of a feature, given by its number."""
         rules = self.rules
         return Rule(
             self.features[feature],
@@ -408,28 +415,28 @@ class DecisionList(Sequence[Rule]):
         )
 
     def of_class(self, label: Any, most: int | None = None) -> list[Rule]:
-        """The rules of a class, the strongest first."""
+        """Return the rules of a class, strongest first; at most ``most``."""
         number = list(self.classes).index(label)
         chosen = self.rules.order[self.rules.label[self.rules.order] == number]
         return [self.of_feature(f) for f in chosen[:most].tolist()]
 
     def to_text(self) -> str:
-        """A line a rule, as `read_rules` reads them: label, tab, feature, tab, strength."""
+        """Format the rules for `read_rules`, one per line: label, tab, feature, tab, strength."""
         return "".join(f"{r.label}\t{r.feature}\t{r.strength:.9g}\n" for r in self)
 
     def __str__(self) -> str:
-        brief = [rule for label in self.classes for rule in self.of_class(label, SHOWN)]
-        return "\n".join(map(str, brief))
+        shown = [rule for label in self.classes for rule in self.of_class(label, SHOWN)]
+        return "\n".join(map(str, shown))
 
 
 @dataclass(frozen=True, eq=False)
 class BootstrapRounds:
-    """Items that rules label, and from which rules are learned, round by round.
+    """The rounds of bootstrapping: rules label items, and rules are learned from these items.
 
-    ``settings``   as `Yarowsky` has them
-    ``items``      which features each item has
-    ``given``      each item's label if it is known beforehand, −1 if not
-    ``seeds``      rules that stay what they are
+    ``settings``   the parameters of `Yarowsky`
+    ``items``      the features of each item
+    ``given``      the class number of each item if known beforehand, else −1
+    ``seeds``      rules that never change
     ``documents``  the number of each item's document, or None
     """
 
@@ -442,14 +449,14 @@ class BootstrapRounds:
 
     @interrupt.graceful()
     def run(self, views: Sequence[BoolArray], record: Callable[[Decisions], None]) -> Rules:
-        """Rounds until nothing changes, then a list of all rules that the last labels teach.
+        """Run rounds until nothing changes; return all rules learned from the final labels.
 
-        As long as caution leaves rules out, the next round takes more, and may change something.
-        Views take turns: each labels items for the next one to learn from, and a single one for
-        itself.
+        As long as a cautious variant leaves rules out, the next round takes more of them, and may
+        still change labels. Views take turns: each labels items for the next one to learn from; a
+        single view labels them for itself.
 
-        ``views``   masks over features; a single one of ones: no views
-        ``record``  is shown the decisions of the seeds, and those after each round
+        ``views``   masks over features; a single mask of ones: no views
+        ``record``  callback for the decisions by the seeds, and for those after each round
         """
         settings = self.settings
         if not settings.max_rounds:
@@ -465,22 +472,22 @@ class BootstrapRounds:
             changed = any_left_out = False
             most = number * settings.step if settings.variant.endswith("cautious") else None
             for view in range(len(views)):
-                pupil = (view + 1) % len(views)
-                taught = decided if len(views) == 1 else self._label(rules[view])
-                changed |= not np.array_equal(taught.labels, counts[view].labels)
-                some = counts[view].update(taught.labels)
+                learner = (view + 1) % len(views)  # the view that learns from these labels
+                labelled = decided if len(views) == 1 else self._label(rules[view])
+                changed |= not np.array_equal(labelled.labels, counts[view].labels)
+                table = counts[view].update(labelled.labels)
                 if len(views) > 1:
-                    some = some * views[pupil][:, None]
-                learned, left_out = learn_rules(some, settings.smoothing, settings.threshold, most)
-                rules[pupil] = learned.override(self.seeds.keep(views[pupil]))
+                    table = table * views[learner][:, None]
+                learned, left_out = learn_rules(table, settings.smoothing, settings.threshold, most)
+                rules[learner] = learned.override(self.seeds.keep(views[learner]))
                 any_left_out |= left_out
             merged = rules[0]
-            for more in rules[1:]:  # views have no feature in common
-                merged = merged.override(more, counts=True)
+            for others in rules[1:]:  # views have no feature in common
+                merged = merged.override(others, counts=True)
             decided = self._label(merged)
             record(decided)
-            state = hash(tuple(one.labels.tobytes() for one in counts))
-            if not any_left_out and (not changed or state in seen):  # a circle has no end
+            state = hash(tuple(of_view.labels.tobytes() for of_view in counts))
+            if not any_left_out and (not changed or state in seen):  # converged, or in a cycle
                 break
             seen.add(state)
             if interrupt.asked():
@@ -494,11 +501,11 @@ class BootstrapRounds:
         return self._propagate(rules) if propagating else self.decide(rules)
 
     def decide(self, rules: Rules) -> Decisions:
-        """Items labelled by their strongest rules, and by documents."""
+        """Label items by their strongest rules, and by their documents."""
         return self._settle(rules.decide(self.items))
 
     def _settle(self, decided: Decisions) -> Decisions:
-        """Labels that are known stay; then documents have their say."""
+        """Restore the given labels, then let documents influence the others."""
         known = self.given != UNKNOWN
         labels = np.where(known, self.given, decided.labels)
         confidence = np.where(known, 1.0, decided.confidence)
@@ -516,7 +523,7 @@ class BootstrapRounds:
 
     @cached_property
     def _graph(self) -> tuple[Any, FeatureCounts, IntArray]:
-        """Of Whitney & Sarkar: items × features, counts, and how many items each feature has."""
+        """Graph of Whitney & Sarkar: items × features, label counts, and items per feature."""
         n_features, columns = len(self.seeds.label), self.items.columns
         shape = (len(self.items.indptr) - 1, n_features)
         matrix = sparse.csr_matrix((np.ones(len(columns)), columns, self.items.indptr), shape=shape)
@@ -524,34 +531,34 @@ class BootstrapRounds:
         return matrix, counts, np.bincount(columns, minlength=n_features)
 
     def _propagate(self, rules: Rules) -> Decisions:
-        """Items that have rules get the labels that all their features, once smoothed, speak for.
+        """Label items to which rules apply by the smoothed label distributions of their features.
 
-        Every rule of an item has one vote for its label φ; if votes tie, strength decides. Then
-        each feature f takes the mean of its items' labels, unlabelled ones counting as uniform:
-        one step of propagation, θ_f = (μ Σ_{x ∋ f} φ_x + ν/K) / (μ |{x ∋ f}| + ν); and an item
-        takes the label with the largest Σ_{f ∈ x} θ_f(k).
+        Every rule of an item has one vote for its label φ; ties are broken by strength. Then each
+        feature f takes the mean of its items' labels, with unlabelled items as uniform: one step of
+        propagation, θ_f = (μ Σ_{x ∋ f} φ_x + ν/K) / (μ |{x ∋ f}| + ν); and an item gets the label
+        with the largest Σ_{f ∈ x} θ_f(k).
         """
         K = self.n_classes
         matrix, feature_counts, degrees = self._graph
         votes = np.zeros((len(rules.label), K))
         votes[rules.order, rules.label[rules.order]] = 1.0 + TIE * rules.strength[rules.order]
-        elected, most = _row_maxima(matrix @ votes)
-        labels = np.where(most > 0.0, elected, UNKNOWN)
+        elected, n_votes = _row_maxima(matrix @ votes)
+        labels = np.where(n_votes > 0.0, elected, UNKNOWN)
         labels = np.where(self.given != UNKNOWN, self.given, labels)
         counts = feature_counts.update(labels)
-        unlabelled = (degrees - counts.sum(axis=1))[:, None]
-        theta = MU * (counts + unlabelled / K) + NU / K
+        n_unlabelled = (degrees - counts.sum(axis=1))[:, None]
+        theta = MU * (counts + n_unlabelled / K) + NU / K
         chosen, score = _row_maxima(matrix @ (theta / theta.sum(axis=1, keepdims=True)))
-        # a score is the sum of as many distributions as the item has features
+        # a score is a sum of distributions, one for each feature of the item
         confidence = score / np.maximum(np.diff(self.items.indptr), 1)
-        silent = labels == UNKNOWN
-        labels = np.where(silent, UNKNOWN, chosen)
-        confidence = np.where(silent, 0.0, confidence)
+        unlabelled = labels == UNKNOWN
+        labels = np.where(unlabelled, UNKNOWN, chosen)
+        confidence = np.where(unlabelled, 0.0, confidence)
         return self._settle(Decisions(labels, confidence, rules.decide(self.items).by))
 
 
 def _row_maxima(scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Where each row is largest, and how large: by columns, of which there are few."""
+    """Return the column and the value of each row's maximum; fast if there are few columns."""
     where = np.zeros(len(scores), np.int64)
     largest = scores[:, 0].copy()
     for k in range(1, scores.shape[1]):
@@ -562,37 +569,39 @@ def _row_maxima(scores: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
-    """Learns a decision list from a few rules and many unlabelled items (Yarowsky 1995).
+    """Yarowsky's algorithm: bootstrap a decision list from a few seed rules and many unlabelled
+    items (Yarowsky 1995).
 
-    A rule says that items with a certain feature have a certain label. Each round the rules label
-    items, by the strongest rule that applies, and new rules are learned from the labelled items;
-    seeds stay. When no label changes any more, and caution leaves no rule out, or after
-    ``max_rounds``, a last list takes every rule that the labels speak for, however weak. Of the n
-    labelled items with a feature let c have the label that most of them have: its rule has the
-    strength (c + α) / (n + Kα) for K labels.
+    A rule says that items with a certain feature have a certain label. In each round, every item is
+    labelled by its strongest applicable rule, and new rules are learned from the labelled items;
+    seed rules never change. When no label changes any more and no rule is left out for caution, or
+    after ``max_rounds``, a final list takes every rule supported by the labels, however weak. If c
+    of the n labelled items with a feature have its most frequent label, the rule has strength
+    (c + α) / (n + Kα) for K labels.
 
-    ``variant``     which rules are taken each round:
+    ``variant``     the rules used in each round:
                     "plain": all with c / n above the ``threshold`` (as in Abney 2004);
                     "cautious": of these, for each label, the ``step`` · round ones with the
                     largest n (Collins & Singer 1999);
-                    "propagating": as plain, but items that rules apply to are labelled by all
+                    "propagating": as plain, but items to which rules apply are labelled by all
                     their features, each of which takes the mean label of its items (the φ–θ graph
                     of Whitney & Sarkar 2012); "propagating-cautious": both
-    ``threshold``   the share of one label that a rule must have, bare of smoothing
+    ``threshold``   minimum precision c / n of a rule, without smoothing
     ``smoothing``   α
-    ``max_rounds``  stop after so many; 0 learns nothing and applies the seeds
-    ``discourse``   one sense per discourse as a weight: what the other items of its document
-                    count beside an item's own rule (see `add_discourse`); 0: off
-    ``views``       a function from a feature's name to that of its view. Then views take turns:
+    ``step``        number of rules added per label in each round of the cautious variants
+    ``max_rounds``  maximum number of rounds; 0 only applies the seed rules
+    ``discourse``   one sense per discourse as a soft constraint: weight of the other items of an
+                    item's document relative to its own rule (see `add_discourse`); 0: off
+    ``views``       function from a feature's name to the name of its view. Then views take turns:
                     one labels items, and the next learns its rules from them (DL-CoTrain)
-    ``abstain``     whether `predict` says −1 (None, if labels are texts) of items that no rule
-                    applies to; else they get the most common label
-    ``vectorizer``  what cuts texts into features; None: words in lower case
+    ``abstain``     whether `predict` returns −1 (None, if labels are texts) for items to which no
+                    rule applies; else they get the most common label
+    ``vectorizer``  extracts features from texts; None: words in lower case
 
-    After `fit`: ``rules_`` (a `DecisionList`: a sequence of `Rule`, the strongest first),
-    ``transduction_`` (labels of the items learned from), ``bootstrapped_`` (the same after the last
-    round, before the last list; −1 or None for items without any), ``prior_``, ``n_iter_``,
-    ``history_``, in which the first round is what the seeds say, and the last the last list.
+    Attributes after ``fit``: ``rules_`` (a `DecisionList`: a sequence of `Rule`, strongest first),
+    ``transduction_`` (labels of the training items), ``bootstrapped_`` (the same after the last
+    round, before the final list; −1 or None for unlabelled items), ``prior_``, ``n_iter_``,
+    ``history_`` (its first round is the labels by the seeds, its last those by the final list).
 
     >>> texts = ["loan from bank", "bank loan rates", "high rates", "river bank mud",
     ...          "mud and reed", "reed boat"]
@@ -607,7 +616,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
     bootstrapped_: Array
     prior_: FloatArray
     n_iter_: int
-    """How many rounds there were."""
+    """Number of rounds."""
 
     # learning
     def fit(
@@ -620,11 +629,11 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
         gold: Any = None,
         features: Sequence[Any] | None = None,
     ) -> Self:
-        """Learn from items and seeds, or from items of which some have labels, or from both.
+        """Fit to items and seed rules, or to partially labelled items, or to both.
 
         ``X``          texts, lists of features, or a matrix: above 0 where an item has a feature
-        ``y``          labels that are known beforehand, which stay; −1 or None: unknown
-        ``seeds``      a mapping from labels to features, or rules
+        ``y``          known labels, which never change; −1 or None: unknown
+        ``seeds``      mapping from labels to features, or rules
         ``documents``  the document of each item, for ``discourse``; None: one of its own
         ``gold``       true labels, for the accuracy over rounds in ``history_``
         ``features``   names of the columns, if X is a matrix
@@ -636,10 +645,10 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
             n = len(items)
             if features is not None:
                 self._name_features(features)
-            if rules:  # labels of the seeds, and then of the items
+            if rules:  # labels of the seeds, followed by those of the items
                 of_items = [None] * n if y is None else list(y)
                 if len(of_items) != n:
-                    read_labels(of_items, n)  # which says so
+                    read_labels(of_items, n)  # raises, because the lengths differ
                 labels = read_labels([*(rule.label for rule in rules), *of_items], len(rules) + n)
             else:
                 labels = read_labels(y, n)
@@ -664,7 +673,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
         return self
 
     def estimate(self, X: Any, y: Any = None) -> Estimate:
-        """What `fit` will need: bytes, and work a round. Nothing is learned."""
+        """Estimate the memory that `fit` will need, and its work per round, without fitting."""
         self._check_settings()
         items = copy(self)._read_documents(X, first=True)
         n_classes = 2 if y is None else max(2, len(set(map(str, y)) - {"-1", "None"}))
@@ -674,25 +683,28 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
     def _check_settings(self) -> None:
         check_parameters(self)
         if self.views is not None and self.variant.startswith("propagating"):
-            raise LearnerError("views do not propagate", "variant='cautious' or 'plain'")
+            raise LearnerError(
+                "views cannot be combined with a propagating variant",
+                "choose variant='cautious' or 'plain'",
+            )
 
     def _name_features(self, features: Sequence[Any]) -> None:
-        """Call the columns of a matrix by these names."""
+        """Assign names to the columns of a matrix."""
         if len(features) != self.n_features_in_:
             raise DataError(
                 f"{len(features)} names of features for {self.n_features_in_} columns",
-                "give one for each",
+                "give one name for each column",
             )
         self.vocabulary_ = np.empty(len(features), dtype=object)
         self.vocabulary_[:] = list(features)
 
     def _learn(self, work: BootstrapRounds, names: list[Any]) -> IntArray:
-        """Run the rounds and keep what they learned; gives how many items have each label."""
-        of_view = ["" if self.views is None else self.views(name) for name in names]
+        """Run the rounds and set the fitted attributes; return the number of items per label."""
+        of_feature = ["" if self.views is None else self.views(name) for name in names]
         views = [
-            np.array([own == view for own in of_view]) for view in sorted(set(of_view), key=str)
+            np.array([v == view for v in of_feature]) for view in sorted(set(of_feature), key=str)
         ]
-        # who labelled an item: a feature, or somebody else, by the numbers below 0
+        # names by code of who decided: a feature, or from the end DOCUMENT, GIVEN, NOBODY
         callers = np.array([*map(str, names), "document", "given", ""], dtype=object)
         decided = Decisions(work.given, np.zeros(len(work.given)), work.given)
 
@@ -703,7 +715,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
 
         rules = work.run(views, record)
         self.bootstrapped_ = self._name_labels(decided.labels, abstain=True)
-        self.n_iter_ = len(self.history_) - 2  # less what was given, and what the seeds said
+        self.n_iter_ = len(self.history_) - 2  # without the given labels and those by the seeds
         if self.max_rounds:
             record(work.decide(rules))
         self.rules_ = DecisionList(rules, names, self.classes_.tolist())
@@ -715,34 +727,36 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
 
     # prediction
     def predict(self, X: Any, documents: Sequence[Hashable | None] | None = None) -> Array:
-        """The label of each item; see ``abstain`` for items that no rule applies to."""
+        """Return the label of each item; see ``abstain`` for items to which no rule applies."""
         return self._name_labels(self._decide(X, documents).labels, abstain=self.abstain)
 
     def predict_proba(
         self, X: Any, documents: Sequence[Hashable | None] | None = None
     ) -> FloatArray:
-        """The strength of the deciding rule for its label; the rest is shared among the others.
+        """Return class probabilities: the strength of the deciding rule for its label, the rest
+        divided equally among the others.
 
-        Items that no rule applies to get ``prior_``. With documents and a ``discourse`` weight,
-        what these make of it.
+        Items to which no rule applies get ``prior_``. With ``documents`` and a ``discourse``
+        weight, the confidence after `add_discourse` replaces the strength.
         """
         decided = self._decide(X, documents)
         K = len(self.classes_)
         posteriors = np.tile(self.prior_, (len(decided.labels), 1))
         known = np.flatnonzero(decided.labels != UNKNOWN)
         sure = np.maximum(decided.confidence[known], 1.0 / K)
-        rest = np.minimum((1.0 - sure) / max(K - 1, 1), sure * (1.0 - 1e-12))  # never as likely
+        # the others must never tie with the decision
+        rest = np.minimum((1.0 - sure) / max(K - 1, 1), sure * (1.0 - 1e-12))
         posteriors[known] = rest[:, None]
         posteriors[known, decided.labels[known]] = sure if K > 1 else 1.0
         return posteriors
 
     def decisions(self, X: Any) -> list[Rule | None]:
-        """The rule that decides each item; None where none applies."""
+        """Return the rule that decides each item; None if no rule applies."""
         by = self._decide(X, None).by
         return [None if f < 0 else self.rules_.of_feature(f) for f in by.tolist()]
 
     def decision(self, item: Any) -> Rule | None:
-        """The rule that decides this item (a text, a list of features, or a row)."""
+        """Return the rule that decides this item (a text, a list of features, or a row)."""
         return self.decisions(item if sparse.issparse(item) else [item])[0]
 
     def _decide(self, X: Any, documents: Sequence[Hashable | None] | None) -> Decisions:
@@ -755,7 +769,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
         return work.decide(rules)
 
     def _name_labels(self, numbers: IntArray, *, abstain: bool) -> Array:
-        """Labels by their names."""
+        """Convert class numbers to labels."""
         unknown = numbers == UNKNOWN
         named: Array = self.classes_[np.where(unknown, 0, numbers)]
         if not unknown.any():
@@ -763,7 +777,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
         if not abstain:
             named[unknown] = self.classes_[self.prior_.argmax()]
         elif named.dtype.kind in "iuf":
-            named = named.astype(np.result_type(named, np.int8))  # unsigned ones know no −1
+            named = named.astype(np.result_type(named, np.int8))  # unsigned types cannot hold −1
             named[unknown] = UNKNOWN
         else:
             named = named.astype(object)
@@ -773,5 +787,5 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
-        tags.classifier_tags.poor_score = True  # on points: whether a number is above 0 says little
+        tags.classifier_tags.poor_score = True  # on points, of which it only uses the signs
         return tags

@@ -1,1 +1,1 @@
-"""The parts that pages and terminals share."""
+"""Building blocks of reports, on pages and in terminals."""

@@ -1,6 +1,6 @@
-"""Charts as plain SVG: no script, no network, legible in the dark and in print.
+"""Charts as plain SVG: no script, no network, legible in dark mode and in print.
 
-What is here is where things stand; the elements themselves are in ``report/templates/*.svg``.
+This module computes positions; the elements themselves are in ``report/templates/*.svg``.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from softcount.report.text import clean, shorten
 WIDTH, HEIGHT = 660, 270
 LEFT, RIGHT, TOP, BOTTOM = 76, 16, 12, 46
 LEGEND_ROW = 22
-FIGURE = 7  # width of a figure of a tick's label
-ROW, GAP, EDGE = 26, 14, 8  # of a chart of dots
+FIGURE = 7  # width of a digit in the label of a tick
+ROW, GAP, EDGE = 26, 14, 8  # dot charts: height of a row, gap between groups, margin
 LETTER = 7.6
-"""Width of a letter of a row's name, in bold."""
+"""Width of a bold letter in the name of a row."""
 LONGEST_NAME = 28
 LEAST_RANGE = 0.02
-"""Smallest range of the axis of a chart of dots."""
+"""Smallest range of the axis of a dot chart."""
 MOST_POINTS = 600
 COLOURS = 4
 SAME = 1e-9
-"""Figures whose relative difference is smaller than this are the same in a picture."""
+"""Values whose relative difference is smaller than this are drawn as equal."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart; faint ones stay in the background.
+    """A line of a chart; faint lines are drawn in the background.
 
-    ``values``  one for each step from 0 on, or for each place in ``at``, which rises
-    ``dot``     the number of a value that gets a dot
-    ``dashed``  so that a line below it stays in sight
+    ``values``  one for each step 0, 1, …, or for each x in ``at``, which must be increasing
+    ``dot``     the index of a value that is marked by a dot
+    ``dashed``  whether it is dashed, so that a line below it stays visible
     """
 
     name: str
@@ -51,7 +51,7 @@ class Series:
 
 
 class Frame(NamedTuple):
-    """The part of a picture that values are drawn in: the ranges of the axes, and their edges."""
+    """The plotting area of a chart: the ranges of the axes, and their edges in pixels."""
 
     x_min: float
     x_max: float
@@ -72,7 +72,7 @@ class Frame(NamedTuple):
 
 
 def choose_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Choose round figures that cover low … high.
+    """Choose round tick values that cover low … high.
 
     >>> choose_ticks(0, 9)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
@@ -88,7 +88,7 @@ def choose_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def label_tick(value: float, step: float) -> str:
-    """Format a tick's figure, with as many decimals as the step between ticks needs.
+    """Format the label of a tick, with as many decimals as the step between ticks needs.
 
     >>> label_tick(-1200, 200), label_tick(0.25, 0.05)
     ('−1,200', '0.25')
@@ -158,7 +158,7 @@ def draw_lines(
 
 
 class _LinePath:
-    """A path through the finite values of a series, with gaps where there are none; and its dot."""
+    """The path through the finite values of a series, with gaps elsewhere; and its dot."""
 
     def __init__(self, frame: Frame, series: Series, css: str) -> None:
         values, places = series.values, series.places
@@ -175,13 +175,13 @@ class _LinePath:
                 path.append(f"{'L' if pen_down else 'M'}{frame.x(places[k])} {frame.y(values[k])}")
             pen_down = math.isfinite(values[k])
         if path and path[-1].startswith("M"):
-            # a path of one point shows nothing: a round cap needs a line of no length
+            # a single point is drawn as a line of length 0, whose round caps are visible
             path.append(path[-1].replace("M", "L"))
         self.path = "".join(path)
 
 
 def draw_runs(fit: Fit, title: str) -> tuple[str, int]:
-    """Draw the objective of every run of a fit by step; also return how many were not kept."""
+    """Draw the objective of every run of a fit by step; also return the number of other runs."""
     others = [
         Series(f"another start: {run.objective[-1]:,.4g}", run.objective.tolist(), faint=True)
         for run in fit.traces
@@ -200,10 +200,10 @@ def trace_curve(
     filled: bool = False,
     most: int = MOST_POINTS,
 ) -> str:
-    """Make the path of a curve from zero to the largest value, with gaps where it is not known.
+    """Make the SVG path of a curve, scaled from zero to the largest value, with gaps at NaN.
 
-    ``filled``  it goes around the area below the curve
-    ``most``    number of values that are drawn, if there are more
+    ``filled``  whether the path encloses the area below the curve
+    ``most``    maximum number of values that are drawn
 
     >>> trace_curve([0, 2, 1], 100, 16)
     'M0 16L50 0L100 8'
@@ -223,7 +223,7 @@ def trace_curve(
             pieces.append([])
     path = []
     for points in filter(None, pieces):
-        if filled and len(points) == 1:  # a period alone has some width too
+        if filled and len(points) == 1:  # give a single point some width
             (x, y) = points[0]
             points = [(x - 1, y), (x + 1, y)]
         if filled:
@@ -234,7 +234,7 @@ def trace_curve(
 
 
 class Dot(NamedTuple):
-    """A value, what it is of, and the number of its colour."""
+    """A value, its name, and the number of its colour."""
 
     value: float
     name: str
@@ -242,7 +242,7 @@ class Dot(NamedTuple):
 
 
 class DotRow(NamedTuple):
-    """Values of one kind: dots and their mean; ``apart``: no rival of the other rows."""
+    """A row of a dot chart: dots and their mean; ``apart``: not ranked with the other rows."""
 
     name: str
     dots: Sequence[Dot]
@@ -257,16 +257,16 @@ def draw_dots(
     colours: Sequence[str],
     reference: str = "",
 ) -> str:
-    """Draw rows of dots below each other, as an ``<svg>`` element, with a bar at each mean.
+    """Draw a dot chart, as an ``<svg>`` element, with a bar at the mean of each row.
 
-    ``colours``    what dots of each colour are
-    ``reference``  the name of a row whose mean is drawn through all rows
+    ``colours``    meanings of the colours of dots
+    ``reference``  name of a row whose mean is drawn as a line through all rows
     """
     rows = sorted(rows, key=lambda row: row.apart)
     line = {row.name: row.mean for row in rows}.get(reference, math.nan)
     marks = [(f"run dot c{k}", name) for k, name in enumerate(colours)]
     marks += [("mean", "mean")] + [("reference", f"mean of {reference}")] * math.isfinite(line)
-    # what marks mean, in as many lines as it takes
+    # the legend, in as many lines as needed
     legend, left, top = [], EDGE, 12
     for css, name in marks:
         text = shorten(clean(name), LONGEST_NAME + 8)
@@ -276,7 +276,7 @@ def draw_dots(
         legend.append((left + 5, top, css, text))
         left += wide
     top += 4 + LEGEND_ROW
-    # round figures that cover all there are
+    # an axis that covers all values
     figures = [one.value for row in rows for one in row.dots] + [row.mean for row in rows]
     finite = [figure for figure in figures if math.isfinite(figure)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
@@ -317,7 +317,7 @@ def draw_dots(
 
 
 def _render(template: str, height: float, title: str, **context: object) -> str:
-    # here, because pages have charts in them
+    # imported here, because pages import charts
     from softcount.report.page import render
 
     template = f"report/templates/{template}"

@@ -1,4 +1,4 @@
-"""What is shown of a fit, the same in a terminal and on a page."""
+"""Summaries of a fit, the same in a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from softcount.report.text import plural
 
 @dataclass(frozen=True)
 class Bars:
-    """One distribution: its name, and its outcomes with their probabilities, likeliest first.
+    """A distribution as bars: its title, and its outcomes with probabilities, most probable first.
 
-    ``left_out``  how many outcomes are not among the rows
-    ``full``      the probability that a bar of full length stands for
+    ``left_out``  number of outcomes that are not among the rows
+    ``full``      the probability represented by a bar of full length
     """
 
     title: str
@@ -28,9 +28,9 @@ class Bars:
 
 @dataclass(frozen=True)
 class Finding:
-    """One fitted model: what it is, the distributions worth a look, remarks, and the fit itself.
+    """A fitted model to be shown: title, text, distributions, further lines, and the fit itself.
 
-    ``source`` is the story as it was written, if it is to be shown.
+    ``source``  source code of the story, if it is to be shown
     """
 
     title: str
@@ -42,7 +42,7 @@ class Finding:
 
     @property
     def scale(self) -> str:
-        """What a full bar stands for, in words; nothing if that is 1."""
+        """A sentence on what a full bar represents; empty if that is 1."""
         scales = sorted({one.full for one in self.bars} - {1.0}, reverse=True)
         if not scales:
             return ""
@@ -53,7 +53,7 @@ class Finding:
 def list_distributions(
     params: Mapping[Any, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Mapping[Any, float]]]:
-    """List every distribution in a nested mapping of tables, with the keys that lead to it.
+    """Yield every distribution in a nested mapping of tables, with the path of keys to it.
 
     >>> list(list_distributions({"which": {"A": 1.0}, "flip": {"A": {"H": .3, "T": .7}}}))
     [(('which',), {'A': 1.0}), (('flip', 'A'), {'H': 0.3, 'T': 0.7})]
@@ -68,10 +68,10 @@ def list_distributions(
 def make_bars(
     title: str, distribution: Mapping[Any, float], top: int = 8, *, own_scale: bool = False
 ) -> Bars:
-    """Make bars of the likeliest outcomes of a distribution, without those that read 0.000.
+    """Make bars of the most probable outcomes of a distribution, without those that read 0.000.
 
-    A full bar is 1, or the power of ten below it that no probability exceeds. The title says so
-    if the bars have their ``own_scale``.
+    A full bar represents the smallest power of ten that no probability exceeds. With ``own_scale``,
+    the title says so if that is not 1.
 
     >>> make_bars("coin", {"H": .2, "T": .8, "edge": 0.0}).rows
     [('T', 0.8), ('H', 0.2)]
@@ -87,7 +87,7 @@ def make_bars(
 
 
 def share_scale(group: Sequence[Bars]) -> list[Bars]:
-    """Put bars on one scale, so that their lengths can be compared.
+    """Put bars on a common scale, so that their lengths can be compared.
 
     >>> bars = [make_bars("A", {"x": .04}), make_bars("B", {"x": .4, "y": .6})]
     >>> [one.full for one in share_scale(bars)]
@@ -111,7 +111,7 @@ def make_all_bars(params: Mapping[Any, Any], top: int = 8, most: int | None = No
 
 
 def summarise_fit(fit: Fit | None) -> dict[str, float]:
-    """Return the last figures of the kept run; nothing without a fit."""
+    """Return the final figures of the kept run; empty without a fit."""
     if fit is None:
         return {}
     last = fit.trace[-1]
@@ -124,7 +124,7 @@ def summarise_fit(fit: Fit | None) -> dict[str, float]:
 
 
 def describe_outcome(outcome: Mapping[str, float]) -> str:
-    """Describe the figures of `summarise_fit` in a line.
+    """Format the figures of `summarise_fit` as a line.
 
     >>> describe_outcome({"log_likelihood": -1234.5, "steps": 7})
     'log-likelihood -1,234.5000 · 7 steps'

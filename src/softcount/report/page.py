@@ -1,7 +1,7 @@
-"""Pages: self-contained, without network, from templates that escape whatever they are given.
+"""Self-contained HTML pages, which need no network, from templates that escape all their values.
 
-Templates lie beside the code that fills them: the frame and the parts that pages share in
-``report/templates``, each model's page in its own package as ``report.html``.
+Templates are next to the code that renders them: the base template and shared parts are in
+``report/templates``, each model's page is ``report.html`` in its own package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @cache
 def _environment() -> Environment:
-    # imported when the first page is written: whoever only looks at a terminal does not pay for it
+    # imported when the first page is written, because terminal output does not need it
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -46,9 +46,9 @@ def _environment() -> Environment:
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill in a template; the result can be put into another one as it is (a ``Markup``).
+    """Render a template; the result is a ``Markup``, which other templates do not escape again.
 
-    ``template``  its path below the package ``softcount``
+    ``template``  path relative to the package ``softcount``
     """
     from markupsafe import Markup
 
@@ -56,17 +56,18 @@ def render(template: str, **context: Any) -> str:
 
 
 def render_page(template: str, title: str, lead: str, script: str = "", **context: Any) -> str:
-    """Make a whole page by a template that extends the frame ``report/templates/page.html``.
+    """Render a page with a template that extends ``report/templates/page.html``.
 
-    ``script``  path of a script of ours; no other one can run in the page
+    ``script``  path of softcount's own script, if any; no other script can run in the page
 
     >>> render_page("report/templates/page.html", "Nothing yet", "")[:15]
     '<!doctype html>'
     """
     from markupsafe import Markup
 
-    # nothing is fetched, sent or embedded, and no script runs but ours, whatever texts contain;
-    # styles stay as they are: bars have their widths in attributes, and all text is escaped
+    # content security policy: nothing is fetched, sent or embedded, and only our own script runs,
+    # whatever the texts contain; inline styles are allowed, because bars have their widths in
+    # attributes, and all text is escaped
     rules, code = ["default-src 'none'", "style-src 'unsafe-inline'"], ""
     if script:
         code = resources.files("softcount").joinpath(script).read_text(encoding="utf-8")
@@ -83,12 +84,12 @@ def findings_page(title: str, lead: str, findings: Sequence[Finding]) -> str:
 
 
 def write_page(path: Path, html: str) -> None:
-    """Write the page whole or not at all."""
+    """Write a page atomically."""
     write_whole(path, html, "the page", "--html")
 
 
 def write_whole(path: Path, text: str, what: str, option: str) -> None:
-    """Write a file whole or not at all; ``what`` it is, and which ``option`` says where."""
+    """Write a text file atomically; messages name ``what`` it is, and the ``option`` for it."""
     try:
         drafts.write_whole(path, text.encode())
     except OSError as error:

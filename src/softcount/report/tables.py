@@ -1,4 +1,4 @@
-"""The same rows as a table in a terminal, as tab-separated lines for pipes, and as JSON."""
+"""Overviews of models: as a table in a terminal, as tab-separated lines for pipes, and as JSON."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BAR = 10
 class Column(NamedTuple):
     """A column of an overview.
 
-    ``cells``  what a terminal shows; None: the column is for programs only
-    ``plain``  what programs read; None: the column is for people only
-    ``kind``   how a terminal sets it
-    ``detail`` programs read it only where they asked for everything
+    ``cells``  cells in a terminal; None: the column is for programs only
+    ``plain``  cells in tab-separated output; None: the column is for people only
+    ``kind``   how a terminal formats it
+    ``detail`` whether tab-separated output contains it only if details are requested
     """
 
     head: str
@@ -39,40 +39,40 @@ class Column(NamedTuple):
 
 
 class Overview:
-    """What is shown of a model in terminals, pipes and programs: a table, remarks, how it ended.
+    """Overview of a model for terminals, pipes and programs: a table, remarks, and the outcome.
 
-    A class that derives from this says what its `columns`, `remarks` and `facts` are.
-    ``fit`` is None if the model came from a file.
+    Subclasses implement `columns`, `remarks` and `facts`. ``fit`` is None if the model was loaded
+    from a file.
     """
 
     signature: str
     fit: Fit | None
     most_rows: ClassVar[int | None] = None
-    """Of more rows than this, a terminal shows the first and the last ones."""
+    """If there are more rows, a terminal shows only the first and the last ones."""
 
     def heading(self) -> list[str]:
-        """A title and a sentence above the table, if there are any."""
+        """Return the title and a sentence above the table, if any."""
         return []
 
     def columns(self) -> list[Column]:
-        """The table, a row for each thing that was found."""
+        """Return the columns of the table."""
         raise NotImplementedError
 
     def remarks(self) -> list[str]:
-        """Sentences below the table, some of several lines."""
+        """Return remarks below the table; a remark may have several lines."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """What JSON says besides how the run ended."""
+        """Return the content of the JSON output, besides the outcome of the run."""
         raise NotImplementedError
 
     @property
     def outcome(self) -> dict[str, float]:
-        """Where the kept run ended; nothing without a fit."""
+        """Final figures of the kept run; empty without a fit."""
         return summarise_fit(self.fit)
 
     def as_tsv(self, details: bool = True) -> str:
-        """For programs: one row in each line; remarks begin with #."""
+        """Format as tab-separated lines; remarks start with #."""
         remarks = [self.signature]
         if self.fit is not None:
             remarks += [str(self.fit.verdict), describe_outcome(self.outcome)]
@@ -81,14 +81,14 @@ class Overview:
         return write_tsv(list_plain_rows(columns), remarks)
 
     def as_json(self) -> dict[str, Any]:
-        """For JSON: how the run ended, and the facts."""
+        """Return the content of the JSON output: the outcome of the run, and the facts."""
         verdict = None if self.fit is None else self.fit.verdict
         ended = verdict and {"name": verdict.name.lower(), "sentence": str(verdict)}
         known = {"signature": self.signature, "verdict": ended, **keep_finite(self.outcome)}
         return {**known, **self.facts()}
 
     def show(self, console: Console) -> None:
-        """Show the table, then remarks and how the run ended, in a terminal."""
+        """Print the table, remarks and the outcome of the run in a terminal."""
         from rich.text import Text
 
         for line, style in zip(self.heading(), ("bold", ""), strict=False):
@@ -112,7 +112,7 @@ class Overview:
 
 
 def print_view(stream: TextIO, show: Callable[[Console], None], tsv: Callable[[], str]) -> None:
-    """Print what ``show`` shows if the stream is a terminal, else tab-separated lines."""
+    """Call ``show`` if the stream is a terminal, else print tab-separated lines."""
     if stream.isatty():
         from rich.console import Console
 
@@ -123,7 +123,7 @@ def print_view(stream: TextIO, show: Callable[[Console], None], tsv: Callable[[]
 
 
 def write_tsv(rows: Sequence[Sequence[str]], remarks: Sequence[str] = ()) -> str:
-    """Make tab-separated lines, after remarks that begin with #.
+    """Format rows as tab-separated lines, preceded by remarks that start with #.
 
     >>> write_tsv([["word", "count"], ["a", "3"]], ["two columns"])
     '# two columns\\nword\\tcount\\na\\t3\\n'
@@ -142,7 +142,7 @@ def list_plain_rows(columns: Sequence[Column]) -> list[Sequence[str]]:
 
 
 def keep_finite(figures: dict[str, Any]) -> dict[str, Any]:
-    """Replace infinity and NaN, which JSON does not know, by None."""
+    """Replace infinity and NaN, which JSON cannot represent, by None."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in figures.items()
@@ -167,7 +167,7 @@ def align_cells(rows: Sequence[Sequence[str]], left: int = 0) -> str:
 
 
 def format_share(share: float) -> str:
-    """Format a share; a dash if it is NaN.
+    """Format a proportion; a dash if it is not finite.
 
     >>> format_share(0.25), format_share(float("nan"))
     ('0.250', '–')
