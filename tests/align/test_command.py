@@ -229,11 +229,11 @@ def test_refused(args: tuple[str, ...], message: str) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("-r",), "-r is for one direction alone"),
-        (("-m", "hmm", "-r", "--both"), "-r is for one direction alone"),
-        (("-d", "-m", "hmm"), "-d is -m diagonal"),
-        (("-v", "--learner", "em"), "-v is --learner vb"),
-        (("-f", "table"), "keep the model with --save"),
+        (("-r",), "-r is for a model of one direction"),
+        (("-m", "hmm", "-r", "--both"), "-r is for a model of one direction"),
+        (("-d", "-m", "hmm"), "-d means -m diagonal"),
+        (("-v", "--learner", "em"), "-v means --learner vb"),
+        (("-f", "table"), "save the model with --save"),
         (("-m", "1.2"), "choose one of ibm1, ibm2, diagonal, hmm"),
         (("-m", "ibm2", "--p-null", ".1"), "--p-null is for -m diagonal or hmm"),
         (("-m", "diagonal", "--max-jump", "3"), "--max-jump is for -m hmm"),
@@ -262,7 +262,7 @@ def test_models_of_another_kind(tmp_path: Path) -> None:
     done("align", "--save", both, stdin=TINY)
     sc.LDA(2).fit(["a b c", "c d e"]).save(topics)
     refused("align", "--load", both, "-r", message="both has both directions", stdin=TINY)
-    message = "one has one direction alone (IBM1)"
+    message = "one has only one direction (IBM1)"
     refused("align", "--load", one, "--symmetrize", "union", message=message, stdin=TINY)
     refused("align", "--load", topics, message="try softcount topics", stdin=TINY)
     refused("topics", "--load", one, "-", message="try softcount align", stdin="a\n")
@@ -273,7 +273,7 @@ def test_a_first_tension_means_the_diagonal_model(corpus: Path) -> None:
     assert result.stdout == done("align", corpus, "-d").stdout
     wrong = run("align", corpus, "-m", "hmm", "-T", "4")
     assert wrong.exit_code == 2
-    assert "-d is -m diagonal" in wrong.stderr
+    assert "-d means -m diagonal" in wrong.stderr
 
 
 def test_sampled(corpus: Path) -> None:

@@ -66,7 +66,7 @@ def test_direction_of_a_saved_model(corpus: Path, tmp_path: Path) -> None:
     """Whoever loads a model need not know how it was learned, and cannot get it wrong."""
     there, back, words = tmp_path / "there", tmp_path / "back", tmp_path / "words"
     done("align", corpus, "-m", "ibm1", "--save", there)
-    message = f"{there} was learned without -r"
+    message = f"{there} was trained without -r"
     refused("align", "--load", there, "-r", corpus, message=message)
     done("align", corpus, "-m", "ibm1", "-r", "--save", back, "-p", words)
     said = words.read_bytes()

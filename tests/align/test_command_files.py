@@ -43,7 +43,7 @@ def test_a_dictionary_says_all_that_a_word_may_become(tmp_path: Path) -> None:
     known.write_text("the\thaus\n\nbook\tbuch\t3\nbook\tdas\t1\nto be\tsein\n")
     args = ("--dictionary", known, "--dictionary-out", out, "--min-prob", "0")
     result = done("align", "-m", "ibm1", *args, stdin=TINY)
-    assert "1 entry of several words left out" in result.stderr
+    assert "skipped 1 multi-word entry" in result.stderr
     rows = [line.split("\t") for line in out.read_text().splitlines()]
     found = {(s, t): float(p) for s, t, p in rows if s in ("the", "book") and float(p) > 0.0}
     assert found == {("the", "haus"): 1.0, ("book", "buch"): 0.75, ("book", "das"): 0.25}
@@ -83,15 +83,15 @@ def test_known_links(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a x\n", "known:1: 'a x' is no entry"),
+        ("a x\n", "known:1: 'a x' is not a valid dictionary entry"),
         ("a\tx\na\t\n", "known:2: "),
         ("a\tx\t1\t2\n", "known:1: "),
-        ("a\tx\tmuch\n", "known:1: 'much' is no weight"),
-        ("a\tx\t0\n", "known:1: '0' is no weight"),
+        ("a\tx\tmuch\n", "known:1: 'much' is not a valid weight"),
+        ("a\tx\t0\n", "known:1: '0' is not a valid weight"),
         ("a\tx\t1\na\ty\n", "known:2: some translations of 'a' have a weight"),
-        ("a\tx\t1\na\tx\t2\n", "known:2: a – x is there with another weight"),
-        ("a b\tx\n", "known: there is no entry of single words"),
-        ("", "known: there is no entry of single words"),
+        ("a\tx\t1\na\tx\t2\n", "known:2: a – x already has another weight"),
+        ("a b\tx\n", "known: no single-word entries"),
+        ("", "known: no single-word entries"),
     ],
 )
 def test_damaged_dictionaries(tmp_path: Path, text: str, message: str) -> None:
@@ -103,8 +103,8 @@ def test_damaged_dictionaries(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0-0\n0-9\n\n", "known:2: the link 0-9 leaves its pair"),
-        ("0-0\n\n0:0\n", "known:3: '0:0' is no link"),
+        ("0-0\n0-9\n\n", "known:2: the link 0-9 is outside its pair"),
+        ("0-0\n\n0:0\n", "known:3: '0:0' is not a link"),
         ("\n" * 4, "4 lines of links"),
         ("", "0 lines of links"),
     ],

@@ -172,10 +172,10 @@ def test_means_of_both_directions(name: str) -> None:
         found = model.align(method=method, threshold=0.3)
         wanted = [[(int(i), int(j)) for i, j in np.argwhere(m > 0.3)] for m in expected]
         assert abs_difference(found, wanted) <= 1
-        if method == model._usual_method:
+        if method == model._default_method:
             for ours, theirs in zip(model.posteriors(), expected, strict=True):
                 np.testing.assert_allclose(ours, theirs, atol=1e-12)
-    assert model.align() == model.align(method=model._usual_method, threshold=model.threshold)
+    assert model.align() == model.align(method=model._default_method, threshold=model.threshold)
 
 
 @pytest.mark.parametrize("text", [None, AWKWARD], ids=["own", "new"])

@@ -194,14 +194,14 @@ def test_nothing_to_find():
 
 
 def test_bad_input():
-    with pytest.raises(DataError, match="pair 1: the link 0-1 leaves its pair of 2 source and 1"):
+    with pytest.raises(DataError, match="pair 1: the link 0-1 is outside its pair of 2 source"):
         extract_phrases([("a", "b"), ("a b", "c")], [[], [(0, 1)]])
     with pytest.raises(DataError, match="links of 1 pairs for 2 pairs"):
         phrase_table([("a", "b"), ("a b", "c")], [[]])
     for bad in (0, -1, 2.5, True, "7"):
         with pytest.raises(DataError, match="max_length is"):
             extract_phrases([("a", "b")], [[]], bad)
-    with pytest.raises(IndexError, match="none is number 1"):
+    with pytest.raises(IndexError, match="no phrase pair 1"):
         extract_phrases([("a", "b")], [[(0, 0)]])[1]
 
 

@@ -123,9 +123,9 @@ def test_a_large_text_is_looked_at_in_part(one_way: IBM1, monkeypatch: pytest.Mo
 def test_the_page_says_that_it_looks_at_a_part(
     one_way: IBM1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "evenly spread" not in alignment_report(one_way, n=0)
+    assert "evenly spaced" not in alignment_report(one_way, n=0)
     monkeypatch.setattr("softcount.align.report.MOST_PAIRS", 10)
-    assert re.search(r"\d+ links in 10 pairs, evenly spread", alignment_report(one_way, n=0))
+    assert re.search(r"\d+ links in 10 pairs, the evenly spaced", alignment_report(one_way, n=0))
 
 
 # words
@@ -260,7 +260,7 @@ def test_page_says_how_it_was_learned(one_way: IBM1) -> None:
     for told in ("A <b> title", "100 sentence pairs, aligned by IBM1.", one_way.signature_):
         assert told in text
     assert str(one_way.verdict_) in text
-    assert f"{one_way.trace_.perplexity[-1]:,.3g} in the end" in text
+    assert f"{one_way.trace_.perplexity[-1]:,.3g} at the end" in text
     assert html.count("<svg") == 2
     assert page.heads == [
         "Sentence pairs",
@@ -273,7 +273,7 @@ def test_page_says_how_it_was_learned(one_way: IBM1) -> None:
 def test_a_model_without_steps_or_pairs_of_its_own(one_way: IBM1, tmp_path: Any) -> None:
     one_way.save(tmp_path / "model")
     bare = IBM1.load(tmp_path / "model")
-    with pytest.raises(DataError, match="pairs learned from are gone"):
+    with pytest.raises(DataError, match="training pairs are not saved"):
         alignment_report(bare)
     html = alignment_report(bare, PAIRS[:5])
     assert "<svg" not in html
@@ -309,9 +309,9 @@ def test_gold_links_are_rings(one_way: IBM1) -> None:
 def test_gold_that_does_not_fit_is_refused(one_way: IBM1) -> None:
     with pytest.raises(DataError, match="gold links of 101 pairs, but 100"):
         alignment_report(one_way, gold=[[]] * 101)
-    with pytest.raises(DataError, match="pair 1: the link 9-0 leaves its pair"):
+    with pytest.raises(DataError, match="pair 1: the link 9-0 is outside its pair"):
         alignment_report(one_way, gold=[[], [(9, 0)]])
-    with pytest.raises(DataError, match=r"pair 0: .* is no link"):
+    with pytest.raises(DataError, match=r"pair 0: .* is not a link"):
         alignment_report(one_way, gold=[["0-0"]])
 
 

@@ -103,7 +103,7 @@ def test_view_of_any_words_is_plain_text_of_so_many_lines(
 def test_what_does_not_fit_the_words_is_refused() -> None:
     with pytest.raises(DataError, match=r"shape \(2, 1\) for 1 source and 2 target"):
         alignment_view("a", "b c", [[0.1], [0.2]], [])
-    with pytest.raises(DataError, match="the pair: the link 0-2 leaves"):
+    with pytest.raises(DataError, match="the pair: the link 0-2 is outside"):
         alignment_view("a", "b c", [[0.1, 0.2]], [(0, 2)])
     for bad in (math.nan, 1.5, -0.5):
         with pytest.raises(DataError, match="not a probability"):

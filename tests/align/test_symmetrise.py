@@ -209,5 +209,5 @@ def test_bad_input():
         symmetrise_all([[]], [[], []])
     assert symmetrise([(1, 2)], [(1, 2)], shape=(2, 3)) == [(1, 2)]
     for forward, backward in (([(1, 2)], []), ([], [(1, 2)])):
-        with pytest.raises(DataError, match="the link 1-2 leaves its pair of 2 source and 2"):
+        with pytest.raises(DataError, match="the link 1-2 is outside its pair of 2 source and 2"):
             symmetrise(forward, backward, shape=(2, 2))

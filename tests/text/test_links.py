@@ -1,4 +1,4 @@
-"""Links as text and as arrays, there and back; and what is not a link."""
+"""Links as text and as arrays, there and back; and what is no link."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_links_stay_inside_their_pair():
     for line, pair in [("2-2", 0), ("1-3", 0), ("0-1", 1)]:
         lines = ["", ""]
         lines[pair] = line
-        with pytest.raises(DataError, match=f"line {pair + 1}: the link {line} leaves its pair of"):
+        with pytest.raises(DataError, match=f"line {pair + 1}: the link {line} is outside"):
             read_links(lines, shapes)
 
 
@@ -137,14 +137,14 @@ def test_arrays_take_what_is_read():
     "bad", [(0,), (0, 1, 2), (0, -1), (0, 1.0), ("0", "1"), "0-1", 3, (0, 2**40), (0, 10**9)]
 )
 def test_what_is_no_link_is_named_with_its_pair(bad):
-    with pytest.raises(DataError, match=r"pair 1: .* is no link"):
+    with pytest.raises(DataError, match=r"pair 1: .* is not a link"):
         FlatLinks.of([[(0, 0)], [(1, 1), bad]])
 
 
 def test_arrays_inside_their_pairs():
     flat = FlatLinks.of([[(0, 0)], [(1, 2)]])
     flat.check_inside(np.array([1, 2]), np.array([1, 3]))
-    with pytest.raises(DataError, match="pair 1: the link 1-2 leaves its pair of 2 source and 2"):
+    with pytest.raises(DataError, match="pair 1: the link 1-2 is outside its pair of 2 source"):
         flat.check_inside(np.array([1, 2]), np.array([1, 2]))
     with pytest.raises(DataError, match="the second: the link 1-2"):
         flat.check_inside(

@@ -186,10 +186,10 @@ def test_settings_are_those_of_an_estimator() -> None:
     ("sentences", "message"),
     [
         ([], "no sentences"),
-        ("a b c", "no list of sentences"),
-        (7, "no list of sentences"),
-        ([["a"], ["b", 3]], "sentence 1: 3 is no word"),
-        (["a", None], "sentence 1: None is no word"),
+        ("a b c", "not a list of sentences"),
+        (7, "not a list of sentences"),
+        ([["a"], ["b", 3]], "sentence 1: 3 is not a word"),
+        (["a", None], "sentence 1: None is not a word"),
         (["a", "<s> b"], "sentence 1 contains '<s>'"),
     ],
 )

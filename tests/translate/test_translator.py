@@ -284,7 +284,7 @@ def test_parts_that_are_none() -> None:
         Translator(Table(["a"], ["b"], [[1.0]]), LANGUAGE)
     with pytest.raises(DataError, match="not probabilities"):
         Translator(Table(["a"], ["b"], [[-1.0], [1.0]]), LANGUAGE)
-    with pytest.raises(DataError, match="3 is no word"):
+    with pytest.raises(DataError, match="3 is not a word"):
         translator().translate(["la", 3])
 
 

@@ -1,4 +1,4 @@
-"""Word alignment: which source word each target word comes from."""
+"""Word alignment: which words of sentence pairs are translations of each other."""
 
 from softcount.core.lazy import attach
 

@@ -1,4 +1,4 @@
-"""``softcount align``: its options, what it reads, how it learns, what it prints and writes."""
+"""The ``softcount align`` command: options, input, training, and output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MODELS = {
     "hmm": ("HMMAligner", parameters.HMMAlignerParameters),
     "gibbs": ("GibbsAligner", parameters.GibbsAlignerParameters),
 }
-"""What ``--model`` may say: the estimator, and the parameters that it has."""
+"""The choices of ``--model``: the name of the estimator class, and the class of its parameters."""
 METHODS = (
     *MEANS,
     *("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"),
@@ -57,32 +57,32 @@ METHODS = (
 )
 WITH_PRIOR = ("variational-bayes", "stochastic-vb", "gibbs")
 USUAL_PRIOR = 0.01
-"""The prior of learners that need one, if no other is given; fast_align has the same."""
+"""Default Dirichlet prior of the learners that need one; the same value as in fast_align."""
 
 FastAlign = partial(Option, panel="As fast_align", learns=True)
 KnownFile = partial(Input, metavar="FILE", learns=True)
 OutputFile = partial(Output, metavar="FILE", file=WRITTEN)
 
 SourceFile = Annotated[
-    str | None, Input("Source sentences alone, one a line.", "-s", "--source", metavar="FILE")
+    str | None, Input("Source sentences, one per line.", "-s", "--source", metavar="FILE")
 ]
 TargetFile = Annotated[
-    str | None, Input("Their translations, line by line.", "-t", "--target", metavar="FILE")
+    str | None, Input("Target sentences, line by line.", "-t", "--target", metavar="FILE")
 ]
 MaxIter = Annotated[
     int | None,
     Learning(
-        "At most this many steps (else 5; --learner gibbs 1000; -m gibbs: sweeps, else 8).",
+        "Maximum number of steps. [default: 5; 1000 with --learner gibbs; with -m gibbs, 8 sweeps]",
         "-I",
         "--max-iter",
         least=1,
     ),
 ]
-Verbose = Annotated[bool, Learning("Say on stderr how every step of learning went.")]
+Verbose = Annotated[bool, Learning("Report every training step on stderr.")]
 
 
 class AlignmentInput(NamedTuple):
-    """Sentence pairs, the links that are known of them, and gold links to compare with."""
+    """Sentence pairs, their known links (supervision), and gold links for evaluation."""
 
     pairs: Bitext
     links: Sequence[Any] | None = None
@@ -90,10 +90,10 @@ class AlignmentInput(NamedTuple):
 
 
 class AlignmentResult(NamedTuple):
-    """An aligner and the links that it chose, as (source, target).
+    """An aligner and the links that it predicts, as (source position, target position).
 
-    ``pairs``   None: those that were learned from
-    ``values``  their probabilities, if they are wanted
+    ``pairs``   the aligned pairs; None: the training pairs
+    ``values``  the links' probabilities, if requested
     """
 
     aligner: AnyAligner
@@ -106,9 +106,9 @@ class AlignmentResult(NamedTuple):
 class Align(LearnerOptions, LearningCommand):
     """Find which words of sentence pairs are translations of each other.
 
-    Prints links i-j (source word i, target word j, counted from 0): exactly one line for each
-    pair, a blank one where a side is empty. If nothing else is said, hidden Markov models of both
-    directions learn to agree. Takes the flags of fast_align: -d -o -v -r -I -q -a -N -p.
+    Prints links i-j (source word i, target word j, counted from 0): exactly one line per pair, a
+    blank one if either side is empty. By default, HMM aligners for both directions are trained
+    to agree. Accepts the flags of fast_align: -d -o -v -r -I -q -a -N -p.
 
     \b
     softcount align -i corpus.fr-en > links.txt
@@ -125,56 +125,56 @@ class Align(LearnerOptions, LearningCommand):
     file: Annotated[
         str | None,
         Argument(
-            "Lines 'source ||| target'; .gz too; - is stdin, and so is no FILE at all.",
+            "Lines 'source ||| target', plain or .gz; - or no FILE: read stdin.",
             metavar="FILE",
         ),
     ] = None
     corpus: Annotated[
-        str | None, Input("Another way to say FILE.", "-i", "--input", metavar="FILE")
+        str | None, Input("The same as the argument FILE.", "-i", "--input", metavar="FILE")
     ] = None
     source: SourceFile = None
     target: TargetFile = None
     lowercase: Annotated[
-        bool, Input("Put all words in lower case; a saved model does too.", learns=True)
+        bool, Input("Lower-case all words; a saved model will do so, too.", learns=True)
     ] = False
     dictionary: Annotated[
         str | None,
         KnownFile(
-            "Translations that are known: source word, tab, target word, and perhaps a tab and a "
-            "weight. All that a word may become, unless --dictionary-strength is given."
+            "Known translations: source word, tab, target word, and optionally a tab and a weight. "
+            "A listed word can have no other translations, unless --dictionary-strength is given."
         ),
     ] = None
     dictionary_strength: Annotated[
         float | None,
         Input(
-            "Entries of the dictionary count so much more, and other translations stay possible.",
+            "Add this pseudo-count to each dictionary entry; other translations stay possible.",
             metavar="NUMBER",
             learns=True,
         ),
     ] = None
     links: Annotated[
         str | None,
-        KnownFile("Links that are known, such as 0-0 2-1: one line a pair, blank where none is."),
+        KnownFile("Known links, such as 0-0 2-1: one line per pair, blank if none are known."),
     ] = None
 
     # the model
     model: Annotated[
         str | None,
         Model(
-            "ibm1, ibm2, diagonal or hmm, in one direction (target words come from source words). "
-            "gibbs: both directions sampled, with fertilities. If not given: hmm, --both.",
+            "ibm1, ibm2, diagonal or hmm: one direction (source words generate target words). "
+            "gibbs: sample both directions, with fertilities. [default: hmm --both]",
             "-m",
             "--model",
             choices=tuple(MODELS),
         ),
     ] = None
-    both: Annotated[bool, Model("Both directions, which learn to agree: the usual thing.")] = False
-    no_agree: Annotated[bool, Model("Both directions, and each learns for itself.")] = False
+    both: Annotated[bool, Model("Train both directions to agree (the default).")] = False
+    no_agree: Annotated[bool, Model("Train both directions, independently.")] = False
     reverse: Annotated[
         bool,
         Model(
-            "The other direction alone: source words come from target words. Links are still "
-            "source-target. A model that was learned so remembers it.",
+            "Train the reverse direction only: target words generate source words. Links are still "
+            "printed as source-target. A saved model remembers its direction.",
             "-r",
             "--reverse",
         ),
@@ -182,8 +182,8 @@ class Align(LearnerOptions, LearningCommand):
     smoothing: Annotated[
         float | None,
         Model(
-            "Add this to the count of every pair of words; for vb and gibbs, their prior. [else "
-            "0.01 for those, 0.0003 for both directions, 0 for one]",
+            "Add this to the count of every word pair; for vb and gibbs, the Dirichlet prior. "
+            "[default: 0.01 for vb and gibbs, 0.0003 for both directions, 0 for one]",
             "-a",
             "--smoothing",
             "--alpha",
@@ -193,8 +193,8 @@ class Align(LearnerOptions, LearningCommand):
     stem: Annotated[
         int | None,
         Model(
-            "Words with the same first N letters lend each other counts; 0: they do not. [else 4 "
-            "for both directions, 0 for one]",
+            "Share counts between words that have the same first N letters; 0: do not share. "
+            "[default: 4 for both directions, 0 for one]",
             metavar="N",
             least=0,
         ),
@@ -202,32 +202,33 @@ class Align(LearnerOptions, LearningCommand):
     p_null: Annotated[
         float | None,
         Model(
-            "hmm, diagonal, gibbs: how often words come from no word (else 0.1, 0.08, 0.2).",
+            "Probability of alignment to NULL. [default: hmm 0.1, diagonal 0.08, gibbs 0.2]",
             "-q",
             "--p-null",
             least=0.0,
         ),
     ] = None
     no_null: Annotated[
-        bool, Model("Every word comes from some word of the other side.", "-N", "--no-null")
+        bool, Model("No NULL word: align every word to some word.", "-N", "--no-null")
     ] = False
-    max_jump: Annotated[int | None, Model("hmm: wider jumps are all alike (else 20).", least=1)] = (
-        None
-    )
+    max_jump: Annotated[
+        int | None,
+        Model("hmm: wider jumps are as probable as one of this width. [default: 20]", least=1),
+    ] = None
     dtype: Annotated[
         str | None,
         Model(
-            "float32: seven digits, half the memory and less time; or float64. [else float32, but "
-            "float64 for vb, svb, gibbs]",
+            "float32 (seven digits, half the memory, faster) or float64. [default: float32; "
+            "float64 for vb, svb and gibbs]",
             choices=("float32", "float64"),
         ),
     ] = None
     learner: Annotated[
         str | None,
         Learning(
-            "If not given, em. hard-em: single best guesses. online-em (online): mini-batches. "
+            "em (default). hard-em: single best alignments. online-em (online): mini-batches. "
             "incremental-em. variational-bayes (vb), stochastic-vb (svb), gibbs: with a prior. "
-            "monte-carlo-em (mcem): EM with draws.",
+            "monte-carlo-em (mcem): EM with sampled alignments.",
             parser=read_learner_name,
             metavar="NAME",
         ),
@@ -235,7 +236,10 @@ class Align(LearnerOptions, LearningCommand):
     max_iter: MaxIter = None
     warm_up: Annotated[
         int | None,
-        Learning("Begin with this many steps of Model 1 (else 5; for -m diagonal 0).", least=0),
+        Learning(
+            "Initialise by this many steps of IBM Model 1. [default: 5; 0 for -m diagonal]",
+            least=0,
+        ),
     ] = None
     verbose: Verbose = False
 
@@ -243,10 +247,10 @@ class Align(LearnerOptions, LearningCommand):
     symmetrize: Annotated[
         str | None,
         Output(
-            "How both directions become one alignment. product (if not given) and soft-union: "
-            "links whose mean probability is above the threshold. intersection, union, grow-diag, "
-            "grow-diag-final, grow-diag-final-and: of the best alignments. forward, backward: of "
-            "one direction. Means --both.",
+            "How to combine both directions. product (default) and soft-union: links whose "
+            "geometric or arithmetic mean probability is above the threshold. intersection, union, "
+            "grow-diag, grow-diag-final, grow-diag-final-and: combine the best alignments. "
+            "forward, backward: the best alignment of one direction. Implies --both.",
             "--symmetrize",
             "--symmetrise",
             choices=METHODS,
@@ -256,24 +260,24 @@ class Align(LearnerOptions, LearningCommand):
     threshold: Annotated[
         float | None,
         Output(
-            "Print links that are more probable than this. [else 0.5 for both directions; for one, "
-            "the best alignment is printed]",
+            "Print links that are more probable than this. [default: 0.5 for both directions; for "
+            "one, print the best alignment]",
             least=0.0,
         ),
     ] = None
-    proba: Annotated[bool, Output("Print the links' probabilities: i-j:p.")] = False
+    proba: Annotated[bool, Output("Print link probabilities, as i-j:p.")] = False
     output: Annotated[
         Path | None,
         OutputFile(
-            "Write the lines to this file, not to stdout; it is there when all of them are."
+            "Write the links to this file instead of stdout; it appears only when complete."
         ),
     ] = None
     dictionary_out: Annotated[
         Path | None,
         OutputFile(
-            "Write what was learned of words: source word, target word, probability of the target "
-            "word given the source word (with -r, the other way round), tab-separated, best "
-            "first.",
+            "Write the learned translation table: source word, target word, probability of the "
+            "target word given the source word (with -r, of the source word given the target "
+            "word), tab-separated, most probable first.",
             "-p",
             "-c",
             "--dictionary-out",
@@ -281,32 +285,32 @@ class Align(LearnerOptions, LearningCommand):
     ] = None
     min_prob: Annotated[
         float,
-        Output("Leave out of --dictionary-out what is less probable.", least=0.0, most=1.0),
+        Output("Omit less probable entries from --dictionary-out.", least=0.0, most=1.0),
     ] = 0.01
     phrases: Annotated[
         Path | None,
-        OutputFile("Write a phrase table, as Moses reads it, from the links that are printed."),
+        OutputFile("Write a phrase table in Moses format, extracted using the printed links."),
     ] = None
-    max_phrase: Annotated[int, Output("No phrase has more words than this.", least=1)] = 7
+    max_phrase: Annotated[int, Output("Maximum phrase length, in words.", least=1)] = 7
     gold: Annotated[
         str | None,
         Output(
-            "Say on stderr how well the links agree with these: 0-0 is sure, 0?0 possible. If "
-            "there are fewer lines, they belong to the first pairs.",
+            "Evaluate against these gold links and report to stderr: 0-0 is sure, 0?0 possible. "
+            "If there are fewer lines than pairs, only the first pairs are evaluated.",
             metavar="FILE",
         ),
     ] = None
-    html: Annotated[Path | None, OutputFile("Write a page of alignments.")] = None
+    html: Annotated[Path | None, OutputFile("Write an HTML report of the alignments.")] = None
     show: Annotated[
-        int | None, Output("Show pair N (line N) on stderr, as a grid.", metavar="N", least=1)
+        int | None, Output("Show pair N (line N) as a grid, on stderr.", metavar="N", least=1)
     ] = None
 
-    # fast_align has these as well
-    diagonal: Annotated[bool, FastAlign("-m diagonal.", "-d")] = False
-    optimise: Annotated[bool, FastAlign("Nothing: the tension is always learned.", "-o")] = False
-    variational: Annotated[bool, FastAlign("--learner vb.", "-v")] = False
+    # flags of fast_align
+    diagonal: Annotated[bool, FastAlign("The same as -m diagonal.", "-d")] = False
+    optimise: Annotated[bool, FastAlign("No effect: the tension is always learned.", "-o")] = False
+    variational: Annotated[bool, FastAlign("The same as --learner vb.", "-v")] = False
     tension: Annotated[
-        float | None, FastAlign("diagonal: the tension to begin with (else 4).", "-T", least=0.0)
+        float | None, FastAlign("diagonal: initial tension. [default: 4]", "-T", least=0.0)
     ] = None
     force_align: Annotated[
         str | None, FastAlign("See --load.", "-f", learns=None, hidden=True, file=PLAIN)
@@ -316,7 +320,7 @@ class Align(LearnerOptions, LearningCommand):
         self.refuse_spectral()
         if self.force_align is not None:
             raise typer.BadParameter(
-                "-f: keep the model with --save FILE, and align by --load FILE"
+                "-f is not supported: save the model with --save FILE and align with --load FILE"
             )
         self.pairs = PairFiles.given(self.file, self.corpus, self.source, self.target)
         if self.dictionary_strength is not None and self.dictionary is None:
@@ -324,43 +328,50 @@ class Align(LearnerOptions, LearningCommand):
         refuse_two_of_stdin("-" if self.pairs.is_stdin else None, self.dictionary)
         if self.threshold is not None and self.threshold >= 1.0:
             raise typer.BadParameter(
-                f"--threshold {self.threshold:g}: no link is that probable; below 1"
+                f"--threshold {self.threshold:g}: must be below 1, or no link is printed"
             )
         if self.threshold is not None and self.symmetrize not in (None, *MEANS):
             names = " and ".join(MEANS)
             raise typer.BadParameter(
-                f"--threshold is for {names}, not for --symmetrize {self.symmetrize}"
+                f"--threshold is for {names}, it cannot be used with --symmetrize {self.symmetrize}"
             )
         if self.load is not None:
             return
         if self.diagonal or self.tension is not None:
             if self.model not in (None, "diagonal"):
-                raise typer.BadParameter(f"-d is -m diagonal: it does not go with -m {self.model}")
+                raise typer.BadParameter(
+                    f"-d means -m diagonal: it cannot be used with -m {self.model}"
+                )
             self.model = "diagonal"
         if self.variational:
             if self.learner not in (None, "variational-bayes"):
                 raise typer.BadParameter(
-                    f"-v is --learner vb: it does not go with --learner {self.learner}"
+                    f"-v means --learner vb: it cannot be used with --learner {self.learner}"
                 )
             self.learner = "variational-bayes"
         if self.reverse and self.directions == 2:
-            raise typer.BadParameter("-r is for one direction alone: say which model, as in -m hmm")
+            raise typer.BadParameter(
+                "-r is for a model of one direction: name a model, such as -m hmm, without --both"
+            )
 
     @property
     def directions(self) -> int:
-        """Without a model, both directions are learned."""
-        named = self.both or self.no_agree or self.symmetrize is not None
-        return 2 if named or self.model in (None, "gibbs") else 1
+        """The number of directions to train: both by default, one if a model is named."""
+        wants_both = self.both or self.no_agree or self.symmetrize is not None
+        return 2 if wants_both or self.model in (None, "gibbs") else 1
 
     # reading
     def read(self, model: AnyAligner | None) -> AlignmentInput:
         from softcount.text.links import FlatLinks, read_links
 
         if model is None:
-            self.prepared = self._make_aligner()  # errors come before anything large is read
+            self.prepared = self._make_aligner()  # report errors before reading a large corpus
         pairs = self.pairs.read()
         if self.show is not None and self.show > len(pairs):
-            raise DataError(f"--show {self.show}: there are {len(pairs):,} pairs", "choose one")
+            raise DataError(
+                f"--show {self.show}: there are {len(pairs):,} pairs",
+                f"give a number from 1 to {len(pairs)}",
+            )
         links = gold = None
         if model is None and self.links is not None:
             links = [
@@ -371,9 +382,8 @@ class Align(LearnerOptions, LearningCommand):
             gold = read_links(self.gold)
             if not 0 < len(gold) <= len(pairs):
                 raise DataError(
-                    f"--gold {self.gold}: {len(gold):,} lines of links, while there are "
-                    f"{len(pairs):,} pairs",
-                    "give one line a pair; if only the first pairs are known, fewer lines",
+                    f"--gold {self.gold}: {len(gold):,} lines of links, but {len(pairs):,} pairs",
+                    "give one line per pair, or fewer lines to evaluate only the first pairs",
                 )
             head = pairs.select(slice(len(gold)))
             FlatLinks.of([sorted(links.possible) for links in gold]).check_inside(
@@ -390,7 +400,7 @@ class Align(LearnerOptions, LearningCommand):
         from softcount.align.data import Dictionary
 
         name = self.model or "hmm"
-        given = self._own_settings(name)
+        model_settings = self._collect_model_settings(name)
         dictionary: Any = None
         if self.dictionary is not None:
             dictionary = read_dictionary(self.dictionary, self.lowercase)
@@ -406,49 +416,55 @@ class Align(LearnerOptions, LearningCommand):
         if smoothing is None and with_prior:
             smoothing = USUAL_PRIOR
         learning = self.learning(make_aligner_learner(self))
-        if name == "gibbs":  # a sampler has a prior and sweeps, and is a learner by itself
+        if name == "gibbs":  # the sampler is its own learner, with a prior and a number of sweeps
             learner = learning.pop("learner")
             if self.learner not in (None, "em"):
                 raise typer.BadParameter(
-                    "-m gibbs is a learner by itself: leave out --learner and -v"
+                    "-m gibbs has its own learning algorithm: leave out --learner and -v"
                 )
             if smoothing is not None:
-                given["prior"] = smoothing
+                model_settings["prior"] = smoothing
             if learner is not None:
-                given |= {"max_iter": learner.max_iter, "kept": min(2, learner.max_iter)}
-            return align.GibbsAligner(**settings, **learning, **given)
+                sweeps = learner.max_iter
+                model_settings |= {"max_iter": sweeps, "kept": min(2, sweeps)}
+            return align.GibbsAligner(**settings, **learning, **model_settings)
         settings |= {**learning, "dtype": self.dtype or ("float64" if with_prior else "float32")}
         if smoothing is not None:
             settings["smoothing"] = smoothing
-        if "stem" in given:
-            given["stem"] = given["stem"] or None
+        if "stem" in model_settings:
+            model_settings["stem"] = model_settings["stem"] or None
         if self.directions == 1:
-            one: DirectionalAligner = getattr(align, MODELS[name][0])(**settings, **given)
-            return one
+            estimator = getattr(align, MODELS[name][0])
+            aligner: DirectionalAligner = estimator(**settings, **model_settings)
+            return aligner
         for shared in ("warm_up", "stem"):
-            if shared in given:
-                settings[shared] = given.pop(shared)
-        return align.Aligner(name, agree=not self.no_agree, settings=given or None, **settings)
+            if shared in model_settings:
+                settings[shared] = model_settings.pop(shared)
+        return align.Aligner(
+            name, agree=not self.no_agree, settings=model_settings or None, **settings
+        )
 
-    def _own_settings(self, model: str) -> dict[str, Any]:
-        """Options that not all models have; it is an error if this one does not have them."""
-        own = {name: getattr(self, name) for name in ("p_null", "max_jump", "warm_up", "tension")}
-        own |= {"null": False if self.no_null else None, "stem": self.stem}
-        given = {name: value for name, value in own.items() if value is not None}
-        for name in given:
-            takers = [
-                taker
-                for taker, (_, declared) in MODELS.items()
+    def _collect_model_settings(self, model: str) -> dict[str, Any]:
+        """Collect the given options that only some models have; raise if this model lacks one."""
+        names = ("p_null", "max_jump", "warm_up", "tension")
+        options = {name: getattr(self, name) for name in names}
+        options |= {"null": False if self.no_null else None, "stem": self.stem}
+        settings = {name: value for name, value in options.items() if value is not None}
+        for name in settings:
+            supporting = [
+                candidate
+                for candidate, (_, declared) in MODELS.items()
                 if any(parameter.name == name for parameter in describe(declared))
             ]
+            # `Aligner` has a warm-up whatever its directional models are
             of_both = self.directions == 2 and name == "warm_up"
-            if model not in takers and not of_both:
-                typed = {"null": "no_null"}.get(name, name)
-                every = {one.name: label_of(one) for one in self.context.command.params}
+            if model not in supporting and not of_both:
+                option = {"null": "no_null"}.get(name, name)
+                labels = {param.name: label_of(param) for param in self.context.command.params}
                 raise typer.BadParameter(
-                    f"{every[typed]} is for -m {' or '.join(takers)}, not for {model}"
+                    f"{labels[option]} is for -m {' or '.join(supporting)}, not for {model}"
                 )
-        return given
+        return settings
 
     def make_progress(self, data: AlignmentInput) -> AlignmentProgress:
         return AlignmentProgress(self.verbose)
@@ -461,29 +477,31 @@ class Align(LearnerOptions, LearningCommand):
         model.reversed_ = self.reverse
 
     def restore(self, kind: Any, stored: Stored) -> AnyAligner:
-        """The aligner in a file; it is an error if it cannot do what is asked."""
+        """Restore a saved aligner; raise if it does not support the options given."""
         from softcount.align.estimators import BidirectionalAligner
         from softcount.engines import Local
 
         aligner: AnyAligner = kind.restore(stored, engine=Local(self.threads))
         both = isinstance(aligner, BidirectionalAligner)
         if both and self.reverse:
-            raise DataError(f"{self.load} has both directions, while -r is for one", "leave out -r")
+            raise DataError(
+                f"{self.load} has both directions, but -r is for a single one", "leave out -r"
+            )
         if self.reverse and not aligner.reversed_:
-            raise DataError(f"{self.load} was learned without -r", "leave out -r")
+            raise DataError(f"{self.load} was trained without -r", "leave out -r")
         if self.symmetrize is not None and not both:
             raise DataError(
-                f"{self.load} has one direction alone ({type(aligner).__name__}): there is nothing "
+                f"{self.load} has only one direction ({type(aligner).__name__}): there is nothing "
                 "to symmetrise",
-                "learn both directions: softcount align --both --save …",
+                "train both directions: softcount align --both --save …",
             )
         return aligner
 
     # answers
     def answer_stream(self, model: AnyAligner) -> bool:
-        """As pairs come, if nothing is wanted of all together."""
-        together = (self.phrases, self.html, self.show, self.gold)
-        if any(one is not None for one in together) or self.pairs.joint is None:
+        """Align pairs as they arrive, unless some output needs all of them at once."""
+        needs_all = (self.phrases, self.html, self.show, self.gold)
+        if any(option is not None for option in needs_all) or self.pairs.joint is None:
             return False
 
         def write_links() -> None:
@@ -503,11 +521,14 @@ class Align(LearnerOptions, LearningCommand):
     def _find_links(
         self, aligner: AnyAligner, pairs: Bitext | None
     ) -> tuple[FlatLinks, FloatArray]:
-        """(source, target) links of pairs (None: those learned from); probabilities if asked."""
-        asked: dict[str, Any] = {"probabilities": self.proba, "threshold": self.threshold}
+        """Return the (source, target) links of pairs, and their probabilities if requested.
+
+        ``pairs``  None: the training pairs
+        """
+        options: dict[str, Any] = {"probabilities": self.proba, "threshold": self.threshold}
         if self.symmetrize is not None:
-            asked["method"] = self.symmetrize
-        links, values = aligner.links(_as_learned(aligner, pairs), **asked)
+            options["method"] = self.symmetrize
+        links, values = aligner.links(_orient_pairs(aligner, pairs), **options)
         return links.flipped(values) if aligner.reversed_ else (links, values)
 
     def tell(self, found: AlignmentResult) -> None:
@@ -516,31 +537,31 @@ class Align(LearnerOptions, LearningCommand):
             out.flush()
 
     def page(self, found: AlignmentResult) -> str:
-        """Pairs as the aligner reads them."""
+        """Render the HTML report, with the pairs in the direction of the aligner."""
         from softcount.align.report import alignment_report
         from softcount.text.links import Links
 
         gold = found.gold
         if found.aligner.reversed_ and gold is not None:
             gold = [
-                Links([(j, i) for i, j in one.sure], [(j, i) for i, j in one.possible])
-                for one in gold
+                Links([(j, i) for i, j in links.sure], [(j, i) for i, j in links.possible])
+                for links in gold
             ]
-        return alignment_report(found.aligner, _pairs_read(found), gold=gold)
+        return alignment_report(found.aligner, _get_aligner_pairs(found), gold=gold)
 
     def files(self, found: Callable[[], AlignmentResult]) -> Iterator[Deed]:
         def write_phrases(path: Path) -> None:
             from softcount.align.phrases import phrase_table
 
-            seen = _as_learned(found().aligner, _pairs_read(found()))
-            _write_lines(path, phrase_table(seen, found().links, self.max_phrase).lines())
+            pairs = _orient_pairs(found().aligner, _get_aligner_pairs(found()))
+            _write_lines(path, phrase_table(pairs, found().links, self.max_phrase).lines())
 
         def show(number: int) -> None:
             from softcount.align.report import alignment_view
 
-            aligner, read = found().aligner, _pairs_read(found())
-            (p,) = aligner.posteriors(read.select([number - 1]))
-            source, target = _as_learned(aligner, read).pair(number - 1)
+            aligner, pairs = found().aligner, _get_aligner_pairs(found())
+            (p,) = aligner.posteriors(pairs.select([number - 1]))
+            source, target = _orient_pairs(aligner, pairs).pair(number - 1)
             links = found().links.lists()[number - 1]
             posterior = p.T if aligner.reversed_ else p
             typer.echo(alignment_view(source, target, posterior, links), err=True)
@@ -558,13 +579,13 @@ class Align(LearnerOptions, LearningCommand):
         yield at(self.gold, print_scores)
 
     def _write_table(self, path: Path, aligner: AnyAligner) -> None:
-        """Source word, target word and probability, the most probable of each word first.
+        """Write source word, target word and probability, most probable first for each word.
 
-        Those of the forward direction, without the empty word.
+        Only the forward table is written, without the row of the empty word (NULL).
         """
         import numpy as np
 
-        def list_lines() -> Iterator[str]:
+        def generate_lines() -> Iterator[str]:
             forward: Any = getattr(aligner, "forward_", aligner)
             table, targets = forward.table(), forward.target_words_
             for word, (a, b) in zip(forward.source_words_, pairwise(table.indptr), strict=False):
@@ -574,22 +595,22 @@ class Align(LearnerOptions, LearningCommand):
                     source, target = reversed(words) if aligner.reversed_ else words
                     yield f"{source}\t{target}\t{p[k]:.6g}"
 
-        _write_lines(path, list_lines())
+        _write_lines(path, generate_lines())
 
 
-def _as_learned(aligner: AnyAligner, pairs: Any) -> Any:
-    """Pairs as the aligner sees them; or, of pairs that it has seen, as they were."""
+def _orient_pairs(aligner: AnyAligner, pairs: Any) -> Any:
+    """Exchange source and target if the aligner was trained with -r; its own inverse."""
     return pairs.flipped() if aligner.reversed_ and pairs is not None else pairs
 
 
-def _pairs_read(found: AlignmentResult) -> Bitext:
-    """Pairs as the aligner reads them: in lower case, if it was learned so."""
-    pairs: Bitext = found.aligner._shards(_as_learned(found.aligner, found.pairs))[0]
+def _get_aligner_pairs(found: AlignmentResult) -> Bitext:
+    """Return the pairs as the aligner sees them: in its direction and its letter case."""
+    pairs: Bitext = found.aligner._shards(_orient_pairs(found.aligner, found.pairs))[0]
     return pairs
 
 
 def make_aligner_learner(options: LearnerOptions) -> Any:
-    """The learner that was asked for; None: what aligners do if nothing is said."""
+    """Make the learner that the options name; None: use the aligners' default."""
     if options.learner is None and options.max_iter is None:
         return None
     from softcount.align.core import AlignmentCore
@@ -601,7 +622,7 @@ def make_aligner_learner(options: LearnerOptions) -> Any:
 
 
 class AlignmentProgress(Progress):
-    """Progress of learning: a line that is rewritten in a terminal, or one line for each step."""
+    """Training progress: one line rewritten in place in a terminal, or one line per step."""
 
     def __init__(self, verbose: bool) -> None:
         super().__init__(0)
@@ -621,23 +642,23 @@ class AlignmentProgress(Progress):
         self.show(line)
 
 
-FORM = "write: source word, tab, target word, and perhaps a tab and a weight above 0"
+FORM = "write: source word, tab, target word, and optionally a tab and a weight above 0"
 
 
 def read_dictionary(path: str, lowercase: bool) -> dict[str, Any]:
-    """The entries of a file, as aligners take them.
+    """Read a bilingual dictionary, in the form that aligners accept.
 
-    Entries of several words are left out, and stderr says how many they are.
+    Multi-word entries are skipped, and their number is reported on stderr.
     """
     entries: dict[str, dict[str, float | None]] = {}
-    several = 0
+    n_multiword = 0
     for number, line in read_lines(path):
         if not line.strip():
             continue
         where = f"{path}:{number}"
         words = [field.strip() for field in line.split("\t")]
         if len(words) not in (2, 3) or not all(words):
-            raise DataError(f"{where}: {brief(line)} is no entry of a dictionary", FORM)
+            raise DataError(f"{where}: {brief(line)} is not a valid dictionary entry", FORM)
         source, target = (word.lower() if lowercase else word for word in words[:2])
         weight = None
         if len(words) == 3:
@@ -646,26 +667,27 @@ def read_dictionary(path: str, lowercase: bool) -> dict[str, Any]:
             except ValueError:
                 weight = math.nan
             if not 0.0 < weight < math.inf:
-                raise DataError(f"{where}: {brief(words[2])} is no weight", FORM)
+                raise DataError(f"{where}: {brief(words[2])} is not a valid weight", FORM)
         if len(source.split()) > 1 or len(target.split()) > 1:
-            several += 1
+            n_multiword += 1
             continue
         known = entries.setdefault(source, {})
         if known.get(target, weight) != weight:
             raise DataError(
-                f"{where}: {source} – {target} is there with another weight", "keep one"
+                f"{where}: {source} – {target} already has another weight",
+                "keep only one of the entries",
             )
         if known and (None in known.values()) != (weight is None):
             raise DataError(
-                f"{where}: some translations of {brief(source)} have a weight, and some have none",
+                f"{where}: some translations of {brief(source)} have a weight and some do not",
                 "give a weight to all translations of a word, or to none",
             )
         known[target] = weight
-    if several:
-        what = "entry" if several == 1 else "entries"
-        typer.echo(f"softcount: {path}: {several:,} {what} of several words left out", err=True)
+    if n_multiword:
+        what = "entry" if n_multiword == 1 else "entries"
+        typer.echo(f"softcount: {path}: skipped {n_multiword:,} multi-word {what}", err=True)
     if not entries:
-        raise DataError(f"{path}: there is no entry of single words", FORM)
+        raise DataError(f"{path}: no single-word entries", FORM)
     return {
         word: list(known) if None in known.values() else known for word, known in entries.items()
     }
@@ -673,7 +695,7 @@ def read_dictionary(path: str, lowercase: bool) -> dict[str, Any]:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """A file to write lines to, which is there when all of it is; None: standard output."""
+    """Open a file that appears only when it is complete; None: standard output."""
     if path is None:
         yield typer.get_binary_stream("stdout")
         return
@@ -682,7 +704,8 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise SoftcountError(
-            f"{path}: cannot be written: {error.strerror}", "choose a place with room"
+            f"{path}: cannot be written: {error.strerror}",
+            "check the permissions and the free disk space",
         ) from error
 
 

@@ -2,11 +2,12 @@
 
     p(f | e) = Σ_a p(a | l, m) Π_j t(f_j | e_{a_j})
 
-for a source sentence e of l words, a target sentence f of m words, and an alignment a that says for
-each target position j which source position a_j its word comes from (Brown, Della Pietra, Della
-Pietra & Mercer 1993, *The mathematics of statistical machine translation*). Models differ in
-p(a | l, m) alone: it is uniform (IBM Model 1), a table d(i | j, l, m) (IBM Model 2), near the
-diagonal (Dyer, Chahuneau & Smith 2013), or a chain of jumps (Vogel, Ney & Tillmann 1996).
+for a source sentence e of l words, a target sentence f of m words, and an alignment a that maps
+each target position j to the source position a_j that generates its word (Brown, Della Pietra,
+Della Pietra & Mercer 1993, *The mathematics of statistical machine translation*). The models differ
+only in p(a | l, m): uniform (IBM Model 1), a table d(i | j, l, m) (IBM Model 2), concentrated near
+the diagonal (Dyer, Chahuneau & Smith 2013), or a Markov chain of jumps (Vogel, Ney & Tillmann
+1996).
 """
 
 from __future__ import annotations
@@ -59,44 +60,44 @@ from softcount.families.large import LargeTable
 from softcount.kernels.threads import FEW, in_turn, over_rows
 from softcount.learners.named import EM
 
-IMPOSSIBLE = "has a target word that no source word can have become"
-REMEDY = "add smoothing, let the empty word in (null=True), or look at the dictionary and the links"
+IMPOSSIBLE = "has a target word that no source word can generate"
+REMEDY = "add smoothing, allow the empty word (null=True), or check the dictionary and the links"
 
 TABLE = "translation"
-"""The name of t(f | e), one number for each entry of the lexicon."""
+"""The name of t(f | e), one number per entry of the lexicon."""
 PLACES = "places"
-"""The name of what tells positions apart: d(i | j, l, m), or [λ]."""
+"""The name of the positional parameters: d(i | j, l, m), or [λ]."""
 JUMPS = "jumps"
-"""The name of the weights of jumps."""
+"""The name of the jump weights."""
 
 Sizes = tuple[IntArray, IntArray]
 """Source lengths and target lengths."""
 
 
 class AlignmentCore(Model):
-    """What all alignment models share: the table t(f | e) and the journey through the links.
+    """Base class of the alignment models: the table t(f | e) and the loop over blocks of links.
 
     The last row of the table is that of the empty word.
 
-    ``name``      what signatures call the model
+    ``name``      the model's name in signatures
     ``table``     the family of t(f | e)
-    ``null``      whether target words may come from the empty word
-    ``sizes``     source and target lengths of the pairs to learn from
-    ``max_iter``  the steps of a warm-up; None: as many as are usual
+    ``null``      whether target words can be aligned to the empty word
+    ``sizes``     source and target lengths of the training pairs
+    ``max_iter``  the number of steps of a warm-up; None: the default
     """
 
     threads_inside = True
     few_steps = True
     default_learner = EM(max_iter=5)
-    """More steps raise the likelihood, and lower the quality of alignments."""
+    """More steps raise the likelihood, but lower the quality of the alignments."""
     entropy_of = (TABLE,)
     operations_per_link = 8.0
-    """Operations that an E-step does for each possible link."""
+    """Operations of an E-step for each possible link."""
 
     def __init__(
         self, name: str, table: LargeTable, null: bool, sizes: Sizes, max_iter: int | None = None
     ) -> None:
-        if max_iter is not None:  # of a warm-up: all its steps, however little they change
+        if max_iter is not None:  # a warm-up takes all its steps, even after convergence
             self.default_learner = EM(max_iter=max_iter, tol=0.0)
         self.name, self.table, self.null = name, table, null
         self.sizes: Sizes = SentenceShapes.of(*sizes)[:2]
@@ -105,15 +106,20 @@ class AlignmentCore(Model):
 
     @abstractmethod
     def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
-        """t(f | e) of a block's links becomes posteriors, in place; the rest goes to ``step``."""
+        """Replace t(f | e) of a block's links by posteriors, in place.
+
+        Log-likelihoods, and counts of the other families, are added to ``step``.
+        """
 
     @abstractmethod
     def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
-        """t(f | e) of a block's links becomes 1 for those of the best alignment, 0 for others."""
+        """Replace t(f | e) of a block's links by 1 in the best alignment and 0 elsewhere."""
 
     def estimate(self, corpus: BitextCorpus) -> Estimate:
-        """The table and its counts, an entry for each pair of words that occur together, and the
-        links of a block of pairs."""
+        """Estimate memory and work: the table and its counts, and the links of a block of pairs.
+
+        The table has an entry for each pair of words that co-occur.
+        """
         l, m = corpus.everything.sizes
         links = float(np.sum((l + 1.0) * m))
         entries = sum(map(n_entries, self.families.values()))
@@ -127,14 +133,14 @@ class AlignmentCore(Model):
         )
 
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard."""
+        """Compute the expected counts and the log-likelihood of a shard."""
         step = ShardEStep(self, params, shard, how)
         for block in shard.blocks():
             step.count(block, step.posteriors(block))
         return step.stats()
 
     def log_likelihoods(self, params: Params, shard: BitextShard, threads: int = 1) -> FloatArray:
-        """log p(f | e) of every pair."""
+        """Compute log p(f | e) of every pair."""
         step = ShardEStep(self, params, shard, EStep(threads=threads, score_only=True))
         for block in shard.blocks():
             step.posteriors(block)
@@ -143,11 +149,14 @@ class AlignmentCore(Model):
     def carry_over(
         self, old: AlignmentCore, params: Params, counts: Mapping[str, Array]
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Parameters and counts of an old core that had fewer lengths, but for the translations."""
+        """Convert parameters and counts of an old core, which knew fewer sentence lengths.
+
+        The translation table is not among them.
+        """
         return {}, {}
 
     def totals(self, shard: BitextShard) -> dict[str, float]:
-        """Every target word has one source."""
+        """Return the total counts: every target word is aligned to one source word or NULL."""
         return {TABLE: float(len(shard.target.tokens))}
 
 
@@ -155,12 +164,12 @@ class ShardEStep:
     """One E-step of a core over a shard, one block of links at a time.
 
     ``table``         (entries,) t(f | e) of the shard's entries
-    ``table_counts``  (entries,) their expected counts; None: they are not wanted
+    ``table_counts``  (entries,) their expected counts; None: not requested
     ``counts``        expected counts of the other families
     ``logs``          (pairs,) log p(f | e) of each pair
-    ``scores``        (pairs,) what the E-step attained for each pair: see `Stats.score`
-    ``expected``      what log p(f, a) has beside the counts: see `Uncounted`
-    ``ahead``         the same at the parameters of `EStep.against`
+    ``scores``        (pairs,) the objective attained for each pair: see `Stats.score`
+    ``expected``      the terms of E[log p(f, a)] that the counts do not cover: see `Uncounted`
+    ``ahead``         the same terms at the parameters of `EStep.against`
     """
 
     def __init__(self, core: AlignmentCore, params: Params, shard: BitextShard, how: EStep) -> None:
@@ -177,12 +186,12 @@ class ShardEStep:
         self._memory = np.empty(0, self.table.dtype)
 
     def posteriors(self, block: LinkBlock, best: bool = False) -> FloatArray:
-        """What the core makes of a block's links: it stays until the next block is asked for.
+        """Compute the link posteriors of a block; valid until the next block is requested.
 
-        ``best``  1 for the links of the best alignments, 0 for others
+        ``best``  instead, 1 for the links of the best alignments and 0 for others
         """
         size = int(block.offsets[-1])
-        if len(self._memory) < size:  # fresh memory for each block is slow
+        if len(self._memory) < size:  # reused, because allocating for each block is slow
             self._memory = np.empty(size, self.table.dtype)
         links = self._memory[:size]
         links[:] = 0.0
@@ -192,24 +201,24 @@ class ShardEStep:
         return links
 
     def count(self, block: LinkBlock, links: FloatArray) -> None:
-        """Add a block's links to the counts of translations, if they are wanted."""
+        """Add a block's posteriors to the counts of translations, if requested."""
         if self.table_counts is not None:
             block.scatter(links, self.table_counts, self.how.threads)
 
     def add_fixed(self, logs: float) -> None:
-        """Add the expected log of probabilities that no parameter changes."""
+        """Add the expected log of factors that depend on no parameter."""
         self.expected += logs
         self.ahead += logs
 
     def stats(self) -> Stats:
-        """What was found, if every pair is possible."""
+        """Return the statistics of the E-step; raise if a pair has probability 0."""
         shard, table, theory = self.shard, self.table_counts, self.how.theory
         demand_possible(shard.numbers, self.logs, IMPOSSIBLE, REMEDY)
         counts: dict[str, Counts] = {}
         if table is not None:
             counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **self.counts}
             if theory and shard.entries is not None:
-                # entries that the model's lexicon does not have
+                # entries that are not in the model's lexicon have the fixed probability UNSEEN
                 unseen = float(table[shard.entries < 0].sum())
                 self.add_fixed(unseen * math.log(UNSEEN))
         return Stats(
@@ -222,15 +231,15 @@ class ShardEStep:
         )
 
 
-# Every target word chooses its source word for itself: columns of links are distributions
+# Models in which target words are aligned independently: each column of links is a distribution
 
 
 def fill_in_columns(
     block: LinkBlock, links: FloatArray, how: EStep
 ) -> tuple[FloatArray, FloatArray]:
-    """Joint probabilities of links become posteriors, best links or draws, in place.
+    """Replace joint probabilities of links by posteriors, best links or draws, in place.
 
-    Gives log p and the score of each pair.
+    Returns log p(f | e) and the score of each pair.
     """
     columns = (block.sizes[1], block.offsets)
     logs = np.zeros(len(block.numbers))
@@ -243,7 +252,7 @@ def fill_in_columns(
         over_rows(kernels.normalise_columns, block.offsets, how.threads, *columns, copy, logs)
         over_rows(kernels.choose_best, block.offsets, how.threads, *columns, links, scores)
         return logs, scores
-    # powers of posteriors are proportional to those of joint probabilities, and not as small
+    # powers of posteriors are proportional to powers of joint probabilities, and do not underflow
     over_rows(kernels.normalise_columns, block.offsets, how.threads, *columns, links, logs)
     np.power(links, how.temper, out=links)
     over_rows(kernels.normalise_columns, block.offsets, how.threads, *columns, links, scores)
@@ -254,14 +263,17 @@ def fill_in_columns(
 
 
 def decode_columns(block: LinkBlock, links: FloatArray, threads: int) -> None:
-    """Joint probabilities of links become 1 for each word's best position, 0 for others."""
+    """Replace joint probabilities by 1 at each target word's best position and 0 elsewhere."""
     scores = np.zeros(len(block.numbers))
     columns = (block.sizes[1], block.offsets, links, scores)
     over_rows(kernels.choose_best, block.offsets, threads, *columns)
 
 
 class IBM1Core(AlignmentCore):
-    """Every position is as likely as any other: p(a | l, m) = (l + 1)^−m (Brown et al. 1993)."""
+    """IBM Model 1: all alignments are equally likely, p(a | l, m) = (l + 1)^−m.
+
+    See Brown et al. (1993).
+    """
 
     def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         decode_columns(block, links, step.how.threads)
@@ -274,15 +286,15 @@ class IBM1Core(AlignmentCore):
         step.add_fixed(float(uniform.sum()))
 
     def _log_uniform(self, l: IntArray, m: IntArray) -> FloatArray:
-        """log p(a | l, m) = −m log(l + 1)."""
+        """Compute log p(a | l, m) = −m log(l + 1)."""
         uniform: FloatArray = -m * np.log(l + float(self.null))
         return uniform
 
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; soft ones without writing down a link.
+        """Compute the expected counts and the log-likelihood of a shard.
 
-        c(f | e) = t(f | e) Σ 1 / Σ_{e'} t(f | e'), the first sum over all occurrences of e and of f
-        beside it: see `softcount.align.kernels`.
+        Plain EM needs no memory for links: c(f | e) = t(f | e) Σ 1 / Σ_{e'} t(f | e'), the first
+        sum over all co-occurrences of e and f: see `softcount.align.kernels`.
         """
         if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
             return super().expect(params, shard, how, local)
@@ -298,29 +310,30 @@ class IBM1Core(AlignmentCore):
         step.add_fixed(float(uniform.sum()))
         if not how.score_only:
             step.table_counts = np.empty(len(shard.lexicon), table.dtype)
-            given = (table, arrays, sums, step.table_counts)
-            over_rows(kernels.expected_counts, arrays.occurs, how.threads, *given)
+            arguments = (table, arrays, sums, step.table_counts)
+            over_rows(kernels.expected_counts, arrays.occurs, how.threads, *arguments)
         return step.stats()
 
 
-# Positions depend on the target position and on the lengths: d(i | j, l, m)
+# Source positions depend on the target position and the sentence lengths: d(i | j, l, m)
 
 
 class PositionCore(AlignmentCore):
-    """p(f, a | e) = Π_j t(f_j | e_{a_j}) d(a_j | j, l, m); the empty word's position is the last.
+    """Models with p(f, a | e) = Π_j t(f_j | e_{a_j}) d(a_j | j, l, m).
 
-    A shape is a pair of lengths (l, m), a cell is one position (i, j) of a shape.
+    The empty word's position is the last. A shape is a pair of lengths (l, m); a cell is one
+    position (i, j) of a shape.
     """
 
     shapes: SentenceShapes
 
     @abstractmethod
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
-        """d of these shapes, which may be new: (l + 1, m) numbers for each."""
+        """Compute d for these shapes, which may be new: (l + 1, m) numbers for each."""
 
     @abstractmethod
     def family_counts(self, cells: FloatArray) -> FloatArray:
-        """Counts of the cells of this model's shapes, in the order that its family wants."""
+        """Reorder the counts of this model's cells as its family expects them."""
 
     def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         self._multiply(step, block, links)
@@ -329,7 +342,7 @@ class PositionCore(AlignmentCore):
     def _multiply(
         self, step: ShardEStep, block: LinkBlock, links: FloatArray
     ) -> tuple[SentenceShapes, IntArray]:
-        """t becomes t · d; gives the block's shapes, and which of them each pair has."""
+        """Multiply t by d, in place; return the block's shapes, and the shape of each pair."""
         shapes = SentenceShapes.of(*block.sizes)
         number = shapes.numbers(*block.sizes)
         cells = self.cells(step.params, shapes).astype(links.dtype, copy=False)
@@ -355,21 +368,24 @@ class PositionCore(AlignmentCore):
             step.ahead += self._uncounted(against, shapes, sums)
 
     def _uncounted(self, params: Params, shapes: SentenceShapes, sums: FloatArray) -> float:
-        """Σ c log d of what the family does not count: shapes that are new, and what is fixed."""
+        """Compute Σ c log d of what the family does not count: new shapes, and fixed factors."""
         new = self.shapes.numbers(shapes.heights, shapes.widths) < 0
-        lost = np.repeat(new, np.diff(shapes.begins))
-        found = self.fixed_log(shapes, np.where(lost, 0.0, sums))
+        uncounted = np.repeat(new, np.diff(shapes.begins))
+        total = self.fixed_log(shapes, np.where(uncounted, 0.0, sums))
         if new.any():
-            found += float(xlogy(sums[lost], self.cells(params, shapes)[lost]).sum())
-        return found
+            total += float(xlogy(sums[uncounted], self.cells(params, shapes)[uncounted]).sum())
+        return total
 
     def fixed_log(self, shapes: SentenceShapes, sums: FloatArray) -> float:
-        """Σ c log of the factors of d that nothing changes, of shapes that the family has."""
+        """Compute Σ c log of the factors of d that do not depend on parameters."""
         return 0.0
 
 
 class IBM2Core(PositionCore):
-    """d(i | j, l, m) is a table (Brown et al. 1993); lengths never seen have d = 1 / (l + 1)."""
+    """IBM Model 2: d(i | j, l, m) is a table (Brown et al. 1993).
+
+    For lengths that were not in the training pairs, d = 1 / (l + 1).
+    """
 
     def __init__(
         self, name: str, table: LargeTable, null: bool, sizes: Sizes, prior: float = 1.0
@@ -380,13 +396,13 @@ class IBM2Core(PositionCore):
         mask = None
         if not null:
             mask = np.ones(shapes.n_cells, bool)
-            mask[indptr[1:] - 1] = False  # the empty word's is the last of each row
+            mask[indptr[1:] - 1] = False  # the empty word is the last of each row
         self.places = SparseCategorical(indptr, prior, mask)
         self.families[PLACES] = self.places
 
     @cached_property
     def _order(self) -> IntArray:
-        """Cells lie by source position, the family's rows by target position: where each is."""
+        """Where each cell (by source position) is in the family's rows (by target position)."""
         parts = [
             begin + np.arange((l + 1) * m).reshape(m, l + 1).T.reshape(-1)
             for l, m, begin in zip(*self.shapes[:2], self.shapes.begins, strict=False)
@@ -415,7 +431,7 @@ class IBM2Core(PositionCore):
 
 
 class DiagonalCore(PositionCore):
-    """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the empty word has p₀ (Dyer et al. 2013)."""
+    """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); p₀ for the empty word (Dyer et al. 2013)."""
 
     def __init__(
         self, name: str, table: LargeTable, null: bool, sizes: Sizes, p_null: float
@@ -431,12 +447,12 @@ class DiagonalCore(PositionCore):
         return cells
 
     def fixed_log(self, shapes: SentenceShapes, sums: FloatArray) -> float:
-        """The empty word has p₀, all others 1 − p₀ together."""
+        """Compute Σ c log of p₀ for the empty word, and of 1 − p₀ for all other positions."""
         sizes = np.diff(shapes.begins)
         cell = np.arange(shapes.n_cells) - np.repeat(shapes.begins[:-1], sizes)
         empty = cell >= np.repeat(shapes.heights * shapes.widths, sizes)
-        words, none = float(sums[~empty].sum()), float(sums[empty].sum())
-        return float(xlogy(none, self.p_null) + xlogy(words, 1.0 - self.p_null))
+        n_words, n_null = float(sums[~empty].sum()), float(sums[empty].sum())
+        return float(xlogy(n_null, self.p_null) + xlogy(n_words, 1.0 - self.p_null))
 
     def carry_over(
         self, old: Any, params: Params, counts: Mapping[str, Array]
@@ -445,24 +461,25 @@ class DiagonalCore(PositionCore):
         return {PLACES: np.array(params[PLACES])}, {PLACES: seen}
 
 
-# Positions form a chain: p(a | l, m) = Π_j p(a_j | a_{j−1}, l)
+# Source positions form a Markov chain: p(a | l, m) = Π_j p(a_j | a_{j−1}, l)
 
 LANES, FEW_LANES = 32, 8
-"""The number of pairs that go through a kernel in lockstep, one in each lane."""
+"""The number of pairs that a kernel processes in lockstep, one in each lane."""
 WASTE = 1.5
-"""A group of pairs is broken up if going in lockstep would cost so much more than going alone."""
+"""A group of pairs is split if lockstep would cost more than this factor of separate processing."""
 PIECES = 8
-"""The number of pieces that groups are cut into, whatever the threads: sums have one order."""
+"""The groups are cut into this many pieces, however many threads there are, so that floating-point
+sums are always in the same order."""
 
 
 def group_pairs(l: IntArray, m: IntArray) -> tuple[IntArray, IntArray]:
-    """Pairs of these lengths in groups of about one size: see `PairGroups`."""
-    about = np.floor(np.log(l) / np.log(1.03)).astype(np.int64)
-    order = np.lexsort((m, about))
+    """Group pairs of similar lengths: return the group borders and the order, see `PairGroups`."""
+    length_class = np.floor(np.log(l) / np.log(1.03)).astype(np.int64)
+    order = np.lexsort((m, length_class))
     work = l[order].astype(float) ** 2 * m[order]
 
-    def lane_cost(some: IntArray) -> float:
-        return float(l[some].max()) ** 2 * float(m[some].max())
+    def lane_cost(group: IntArray) -> float:
+        return float(l[group].max()) ** 2 * float(m[group].max())
 
     begins = [0]
     for first in range(0, len(order), LANES):
@@ -472,21 +489,21 @@ def group_pairs(l: IntArray, m: IntArray) -> tuple[IntArray, IntArray]:
             continue
         for begin in range(first, last, FEW_LANES):
             end = min(begin + FEW_LANES, last)
-            few = lane_cost(order[begin:end]) <= WASTE * work[begin:end].sum()
-            begins.extend([end] if few else range(begin + 1, end + 1))
+            together = lane_cost(order[begin:end]) <= WASTE * work[begin:end].sum()
+            begins.extend([end] if together else range(begin + 1, end + 1))
     return np.array(begins), order
 
 
 class HMMAlignmentCore(AlignmentCore):
     """p(a | l, m) = Π_j p(a_j | a_{j−1}, l): a chain of jumps (Vogel, Ney & Tillmann 1996).
 
-    A jump from position h to position k has the probability w(k − h) / Z(h), Z the sum over all
-    positions of the sentence; a target word comes from the empty word with probability p₀, and the
-    chain goes on from where it was (Och & Ney 2003).
+    A jump from position h to position k has probability w(k − h) / Z(h), where Z sums over all
+    positions of the sentence; a target word is aligned to the empty word with probability p₀, and
+    the chain then continues from its previous position (Och & Ney 2003).
 
-    ``p_null``  p₀, the probability that a target word comes from the empty word
-    ``reach``   wider jumps are all as likely as one of this width
-    ``prior``   Dirichlet prior of the weights of jumps
+    ``p_null``  p₀, the probability that a target word is aligned to the empty word
+    ``reach``   all wider jumps are as likely as one of this width
+    ``prior``   Dirichlet prior of the jump weights
     """
 
     def __init__(
@@ -500,7 +517,7 @@ class HMMAlignmentCore(AlignmentCore):
         prior: float = 1.0,
     ) -> None:
         super().__init__(name, table, null, sizes)
-        # plain numbers: for others, kernels would be compiled anew
+        # plain Python numbers: other types would make numba compile the kernels again
         self.p_null, self.reach = float(p_null) if null else 0.0, int(reach)
         self.jumps = JumpTable(self.reach, self.sizes[0], prior)
         self.families[JUMPS] = self.jumps
@@ -508,9 +525,9 @@ class HMMAlignmentCore(AlignmentCore):
     def jump_weights(
         self, params: Params, lengths: IntArray, links: FloatArray, temper: float = 1.0
     ) -> JumpWeights:
-        """What the kernels need to know of jumps in sentences of these lengths.
+        """Compute the jump weights of sentences of these lengths, for the kernels.
 
-        The numbers are of the same kind as the links.
+        They have the dtype of the links; ``temper`` is a power of all probabilities.
         """
         family, weights = JumpTable(self.reach, lengths), np.asarray(params[JUMPS])
         ahead, start = family.spread_weights(weights)
@@ -526,7 +543,7 @@ class HMMAlignmentCore(AlignmentCore):
     def infer(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         (l, m), params, how = block.sizes, step.params, step.how
         weights = self.jump_weights(params, l, links)
-        jumps = None if how.score_only else _no_jumps(weights)
+        jumps = None if how.score_only else _zero_jump_counts(weights)
         if how.fill == "soft" and how.temper == 1.0:
             logs = _forward_backward(block, weights, links, how.threads, jumps)
             step.logs[block.span] = step.scores[block.span] = logs
@@ -537,12 +554,12 @@ class HMMAlignmentCore(AlignmentCore):
             return
         own, here = self.jumps, JumpTable(self.reach, l)
         by_weight = here.collect_weights(jumps.widths, jumps.starts)
-        left = own.rows.take(here.rows, jumps.left)  # new text may have other lengths
+        left = own.rows.take(here.rows, jumps.left)  # new text may have other sentence lengths
         step.counts[JUMPS] += np.concatenate([by_weight, left])
         if not how.theory:
             return
-        # the family does not count that the empty word has p₀ and jumps 1 − p₀,
-        # nor the normalisers of lengths that are new to it
+        # not counted by the family: the factors p₀ of the empty word and 1 − p₀ of jumps,
+        # and the normalisers of sentence lengths that are new to it
         jumped = float(jumps.left.sum())
         stayed = float(m.sum()) - jumped
         if self.p_null > 0.0:
@@ -558,7 +575,7 @@ class HMMAlignmentCore(AlignmentCore):
     def _fill_in(
         self, step: ShardEStep, block: LinkBlock, links: FloatArray, jumps: JumpCounts | None
     ) -> FloatArray:
-        """Tempered posteriors, best paths or sampled ones; returns the score of each pair."""
+        """Compute tempered posteriors, best paths or sampled paths; return each pair's score."""
         (l, m), how = block.sizes, step.how
         temper = 1.0 if how.fill == "hard" else how.temper
         weights = self.jump_weights(step.params, l, links, temper)
@@ -571,10 +588,12 @@ class HMMAlignmentCore(AlignmentCore):
             scores = np.zeros(len(l))
             columns = (m, block.offsets, links, scores)
             over_rows(kernels.normalise_columns, block.offsets, how.threads, *columns)
-            np.power(links, how.temper, out=links)  # of columns that sum to one: not as small
+            # columns that sum to one do not underflow when raised to a power
+            np.power(links, how.temper, out=links)
             soft = how.fill == "soft"
-            own = links if soft else links.copy()
-            logs = _forward_backward(block, weights, own, how.threads, jumps if soft else None)
+            emissions = links if soft else links.copy()
+            soft_jumps = jumps if soft else None
+            logs = _forward_backward(block, weights, emissions, how.threads, soft_jumps)
             scores += logs / how.temper
         if how.fill == "soft":
             return scores
@@ -597,15 +616,16 @@ class HMMAlignmentCore(AlignmentCore):
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         if old.reach != self.reach:
             raise LearnerError(
-                f"max_jump was {old.reach} when the model was fitted, and is {self.reach} now",
+                f"max_jump was {old.reach} when the model was fitted, but is {self.reach} now",
                 "set it back, or fit again",
             )
         by_weight, left = np.split(counts[JUMPS], [old.jumps.n_weights])
-        own = np.concatenate([by_weight, self.jumps.rows.take(old.jumps.rows, left)])
-        return {JUMPS: np.array(params[JUMPS])}, {JUMPS: own}
+        jump_counts = np.concatenate([by_weight, self.jumps.rows.take(old.jumps.rows, left)])
+        return {JUMPS: np.array(params[JUMPS])}, {JUMPS: jump_counts}
 
 
-def _no_jumps(weights: JumpWeights) -> JumpCounts:
+def _zero_jump_counts(weights: JumpWeights) -> JumpCounts:
+    """Allocate jump counts of zero."""
     sizes = len(weights.ahead), len(weights.start) - 1, len(weights.z)
     return JumpCounts(*(np.zeros(size) for size in sizes))
 
@@ -618,11 +638,11 @@ def _viterbi(
     paths: IntArray,
     begins: IntArray,
 ) -> FloatArray:
-    """The links of the best paths get 1, all others 0; returns log p(f, â) of each pair."""
+    """Set the links of the best paths to 1, all others to 0; return log p(f, â) of each pair."""
     groups = PairGroups(*group_pairs(*block.sizes), *block.borders, block.offsets)
     logs = np.zeros(len(block.numbers))
-    given = (groups, weights, links, paths, begins, logs)
-    over_rows(kernels.viterbi, groups.begins, threads, *given)
+    arguments = (groups, weights, links, paths, begins, logs)
+    over_rows(kernels.viterbi, groups.begins, threads, *arguments)
     return logs
 
 
@@ -633,30 +653,34 @@ def _forward_backward(
     threads: int,
     jumps: JumpCounts | None = None,
 ) -> FloatArray:
-    """Emissions become posteriors, in place; adds expected jumps, returns log p of each pair."""
+    """Replace emissions by posteriors, in place; return log p of each pair.
+
+    ``jumps``  the expected jumps are added to it, unless it is None
+    """
     groups = PairGroups(*group_pairs(*block.sizes), *block.borders, block.offsets)
     logs = np.zeros(len(block.numbers))
     cuts = np.unique(np.linspace(0, len(groups.begins) - 1, PIECES + 1).astype(np.int64))
-    own = [_no_jumps(weights) for _ in cuts[1:]]
+    partial_counts = [_zero_jump_counts(weights) for _ in cuts[1:]]
 
-    def work(piece: int) -> None:
-        given = (groups, weights, links, logs, own[piece], jumps is not None)
-        kernels.forward_backward(cuts[piece], cuts[piece + 1], *given)
+    def process(piece: int) -> None:
+        arguments = (groups, weights, links, logs, partial_counts[piece], jumps is not None)
+        kernels.forward_backward(cuts[piece], cuts[piece + 1], *arguments)
 
-    in_turn(work, len(own), 1 if len(links) < FEW else threads)
+    in_turn(process, len(partial_counts), 1 if len(links) < FEW else threads)
     if jumps is not None:
-        for part in own:
+        for part in partial_counts:
             for total, more in zip(jumps, part, strict=True):
                 total += more
     return logs
 
 
-# Both directions at once: the model of the target given the source and that of the source given the
-# target learn together, each from links that both believe in (Liang, Taskar & Klein 2006)
+# Both directions at once: the models of the target given the source and of the source given the
+# target are trained jointly, each on links that both consider likely (Liang, Taskar & Klein 2006)
 
 FORWARD, BACKWARD = "forward.", "backward."
-"""Tables of the target given the source, and of the source given the target, have such names."""
+"""Prefixes of the names of tables of the target given the source, and of the reverse direction."""
 
+# the end of an error message of `softcount.core.model`
 NO_BOUND = (
     "for two directions that agree count links by the product of two posteriors, which is the "
     "posterior of neither"
@@ -664,7 +688,7 @@ NO_BOUND = (
 
 
 def split_directions(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters, counts or arrays of either direction, under their own names."""
+    """Split parameters, counts or arrays by direction, and remove the prefixes of their names."""
     forward, backward = (
         {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
         for prefix in (FORWARD, BACKWARD)
@@ -673,22 +697,22 @@ def split_directions(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def join_directions(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Those of both directions, under the names that both together have."""
+    """Merge the values of both directions, with the prefixes of `FORWARD` and `BACKWARD`."""
     return {
         prefix + name: value
-        for prefix, own in zip((FORWARD, BACKWARD), values, strict=True)
-        for name, value in own.items()
+        for prefix, direction in zip((FORWARD, BACKWARD), values, strict=True)
+        for name, value in direction.items()
     }
 
 
 class AgreementCore(Model):
-    """Each direction counts links by the product of both directions' posteriors.
+    """Two directional models whose expected counts are products of both posteriors.
 
-    Links that one direction alone believes in are not learned from (Liang, Taskar & Klein 2006).
-    That is a heuristic E-step: the objective, log p(f | e) + log p(e | f), need not rise.
+    Links that only one direction considers likely are hardly counted (Liang, Taskar & Klein 2006).
+    This E-step is a heuristic: the objective, log p(f | e) + log p(e | f), need not increase.
 
-    ``agree``     False: both learn side by side, each for itself
-    ``max_iter``  the steps of a warm-up; None: as many as are usual
+    ``agree``     False: the directions are trained side by side, independently
+    ``max_iter``  the number of steps of a warm-up; None: the default
     """
 
     threads_inside = True
@@ -703,7 +727,7 @@ class AgreementCore(Model):
         agree: bool = True,
         max_iter: int | None = None,
     ) -> None:
-        if max_iter is not None:  # of a warm-up: all its steps, however little they change
+        if max_iter is not None:  # a warm-up takes all its steps, even after convergence
             self.default_learner = EM(max_iter=max_iter, tol=0.0)
         self.name, self.agree = name, agree
         self.monotone = forward.monotone and backward.monotone and not agree
@@ -713,41 +737,42 @@ class AgreementCore(Model):
         self.entropy_of = (FORWARD + TABLE, BACKWARD + TABLE)
 
     def estimate(self, corpus: BidirectionalCorpus) -> Estimate:
-        """What both directions need."""
-        found, more = self.forward.estimate(corpus.forward), self.backward.estimate(corpus.backward)
-        return found.plus(more.work, **more.parts)
+        """Estimate memory and work of both directions."""
+        forward = self.forward.estimate(corpus.forward)
+        backward = self.backward.estimate(corpus.backward)
+        return forward.plus(backward.work, **backward.parts)
 
     def expect(
         self, params: Params, shard: BidirectionalShard, how: EStep, local: Any = None
     ) -> Stats:
-        """Counts of both directions, and the sum of their log-likelihoods."""
-        own, others = split_directions(params)
+        """Compute the expected counts of both directions, and the sum of their log-likelihoods."""
+        forward_params, backward_params = split_directions(params)
         if not self.agree:
-            one = self.forward.expect(own, shard.forward, how)
-            other = self.backward.expect(others, shard.backward, how)
+            there = self.forward.expect(forward_params, shard.forward, how)
+            back = self.backward.expect(backward_params, shard.backward, how)
         else:
-            forward = ShardEStep(self.forward, own, shard.forward, how)
-            backward = ShardEStep(self.backward, others, shard.backward, how)
-            for here, there in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
-                links, back = forward.posteriors(here), backward.posteriors(there)
+            forward = ShardEStep(self.forward, forward_params, shard.forward, how)
+            backward = ShardEStep(self.backward, backward_params, shard.backward, how)
+            for block, other in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
+                links, reverse = forward.posteriors(block), backward.posteriors(other)
                 if not how.score_only:
-                    sizes = PairSizes(*here.sizes, here.offsets, there.offsets)
-                    given = (sizes, links, back)
-                    over_rows(kernels.multiply_directions, here.offsets, how.threads, *given)
-                forward.count(here, links)
-                backward.count(there, back)
-            one, other = forward.stats(), backward.stats()
+                    sizes = PairSizes(*block.sizes, block.offsets, other.offsets)
+                    arguments = (sizes, links, reverse)
+                    over_rows(kernels.multiply_directions, block.offsets, how.threads, *arguments)
+                forward.count(block, links)
+                backward.count(other, reverse)
+            there, back = forward.stats(), backward.stats()
         return Stats(
-            join_directions([one.counts, other.counts]),
-            one.log_likelihood + other.log_likelihood,
-            one.score + other.score,
-            one.items,
-            one.tokens + other.tokens,
-            uncounted=one.uncounted + other.uncounted,
+            join_directions([there.counts, back.counts]),
+            there.log_likelihood + back.log_likelihood,
+            there.score + back.score,
+            there.items,
+            there.tokens + back.tokens,
+            uncounted=there.uncounted + back.uncounted,
         )
 
     def totals(self, shard: BidirectionalShard) -> dict[str, float]:
-        """Every word of either side has one source."""
+        """Return the total counts: every word of either side is aligned to one word or NULL."""
         return join_directions(
             [self.forward.totals(shard.forward), self.backward.totals(shard.backward)]
         )

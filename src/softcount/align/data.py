@@ -1,4 +1,4 @@
-"""Sentence pairs as alignment models see them: lexicon, known links and translations, shards."""
+"""Data structures of the alignment models: lexicon, constraints, and shards of sentence pairs."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ from softcount.text.shards import split_items
 from softcount.text.vocabulary import Vocabulary
 
 Vocabularies = tuple[Vocabulary, Vocabulary]
-"""Source words and target words, with their numbers."""
+"""The source and the target vocabulary."""
 
 PIECE = 1 << 22
-"""The number of links from which the lexicon is collected at a time."""
+"""The lexicon is collected from this many possible links at a time."""
 
 NARROW = 1 << 16
-"""With no more target words than this, their numbers take two bytes."""
+"""With at most this many target words, their indices are stored in two bytes."""
 
 BLOCK = 1 << 23
-"""The number of links that are written down at a time, and at least those of one pair."""
+"""The maximum number of links in a block, unless a single pair has more."""
 
 CHUNK = 1 << 12
-"""The number of new pairs that are aligned together."""
+"""New pairs are aligned this many at a time."""
 
 UNSEEN = 1e-9
-"""The least p(target word | source word) in new pairs, also of words never seen together."""
+"""Lower bound on p(target word | source word) in new pairs, also for words that never co-occur."""
 
 FORMS = 'write {"house": "maison"}, {"house": ["maison", "chambre"]} or {"house": {"maison": 0.8}}'
-"""The forms that a dictionary may have."""
+"""A hint that shows the valid forms of a dictionary."""
 
 
 def cumulate(lengths: IntArray) -> IntArray:
-    """Where parts of these lengths begin, and where the last one ends."""
+    """Return where consecutive parts of these lengths begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 
-# Words that occur together
+# Co-occurring words
 
 
 @dataclass(frozen=True, eq=False)
 class PairLexicon:
-    """The target words that each source word may become: rows of a sparse table.
+    """The candidate translations of each source word: the sparsity pattern of t(f | e).
 
     ``indptr``     (source words + 2,) int64: row e has entries ``indptr[e]`` to ``indptr[e + 1]``;
                    the last row is that of the empty word
     ``targets``    (entries,) uint16 or int32: target words, sorted within each row
-    ``n_targets``  the number of target words
+    ``n_targets``  the size of the target vocabulary
     """
 
     indptr: IntArray
@@ -76,11 +76,11 @@ class PairLexicon:
         return len(self.indptr) - 2
 
     def rows(self) -> IntArray:
-        """The source word of every entry."""
+        """Return the source word of each entry."""
         return np.repeat(np.arange(self.n_sources + 1), np.diff(self.indptr))
 
     def find(self, sources: IntArray, targets: IntArray) -> IntArray:
-        """The entries of these pairs of words; −1 where there is none."""
+        """Find the entries of these pairs of words; −1 where there is none."""
         keys, wanted = (
             self.rows() * self.n_targets + self.targets,
             sources * self.n_targets + targets,
@@ -89,18 +89,18 @@ class PairLexicon:
         return np.where(np.append(keys, -1)[at] == wanted, at, -1)
 
     def match(self, rows: IntArray, other: PairLexicon, columns: IntArray) -> IntArray:
-        """Where the entries of a smaller lexicon are in this one; −1 where there is none.
+        """Find the entries of a smaller lexicon in this one; −1 where there is none.
 
-        Row r of the other one is row ``rows[r]`` here (−1: none), its target word f is
-        ``columns[f]``; both are sorted.
+        Row r of the other lexicon is row ``rows[r]`` of this one (−1: missing), and its target
+        word f is ``columns[f]`` here; both lexicons are sorted.
         """
-        found = np.full(len(other), -1, np.int64)
-        own_targets = columns[other.targets]
-        kernels.match_entries(self.indptr, self.targets, rows, other.indptr, own_targets, found)
-        return found
+        matches = np.full(len(other), -1, np.int64)
+        other_targets = columns[other.targets]
+        kernels.match_entries(self.indptr, self.targets, rows, other.indptr, other_targets, matches)
+        return matches
 
     def with_pairs(self, sources: IntArray, targets: IntArray) -> PairLexicon:
-        """This lexicon with more entries, of the same words."""
+        """Return this lexicon with additional entries; the vocabulary stays the same."""
         rows = np.concatenate([self.rows(), sources])
         keys = np.unique(rows * self.n_targets + np.concatenate([self.targets, targets]))
         rows, columns = np.divmod(keys, self.n_targets)
@@ -111,7 +111,7 @@ class PairLexicon:
 def make_lexicon(
     occurrences: Occurrences, target: Side, n_targets: int, threads: int = 1
 ) -> PairLexicon:
-    """All pairs of words that occur together."""
+    """Collect all pairs of words that co-occur in a sentence pair."""
     n_rows = len(occurrences.indptr) - 1
     lengths = np.zeros(n_rows, np.int64)
     rows = occurrences.indptr, occurrences.pairs
@@ -132,17 +132,17 @@ def make_lexicon(
 
 
 def narrow(targets: IntArray, n_targets: int) -> IntArray:
-    """Numbers of target words in as few bytes as they need; always a copy."""
+    """Copy target-word indices to the narrowest sufficient integer type."""
     return targets.astype(np.uint16 if n_targets <= NARROW else np.int32)
 
 
-# Links that are known for some pairs
+# Known links (partial supervision)
 
 
 class LinkConstraints(NamedTuple):
-    """Links (i, j) that are known for some pairs.
+    """Known links (i, j) of some pairs.
 
-    A target word that has any comes from one of these source words; the others are free.
+    A target word with known links is aligned to one of these; other words are unconstrained.
 
     ``indptr``   (pairs + 1,) int64: pair n has entries ``indptr[n]`` to ``indptr[n + 1]``
     ``sources``  (links,) int32: source positions i
@@ -154,14 +154,14 @@ class LinkConstraints(NamedTuple):
     targets: IntArray
 
     def select(self, numbers: IntArray) -> LinkConstraints:
-        """Those of some pairs."""
+        """Return the constraints of the pairs ``numbers``."""
         lengths = np.diff(self.indptr)[numbers]
         indptr = cumulate(lengths)
-        some = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return LinkConstraints(indptr, self.sources[some], self.targets[some])
+        entries = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return LinkConstraints(indptr, self.sources[entries], self.targets[entries])
 
     def reversed(self) -> LinkConstraints:
-        """With source and target exchanged."""
+        """Return the constraints with source and target exchanged."""
         pairs = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
         order = np.lexsort((self.targets, self.sources, pairs))
         return LinkConstraints(self.indptr, self.targets[order], self.sources[order])
@@ -170,7 +170,7 @@ class LinkConstraints(NamedTuple):
 def make_constraints(
     given: Sequence[Any] | LinkConstraints | None, pairs: Bitext
 ) -> LinkConstraints | None:
-    """Links as users give them: for each pair None or a list of (i, j).
+    """Convert links as given to `fit`: for each pair None or a list of (i, j).
 
     >>> from softcount.text.bitext import as_bitext
     >>> pairs = as_bitext([("the house", "das haus"), ("a", "b")])
@@ -183,25 +183,26 @@ def make_constraints(
         raise DataError(f"the links are {brief(given)}", "give one list of (i, j) for each pair")
     if len(given) != len(pairs):
         raise DataError(
-            f"there are links for {len(given)} pairs, and {len(pairs)} pairs",
-            "give one list of links for each pair; None or an empty one where nothing is known",
+            f"there are links for {len(given)} pairs, but {len(pairs)} pairs",
+            "give one list of links for each pair: None or an empty list if none are known",
         )
     flat: list[tuple[int, int]] = []
     lengths = []
     sizes = zip(pairs.source.lengths.tolist(), pairs.target.lengths.tolist(), strict=True)
     for n, (links, (l, m)) in enumerate(zip(given, sizes, strict=True)):
-        some = () if links is None else links
-        if not isinstance(some, Iterable) or isinstance(some, str | bytes):
+        pair_links = () if links is None else links
+        if not isinstance(pair_links, Iterable) or isinstance(pair_links, str | bytes):
             raise DataError(
                 f"{pairs.name(n)} has the links {brief(links)}", "give a list of (i, j), or None"
             )
         known = set()
-        for link in some:
+        for link in pair_links:
             try:
                 i, j = (index(position) for position in link)
             except (TypeError, ValueError):
                 raise DataError(
-                    f"{pairs.name(n)} has the link {brief(link)}", "a link is (i, j)"
+                    f"{pairs.name(n)} has the invalid link {brief(link)}",
+                    "give a link as (i, j), two integers",
                 ) from None
             if not (0 <= i < l and 0 <= j < m):
                 raise DataError(
@@ -217,19 +218,19 @@ def make_constraints(
     return LinkConstraints(cumulate(np.array(lengths)), sources.copy(), targets.copy())
 
 
-# Translations that are known: a bilingual dictionary
+# Known translations: a bilingual dictionary
 
 
 @dataclass(frozen=True, eq=False)
 class DictionaryConstraints:
-    """What a dictionary says of a table of translations, by its rows and by its entries.
+    """The constraints that a dictionary puts on the translation table t(f | e).
 
     ``counts``  (entries,) pseudo-counts; None: there are none
-    ``rows``    (rows,) source words that have no translations but the dictionary's; None: all are
-                free
+    ``rows``    (rows,) True for source words restricted to the dictionary's translations; None:
+                all are unconstrained
     ``mask``    (entries,) False where an entry is ruled out; None: all are possible
-    ``fixed``   (rows,) the rows whose probabilities are given, and (entries,) these probabilities;
-                None: none are given
+    ``fixed``   (rows,) True for rows whose probabilities are given, and (entries,) these
+                probabilities; None: none are given
     """
 
     counts: FloatArray | None = None
@@ -238,13 +239,13 @@ class DictionaryConstraints:
     fixed: tuple[BoolArray, FloatArray] | None = None
 
     def start(self, table: FloatArray, indptr: IntArray) -> FloatArray:
-        """A start that agrees with it."""
+        """Apply the constraints to an initial table: mask, renormalise, and set fixed rows."""
         if self.rows is None or self.mask is None:
             return table
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        free = np.where(self.mask, table, 0.0)
-        totals = np.bincount(rows, free, len(indptr) - 1)
-        new = np.where(self.rows[rows], free / np.maximum(totals[rows], 1e-300), table)
+        allowed = np.where(self.mask, table, 0.0)
+        totals = np.bincount(rows, allowed, len(indptr) - 1)
+        new = np.where(self.rows[rows], allowed / np.maximum(totals[rows], 1e-300), table)
         if self.fixed is not None:
             frozen, values = self.fixed
             new = np.where(frozen[rows], values, new)
@@ -253,7 +254,7 @@ class DictionaryConstraints:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Translations of some source words, with weights; a weight of None leaves it to learning.
+    """Known translations of some source words, with weights; weights of None are to be learned.
 
     >>> Dictionary.of({"house": "maison", "of": ["de", "du"]}).entries
     {'house': {'maison': None}, 'of': {'de': None, 'du': None}}
@@ -263,7 +264,7 @@ class Dictionary:
 
     @classmethod
     def of(cls, given: Any, lowercase: bool = False) -> Dictionary:
-        """From a mapping, from (source word, target word) pairs, or from None: no entries."""
+        """Convert a mapping, (source word, target word) pairs, or None: no entries."""
         case = str.lower if lowercase else str
         entries: dict[str, dict[str, float | None]] = {}
         if isinstance(given, Mapping):
@@ -278,16 +279,18 @@ class Dictionary:
                     weights = {str(target): None for target in known}
                 if not weights:
                     raise LearnerError(
-                        f"the dictionary gives {brief(word)} as {brief(known)}", FORMS
+                        f"the dictionary has an invalid entry for {brief(word)}: {brief(known)}",
+                        FORMS,
                     )
                 row = entries.setdefault(case(str(word)), {})
                 row |= {case(target): weight for target, weight in weights.items()}
         elif given is not None:
-            if not isinstance(given, Iterable) or isinstance(given, Iterator):  # read several times
+            # not an iterator, because it is read several times
+            if not isinstance(given, Iterable) or isinstance(given, Iterator):
                 raise LearnerError(f"the dictionary is {brief(given)}", FORMS)
             for entry in given:
                 if not isinstance(entry, list | tuple) or len(entry) != 2:
-                    raise LearnerError(f"the dictionary has the entry {brief(entry)}", FORMS)
+                    raise LearnerError(f"invalid dictionary entry {brief(entry)}", FORMS)
                 source, target = (case(str(word)) for word in entry)
                 entries.setdefault(source, {})[target] = None
         if "" in entries or any("" in known for known in entries.values()):
@@ -295,24 +298,24 @@ class Dictionary:
         return cls(entries)
 
     def reversed(self) -> dict[str, list[str]]:
-        """From target words to source words, as a setting.
+        """Return {target word: source words}, for the parameter ``dictionary``.
 
-        Weights are those of one direction, and are lost.
+        Weights are dropped: p(target | source) says nothing about the other direction.
         """
-        found: dict[str, list[str]] = {}
+        sources_of: dict[str, list[str]] = {}
         for source, known in self.entries.items():
             for target in known:
-                found.setdefault(target, []).append(source)
-        return found
+                sources_of.setdefault(target, []).append(source)
+        return sources_of
 
     @property
     def words(self) -> tuple[list[str], list[str]]:
-        """All its source words, and all its target words."""
+        """All source words and all target words of the dictionary."""
         targets = {target: None for known in self.entries.values() for target in known}
         return list(self.entries), list(targets)
 
     def number_entries(self, words: Vocabularies) -> tuple[IntArray, IntArray, FloatArray]:
-        """Source and target words as numbers, and the weights (NaN: none)."""
+        """Return the vocabulary indices of source and target words, and weights (NaN: none)."""
         if not self.entries:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
         sources, targets = (side.numbers for side in words)
@@ -321,22 +324,22 @@ class Dictionary:
         if unknown:
             raise LearnerError(
                 f"the dictionary has the word {brief(unknown[0])}, which is new to the model",
-                "fit it, or partial_fit",
+                "call fit or partial_fit to add it",
             )
-        each = [
+        entries = [
             (sources[source], targets[target], np.nan if weight is None else weight)
             for source, known in self.entries.items()
             for target, weight in known.items()
         ]
-        rows, columns, weights = np.array(each, dtype=float).T
+        rows, columns, weights = np.array(entries, dtype=float).T
         return rows.astype(np.int64), columns.astype(np.int64), weights
 
     def constrain(
         self, words: Vocabularies, lexicon: PairLexicon, strength: float | None
     ) -> DictionaryConstraints:
-        """What it says of a table whose lexicon has all its entries.
+        """Compute the constraints on a table whose lexicon contains all dictionary entries.
 
-        ``strength``  the pseudo-counts of each entry; None: nothing else is possible
+        ``strength``  the pseudo-count of each entry; None: no other translation is possible
         """
         if not self.entries:
             return DictionaryConstraints()
@@ -344,28 +347,28 @@ class Dictionary:
         where = lexicon.find(sources, targets)
         if (where < 0).any():
             raise LearnerError(
-                "the dictionary has entries that the model was not made with",
-                "fit it, or partial_fit",
+                "the dictionary has entries that the model was not fitted with",
+                "call fit or partial_fit to add them",
             )
         if strength is not None:
             counts = np.zeros(len(lexicon))
             counts[where] = strength * np.where(np.isnan(weights), 1.0, weights)
             return DictionaryConstraints(counts=counts)
         rows = lexicon.rows()
-        given_rows = np.zeros(lexicon.n_sources + 1, bool)
-        given_rows[sources] = True
-        mask = ~given_rows[rows]
+        constrained = np.zeros(lexicon.n_sources + 1, bool)
+        constrained[sources] = True
+        mask = ~constrained[rows]
         mask[where] = True
-        given = ~np.isnan(weights)
-        if not given.any():
-            return DictionaryConstraints(rows=given_rows, mask=mask)
+        weighted = ~np.isnan(weights)
+        if not weighted.any():
+            return DictionaryConstraints(rows=constrained, mask=mask)
         frozen = np.zeros(lexicon.n_sources + 1, bool)
-        frozen[sources[given]] = True
+        frozen[sources[weighted]] = True
         values = np.zeros(len(lexicon))
-        values[where[given]] = weights[given]
+        values[where[weighted]] = weights[weighted]
         totals = np.bincount(rows, values, lexicon.n_sources + 1)
         values /= np.where(totals[rows] > 0.0, totals[rows], 1.0)
-        return DictionaryConstraints(rows=given_rows, mask=mask, fixed=(frozen, values))
+        return DictionaryConstraints(rows=constrained, mask=mask, fixed=(frozen, values))
 
 
 # Shards, and blocks of their links
@@ -373,20 +376,21 @@ class Dictionary:
 
 @dataclass(frozen=True, eq=False)
 class BitextShard:
-    """Some sentence pairs, and the part of the lexicon that they need.
+    """A subset of the sentence pairs, and the part of the lexicon that they need.
 
-    The links of a pair are a matrix (l + 1, m): l source words and the empty word, which comes
-    last, by m target words. All matrices stand one after the other in one flat array.
+    The possible links of a pair are a matrix (l + 1, m): l source words and the empty word, which
+    comes last, by m target words. The matrices of all pairs are concatenated in one flat array.
 
-    ``numbers``      (pairs,) the numbers of the pairs in the corpus
+    ``numbers``      (pairs,) the indices of the pairs in the corpus
     ``source``       the source sentences; their words are rows of ``lexicon``
     ``target``       the target sentences
-    ``lexicon``      pairs of words that occur together here
+    ``lexicon``      the words that co-occur in these pairs
     ``occurrences``  where each source word occurs
-    ``entries``      (entries,) where the entries of this lexicon are in that of the model (−1:
-                     nowhere); None: both are the same
-    ``constraints``  links that are known; None: none are
-    ``new``          whether the pairs are new to the model: whatever it makes of them is possible
+    ``entries``      (entries,) the positions of this lexicon's entries in the model's lexicon (−1:
+                     not there); None: both lexicons are the same
+    ``constraints``  known links; None: there are none
+    ``new``          whether the pairs are not training pairs: unseen word pairs get a small
+                     probability, so that no new pair is impossible
     """
 
     numbers: IntArray
@@ -408,7 +412,7 @@ class BitextShard:
 
     @cached_property
     def arrays(self) -> ShardArrays:
-        """What kernels need of it."""
+        """The arrays that the kernels need."""
         l, m = self.sizes
         lexicon, target = self.lexicon, self.target
         rows = lexicon.indptr, lexicon.targets
@@ -418,13 +422,13 @@ class BitextShard:
         )
 
     def take_entries(self, table: Any, exact: bool = False) -> FloatArray:
-        """This shard's part of a table of translations, one number for each entry.
+        """Return this shard's part of a translation table, one number per entry.
 
-        ``exact``  take what the table has as it is, even if it is less than `UNSEEN`: for those who
-                   ask what the table itself makes of the pairs
+        ``exact``  keep probabilities below `UNSEEN` as they are: for computing the likelihood
+                   under exactly this table
         """
         if self.entries is None:
-            return np.ascontiguousarray(table)  # at the start, one number stands for all
+            return np.ascontiguousarray(table)  # the initial table is one broadcast number
         values: FloatArray = np.asarray(table[np.maximum(self.entries, 0)])
         if not self.new:
             return values
@@ -432,7 +436,7 @@ class BitextShard:
         return np.where(self.entries >= 0, least, UNSEEN).astype(values.dtype)
 
     def model_counts(self, counts: FloatArray, size: int) -> Counts:
-        """Counts of this shard's entries as counts of the model's, of which there are ``size``."""
+        """Map counts of this shard's entries to the model's, of which there are ``size``."""
         if self.entries is None:
             return counts
         seen = self.entries >= 0
@@ -441,7 +445,7 @@ class BitextShard:
         return SparseCounts(entries[order], counts[seen][order], size)
 
     def blocks(self) -> Iterator[LinkBlock]:
-        """All pairs, as many at a time as `BLOCK` allows."""
+        """Yield all pairs in blocks of at most `BLOCK` links, or of one longer pair."""
         first, offsets = 0, self.arrays.offsets
         while first < len(self):
             last = int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1
@@ -451,10 +455,10 @@ class BitextShard:
 
 
 class LinkBlock:
-    """Neighbouring pairs ``first`` to ``last`` of a shard, whose links are worked on together.
+    """Consecutive pairs ``first`` to ``last`` of a shard, whose links are processed together.
 
-    ``span``     where the pairs are in the shard
-    ``numbers``  (pairs,) their numbers in the corpus
+    ``span``     the slice of these pairs in the shard
+    ``numbers``  (pairs,) their indices in the corpus
     ``borders``  where their source and their target sentences begin, each (pairs + 1,)
     ``sizes``    source lengths l and target lengths m, each (pairs,)
     ``offsets``  (pairs + 1,) where the links of each pair begin in this block
@@ -469,39 +473,39 @@ class LinkBlock:
         self.offsets: IntArray = shard.arrays.offsets[cut] - shard.arrays.offsets[first]
 
     def gather(self, table: FloatArray, links: FloatArray, threads: int = 1) -> None:
-        """t(f_j | e_i) of all links, which are 0 before; those that are ruled out stay 0."""
+        """Set links, initially all 0, to t(f_j | e_i); links that are ruled out stay 0."""
         shard = self.shard
-        given = self.first, self.last, table, shard.arrays, links
-        over_rows(kernels.gather, shard.arrays.occurs, threads, *given)
+        arguments = self.first, self.last, table, shard.arrays, links
+        over_rows(kernels.gather, shard.arrays.occurs, threads, *arguments)
         if shard.constraints is not None:
             kernels.apply_constraints(
                 self.first, self.last, shard.constraints, self.sizes, self.offsets, links
             )
 
     def scatter(self, links: FloatArray, counts: FloatArray, threads: int = 1) -> None:
-        """Add numbers of all links to the counts of the entries that they belong to."""
+        """Add the values of all links to the counts of their lexicon entries."""
         arrays = self.shard.arrays
-        given = self.first, self.last, arrays, links, counts
-        over_rows(kernels.scatter, arrays.occurs, threads, *given)
+        arguments = self.first, self.last, arrays, links, counts
+        over_rows(kernels.scatter, arrays.occurs, threads, *arguments)
 
     def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
-        """The links of every pair, (l + 1, m); the last row is that of the empty word."""
-        each = zip(self.offsets[:-1], self.offsets[1:], *self.sizes, strict=True)
-        for begin, end, l, m in each:
+        """Yield the links of each pair, (l + 1, m); the last row is that of the empty word."""
+        shapes = zip(self.offsets[:-1], self.offsets[1:], *self.sizes, strict=True)
+        for begin, end, l, m in shapes:
             yield links[begin:end].reshape(l + 1, m)
 
 
 class BitextCorpus:
-    """The corpus of an aligner: sentence pairs, and links that are known.
+    """The corpus of a directional aligner: sentence pairs, and their known links.
 
-    Pairs with an empty side say nothing about alignments, and are left out.
+    Pairs with an empty side carry no information about alignments and are skipped.
 
-    ``pairs``        all pairs, those with an empty side included
-    ``null``         whether target words may come from the empty word
-    ``constraints``  links that are known; None: none are
-    ``more``         source and target words that have entries in the lexicon even if they never
-                     occur together
-    ``lexicon``      that of the model, if it is not to be made of these pairs
+    ``pairs``        all pairs, including those with an empty side
+    ``null``         whether target words can be aligned to the empty word
+    ``constraints``  known links; None: there are none
+    ``more``         source words and target words of further lexicon entries, which need not
+                     co-occur in the pairs
+    ``lexicon``      the lexicon of a fitted model; None: collect it from these pairs
     """
 
     def __init__(
@@ -523,9 +527,9 @@ class BitextCorpus:
     def everything(self) -> BitextShard:
         """All pairs in one shard."""
         if self._lexicon is not None:
-            return self._part(self.numbers)
-        all_full = len(self.numbers) == len(self.pairs)
-        pairs = self.pairs if all_full else self.pairs.select(self.numbers)
+            return self._make_shard(self.numbers)
+        none_empty = len(self.numbers) == len(self.pairs)
+        pairs = self.pairs if none_empty else self.pairs.select(self.numbers)
         constraints = self.constraints and self.constraints.select(self.numbers)
         source, target = pairs.source, pairs.target
         occurrences = kernels.find_occurrences(
@@ -536,44 +540,44 @@ class BitextCorpus:
             lexicon = lexicon.with_pairs(*self.more)
         return BitextShard(self.numbers, source, target, lexicon, occurrences, None, constraints)
 
-    def _part(self, numbers: IntArray) -> BitextShard:
-        """Some pairs, with what they need of the lexicon; their words may be new to it."""
+    def _make_shard(self, numbers: IntArray) -> BitextShard:
+        """Make a shard of the pairs ``numbers``; their words may be new to the lexicon."""
 
         def renumber(side: Side) -> tuple[Side, IntArray]:
-            """Sentences with numbers for their own words alone, and which words these are."""
+            """Renumber the words that occur from 0; return the sentences and the old indices."""
             words, tokens = np.unique(side.tokens, return_inverse=True)
             return Side([], tokens.astype(np.int32), side.indptr), words
 
-        some, lexicon = self.pairs.select(numbers), self.lexicon
-        source, rows = renumber(some.source)
-        target, columns = renumber(some.target)
+        pairs, lexicon = self.pairs.select(numbers), self.lexicon
+        source, rows = renumber(pairs.source)
+        target, columns = renumber(pairs.target)
         occurrences = kernels.find_occurrences(source.tokens, source.indptr, len(rows), self.null)
-        own = make_lexicon(occurrences, target, len(columns))
+        local = make_lexicon(occurrences, target, len(columns))
         rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
-        entries = lexicon.match(rows, own, columns)
+        entries = lexicon.match(rows, local, columns)
         constraints = self.constraints and self.constraints.select(numbers)
         new = self._lexicon is not None
-        return BitextShard(numbers, source, target, own, occurrences, entries, constraints, new)
+        return BitextShard(numbers, source, target, local, occurrences, entries, constraints, new)
 
     @property
     def lexicon(self) -> PairLexicon:
-        """The model's."""
+        """The model's lexicon: given, or collected from these pairs."""
         return self.everything.lexicon if self._lexicon is None else self._lexicon
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BitextShard]:
-        """One shard of all pairs, whose kernels use the threads; or mini-batches."""
+        """Return mini-batches; without ``batch_size`` one shard, whose kernels are threaded."""
         if batch_size is None:
             return [self.everything]
-        cut = split_items(len(self), len(self), batch_size, seed)
-        return [self._part(self.numbers[some]) for some in cut]
+        batches = split_items(len(self), len(self), batch_size, seed)
+        return [self._make_shard(self.numbers[batch]) for batch in batches]
 
     def chunks(self) -> Iterator[BitextShard]:
-        """All pairs in their order, `CHUNK` at a time."""
+        """Yield all pairs in order, `CHUNK` at a time."""
         for first in range(0, len(self), CHUNK):
-            yield self._part(self.numbers[first : first + CHUNK])
+            yield self._make_shard(self.numbers[first : first + CHUNK])
 
     def name(self, number: int) -> str:
-        """A pair as messages call it."""
+        """Return the name of a pair for messages."""
         return self.pairs.name(number)
 
 
@@ -581,13 +585,13 @@ class BitextCorpus:
 
 
 class BidirectionalShard(NamedTuple):
-    """The same pairs, seen from either side."""
+    """The same pairs in both directions."""
 
     forward: BitextShard
     backward: BitextShard
 
     def backward_blocks(self) -> Iterator[LinkBlock]:
-        """Blocks of the same pairs as the forward direction's."""
+        """Yield backward blocks of the same pairs as the forward blocks."""
         for block in self.forward.blocks():
             yield LinkBlock(self.backward, block.first, block.last)
 
@@ -603,8 +607,8 @@ class BidirectionalCorpus:
         return len(self.forward)
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BidirectionalShard]:
-        both = (side.shards(batch_size, seed) for side in (self.forward, self.backward))
-        return [BidirectionalShard(*each) for each in zip(*both, strict=True)]
+        sides = (side.shards(batch_size, seed) for side in (self.forward, self.backward))
+        return [BidirectionalShard(*shards) for shards in zip(*sides, strict=True)]
 
     def name(self, number: int) -> str:
         return self.forward.name(number)

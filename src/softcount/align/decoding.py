@@ -1,4 +1,4 @@
-"""From posteriors to links, and two directions symmetrised."""
+"""Link prediction from posteriors, and symmetrisation of two directional alignments."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from softcount.kernels.jit import inline, njit
 from softcount.text.links import FlatLinks, Link, Shape
 
 HALF = 0.5
-"""Best alignments have links of 1 and of 0."""
+"""A threshold for best alignments, whose links have the values 1 and 0."""
 
 
 class ChosenLinks(NamedTuple):
-    """Links that were chosen in some pairs.
+    """Predicted links of some pairs.
 
-    ``numbers``  (pairs,) the numbers of the pairs in the corpus
-    ``links``    the links of each of these pairs, in the order of (i, j)
-    ``values``   (links,) their probabilities, or nothing
+    ``numbers``  (pairs,) the indices of the pairs in the corpus
+    ``links``    the links of each of these pairs, sorted by (i, j)
+    ``values``   (links,) their probabilities, or an empty array
     """
 
     numbers: IntArray
@@ -31,7 +31,7 @@ class ChosenLinks(NamedTuple):
     values: FloatArray
 
     def with_values(self, block: LinkBlock, posteriors: FloatArray | None) -> ChosenLinks:
-        """With probabilities from posteriors of the block's links; None: without any."""
+        """Return the links with their probabilities; None: without any."""
         if posteriors is None:
             return self._replace(values=np.zeros(0, self.values.dtype))
         pair, m = self.links.pair, block.sizes[1]
@@ -40,12 +40,12 @@ class ChosenLinks(NamedTuple):
 
 
 def select_links(block: LinkBlock, links: FloatArray, level: float) -> ChosenLinks:
-    """The links of a block whose value is above a level, in the order of (i, j)."""
+    """Select the links of a block whose value is above a level, sorted by (i, j)."""
     above = np.flatnonzero(links > level)
     pair = np.searchsorted(block.offsets, above, side="right") - 1
     l, m = block.sizes
     sources, targets = np.divmod(above - block.offsets[pair], m[pair])
-    words = sources < l[pair]  # without the empty word
+    words = sources < l[pair]  # leave out links to the empty word
     above, pair, sources, targets = above[words], pair[words], sources[words], targets[words]
     flat = FlatLinks(
         cumulate(np.bincount(pair, minlength=len(l))),
@@ -56,36 +56,37 @@ def select_links(block: LinkBlock, links: FloatArray, level: float) -> ChosenLin
 
 
 def check_threshold(threshold: float) -> float:
-    """The threshold, if it is a probability below 1."""
+    """Return the threshold; raise unless it is a probability below 1."""
     if not isinstance(threshold, Real) or not 0.0 <= threshold < 1.0:
-        raise DataError(
-            f"threshold={brief(threshold)} is no threshold", "give a probability below 1"
-        )
+        raise DataError(f"threshold={brief(threshold)} is invalid", "give a probability below 1")
     return threshold
 
 
-# One alignment out of two: of the target given the source, and of the source given the target.
+# Symmetrisation: one alignment from two, of the target given the source and of the source given the
+# target.
 #
-# Links: ``intersection`` and ``union``; and between them what Moses' symal calls *grow* (Koehn, Och
-# & Marcu 2003; Koehn et al. 2005). With A the links kept so far and U the union:
+# The methods are ``intersection``, ``union``, and between them the *grow* heuristics of symal, part
+# of Moses (Koehn, Och & Marcu 2003; Koehn et al. 2005). With A the links kept so far and U the
+# union:
 #
-# 1. A = intersection. Go through A in the order of (target, source); look at each link's neighbours
-#    (above, left, below, right; with ``-diag`` then the four corners); add those in U of whose two
-#    words at least one has no link in A yet. A link that is added further on in that order is
-#    visited in the same pass. Repeat until a pass adds nothing.
-# 2. ``-final``: go through the links that only ``forward`` has, then those that only ``backward``
-#    has; add those of whose two words at least one has no link in A yet. ``-final-and``: neither
-#    has.
+# 1. A = intersection. Visit A in the order of (target, source); for each link check its neighbours
+#    (above, left, below, right; with ``-diag`` then the four corners), and add each neighbour in U
+#    at least one of whose two words has no link in A yet. An added link that comes later in that
+#    order is visited in the same pass. Repeat until a pass adds nothing.
+# 2. ``-final``: visit the links that only ``forward`` has, then those that only ``backward`` has,
+#    and add each link at least one of whose two words has no link in A yet. ``-final-and``: both
+#    words must have no link.
 #
-# Forward links, one for each target word, are what symal calls the inverse alignment. The order of
+# Forward links, one per target word, are what symal calls the inverse alignment. The order of
 # visits, and so the result, depends on which side is called the target: swapping the directions and
 # transposing the links transposes ``intersection`` and ``union``, but not always the others.
 #
-# Each holds the links of the one it grows from; but ``-final-and`` may have a link that ``-final``
-# has not: both its words may have been linked to others before it is visited.
+# Each method's result includes that of the method it extends; but ``-final-and`` may include a link
+# that ``-final`` lacks, because in ``-final`` both its words may already be linked to other words
+# when it is visited.
 #
-# NLTK's ``grow_diag_final_and`` (3.10) is another method: it never finds a word linked, and so
-# takes the union.
+# NLTK's ``grow_diag_final_and`` (3.10) differs: it never finds a word to be linked, and so returns
+# the union.
 
 
 LinkMethod = Literal[
@@ -99,11 +100,11 @@ def symmetrise(
     method: LinkMethod = "grow-diag-final-and",
     shape: Shape | None = None,
 ) -> list[Link]:
-    """The links of one pair out of those of both directions, in the order of (i, j).
+    """Symmetrise the two directional alignments of one pair; links are sorted by (i, j).
 
     ``forward``   links (i, j) of the model of the target given the source
-    ``backward``  of the source given the target; also (source position, target position)
-    ``shape``     numbers of source and target words: links beyond them are errors
+    ``backward``  links of the source given the target; also (source position, target position)
+    ``shape``     the numbers of source and target words: raise if a link is outside of them
 
     >>> symmetrise([(0, 0), (1, 1), (1, 2)], [(0, 0), (1, 1), (2, 1)])
     [(0, 0), (1, 1), (1, 2), (2, 1)]
@@ -122,18 +123,18 @@ def symmetrise_all(
     backward: FlatLinks | Iterable[Iterable[Link]],
     method: LinkMethod = "grow-diag-final-and",
 ) -> FlatLinks:
-    """`symmetrise` for all pairs of a corpus; ``.lists()`` of the result has a list for each.
+    """Symmetrise all pairs of a corpus; ``.lists()`` of the result has a list for each pair.
 
     >>> symmetrise_all([[(0, 0)], []], [[(0, 0)], [(1, 0)]], "union").lists()
     [[(0, 0)], [(1, 0)]]
     """
     if method not in (known := get_args(LinkMethod)):
-        raise DataError(f"there is no method {brief(method)}", f"choose from {', '.join(known)}")
+        raise DataError(f"no method {brief(method)}", f"choose from {', '.join(known)}")
     there, back = FlatLinks.of(forward), FlatLinks.of(backward)
     if len(there) != len(back):
         raise DataError(
             f"forward links of {len(there)} pairs, backward links of {len(back)}",
-            "give the links of the same pairs in the same order; none is an empty list",
+            "give links of the same pairs in the same order, an empty list if a pair has none",
         )
     width, height = (
         1 + max(int(getattr(x, name).max(initial=0)) for x in (there, back))
@@ -141,10 +142,11 @@ def symmetrise_all(
     )
     if len(there) * width * height >= 2**61:
         raise DataError(
-            f"links as far out as {width - 1}-{height - 1} in a corpus of {len(there)} pairs",
+            f"links up to {width - 1}-{height - 1} in a corpus of {len(there)} pairs",
             "no sentence is that long: check the links",
         )
-    # the union: one number for each link, in the order of (pair, target, source), and its sides
+    # the union: an integer key per link, sorted by (pair, target, source); the lowest bit is the
+    # direction
     marked = np.unique(
         np.concatenate(
             [
@@ -162,7 +164,7 @@ def symmetrise_all(
         keep = side == BOTH
         if method != "intersection":
             indptr = np.searchsorted(pair, np.arange(len(there) + 1))
-            # zeros that numpy does not touch cost nothing, however far out a link lies
+            # pages of zeros that are never touched cost no memory, however large a position is
             linked = tuple(np.zeros(x.max(initial=-1) + 1, np.bool_) for x in (source, target))
             near = np.empty((np.diff(indptr).max(initial=0), 8), np.int64)
             grow_links(indptr, target, source, side, _STEPS[method], near, linked, keep)
@@ -173,7 +175,7 @@ def symmetrise_all(
 
 
 FORWARD, BACKWARD, BOTH = 1, 2, 3
-"""Which directions have a link."""
+"""The directions that have a link, as bits."""
 
 _STEPS = {
     "grow": (4, False, False),
@@ -181,15 +183,17 @@ _STEPS = {
     "grow-diag-final": (8, True, False),
     "grow-diag-final-and": (8, True, True),
 }
-"""How many neighbours are looked at; whether there is a last step; whether it wants both free."""
+"""The number of neighbours to check; whether there is a final step; whether this requires both
+words to be unlinked."""
 
 PLACE = np.array([[4, 0, 5], [1, -1, 3], [6, 2, 7]], dtype=np.int64)
-"""When symal looks at the neighbour at (1 + target step, 1 + source step); straight ones first."""
+"""The order in which symal checks neighbours, indexed by (1 + target step, 1 + source step):
+horizontal and vertical ones first."""
 
 
 @inline
 def _look(k: int, end: int, step: int, target: IntArray, source: IntArray, near: IntArray) -> None:
-    """The neighbours of link k that stand behind it (or before it: step −1)."""
+    """Record the neighbours of link k that come after it in the order (step −1: before it)."""
     other = k + step
     while other != end and abs(target[other] - target[k]) <= 1:
         aside = source[other] - source[k]
@@ -209,11 +213,11 @@ def grow_links(
     linked: tuple[BoolArray, ...],
     keep: BoolArray,
 ) -> None:
-    """Add links of the union to those that are kept, which are those of both directions.
+    """Add links of the union to ``keep``, which initially marks the intersection.
 
-    The union's links stand pair by pair, in the order of (target, source), each with the directions
-    that have it (``side``). ``near`` has room for the neighbours of one pair's links; ``linked``
-    (all False, before and after) says which of its source and target words are linked.
+    The union's links are sorted by (pair, target, source); ``side`` gives the directions that have
+    each. ``near`` is workspace for the neighbours of one pair's links; ``linked`` (all False,
+    before and after) marks which of its source and target words are linked.
     """
     n_steps, final, both_free = steps
     of_source, of_target = linked
@@ -226,7 +230,7 @@ def grow_links(
                 of_target[target[k]] = True
             _look(k, first - 1, -1, target, source, near[k - first])
             _look(k, last, 1, target, source, near[k - first])
-        # neighbours of kept links that have an unlinked word, until there are none
+        # grow: add neighbours of kept links that have an unlinked word, until there are none
         added = True
         while added:
             added = False
@@ -240,7 +244,7 @@ def grow_links(
                         of_source[source[new]] = True
                         of_target[target[new]] = True
                         added = True
-        # links of whose words one (or both) is not linked yet, direction by direction
+        # final: add links one (or both) of whose words is not linked yet, direction by direction
         for direction in (FORWARD, BACKWARD) if final else (0, 0):
             for k in range(first, last):
                 if side[k] != direction or keep[k]:

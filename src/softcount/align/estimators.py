@@ -1,7 +1,7 @@
-"""Aligners as users call them.
+"""The aligners of the public interface.
 
-`IBM1`, `IBM2`, `Diagonal` and `HMMAligner` make target sentences of source sentences; `Aligner` has
-two of these, one for each direction.
+`IBM1`, `IBM2`, `Diagonal` and `HMMAligner` are models of target sentences given source sentences;
+`Aligner` combines two of these, one for each direction.
 """
 
 from __future__ import annotations
@@ -90,19 +90,19 @@ from softcount.text.links import FlatLinks, Link
 from softcount.text.vocabulary import Vocabulary
 
 PAST = "past."
-"""In files, expected counts of all pairs seen so far have names that begin so."""
+"""Prefix of the names, in files, of the expected counts of all pairs seen so far."""
 
-NOTHING = "there is nothing to learn from: every pair has an empty side"
+NO_PAIRS = "there is nothing to learn from: every pair has an empty side"
 
 LinkMatrices = Iterator[tuple[LinkBlock, FloatArray]]
-"""Blocks, and a number for each of their links; it stays until the next block is asked for."""
+"""Blocks of pairs, and a value for each of their links; valid until the next block is requested."""
 
 
 class BaseAligner(Estimator):
-    """What aligners of one direction and of both have in common.
+    """Base class of directional and bidirectional aligners.
 
-    ``reversed_``  a note for programs, kept in files: the pairs learned from had source and target
-                   exchanged
+    ``reversed_``  whether source and target of the training pairs were exchanged: a flag for
+                   calling programs, saved with the model, that aligners themselves ignore
     """
 
     reversed_ = False
@@ -116,12 +116,13 @@ class BaseAligner(Estimator):
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from sentence pairs, and from the links that are known.
+        """Learn from sentence pairs, and optionally from known links.
 
-        ``pairs``  a `Bitext`, or what `softcount.text.bitext.bitext` takes: "source ||| target"
-                   texts, or (source, target) tuples
-        ``links``  what is known of alignments: for each pair None or a list of (i, j) links. A
-                   target word that has any comes from one of these; of the others nothing is known
+        ``pairs``  a `Bitext`, or anything that `softcount.text.bitext.as_bitext` accepts:
+                   "source ||| target" texts, or (source, target) tuples
+        ``links``  known links (partial supervision): for each pair None or a list of (i, j). A
+                   target word with known links is aligned to one of them; other target words are
+                   unconstrained
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -131,7 +132,7 @@ class BaseAligner(Estimator):
 
     @abstractmethod
     def _bind(self, data: Any, links: Sequence[Any] | None = None) -> tuple[Any, Any]:
-        """The core and the corpus."""
+        """Build the core and the corpus from training data."""
 
     def _prior_hint(self) -> str:
         return "give smoothing above 0, for example 0.01"
@@ -139,49 +140,52 @@ class BaseAligner(Estimator):
     # aligning
     @abstractmethod
     def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[Any]]:
-        """The pairs (None: those learned from), and shards of them."""
+        """Return the pairs (None: the training pairs), and an iterator over their shards."""
 
     @abstractmethod
     def _posterior_blocks(self, shard: Any) -> LinkMatrices:
-        """Posteriors of a shard's links, block by block."""
+        """Yield the link posteriors of a shard, block by block."""
 
     def _choose(
         self, pairs: Any, choose: Callable[[Any], Iterator[ChosenLinks]]
     ) -> tuple[FlatLinks, FloatArray]:
-        """The links that are chosen in each shard, put together."""
+        """Concatenate the links that ``choose`` selects in each shard."""
         text, shards = self._shards(pairs)
-        each = [found for shard in shards for found in choose(shard)]
+        parts = [part for shard in shards for part in choose(shard)]
         lengths = np.zeros(len(text), np.int64)  # pairs with an empty side have no links
-        for found in each:
-            lengths[found.numbers] = np.diff(found.links.indptr)
-        sources = np.concatenate([np.zeros(0, np.int32), *(found.links.source for found in each)])
-        targets = np.concatenate([np.zeros(0, np.int32), *(found.links.target for found in each)])
-        values = np.concatenate([np.zeros(0), *(found.values for found in each)])
+        for part in parts:
+            lengths[part.numbers] = np.diff(part.links.indptr)
+        sources = np.concatenate([np.zeros(0, np.int32), *(part.links.source for part in parts)])
+        targets = np.concatenate([np.zeros(0, np.int32), *(part.links.target for part in parts)])
+        values = np.concatenate([np.zeros(0), *(part.values for part in parts)])
         return FlatLinks(cumulate(lengths), sources, targets), values
 
     def posteriors(self, pairs: Any = None) -> list[FloatArray]:
-        """p(a_j = i | pair) of each pair, an (l, m) matrix; what it lacks is the empty word's."""
+        """Compute p(a_j = i | pair), an (l, m) matrix for each pair.
+
+        What a column lacks to a sum of one is the posterior of the empty word.
+        """
         text, shards = self._shards(pairs)
         sizes = zip(text.source.lengths.tolist(), text.target.lengths.tolist(), strict=True)
-        found: list[FloatArray] = [np.zeros(size) for size in sizes]
+        posteriors: list[FloatArray] = [np.zeros(size) for size in sizes]
         for shard in shards:
             for block, links in self._posterior_blocks(shard):
                 matrices = block.matrices(links)
                 for number, matrix in zip(block.numbers.tolist(), matrices, strict=True):
-                    found[number] = matrix[:-1].astype(float)
-        return found
+                    posteriors[number] = matrix[:-1].astype(float)
+        return posteriors
 
     @abstractmethod
     def score_samples(self, pairs: Any = None) -> FloatArray:
-        """The log-likelihood of each pair."""
+        """Compute the log-likelihood of each pair."""
 
     def score(self, pairs: Any, y: Any = None) -> float:
-        """The mean log-likelihood of a pair, as `score_samples` has it."""
+        """Compute the mean log-likelihood per pair: see `score_samples`."""
         return float(self.score_samples(pairs).mean())
 
     # files
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
+        """Save the model to a file, for `softcount.load`. Settings that are code are not saved."""
         self._require_fit()
         arrays, words = self._pack()
         meta = {"settings": plain_settings(self), "words": words, "turned": self.reversed_}
@@ -189,12 +193,12 @@ class BaseAligner(Estimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str], **given: Any) -> Self:
-        """Read a model that `save` wrote; ``given`` are settings that a file cannot hold."""
+        """Load a model written by `save`; ``given`` are settings that cannot be saved."""
         return cls.restore(store.read(path, cls.__name__), **given)
 
     @classmethod
     def restore(cls, stored: store.Stored, **given: Any) -> Self:
-        """A model from what a file holds (see `softcount.load`)."""
+        """Rebuild a model from the contents of a file (see `softcount.load`)."""
         settings = settings_of(cls, stored, given)
 
         def make() -> Any:
@@ -204,7 +208,7 @@ class BaseAligner(Estimator):
             for words in stored.meta["words"]:
                 strings(words, len(words), "words")
                 if len(set(words)) != len(words):
-                    raise StoreError("a word is there twice", AGAIN)
+                    raise StoreError("the vocabulary contains a word twice", AGAIN)
             source, target = map(Vocabulary, stored.meta["words"])
             model._unpack(stored, (source, target))
             return model
@@ -213,20 +217,20 @@ class BaseAligner(Estimator):
 
     @abstractmethod
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
-        """Arrays and words that a file must hold."""
+        """Return the arrays and the vocabularies to save."""
 
     @abstractmethod
     def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
-        """Take back what `_pack` gave."""
+        """Restore the state that `_pack` returned."""
 
 
 class Continuation(NamedTuple):
-    """A fitted direction that is about to learn from more pairs.
+    """A fitted directional aligner that is about to learn from more pairs.
 
-    ``core``    with the words and the lengths of all pairs
+    ``core``    the core, extended to the vocabulary and the sentence lengths of all pairs
     ``corpus``  the new pairs
-    ``start``   what was learned, with room for what is new
-    ``past``    expected counts of all pairs seen before, by family, in the terms of the new core
+    ``start``   initial parameters: the learned ones, extended to new words and lengths
+    ``past``    expected counts of all earlier pairs, by family, in the layout of the new core
     """
 
     core: AlignmentCore
@@ -235,7 +239,7 @@ class Continuation(NamedTuple):
     past: dict[str, Array]
 
     def core_with_past(self) -> AlignmentCore:
-        """A core that adds the past to all that it counts."""
+        """Return a core whose families add the earlier counts to all new ones."""
         core = copy(self.core)
         core.families = {
             name: WithPast(family, self.past[name]) for name, family in core.families.items()
@@ -244,9 +248,10 @@ class Continuation(NamedTuple):
 
 
 class Translations(dict[str, float]):
-    """p(target word | a source word): words that never stand beside it have a probability of 0.
+    """p(target word | a source word), as a mapping.
 
-    These are not listed; what is no target word at all is an error.
+    Target words that never co-occur with the source word have probability 0 and are not listed;
+    looking up a word that is not in the target vocabulary raises an error.
 
     >>> row = Translations({"haus": 1.0}, words=("haus", "buch"))
     >>> row["buch"], "buch" in row
@@ -260,14 +265,16 @@ class Translations(dict[str, float]):
     def __missing__(self, word: str) -> float:
         if word in self._words:
             return 0.0
-        raise MissingEntry(f"the word {brief(word)} was never seen", "give a target word")
+        raise MissingEntry(
+            f"the word {brief(word)} was never seen", "give a word of the target vocabulary"
+        )
 
     def __reduce__(self) -> Any:
-        return (dict, (dict(self),))  # a copy or a pickle need not carry all words
+        return (dict, (dict(self),))  # do not copy or pickle the whole vocabulary
 
 
 class DirectionalAligner(DirectionParameters, BaseAligner):
-    """An aligner that makes target sentences of source sentences.
+    """An aligner of one direction: a model of target sentences given source sentences.
 
     After `fit`: ``source_words_``, ``target_words_``, ``params_``, ``trace_``, ``verdict_``.
     """
@@ -277,22 +284,22 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     core_: AlignmentCore
     _vocabularies: Vocabularies
     _lexicon: PairLexicon
-    _target_counts: IntArray  # (target words,) how often each was seen
+    _target_counts: IntArray  # (target words,) the frequency of each
     _table_constraints: DictionaryConstraints
     _corpus: BitextCorpus | None
-    """The pairs learned from; None: they are gone."""
+    """The training pairs; None: not kept, as in a loaded model."""
     _past: dict[str, Array] | None
-    """Expected counts of all pairs but those of ``_corpus``, by family; None: there are no more."""
+    """Expected counts of all earlier pairs, not in ``_corpus``, by family; None: there are none."""
 
     @abstractmethod
     def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
-        """The core for pairs of these lengths."""
+        """Make the core for pairs of these lengths."""
 
     # binding
     def _bind(
         self, data: Any, links: Sequence[Any] | None = None
     ) -> tuple[AlignmentCore, BitextCorpus]:
-        """The core and the corpus."""
+        """Build the core and the corpus from training data."""
         self._check_settings()
         like = None
         if self.dictionary is not None:
@@ -303,9 +310,9 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     def _bind_pairs(
         self, pairs: Bitext, constraints: LinkConstraints | None, grow: bool = False
     ) -> tuple[AlignmentCore, BitextCorpus]:
-        """The core and the corpus of pairs that have numbers for all words of the dictionary.
+        """Build the core and the corpus of pairs whose vocabulary includes the dictionary.
 
-        ``grow``  keep the words, entries and lengths that the model has already
+        ``grow``  also keep the words, entries and lengths that the model already has
         """
         words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
         dictionary = Dictionary.of(self.dictionary, self.lowercase)
@@ -320,7 +327,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         more = (sources, targets) if len(sources) else None
         corpus = BitextCorpus(pairs, self.null, constraints, more)
         if not len(corpus):
-            raise DataError(NOTHING, "look at the pairs")
+            raise DataError(NO_PAIRS, "give at least one pair with words on both sides")
         l, m = corpus.everything.sizes
         if grow:
             l, m = np.append(self.core_.sizes[0], l), np.append(self.core_.sizes[1], m)
@@ -336,9 +343,12 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return BitextCorpus(pairs, self.null, lexicon=self._lexicon)
 
     def _make_table(self, warm_up: bool = False) -> LargeTable:
-        """The family of translations; with a learner that draws, smoothing is the prior itself.
+        """Make the family of the translation table.
 
-        ``warm_up``  that of Model 1, which other models begin with
+        For learners that maximise, the Dirichlet prior is 1 + smoothing; for the others, which
+        sample or are variational, it is the smoothing itself.
+
+        ``warm_up``  for the Model 1 that initialises other models: EM, without stems
         """
         maximises = warm_up or self._maximises
         if not maximises and self.smoothing == 0.0:
@@ -348,17 +358,17 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         known, lexicon, prior = self._table_constraints, self._lexicon, self.smoothing + maximises
         alpha = prior if known.counts is None else prior + known.counts
         frozen = None if known.fixed is None else known.fixed[0]
-        given = (lexicon.indptr, lexicon.targets, alpha, known.mask, frozen)
+        table = (lexicon.indptr, lexicon.targets, alpha, known.mask, frozen)
         size: dict[str, Any] = {"dtype": self.dtype, "n_outcomes": lexicon.n_targets}
         if warm_up or self.stem is None:
-            return LargeTable(*given, **size)
+            return LargeTable(*table, **size)
         source, target = (side.words for side in self._vocabularies)
-        lent = self.stem, self.stem_strength, self.smoothing
-        stems = Stems.of(source, target, self._target_counts, *lent)
-        return StemTable(*given, **size, stems=stems)
+        stem_settings = self.stem, self.stem_strength, self.smoothing
+        stems = Stems.of(source, target, self._target_counts, *stem_settings)
+        return StemTable(*table, **size, stems=stems)
 
-    def _model1(self, corpus: BitextCorpus, max_iter: int) -> IBM1Core:
-        """IBM Model 1 for the same pairs, with this number of steps: other models begin with it."""
+    def _make_model1(self, corpus: BitextCorpus, max_iter: int) -> IBM1Core:
+        """Make an IBM Model 1 of the same pairs, with this number of steps, for initialisation."""
         table, sizes = self._make_table(warm_up=True), corpus.everything.sizes
         return IBM1Core("warm-up", table, self.null, sizes, max_iter)
 
@@ -368,7 +378,8 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             return core.params(self._with_flat_table(init, self._uniform_table()))
         if init is not None and (not isinstance(init, str) or init not in ("uniform", "random")):
             raise LearnerError(
-                f"init={brief(init)} is not known here", "'uniform', 'random', or tables"
+                f"init={brief(init)} is not supported here",
+                "give 'uniform', 'random', or tables in the form of params_",
             )
         if init == "random":
 
@@ -380,11 +391,11 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             return draw
         start = self._uniform_start(core)
         if init is None and self.warm_up:
-            return WarmStart(start, [self._model1(corpus, self.warm_up)])
+            return WarmStart(start, [self._make_model1(corpus, self.warm_up)])
         return start
 
     def _uniform_start(self, core: AlignmentCore) -> dict[str, Array]:
-        """Where learning begins if nothing else is given."""
+        """Return the default initial parameters."""
         others = (item for item in core.families.items() if item[0] != TABLE)
         return {
             TABLE: self._uniform_table(),
@@ -392,19 +403,23 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         }
 
     def _uniform_table(self) -> FloatArray:
-        """All translations as likely as all others: one number, which takes no memory."""
+        """Return a table of equal probabilities: one number, broadcast, which takes no memory."""
         lexicon, kind = self._lexicon, np.dtype(self.dtype).type
-        p = np.nextafter(kind(1.0 / max(lexicon.n_targets, 1)), kind(0))  # no row above one
+        # rounded down, so that no row sums to more than one
+        p = np.nextafter(kind(1.0 / max(lexicon.n_targets, 1)), kind(0))
         return self._table_constraints.start(np.broadcast_to(p, len(lexicon)), lexicon.indptr)
 
     def _read_params(self, core: AlignmentCore, corpus: BitextCorpus, given: Any) -> Params:
-        """Tables as arrays; that of translations may be {source word: {target word: p}}."""
+        """Convert tables to arrays; translations may be {source word: {target word: p}}."""
         return core.params(self._with_flat_table(given, np.zeros(len(self._lexicon))))
 
     def _with_flat_table(
         self, given: Mapping[str, Any], otherwise: FloatArray
     ) -> Mapping[str, Any]:
-        """Tables as ``params_`` shows them, or arrays, as arrays; rows left out: ``otherwise``."""
+        """Convert tables in the form of ``params_`` to arrays; arrays are returned unchanged.
+
+        ``otherwise``  (entries,) the values of source words that are left out
+        """
         if not isinstance(given.get(TABLE), Mapping):
             return given
         lexicon, table = self._lexicon, np.array(otherwise)
@@ -414,7 +429,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             if number is None or any(target not in targets for target in row):
                 raise StartError(
                     f"the start of {TABLE!r} has a word that was never seen, for {brief(word)}",
-                    "give words of the pairs, as params_ does",
+                    "give words that occur in the pairs, as in params_",
                 )
             begin, end = lexicon.indptr[number : number + 2].tolist()
             entries = dict(zip(lexicon.targets[begin:end].tolist(), range(begin, end), strict=True))
@@ -436,26 +451,26 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self.n_iter_ = len(self.fit_.trace) - 1
 
     def _expected_counts(self) -> dict[str, Array]:
-        """Expected counts of all pairs seen so far, by family."""
+        """Compute the expected counts of all pairs seen so far, by family."""
         if self._corpus is None:
             assert self._past is not None
             return self._past
-        found = self.core_.expect(self.raw_params_, self._corpus.everything, EStep())
-        return self._add_past(found.counts)
+        stats = self.core_.expect(self.raw_params_, self._corpus.everything, EStep())
+        return self._add_past(stats.counts)
 
     def _add_past(self, counts: Mapping[str, Any]) -> dict[str, Array]:
-        """Counts of the pairs learned from last, and those of all before."""
-        now = {name: np.asarray(value, dtype=np.float64) for name, value in counts.items()}
+        """Add the counts of all earlier pairs to those of the current training pairs."""
+        current = {name: np.asarray(value, dtype=np.float64) for name, value in counts.items()}
         if self._past is None:
-            return now
-        return {name: self._past[name] + value for name, value in now.items()}
+            return current
+        return {name: self._past[name] + value for name, value in current.items()}
 
     def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
         """Learn from more pairs; see `fit` for ``links``.
 
-        What was learned from pairs before stays as counts, which are added to those of the new
-        pairs (incremental EM of which one part is never visited again: Neal & Hinton 1998). The old
-        pairs are not looked at again. New words are welcome.
+        The expected counts of earlier pairs are kept and added to those of the new pairs:
+        incremental EM in which one part of the data is never revisited (Neal & Hinton 1998). The
+        earlier pairs themselves are not needed. The new pairs may contain new words.
         """
         if not hasattr(self, "raw_params_"):
             return self.fit(pairs, links=links)
@@ -463,15 +478,15 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             self._check_settings()
             more = self._continue(pairs, links, self._expected_counts())
             core = more.core_with_past()
-            found = self._run(core, more.corpus, self._learner, more.start, 0, {})
-            self._keep_fit(more.core, more.corpus, found)
+            result = self._run(core, more.corpus, self._learner, more.start, 0, {})
+            self._keep_fit(more.core, more.corpus, result)
             self._past = more.past
             return self
 
     def _continue(
         self, data: Any, links: Sequence[Any] | LinkConstraints | None, past: Mapping[str, Array]
     ) -> Continuation:
-        """This direction with the words and the lengths of more pairs."""
+        """Extend this direction to the vocabulary and the sentence lengths of more pairs."""
         dictionary = Dictionary.of(self.dictionary, self.lowercase)
         source, target = (
             Vocabulary([*old.words, *(word for word in new if word not in old.numbers)])
@@ -480,17 +495,17 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         pairs = as_bitext(data, lowercase=self.lowercase, like=(source, target))
         old, before = self._lexicon, self.core_
         core, corpus = self._bind_pairs(pairs, make_constraints(links, pairs), grow=True)
-        # what was counted and learned, at the entries of the new lexicon
+        # move the earlier counts and parameters to the entries of the new lexicon
         rows = np.append(np.arange(old.n_sources), self._lexicon.n_sources)
         entries = self._lexicon.match(rows, old, np.arange(old.n_targets))
         counts, values = np.zeros(len(self._lexicon)), np.zeros(len(self._lexicon))
         counts[entries], values[entries] = past[TABLE], self.raw_params_[TABLE]
-        # with room for what is new: as if each row had been seen once more, all entries alike
+        # leave probability for new entries: add one count to each row, spread uniformly over it
         lengths = np.diff(self._lexicon.indptr)
-        often = np.repeat(row_sums(counts, self._lexicon.indptr), lengths)
-        even = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+        row_counts = np.repeat(row_sums(counts, self._lexicon.indptr), lengths)
+        uniform = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
         table = self._table_constraints.start(
-            (values * often + even) / (often + 1.0), self._lexicon.indptr
+            (values * row_counts + uniform) / (row_counts + 1.0), self._lexicon.indptr
         )
         params, others = core.carry_over(before, self.raw_params_, past)
         start = {TABLE: table.astype(self.dtype), **params}
@@ -499,35 +514,37 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     # aligning
     def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[BitextShard]]:
         self._require_fit()
-        own = getattr(self, "_corpus", None)
-        if own is not None and (pairs is None or pairs is own.pairs):
-            return own.pairs, iter([own.everything])
+        training = getattr(self, "_corpus", None)
+        if training is not None and (pairs is None or pairs is training.pairs):
+            return training.pairs, iter([training.everything])
         if pairs is None:
-            raise DataError("the pairs learned from are gone", "give pairs to align")
+            raise DataError("the training pairs are not saved with a model", "give pairs to align")
         corpus = self._bind_more(self.core_, pairs)
         return corpus.pairs, corpus.chunks()
 
     def align(self, pairs: Any = None, *, threshold: float | None = None) -> list[list[Link]]:
-        """The links (i, j) of each pair: source position and target position, counted from 0.
+        """Predict the links (i, j) of each pair: source and target position, counted from 0.
 
-        ``pairs``      None: the pairs learned from
-        ``threshold``  all links that are more probable than this; None: the best alignment
+        ``pairs``      None: the training pairs
+        ``threshold``  predict all links that are more probable than this; None: predict the most
+                       probable alignment (Viterbi)
         """
         return self.links(pairs, threshold=threshold)[0].lists()
 
     def links(
         self, pairs: Any = None, *, threshold: float | None = None, probabilities: bool = False
     ) -> tuple[FlatLinks, FloatArray]:
-        """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
+        """Predict links like `align`, in flat arrays, with their probabilities if requested."""
         if threshold is None:
-            return self._choose(pairs, lambda shard: self._best(shard, probabilities))
+            return self._choose(pairs, lambda shard: self._decode(shard, probabilities))
         level = check_threshold(threshold)
         return self._choose(
             pairs,
-            lambda shard: (select_links(*found, level) for found in self._posterior_blocks(shard)),
+            lambda shard: (select_links(*block, level) for block in self._posterior_blocks(shard)),
         )
 
-    def _best(self, shard: BitextShard, probabilities: bool) -> Iterator[ChosenLinks]:
+    def _decode(self, shard: BitextShard, probabilities: bool) -> Iterator[ChosenLinks]:
+        """Yield the links of the best alignments, block by block."""
         posteriors = self._posterior_blocks(shard) if probabilities else None
         for block, links in self._posterior_blocks(shard, best=True):
             chosen = select_links(block, links, HALF)
@@ -536,14 +553,14 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     def _posterior_blocks(
         self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None, best: bool = False
     ) -> LinkMatrices:
-        """Posteriors; ``best``: 1 for the links of best alignments and 0 for others."""
+        """Yield link posteriors; with ``best``, 1 for links of the best alignment, else 0."""
         how = EStep(threads=self._threads, score_only=True)
         step = ShardEStep(self.core_, self.raw_params_, shard, how)
         for block in blocks or shard.blocks():
             yield block, step.posteriors(block, best)
 
     def score_samples(self, pairs: Any = None) -> FloatArray:
-        """log p(target | source) of each pair; 0 for one with an empty side."""
+        """Compute log p(target | source) of each pair; 0 if either side is empty."""
         text, shards = self._shards(pairs)
         logs = np.zeros(len(text))
         for shard in shards:
@@ -551,11 +568,11 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return logs
 
     def perplexity(self, pairs: Any) -> float:
-        """exp of the negative log-likelihood per target word."""
+        """Compute the perplexity: exp(−log-likelihood / number of target words)."""
         text, _ = self._shards(pairs)
-        full = text.source.lengths > 0
-        words = max(float(text.target.lengths[full].sum()), 1.0)
-        return float(np.exp(-self.score_samples(text).sum() / words))
+        has_source = text.source.lengths > 0
+        n_words = max(float(text.target.lengths[has_source].sum()), 1.0)
+        return float(np.exp(-self.score_samples(text).sum() / n_words))
 
     # tables
     @property
@@ -569,18 +586,20 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return list(self._vocabularies[1].words)
 
     def table(self) -> Any:
-        """t(f | e) as a sparse matrix: a row for each source word, the empty word's last."""
+        """Return t(f | e) as a sparse matrix: a row per source word, the empty word's last."""
         lexicon, values = self._lexicon, np.asarray(self.raw_params_[TABLE], dtype=float)
         shape = (lexicon.n_sources + 1, lexicon.n_targets)
         columns = lexicon.targets.astype(np.int32)
         return sparse.csr_matrix((values, columns, lexicon.indptr), shape)
 
     def translations(self, word: str | None, n: int = 10) -> list[tuple[str, float]]:
-        """The n most probable translations of a source word; None: what comes from no word."""
+        """Return the n most probable translations of a source word; None: of the empty word."""
         lexicon, (sources, targets) = self._lexicon, self._vocabularies
         row = lexicon.n_sources if word is None else sources.numbers.get(word)
         if row is None:
-            raise DataError(f"the word {brief(word)} was never seen", "give a source word")
+            raise DataError(
+                f"the word {brief(word)} was never seen", "give a word of the source vocabulary"
+            )
         cut = slice(int(lexicon.indptr[row]), int(lexicon.indptr[row + 1]))
         values = np.asarray(self.raw_params_[TABLE])[cut]
         best = np.argsort(-values, kind="stable")[:n]
@@ -588,10 +607,11 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
 
     @property
     def params_(self) -> dict[str, Any]:
-        """All tables: "translation" as {source word: {target word: p}}, None the empty word.
+        """All tables; "translation" is {source word: {target word: p}}, None is the empty word.
 
-        Of a table at its start, rows may sum to less than one: what is left is that of words which
-        never occur together with theirs, evenly. Without an empty word there is no row for it.
+        In an initial table rows may sum to less than one: the remainder is spread evenly over the
+        target words that never co-occur with the row's word. With ``null=False`` there is no row
+        for the empty word.
         """
         lexicon, (sources, targets) = self._lexicon, self._vocabularies
         values = np.asarray(self.raw_params_[TABLE])
@@ -615,7 +635,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return arrays, [list(side.words) for side in self._vocabularies]
 
     def _pack_arrays(self, past: Mapping[str, Array]) -> dict[str, Array]:
-        """All that a file holds of this direction; ``past``: its expected counts."""
+        """Return the arrays of this direction to save; ``past``: its expected counts."""
         return {
             **{store.TABLE + name: np.asarray(t) for name, t in self.raw_params_.items()},
             **{PAST + name: counts for name, counts in past.items()},
@@ -628,7 +648,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
         def integers(name: str, shape: tuple[int | None, ...]) -> IntArray:
             if stored.arrays[name].dtype.kind not in "iu":
-                raise StoreError(f"{name} are not whole numbers", AGAIN)
+                raise StoreError(f"{name!r} does not hold integers", AGAIN)
             return numbers(stored, name, shape).astype(np.int64)
 
         self._check_settings()
@@ -638,9 +658,9 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         indptr = integers("lexicon.indptr", (n_sources + 2,))
         targets = integers("lexicon.targets", (None,))
         if indptr[0] != 0 or indptr[-1] != len(targets) or (np.diff(indptr) < 0).any():
-            raise StoreError("the rows of the lexicon do not fit together", AGAIN)
+            raise StoreError("the rows of the lexicon are inconsistent", AGAIN)
         if len(targets) and (targets.min() < 0 or targets.max() >= n_targets):
-            raise StoreError("the lexicon has numbers of words that do not exist", AGAIN)
+            raise StoreError("the lexicon refers to words that do not exist", AGAIN)
         rises = np.diff(targets) > 0
         borders = indptr[1:-1]
         rises[borders[(borders > 0) & (borders < len(targets))] - 1] = True
@@ -649,34 +669,34 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self._lexicon = PairLexicon(indptr, narrow(targets, n_targets), n_targets)
         self._target_counts = integers("often", (n_targets,))
         if self._target_counts.min(initial=0) < 0:
-            raise StoreError("counts of words are negative", AGAIN)
+            raise StoreError("word frequencies are negative", AGAIN)
         dictionary = Dictionary.of(self.dictionary, self.lowercase)
         self._table_constraints = dictionary.constrain(
             words, self._lexicon, self.dictionary_strength
         )
-        # lengths of sentences: looked at before anything of the size that they claim is made
+        # sentence lengths: checked before any array of the size that they claim is allocated
         l, m = sizes = integers("sizes", (2, None))
-        good = sizes.shape[1] > 0 and sizes.min() > 0 and sizes.max() < 1 << 31
-        if good and PAST + PLACES in stored.arrays:
-            good = stored.arrays[PAST + PLACES].size == int(np.sum((l + 1.0) * m))
-        if good and PAST + JUMPS in stored.arrays:
-            good = stored.arrays[PAST + JUMPS].size > int(np.sum(np.unique(l) + 1))
-        if not good:
-            raise StoreError("the lengths of sentences make no sense", AGAIN)
+        valid = sizes.shape[1] > 0 and sizes.min() > 0 and sizes.max() < 1 << 31
+        if valid and PAST + PLACES in stored.arrays:
+            valid = stored.arrays[PAST + PLACES].size == int(np.sum((l + 1.0) * m))
+        if valid and PAST + JUMPS in stored.arrays:
+            valid = stored.arrays[PAST + JUMPS].size > int(np.sum(np.unique(l) + 1))
+        if not valid:
+            raise StoreError("the sentence lengths are invalid", AGAIN)
         self.core_ = self._make_core(self._make_table(), (l, m))
         # parameters, and expected counts of all pairs seen so far
         tables, past = {}, {}
         for name, family in self.core_.families.items():
-            given = stored.arrays[store.TABLE + name]
+            saved = stored.arrays[store.TABLE + name]
             table = numbers(stored, store.TABLE + name, family.param_shape)
             if name == JUMPS and not table.sum() >= MIN_ROW:
-                raise StoreError("the weights of jumps are all zeros, or next to nothing", AGAIN)
-            tables[name] = given if name == TABLE and given.dtype == np.float32 else table
+                raise StoreError("the jump weights are all zero, or too small", AGAIN)
+            tables[name] = saved if name == TABLE and saved.dtype == np.float32 else table
             past[name] = numbers(stored, PAST + name, family.zeros().shape, MAX_COUNT)
         proper = check_start(self.core_.families, tables)
         for name, table in tables.items():
             if not np.allclose(proper[name], table, 1e-6, 1e-9):
-                raise StoreError(f"rows of table {name!r} add up to more than one", AGAIN)
+                raise StoreError(f"rows of table {name!r} sum to more than one", AGAIN)
             tables[name] = table.astype(proper[name].dtype, copy=False)
         if any(counts.min(initial=0.0) < 0.0 for counts in past.values()):
             raise StoreError("counts are negative", AGAIN)
@@ -685,28 +705,28 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IBM1(DirectionalAligner):
-    """IBM Model 1: every source word is as likely as any other to be a target word's origin.
+    """IBM Model 1: every source position is equally likely for every target word.
 
     p(f | e) = Π_j 1/(l + 1) Σ_i t(f_j | e_i) (Brown, Della Pietra, Della Pietra & Mercer 1993).
-    Its likelihood is concave: EM finds the best table from wherever it begins.
+    The log-likelihood is concave: EM finds a global maximum from any initial table.
 
-    ``null``                 target words may also come from the empty word
-    ``smoothing``            added to the count of every pair of words that occur together (for
-                             learners that need a prior, the Dirichlet prior itself)
-    ``stem``                 the number of letters of a stem: words of one stem lend each other
-                             counts, so that rare words are known by their relatives
-    ``stem_strength``        how many counts each source word is lent
-    ``dictionary``           {"house": "maison"}: all that "house" may become. One translation has
-                             probability 1; with several, learning weighs them, unless their weights
-                             are given: {"house": {"maison": 0.8, "chambre": 0.2}}
-    ``dictionary_strength``  pseudo-counts for each entry of the dictionary instead: other
-                             translations stay possible
-    ``lowercase``            all words in lower case
-    ``dtype``                numbers of 64 bits, or of 32: half the memory
-    ``init``                 "uniform", "random", or tables as ``params_`` shows them
-    ``learner``              how to learn; None: five steps of EM
+    ``null``                 whether target words can be aligned to the empty word (NULL)
+    ``smoothing``            added to the count of every pair of words that co-occur (for learners
+                             that need a prior, the Dirichlet prior itself)
+    ``stem``                 the length of a stem in letters: words with the same stem share
+                             counts, which helps rare words; None: no sharing
+    ``stem_strength``        the number of pseudo-counts each source word gets from its stem
+    ``dictionary``           {"house": "maison"}: the only permitted translations of "house". A
+                             single translation has probability 1; the probabilities of several
+                             are learned, unless given: {"house": {"maison": 0.8, "chambre": 0.2}}
+    ``dictionary_strength``  use the dictionary as a soft constraint instead: add this pseudo-count
+                             to each entry, and allow other translations
+    ``lowercase``            lower-case all words
+    ``dtype``                "float64", or "float32" for half the memory
+    ``init``                 "uniform", "random", or tables in the form of ``params_``
+    ``learner``              the learning algorithm; None: five steps of EM
     ``engine``               where to compute; None: on all processors of this machine
-    ``random_state``         seed of all random numbers
+    ``random_state``         the random seed
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
     >>> model = IBM1(null=False).fit(pairs)
@@ -720,11 +740,11 @@ class IBM1(DirectionalAligner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IBM2(IBM2Parameters, DirectionalAligner):
-    """IBM Model 2: positions have a table d(i | j, l, m) of their own (Brown et al. 1993).
+    """IBM Model 2: a table d(i | j, l, m) of alignment probabilities (Brown et al. 1993).
 
     p(f | e) = Π_j Σ_i d(i | j, l, m) t(f_j | e_i)
 
-    ``warm_up``  the number of steps of Model 1 to begin with: they are in ``trace_.warm_up``
+    ``warm_up``  the number of initial Model 1 steps, recorded in ``trace_.warm_up``
 
     For the other parameters see `IBM1`.
 
@@ -739,14 +759,14 @@ class IBM2(IBM2Parameters, DirectionalAligner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Diagonal(DiagonalParameters, DirectionalAligner):
-    """Model 2 with one number for all positions: how near they are to the diagonal.
+    """Model 2 with a single positional parameter: how strongly links favour the diagonal.
 
     d(i | j, l, m) ∝ exp(−λ |i/l − j/m|); the tension λ is learned (Dyer, Chahuneau & Smith 2013, *A
     simple, fast, and effective reparameterization of IBM Model 2*).
 
-    ``p_null``   the probability that a target word comes from the empty word
-    ``tension``  the λ to begin with
-    ``warm_up``  the number of steps of Model 1 to begin with
+    ``p_null``   the probability that a target word is aligned to the empty word
+    ``tension``  the initial λ
+    ``warm_up``  the number of initial Model 1 steps
 
     For the other parameters see `IBM1`.
 
@@ -764,14 +784,14 @@ class Diagonal(DiagonalParameters, DirectionalAligner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HMMAligner(HMMAlignerParameters, DirectionalAligner):
-    """The hidden Markov model: a position depends on the one before it by the width of the jump.
+    """The HMM alignment model: each position depends on the previous one by the jump width.
 
     p(f | e) = Σ_a Π_j p(a_j | a_{j−1}, l) t(f_j | e_{a_j}) (Vogel, Ney & Tillmann 1996), with the
-    empty word as Och & Ney (2003) have it.
+    empty word of Och & Ney (2003).
 
-    ``p_null``    the probability that a target word comes from the empty word
-    ``max_jump``  wider jumps are all as likely as one of this width
-    ``warm_up``   the number of steps of Model 1 to begin with: they are in ``trace_.warm_up``
+    ``p_null``    the probability that a target word is aligned to the empty word
+    ``max_jump``  all wider jumps are as likely as one of this width
+    ``warm_up``   the number of initial Model 1 steps, recorded in ``trace_.warm_up``
 
     For the other parameters see `IBM1`.
 
@@ -790,7 +810,7 @@ class HMMAligner(HMMAlignerParameters, DirectionalAligner):
 # Both directions at once
 
 METHODS = (*MEANS, "forward", "backward", *get_args(LinkMethod))
-"""Ways to choose links; but for `MEANS`, they symmetrise best alignments."""
+"""Ways to predict links; all but `MEANS` are based on the best alignments."""
 
 MODELS: dict[str, type[DirectionalAligner]] = {
     "ibm1": IBM1,
@@ -801,18 +821,18 @@ MODELS: dict[str, type[DirectionalAligner]] = {
 
 
 class BidirectionalAligner(BaseAligner):
-    """An aligner of both directions.
+    """Base class of aligners of both directions.
 
-    After `fit`: ``forward_`` and ``backward_``, the aligners of one direction, and what these have.
+    After `fit`: ``forward_`` and ``backward_``, the fitted directional aligners.
     """
 
     default_learner: ClassVar[Learner] = AgreementCore.default_learner
     agree: bool
-    """Whether the directions learn from each other."""
+    """Whether the directions are trained to agree."""
     threshold: float
     dictionary: Any
-    _usual_method: str = "product"
-    """How links are chosen if nothing is said."""
+    _default_method: str = "product"
+    """The default of ``method`` in `align`."""
     forward_: DirectionalAligner
     backward_: DirectionalAligner
     _corpus: BidirectionalCorpus | None
@@ -820,11 +840,11 @@ class BidirectionalAligner(BaseAligner):
     @property
     @abstractmethod
     def _name(self) -> str:
-        """What signatures call it."""
+        """The model's name in signatures."""
 
     @abstractmethod
     def _make_direction(self, dictionary: Any) -> DirectionalAligner:
-        """A direction's own estimator."""
+        """Make the estimator of one direction."""
 
     @abstractmethod
     def _learn_more(
@@ -838,7 +858,7 @@ class BidirectionalAligner(BaseAligner):
 
     # learning
     def _make_directions(self) -> tuple[DirectionalAligner, DirectionalAligner]:
-        """Both directions' own estimators; a dictionary is read either way."""
+        """Make the estimators of both directions; the backward one gets the dictionary reversed."""
         if self.dictionary is None:
             return self._make_direction(None), self._make_direction(None)
         backward = Dictionary.of(self.dictionary).reversed()
@@ -861,23 +881,24 @@ class BidirectionalAligner(BaseAligner):
         return BidirectionalCorpus(there, back)
 
     def _uniform_start(self, core: AgreementCore) -> dict[str, Array]:
-        """All translations of a word as likely as each other, in both directions."""
+        """Return uniform initial parameters of both directions."""
         forward = self.forward_._uniform_start(core.forward)
         return join_directions([forward, self.backward_._uniform_start(core.backward)])
 
     def _warm_up_model(self, corpus: BidirectionalCorpus, agree: bool, steps: int) -> AgreementCore:
-        """Model 1 in both directions, for this number of steps."""
-        forward = self.forward_._model1(corpus.forward, steps)
-        backward = self.backward_._model1(corpus.backward, steps)
+        """Make a Model 1 of both directions, with this number of steps, for initialisation."""
+        forward = self.forward_._make_model1(corpus.forward, steps)
+        backward = self.backward_._make_model1(corpus.backward, steps)
         return AgreementCore("warm-up", forward, backward, agree, steps)
 
     def _keep_fit(self, core: AgreementCore, corpus: BidirectionalCorpus, found: Fit) -> None:
         super()._keep_fit(core, corpus, found)
         cores, corpora = (core.forward, core.backward), (corpus.forward, corpus.backward)
-        each = zip(self._directions, cores, corpora, split_directions(found.params), strict=True)
-        for own, side, pairs, params in each:
-            own.core_, own.raw_params_, own.signature_ = side, params, found.signature
-            own._corpus, own._past = pairs, None
+        parts = zip(self._directions, cores, corpora, split_directions(found.params), strict=True)
+        for direction, side, pairs, params in parts:
+            direction.core_, direction.raw_params_ = side, params
+            direction.signature_ = found.signature
+            direction._corpus, direction._past = pairs, None
         self._corpus, self.n_iter_ = corpus, found.trace[-1].step
 
     def partial_fit(self, pairs: Any, links: Sequence[Any] | None = None) -> Self:
@@ -886,8 +907,8 @@ class BidirectionalAligner(BaseAligner):
             return self.fit(pairs, links=links)
         with all_or_nothing(self), all_or_nothing(self.forward_), all_or_nothing(self.backward_):
             self._check_settings()
-            for own, as_set in zip(self._directions, self._make_directions(), strict=True):
-                own.set_params(**as_set.get_params())  # settings may have changed
+            for direction, fresh in zip(self._directions, self._make_directions(), strict=True):
+                direction.set_params(**fresh.get_params())  # settings may have changed
             forward_past, backward_past = self._expected_counts()
             forward = self.forward_._continue(pairs, links, forward_past)
             there = forward.corpus
@@ -900,22 +921,22 @@ class BidirectionalAligner(BaseAligner):
             return self
 
     def decompose(self, data: Any, params: Any, at: Any = None, **known: Any) -> Decomposition:
-        """Not for both directions at once: ask ``forward_`` or ``backward_``, each for itself.
+        """Raise: only ``forward_`` and ``backward_`` can be decomposed, separately.
 
-        Where they agree, links are counted by the product of both posteriors, and what a sampler
-        has drawn is no posterior at all: no bound on the likelihood goes with either.
+        With agreement, links are counted by the product of both posteriors, and a sampler's draws
+        are no posterior at all: neither has a corresponding bound on the likelihood.
         """
         raise LearnerError(
-            f"{type(self).__name__} has two models, of which each has a likelihood of its own",
-            "model.forward_.decompose(pairs, model.forward_.params_), and so for backward_",
+            f"{type(self).__name__} has two models, each with its own likelihood",
+            "use model.forward_.decompose(pairs, model.forward_.params_), or the same of backward_",
         )
 
     def _possible_params(self) -> Params:
-        """Parameters by which all pairs learned from are possible."""
+        """Return parameters under which all training pairs have non-zero probability."""
         return self.raw_params_
 
     def _expected_counts(self) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Expected counts of all pairs that either direction has seen, by family."""
+        """Compute the expected counts of all pairs seen so far, by family, for each direction."""
         if self._corpus is None:
             return self.forward_._expected_counts(), self.backward_._expected_counts()
         (shard,) = self._corpus.shards()
@@ -935,11 +956,14 @@ class BidirectionalAligner(BaseAligner):
         return self.forward_.target_words_
 
     def table(self) -> Any:
-        """t(target word | source word), as `IBM1.table` has it; see ``backward_`` for the other."""
+        """Return t(target word | source word), see `IBM1.table`; for the other, use ``backward_``.
+
+        The result is a sparse matrix (source words + 1, target words).
+        """
         return self.forward_.table()
 
     def translations(self, word: str | None, n: int = 10) -> list[tuple[str, float]]:
-        """The n most probable translations of a source word; None: what comes from no word."""
+        """Return the n most probable translations of a source word; None: of the empty word."""
         return self.forward_.translations(word, n)
 
     # aligning
@@ -950,22 +974,23 @@ class BidirectionalAligner(BaseAligner):
         return text, map(BidirectionalShard, forward, backward)
 
     def _flip(self, text: Bitext) -> Bitext | None:
-        """The pairs as the backward direction sees them; None: those learned from."""
-        own = getattr(self.forward_, "_corpus", None)
-        return None if own is not None and text is own.pairs else text.flipped()
+        """Return the pairs for the backward direction; None stands for the training pairs."""
+        training = getattr(self.forward_, "_corpus", None)
+        return None if training is not None and text is training.pairs else text.flipped()
 
     def align(
         self, pairs: Any = None, *, method: str | None = None, threshold: float | None = None
     ) -> list[list[Link]]:
-        """The links (i, j) of each pair: source position and target position, counted from 0.
+        """Predict the links (i, j) of each pair: source and target position, counted from 0.
 
-        ``pairs``      None: the pairs learned from
+        ``pairs``      None: the training pairs
         ``method``     "product": the geometric mean of both directions' posteriors is above the
                        threshold; "soft-union": their arithmetic mean is; "forward", "backward": the
                        best alignment of one direction; "intersection", "union", "grow-diag",
-                       "grow-diag-final", "grow-diag-final-and": both of these, symmetrised. None:
-                       what is usual for the model, "product" or "soft-union"
-        ``threshold``  instead of the model's own
+                       "grow-diag-final", "grow-diag-final-and": the best alignments of both
+                       directions, symmetrised. None: the model's default, "product" for `Aligner`
+                       and "soft-union" for `GibbsAligner`
+        ``threshold``  None: the model's parameter ``threshold``
         """
         return self.links(pairs, method=method, threshold=threshold)[0].lists()
 
@@ -977,26 +1002,31 @@ class BidirectionalAligner(BaseAligner):
         threshold: float | None = None,
         probabilities: bool = False,
     ) -> tuple[FlatLinks, FloatArray]:
-        """As `align`, in flat arrays, and the links' probabilities if they are wanted."""
-        by = method or self._usual_method
-        if by not in METHODS:
-            raise LearnerError(f"method={brief(by)} is unknown", f"choose {', '.join(METHODS)}")
-        if threshold is not None and by not in MEANS:
-            raise LearnerError(f"a threshold is for {' and '.join(MEANS)}, not for {by}")
-        if by not in MEANS:
-            return self._choose(pairs, lambda shard: self._best(shard, by, probabilities))
+        """Predict links like `align`, in flat arrays, with their probabilities if requested."""
+        method = method or self._default_method
+        if method not in METHODS:
+            raise LearnerError(
+                f"method={brief(method)} is unknown", f"choose from {', '.join(METHODS)}"
+            )
+        if threshold is not None and method not in MEANS:
+            raise LearnerError(
+                f"a threshold is for {' and '.join(MEANS)}, not for {method}",
+                "leave out the threshold, or choose another method",
+            )
+        if method not in MEANS:
+            return self._choose(pairs, lambda shard: self._decode(shard, method, probabilities))
         level = check_threshold(self.threshold if threshold is None else threshold)
         return self._choose(
             pairs,
             lambda shard: (
-                select_links(*found, level) for found in self._posterior_blocks(shard, by)
+                select_links(*block, level) for block in self._posterior_blocks(shard, method)
             ),
         )
 
-    def _best(
+    def _decode(
         self, shard: BidirectionalShard, method: Any, probabilities: bool
     ) -> Iterator[ChosenLinks]:
-        """The best alignments of both directions, symmetrised."""
+        """Yield the best alignments of both directions, symmetrised, block by block."""
         posteriors = self._posterior_blocks(shard) if probabilities else None
         forward = self.forward_._posterior_blocks(shard.forward, best=True)
         blocks = shard.backward_blocks()
@@ -1014,25 +1044,29 @@ class BidirectionalAligner(BaseAligner):
     def _posterior_blocks(
         self, shard: BidirectionalShard, method: str | None = None
     ) -> LinkMatrices:
-        """The mean of both directions' posteriors, block by block."""
-        geometric = (method or self._usual_method) == "product"
+        """Yield the means of both directions' posteriors, block by block."""
+        geometric = (method or self._default_method) == "product"
         forward = self.forward_._posterior_blocks(shard.forward)
         backward = self.backward_._posterior_blocks(shard.backward, shard.backward_blocks())
         for (block, links), (other, back) in zip(forward, backward, strict=True):
-            given = (PairSizes(*block.sizes, block.offsets, other.offsets), links, back, geometric)
-            over_rows(average_directions, block.offsets, self._threads, *given)
+            sizes = PairSizes(*block.sizes, block.offsets, other.offsets)
+            arguments = (sizes, links, back, geometric)
+            over_rows(average_directions, block.offsets, self._threads, *arguments)
             yield block, links
 
     def score_samples(self, pairs: Any = None) -> FloatArray:
-        """log p(target | source) + log p(source | target) of each pair; 0 if a side is empty."""
+        """Compute log p(target | source) + log p(source | target) of each pair.
+
+        It is 0 if either side is empty.
+        """
         text, _ = self._shards(pairs)
         backward = self.backward_.score_samples(self._flip(text))
         return self.forward_.score_samples(text) + backward
 
     # files
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
-        each = zip(self._directions, self._expected_counts(), strict=True)
-        arrays = join_directions([own._pack_arrays(past) for own, past in each])
+        parts = zip(self._directions, self._expected_counts(), strict=True)
+        arrays = join_directions([direction._pack_arrays(past) for direction, past in parts])
         return arrays, [list(side.words) for side in self.forward_._vocabularies]
 
     def _unpack(self, stored: store.Stored, words: Vocabularies) -> None:
@@ -1045,22 +1079,23 @@ class BidirectionalAligner(BaseAligner):
         self.core_ = AgreementCore(
             self._name, self.forward_.core_, self.backward_.core_, self.agree
         )
-        self.raw_params_ = join_directions(own.raw_params_ for own in self._directions)
+        self.raw_params_ = join_directions(side.raw_params_ for side in self._directions)
         self._corpus = None
 
 
 @dataclass(eq=False, repr=False)
 class Aligner(BidirectionalParameters, BidirectionalAligner):
-    """Both directions, which learn to agree (Liang, Taskar & Klein 2006): the one to begin with.
+    """Two directional models trained to agree (Liang, Taskar & Klein 2006); recommended.
 
     ``model``      "hmm", "diagonal", "ibm2" or "ibm1", for both directions
-    ``agree``      False: each direction learns for itself
-    ``warm_up``    the number of steps of Model 1 to begin with, in agreement as well: they are in
+    ``agree``      False: train the directions independently
+    ``warm_up``    the number of initial Model 1 steps, also with agreement, recorded in
                    ``trace_.warm_up``
-    ``threshold``  links that are more probable than this, by the geometric mean of both directions
-    ``settings``   more parameters of the directions' models, such as {"p_null": 0.1}
+    ``threshold``  predict links whose posterior (the geometric mean of both directions) is above
+                   this
+    ``settings``   further parameters of the directional models, such as {"p_null": 0.1}
 
-    For the other parameters see `IBM1`. A dictionary works in both directions.
+    For the other parameters see `IBM1`. A dictionary is used in both directions.
 
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
     >>> Aligner().fit(pairs).align([("a house", "ein haus")])
@@ -1072,18 +1107,21 @@ class Aligner(BidirectionalParameters, BidirectionalAligner):
         return f"Aligner({self.model}{', agree' if self.agree else ''})"
 
     def _make_direction(self, dictionary: Any) -> DirectionalAligner:
-        kind, more = MODELS[self.model], {} if self.settings is None else self.settings
-        if not isinstance(more, Mapping):
-            raise LearnerError(f"settings={brief(more)}", 'write {"p_null": 0.2}')
-        known = set(kind._get_param_names()) - set(self._get_param_names())
-        strange = sorted(str(name) for name in more if name not in known)
-        if strange:
+        kind, settings = MODELS[self.model], {} if self.settings is None else self.settings
+        if not isinstance(settings, Mapping):
             raise LearnerError(
-                f"settings: {self.model} has no setting {strange[0]!r} of its own",
-                f"choose among {', '.join(sorted(known))}",
+                f"settings={brief(settings)} is not a mapping",
+                'give a dict, for example {"p_null": 0.2}',
+            )
+        known = set(kind._get_param_names()) - set(self._get_param_names())
+        unknown = sorted(str(name) for name in settings if name not in known)
+        if unknown:
+            raise LearnerError(
+                f"settings: {self.model} has no setting {unknown[0]!r} of its own",
+                f"choose from {', '.join(sorted(known))}",
             )
         shared = {field.name: getattr(self, field.name) for field in fields(TableParameters)}
-        return kind(**{**more, **shared, "dictionary": dictionary, "init": None})
+        return kind(**{**settings, **shared, "dictionary": dictionary, "init": None})
 
     def _start_values(self, core: AgreementCore, corpus: BidirectionalCorpus, init: Any) -> Any:
         if init is not None:
@@ -1092,9 +1130,12 @@ class Aligner(BidirectionalParameters, BidirectionalAligner):
                 self.backward_._start_values(core.backward, corpus.backward, init),
             ]
             if any(callable(start) for start in starts):
-                raise LearnerError(f"init={init!r} is not known here", "'uniform', or leave it out")
+                raise LearnerError(
+                    f"init={init!r} is not supported here", "give 'uniform', or leave it out"
+                )
             return join_directions(starts)
-        # Model 1 in both directions, in agreement; its first step has nothing to agree on yet
+        # Model 1 of both directions, with agreement from the second step on: posteriors of the
+        # uniform table carry no information to agree on
         stages = ((False, min(self.warm_up, 1)), (self.agree, self.warm_up - 1))
         models = [self._warm_up_model(corpus, agree, steps) for agree, steps in stages if steps > 0]
         start = self._uniform_start(core)
@@ -1103,7 +1144,7 @@ class Aligner(BidirectionalParameters, BidirectionalAligner):
     def _learn_more(
         self, core: AgreementCore, corpus: BidirectionalCorpus, more: Sequence[Continuation]
     ) -> Fit:
-        forward, backward = (each.core_with_past() for each in more)
+        forward, backward = (part.core_with_past() for part in more)
         with_past = AgreementCore(self._name, forward, backward, self.agree)
-        start = join_directions([each.start for each in more])
+        start = join_directions([part.start for part in more])
         return self._run(with_past, corpus, self._learner, start, 0, {})

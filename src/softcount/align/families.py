@@ -1,9 +1,9 @@
-"""The families of distributions that only alignment models have.
+"""The families of distributions that are specific to alignment models.
 
-`StemTable`          translations t(f | e), words of one stem helping each other
-`DiagonalTension`    how near to the diagonal links lie: one number (Dyer et al. 2013)
+`StemTable`          translations t(f | e), with counts shared by words of the same stem
+`DiagonalTension`    the concentration of links near the diagonal, one number (Dyer et al. 2013)
 `JumpTable`          jumps between source positions, by their width (Vogel et al. 1996)
-`WithPast`           any family, with counts of pairs seen before added to all that it counts
+`WithPast`           any family, with the counts of earlier data added to its own
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from softcount.kernels.jit import njit
 
 @dataclass(frozen=True, eq=False)
 class Stems:
-    """Stems of words.
+    """The stems of all words.
 
     ``sources``    (source words + 1,) the stem of each; the empty word, which is last, has its own
     ``targets``    (target words,) the stem of each
     ``shares``     (target words,) p(word | its stem)
-    ``strength``   how many counts each source word is lent
-    ``smoothing``  added to all counts of stems
+    ``strength``   the number of pseudo-counts each source word gets from its stem
+    ``smoothing``  added to all counts of pairs of stems
     """
 
     sources: IntArray
@@ -55,7 +55,7 @@ class Stems:
         strength: float,
         smoothing: float,
     ) -> Stems:
-        """Words with the same first letters have one stem; ``target_counts``: how often they occur.
+        """Make stems of the first letters of words; ``target_counts``: word frequencies.
 
         >>> counts = np.array([3, 1, 1])
         >>> stems = Stems.of(["house"], ["haus", "hausen", "hof"], counts, 4, 5.0, 0.1)
@@ -63,23 +63,25 @@ class Stems:
         ([0, 0, 1], [0.75, 0.25, 1.0])
         """
 
-        def number(words: Sequence[str]) -> IntArray:
+        def number_stems(words: Sequence[str]) -> IntArray:
             numbers: dict[str, int] = {}
             stems = [numbers.setdefault(word[:letters], len(numbers)) for word in words]
             return np.array(stems, np.int64)
 
-        here = number(sources)
-        here = np.append(here, here.max(initial=-1) + 1)
-        there = number(targets)
-        shares = target_counts / np.maximum(np.bincount(there, target_counts), 1.0)[there]
-        return cls(here, there, shares, strength, smoothing)
+        source_stems = number_stems(sources)
+        source_stems = np.append(source_stems, source_stems.max(initial=-1) + 1)
+        target_stems = number_stems(targets)
+        stem_counts = np.maximum(np.bincount(target_stems, target_counts), 1.0)
+        shares = target_counts / stem_counts[target_stems]
+        return cls(source_stems, target_stems, shares, strength, smoothing)
 
 
 class StemTable(LargeTable):
-    """A `LargeTable` whose M-steps see more counts than there are.
+    """A `LargeTable` whose M-steps add pseudo-counts from stems.
 
-    c(f, e) + A · T(s(f) | s(e)) · p(f | s(f)): T is the same table for stems, s a word's stem. Rare
-    words are known by their relatives. The objective does not know of it, and may fall.
+    The counts become c(f, e) + A · T(s(f) | s(e)) · p(f | s(f)), where s is a word's stem and T the
+    translation table of stems, so that rare words benefit from related words. The objective does
+    not include these pseudo-counts, and may decrease.
     """
 
     def __init__(self, *given: Any, stems: Stems, **settings: Any) -> None:
@@ -90,15 +92,15 @@ class StemTable(LargeTable):
         self._begins = np.searchsorted(stems.sources[self._members], numbers)
 
     def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
-        stems, given = self.stems, np.asarray(counts)
-        own = (stems.targets, stems.shares, float(stems.strength), float(stems.smoothing))
+        stems, observed = self.stems, np.asarray(counts)
+        target_stems = (stems.targets, stems.shares, float(stems.strength), float(stems.smoothing))
         rows = (self._members, self._begins, self.indptr, self.outcomes)
-        lent = np.empty(len(given))
-        lend_counts(*rows, own, given, lent)
-        return super()._each(word, lent, old, *more)
+        augmented = np.empty(len(observed))
+        lend_counts(*rows, target_stems, observed, augmented)
+        return super()._each(word, augmented, old, *more)
 
     def running(self) -> CountAverage:
-        # what is lent depends on all counts: they cannot be left for later
+        # the pseudo-counts depend on all counts, so that no update can be deferred
         return CountAverage(self)
 
 
@@ -112,11 +114,11 @@ def lend_counts(
     counts: FloatArray,
     out: FloatArray,
 ) -> None:
-    """``out`` ← counts + strength · T(f's stem | e's stem) · p(f | its stem).
+    """Compute ``out`` = counts + strength · T(f's stem | e's stem) · p(f | its stem).
 
-    Group g of source words, of one stem, has ``members[begins[g]:begins[g + 1]]``. T comes from the
-    counts of all of them, smoothed. ``stems`` are the target words' stems, p(f | its stem), the
-    strength and the smoothing.
+    Group g, the source words of one stem, is ``members[begins[g]:begins[g + 1]]``. T is estimated
+    from the smoothed counts of the whole group. ``stems`` are the target words' stems,
+    p(f | its stem), the strength and the smoothing.
     """
     target_stems, shares, strength, smoothing = stems
     n_stems = target_stems.max() + 1 if len(target_stems) else 0
@@ -149,23 +151,23 @@ def lend_counts(
 # Positions near the diagonal
 
 LOWEST, HIGHEST = 0.0, 100.0
-"""Between these the tension is kept."""
+"""The bounds of the tension."""
 NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-12
-"""Newton's method ends after this many steps, or when λ moves by no more than this."""
+"""Newton's method stops after this many steps, or when λ changes by no more than this."""
 
 
 class DiagonalTension(Family):
-    """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|): λ alone is learned.
+    """d(i | j, l, m) ∝ exp(−λ |i/l − j/m|), with the single parameter λ.
 
-    Parameters are [λ]; counts have one number for every cell of every shape. The best λ is found by
-    Newton's method: the objective is concave in it. It is kept between 0 and 100.
+    Parameters are [λ]; counts have one number for every cell of every shape. The objective is
+    concave in λ and is maximised by Newton's method, between 0 and 100.
     """
 
     def __init__(self, shapes: SentenceShapes) -> None:
         self.shapes, self.n_free = shapes, 1
 
     def _summarise(self, counts: Counts) -> tuple[float, FloatArray]:
-        """Σ c h, and how often each target position comes from a word at all."""
+        """Compute Σ c h, and how often each target position is aligned to a word, not to NULL."""
         return kernels.summarise(self.shapes, np.asarray(counts, dtype=np.float64))
 
     # starts
@@ -186,28 +188,28 @@ class DiagonalTension(Family):
         return self.mean(counts, old)
 
     def mean(self, counts: Counts, old: Array) -> Array:
-        """The mode, for the posterior of the tension is taken to be a point.
+        """Return the mode: the posterior of the tension is approximated by a point.
 
-        Newton's method; where it would leave what brackets the best λ, it halves that.
+        Newton's method, safeguarded by bisection where a step would leave the bracket.
         """
         wanted, often = self._summarise(counts)
         low, high, tension = LOWEST, HIGHEST, float(old[0])
         if kernels.moments(self.shapes, often, LOWEST)[2] == 0.0:
-            return old  # nothing was counted, or there is nowhere else to be
+            return old  # there are no counts, or every sentence has a single source position
         for _ in range(NEWTON_STEPS):
             _, mean, variance = kernels.moments(self.shapes, often, tension)
             slope = wanted - mean
             low, high = (tension, high) if slope > 0.0 else (low, tension)
             step = tension + slope / variance if variance > 0.0 else low
             new = step if low <= step <= high else (low + high) / 2.0
-            still = abs(new - tension) <= NEWTON_TOLERANCE * max(1.0, tension)
+            converged = abs(new - tension) <= NEWTON_TOLERANCE * max(1.0, tension)
             tension = new
-            if still:
+            if converged:
                 break
         return np.array([tension])
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """One move of slice sampling (Neal 2003) from the old tension, under a flat prior."""
+        """Take one slice-sampling step (Neal 2003) from the old tension, under a flat prior."""
         wanted, often = self._summarise(counts)
 
         def log_density(tension: float) -> float:
@@ -250,25 +252,26 @@ class DiagonalTension(Family):
 # Jumps between positions
 
 INNER_STEPS, INNER_TOLERANCE = 50, 1e-10
-"""An M-step ends after this many inner steps, or when no weight moves by more than this part."""
+"""An M-step stops after this many inner steps, or when no weight changes by more than this
+fraction."""
 
 RAREST = 1e-200
-"""No weight that is not zero sinks below this: Z, a sum of some of them, is divided by."""
+"""Lower bound on non-zero weights, because their sums Z are divisors."""
 
 
 class JumpTable(Family):
     """p(k | h, l) = w(k − h) / Σ_{k'=1..l} w(k' − h) (Vogel, Ney & Tillmann 1996).
 
     Parameters are the weights of widths −reach … reach, then those of the first positions
-    1 … reach, each part summing to one; a jump farther than ``reach`` has the weight of the last
-    width on its side. Counts are those of the widths, of the first positions, and of all positions
-    left, laid out as ``rows`` says.
+    1 … reach, each part summing to one; a jump farther than ``reach`` has the weight of the widest
+    jump on its side. Counts are those of the widths, of the first positions, and of the positions
+    that jumps start from, in the layout of ``rows``.
 
-    The normaliser depends on the length and position, so that relative frequencies of widths are
-    not the best weights. Q = Σ_d c_d log w_d − Σ_r n_r log Z_r(w) is climbed by tangents to the
-    logarithm, w_d ← c_d / Σ_{r ∋ d} n_r / Z_r(w), which never lower it (Hunter 2004, *MM algorithms
-    for generalized Bradley–Terry models*). Draws follow the same tangents with Gamma variables
-    (Caron & Doucet 2012).
+    The normaliser depends on the sentence length and the position, so that relative frequencies of
+    widths do not maximise Q = Σ_d c_d log w_d − Σ_r n_r log Z_r(w). Minorising Q by tangents to the
+    logarithm gives the MM update w_d ← c_d / Σ_{r ∋ d} n_r / Z_r(w), which never lowers Q (Hunter
+    2004, *MM algorithms for generalized Bradley–Terry models*). Gibbs sampling uses the same
+    structure with latent Gamma variables (Caron & Doucet 2012).
     """
 
     def __init__(self, reach: int, lengths: IntArray, prior: float = 1.0) -> None:
@@ -279,40 +282,41 @@ class JumpTable(Family):
         self.n_free = self.n_widths - 1 + reach - 1
         self.longest = int(self.rows.lengths.max(initial=1))
 
-    # between weights and all widths that occur
+    # mapping between weights and all widths that occur
     @cached_property
     def _bins(self) -> tuple[IntArray, IntArray]:
-        """The weight of every width −longest … longest, and of every first position 0 … longest."""
+        """Weight indices of widths −longest … longest, and of first positions 0 … longest."""
         widths = np.clip(np.arange(-self.longest, self.longest + 1), -self.reach, self.reach)
         starts = np.clip(np.arange(self.longest + 1), 1, self.reach)
         return widths + self.reach, 2 * self.reach + starts
 
     def spread_weights(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """w of all widths −longest … longest, and of all first positions 0 … longest."""
+        """Return w of all widths −longest … longest, and of all first positions 0 … longest."""
         widths, starts = self._bins
         return params[widths], params[starts]
 
     def collect_weights(self, widths: FloatArray, starts: FloatArray) -> FloatArray:
-        """The sums of what `spread_weights` spreads out."""
-        where = np.concatenate([self._bins[0], self._bins[1][1:]])
-        sums = np.bincount(where, np.concatenate([widths, starts[1:]]), self.n_weights)
+        """Sum values of widths and first positions by weight: the transpose of `spread_weights`."""
+        bins = np.concatenate([self._bins[0], self._bins[1][1:]])
+        sums = np.bincount(bins, np.concatenate([widths, starts[1:]]), self.n_weights)
         return sums.astype(np.float64, copy=False)
 
     def totals(self, params: FloatArray) -> FloatArray:
-        """Z of all rows."""
+        """Compute the normalisers Z of all rows."""
         widths, starts = self.spread_weights(params)
         return kernels.sum_jumps(self.rows, widths, self.longest, starts)
 
     def _sum_exposure(self, shares: FloatArray) -> FloatArray:
-        """Σ of the shares of all rows that allow a jump, one a weight."""
+        """Compute, for each weight, Σ of ``shares`` over the rows that allow its jumps."""
         return self.collect_weights(*kernels.spread_over_jumps(self.rows, shares, self.longest))
 
     def _split(self, counts: Counts) -> tuple[FloatArray, FloatArray]:
-        given = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
-        return given[: self.n_weights], given[self.n_weights :]
+        """Split counts into those of weights c_d, and those of rows n_r."""
+        non_negative = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
+        return non_negative[: self.n_weights], non_negative[self.n_weights :]
 
     def _normalise(self, weights: FloatArray) -> FloatArray:
-        """Each part scaled to a sum of one."""
+        """Scale each part (widths, first positions) to a sum of one."""
         cut = self.n_widths
         return np.concatenate([part / part.sum() for part in (weights[:cut], weights[cut:])])
 
@@ -333,34 +337,39 @@ class JumpTable(Family):
     # how counts become parameters
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         if self.prior < 1.0:
-            raise LearnerError("a prior below 1 has no mode", "use a prior of 1 or more")
+            raise LearnerError(
+                "a Dirichlet prior below 1 has no mode, so there is nothing to maximise",
+                "use a prior of 1 or more",
+            )
         return self.mean(counts, old)
 
     def mean_field(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         return self.mean(counts, old)
 
     def mean(self, counts: Counts, old: Array) -> Array:
-        """The mode, for the posterior of the weights is taken to be a point."""
+        """Return the mode: the posterior of the weights is approximated by a point."""
         jumps, left = self._split(counts)
-        more = max(self.prior - 1.0, 0.0)
+        pseudo_count = max(self.prior - 1.0, 0.0)
         weights = old
         for _ in range(INNER_STEPS):
             shares = left / np.maximum(self.totals(weights), 1e-300)
             exposure = self._sum_exposure(shares)
-            # the prior is that of weights which sum to one: as if all were allowed so often
-            exposure[: self.n_widths] += more * self.n_widths
-            exposure[self.n_widths :] += more * self.reach
-            new = np.divide(jumps + more, exposure, where=exposure > 0.0, out=weights.copy())
+            # the prior is on normalised weights: as if this many more rows allowed all jumps
+            exposure[: self.n_widths] += pseudo_count * self.n_widths
+            exposure[self.n_widths :] += pseudo_count * self.reach
+            new = np.divide(
+                jumps + pseudo_count, exposure, where=exposure > 0.0, out=weights.copy()
+            )
             new = self._normalise(new)
-            # what is rarer and rarer must not vanish together with all that it is compared with
+            # keep weights that tend to 0 from underflowing: Z may be a sum of only such weights
             new = np.where((new > 0.0) & (new < RAREST), RAREST, new)
-            moved = np.max(np.abs(new - weights) / np.maximum(weights, 1e-300))
+            change = np.max(np.abs(new - weights) / np.maximum(weights, 1e-300))
             weights = new
-            if moved <= INNER_TOLERANCE:
+            if change <= INNER_TOLERANCE:
                 break
-        if more:
+        if pseudo_count:
             return weights
-        # widths that no sentence is long enough for are as likely as the next narrower one
+        # widths that exceed every sentence length get the weight of the widest that does not
         weights, middle, cut = weights.copy(), self.reach, self.n_widths
         widest = min(self.longest - 1, self.reach)
         weights[: middle - widest] = weights[middle - widest]
@@ -370,10 +379,11 @@ class JumpTable(Family):
         return self._normalise(weights)
 
     def draw(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
-        """One Gibbs step: u_r ~ Gamma(n_r, Z_r(w)), then w_d ~ Gamma(α + c_d, 1 + Σ_{r ∋ d} u_r).
+        """Take one Gibbs step: u_r ~ Gamma(n_r, Z_r(w)), w_d ~ Gamma(α + c_d, 1 + Σ_{r ∋ d} u_r).
 
-        The weights' scale says nothing, so that Gamma(α, 1) priors are a Dirichlet prior of the
-        weights that sum to one. With a small α some numbers are too small: see `_draw_in_logs`.
+        The scale of the weights does not matter, so that Gamma(α, 1) priors amount to a Dirichlet
+        prior of the normalised weights. If a small α makes numbers underflow, the step is taken in
+        logarithms: see `_draw_in_logs`.
         """
         jumps, left = self._split(counts)
         sizes = np.array([self.n_widths, self.reach])
@@ -392,10 +402,10 @@ class JumpTable(Family):
     def _draw_in_logs(
         self, scales: FloatArray, passed: FloatArray, drawn: FloatArray, old: FloatArray
     ) -> FloatArray:
-        """The same step in logarithms: log w_d = log G_d − log(s + Σ_{r ∋ d} g_r / Z_r(old)).
+        """Take the step of `draw` in logarithms: log w_d = log G_d − log(s + Σ_{r ∋ d} g_r / Z_r).
 
-        With s the scale of the old weights and u_r = g_r / (s Z_r(old)) that is w_d / s, and w is
-        normalised in any case.
+        With s the scale of the old weights, Z_r = Z_r(old) and u_r = g_r / (s Z_r), this is
+        log(w_d / s), and w is normalised in any case.
         """
         exposure = self._sum_exposure(passed / np.maximum(self.totals(old), SMALLEST))
         with np.errstate(divide="ignore"):  # the log of 0, where no row allows a jump
@@ -412,7 +422,7 @@ class JumpTable(Family):
         return (self.prior - 1.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
 
     def divergence(self, counts: Counts, params: Array) -> float:
-        """What a posterior that is a point costs, up to a constant."""
+        """Compute the divergence of a point-mass posterior from the prior, up to a constant."""
         return -max(self.prior - 1.0, 0.0) * float(np.sum(np.log(np.maximum(params, SMALLEST))))
 
     def expected_log(self, counts: Counts, params: Array) -> float:
@@ -434,11 +444,11 @@ class JumpTable(Family):
         return None
 
 
-# Learning goes on where it stopped
+# Incremental learning
 
 
 class _Delegated:
-    """An attribute of `WithPast` that is its family's own."""
+    """An attribute that `WithPast` delegates to its family."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -448,10 +458,11 @@ class _Delegated:
 
 
 class WithPast(Family):
-    """A family to whose counts those of the past are always added.
+    """A family that adds fixed counts of earlier data to all counts.
 
-    The past's hidden values stay as they were seen: incremental EM of which one shard is never
-    visited again (Neal & Hinton 1998). Its objective has ⟨past, log θ⟩ beside the prior.
+    The posteriors of the earlier data are not updated: incremental EM in which one shard is never
+    revisited (Neal & Hinton 1998). The objective has the term ⟨past, log θ⟩ in addition to the
+    prior.
     """
 
     n_free: Any = _Delegated()
@@ -474,9 +485,9 @@ class WithPast(Family):
         self.family, self.past = family, past
 
     def __getattr__(self, name: str) -> Any:
-        if name == "family":  # of a copy that is still empty
+        if name == "family":  # not yet set, while an instance is copied or unpickled
             raise AttributeError(name)
-        return getattr(self.family, name)  # what a model asks of its own family
+        return getattr(self.family, name)  # attributes of a specific family that its model uses
 
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         return self.family.maximise(np.asarray(counts) + self.past, old, rng)
@@ -491,9 +502,9 @@ class WithPast(Family):
         return self.family.mean(np.asarray(counts) + self.past, old)
 
     def log_prior(self, params: Array) -> float:
-        # what is too small for a number counts alike in the density and in the past
-        seen = np.maximum(np.asarray(params, dtype=np.float64), SMALLEST)
-        return self.family.log_prior(seen) + self.family.expected_log(self.past, seen)
+        # the same lower bound in both terms, so that underflowed parameters are consistent
+        bounded = np.maximum(np.asarray(params, dtype=np.float64), SMALLEST)
+        return self.family.log_prior(bounded) + self.family.expected_log(self.past, bounded)
 
     def divergence(self, counts: Counts, params: Array) -> float:
         cost = self.family.divergence(np.asarray(counts) + self.past, params)

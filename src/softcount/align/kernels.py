@@ -1,18 +1,18 @@
-"""Compiled loops of `softcount.align`, in the order in which an E-step needs them.
+"""Compiled kernels of `softcount.align`, in the order in which an E-step uses them.
 
-- the lexicon: which words occur together, and where each word occurs
-- the links of a block of pairs, gathered from the table of translations and scattered back to it
-- alignments in which every target word chooses its source word for itself, and IBM Model 1
+- the lexicon: which words co-occur, and where each word occurs
+- the links of a block of pairs, gathered from the translation table and scattered back to it
+- models in which target words are aligned independently, and IBM Model 1
 - positions near the diagonal
-- alignments that are chains of jumps: forward–backward, Viterbi, sampling
+- the HMM, a chain of jumps: forward–backward, Viterbi, sampling
 - both directions at once
 
-Rows are source words e (the last row is the empty word, which occurs once in every pair); what a
-row has are target words f. Lexicon and links are walked row by row: the words that a row needs fit
-the cache, and every row has one owner.
+Rows are source words e (the last row is the empty word, which occurs once in every pair); the
+entries of a row are target words f. Lexicon and links are processed row by row: the data of one row
+fit the cache, and each row is written by one thread only.
 
-Kernels give every field of a tuple a name before they loop: looking fields up inside of loops costs
-more than the loops themselves, for references to arrays are counted.
+Kernels unpack all fields of a tuple before they loop: accessing fields inside loops costs more than
+the loops themselves, because of reference counting of arrays.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from softcount.kernels.vectors import (
 )
 
 AHEAD = 4
-"""Places that lie so far ahead are asked for."""
+"""Prefetch distance, in occurrences."""
 WORD = 64
-"""Bits of a number in a set of words."""
+"""Bits per element of a bit set of words."""
 SHIFT, LOW = np.uint64(6), np.uint64(63)
 HALVING = 16
-"""A row that has this many times more entries than are wanted is searched by bisection."""
+"""A row with more than this many times the entries looked up is searched by bisection."""
 SORT_STEP = 4
-"""Sorting n numbers costs as much as reading SORT_STEP · n · log₂ n words of bits."""
+"""Sorting n numbers costs as much as reading SORT_STEP · n · log₂ n elements of a bit set."""
 
 
 class Occurrences(NamedTuple):
-    """Where each source word occurs, in the order of pairs.
+    """The occurrences of each source word, in the order of pairs.
 
-    The last row is that of the empty word, which stands behind the last word of every pair.
+    The last row is that of the empty word, whose position is after the last word of every pair.
 
-    ``indptr``     (source words + 2,) int64: word e occurs at entries ``indptr[e]`` to
+    ``indptr``     (source words + 2,) int64: the occurrences of word e are entries ``indptr[e]`` to
                    ``indptr[e + 1]`` of the other two
-    ``pairs``      (occurrences,) int32: the number of the pair
+    ``pairs``      (occurrences,) int32: the index of the pair
     ``positions``  (occurrences,) int32: the position in the source sentence
     """
 
@@ -64,7 +64,7 @@ class Occurrences(NamedTuple):
 
 @njit
 def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bool) -> Occurrences:
-    """Where each word occurs, and with ``null`` the empty word: in every pair."""
+    """Find the occurrences of each word; with ``null``, the empty word occurs in every pair."""
     n_pairs = len(borders) - 1
     indptr = np.zeros(n_words + 2, np.int64)
     for token in tokens:
@@ -91,7 +91,7 @@ def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bo
 
 @njit
 def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) -> tuple[int, int]:
-    """The occurrences of a row's word in the pairs ``lower`` to ``upper``: from, to."""
+    """Return the range of occurrences of a row's word in the pairs ``lower`` to ``upper``."""
     begin = indptr[row]
     own = pairs[begin : indptr[row + 1]]
     return begin + np.searchsorted(own, lower), begin + np.searchsorted(own, upper)
@@ -99,7 +99,7 @@ def range_within(indptr: Array, pairs: Array, row: int, lower: int, upper: int) 
 
 @njit
 def count_links_before(indptr: IntArray, pairs: IntArray, borders: IntArray) -> IntArray:
-    """How many links the words before each row have; one more for all of them."""
+    """Compute the cumulative number of links of the rows before each row; the total is last."""
     before = np.zeros(len(indptr), np.int64)
     for row in range(len(indptr) - 1):
         before[row + 1] = before[row]
@@ -120,11 +120,11 @@ def find_cooccurring(
     out: IntArray,
     lengths: IntArray,
 ) -> int:
-    """The target words that occur with rows ``first`` to ``last``, sorted, row after row.
+    """Collect the target words that co-occur with rows ``first`` to ``last``, sorted in each row.
 
-    ``out`` gets them, and must have room for one more than there are links; ``lengths`` gets the
-    rows' lengths. Returns how many entries there are. Words that were seen are bits: few enough to
-    stay in the cache, and already in order when a row is long.
+    They are written to ``out``, whose size must be at least the number of links plus one, and the
+    row lengths to ``lengths``. Returns the number of entries. The words seen are kept in a bit set:
+    it is small enough for the cache, and yields sorted words when a row is long.
     """
     seen = np.zeros(n_words // WORD + 1, np.uint64)
     one, used = np.uint64(1), 0
@@ -135,12 +135,12 @@ def find_cooccurring(
             for t in range(borders[p], borders[p + 1]):
                 f = np.uint64(tokens[t])
                 word = seen[f >> SHIFT]
-                out[used] = tokens[t]  # branches would be guessed wrong too often
+                out[used] = tokens[t]  # without a branch, which would be mispredicted too often
                 used += 1 - int((word >> (f & LOW)) & one)
                 seen[f >> SHIFT] = word | (one << (f & LOW))
         n = used - begin
         lengths[row] = n
-        n_bits = 0  # of n, about log₂ n
+        n_bits = 0  # the bit length of n, about log₂ n
         while n >> n_bits > 0:
             n_bits += 1
         if SORT_STEP * n * n_bits < len(seen):
@@ -154,7 +154,7 @@ def find_cooccurring(
 
 @njit
 def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
-    """The bits as numbers, in order; none is left."""
+    """Write the elements of a bit set to ``out``, in order, and clear it."""
     zero, one = np.uint64(0), np.uint64(1)
     for w in range(len(seen)):
         bits = seen[w]
@@ -176,9 +176,9 @@ def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
 def match_entries(
     indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
 ) -> None:
-    """Where the entries of some rows are in a larger lexicon; what is not there is left as it is.
+    """Find the entries of some rows in a larger lexicon; ``found`` is unchanged for missing ones.
 
-    Row r is that row ``rows[r]``, or none of it (−1); both are sorted by target word.
+    Row r is row ``rows[r]`` of the larger lexicon (−1: missing); both are sorted by target word.
     """
     for r in range(len(rows)):
         if rows[r] < 0:
@@ -200,12 +200,12 @@ def match_entries(
                 found[k] = at
 
 
-# The links of sentence pairs, from the table of translations and back to it.
+# The links of sentence pairs, gathered from the translation table and scattered back to it.
 #
 # Pair p has a matrix of (l + 1) × m numbers from ``offsets[p]`` on, one for each source position
-# (the empty word's is the last) and target position. Rows of the table are laid open one by one in
-# an array with a place for every target word, and the pairs walked through in which the row's word
-# occurs: each row of a matrix has one owner.
+# (the empty word's is the last) and target position. Each row of the table is expanded to a dense
+# array over the target vocabulary, which is then used in all pairs where the row's word occurs:
+# each row of a matrix is written by one thread only.
 
 
 class ShardArrays(NamedTuple):
@@ -237,7 +237,7 @@ class ShardArrays(NamedTuple):
 def matrix_row(
     o: int, pairs: IntArray, positions: IntArray, borders: IntArray, offsets: IntArray
 ) -> tuple[int, int, int]:
-    """Occurrence o of a word: the first target word beside it, how many there are, their links."""
+    """Return the first target token of occurrence o's pair, their number, and where links begin."""
     p = pairs[o]
     start, m = borders[p], borders[p + 1] - borders[p]
     return start, m, offsets[p] + positions[o] * m
@@ -247,9 +247,9 @@ def matrix_row(
 def gather(
     first: int, last: int, lower: int, upper: int, table: Array, shard: ShardArrays, links: Array
 ) -> None:
-    """t(f_j | e_i) of the words ``first`` to ``last``, wherever they are in pairs of the block.
+    """Set links to t(f_j | e_i), for source words ``first`` to ``last``, in the pairs of a block.
 
-    The block is that of pairs ``lower`` to ``upper``; ``links`` begins with the first of them.
+    The block consists of pairs ``lower`` to ``upper``; ``links`` starts at its first pair.
     """
     rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
     open_row = np.zeros(n_targets, table.dtype)
@@ -270,7 +270,7 @@ def gather(
 def scatter(
     first: int, last: int, lower: int, upper: int, shard: ShardArrays, links: Array, counts: Array
 ) -> None:
-    """Add the links of the words ``first`` to ``last`` to the table of counts."""
+    """Add the links of source words ``first`` to ``last`` to the counts of their entries."""
     rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
     mass = np.zeros(n_targets)
     origin = offsets[lower]
@@ -300,7 +300,7 @@ def apply_constraints(
     offsets: IntArray,
     links: FloatArray,
 ) -> None:
-    """Set to zero what the known links of pairs ``lower`` to ``upper`` rule out."""
+    """Set the links that are ruled out by the known links of pairs ``lower`` to ``upper`` to 0."""
     known, known_sources, known_targets = constraints
     source_lengths, target_lengths = sizes
     for p in range(lower, upper):
@@ -316,19 +316,19 @@ def apply_constraints(
                     links[at + i * m + j] = 0.0
 
 
-# Alignments in which every target word chooses its source word for itself: a pair's links hold
-# p(f_j, a_j = i), and every column is a distribution.
+# Models in which target words are aligned independently: the links of a pair are p(f_j, a_j = i),
+# and each column becomes a distribution.
 
 
 LEAST = np.finfo(np.float64).tiny
-"""A sum below this counts as 0: 1 / sum would be no number."""
+"""A sum below this counts as 0, because 1 / sum would overflow."""
 
 
 @njit
 def multiply_positions(
     first: int, last: int, offsets: IntArray, at: IntArray, positions: FloatArray, links: FloatArray
 ) -> None:
-    """Multiply pairs ``first`` to ``last`` by their d(i | j), from ``positions[at[p]]`` on."""
+    """Multiply the links of pairs ``first`` to ``last`` by d(i | j), at ``positions[at[p]]``."""
     for p in range(first, last):
         shift = at[p] - offsets[p]
         for k in range(offsets[p], offsets[p + 1]):
@@ -339,7 +339,7 @@ def multiply_positions(
 def normalise_columns(
     first: int, last: int, widths: IntArray, offsets: IntArray, links: FloatArray, logs: FloatArray
 ) -> None:
-    """Joint probabilities become posteriors; ``logs`` gets Σ_j log Σ_i (−inf: impossible).
+    """Replace joint probabilities by posteriors; set ``logs`` to Σ_j log Σ_i (−inf: impossible).
 
     ``widths`` are the numbers m of target words.
     """
@@ -364,9 +364,9 @@ def normalise_columns(
 def choose_best(
     first: int, last: int, widths: IntArray, offsets: IntArray, links: FloatArray, logs: FloatArray
 ) -> None:
-    """The best source position of every word gets 1 (the first among equals), the others 0.
+    """Set the best source position of every target word to 1 (the first, if tied), others to 0.
 
-    ``logs`` gets Σ_j log max_i.
+    ``logs`` is set to Σ_j log max_i.
     """
     for p in range(first, last):
         m, logs[p] = widths[p], 0.0
@@ -391,7 +391,10 @@ def draw_columns(
     seed: Any,
     samples: int,
 ) -> None:
-    """Posteriors become relative frequencies in draws, given the seed and the pair's number."""
+    """Replace posteriors by relative frequencies in draws.
+
+    The draws depend only on the seed and the pair's number.
+    """
     stream = np.empty(1, np.uint64)
     for p in range(first, last):
         m = widths[p]
@@ -423,7 +426,7 @@ def add_positions(
     links: FloatArray,
     counts: FloatArray,
 ) -> None:
-    """Add the links of pairs of one shape; group g of pairs has one owner."""
+    """Sum the links of pairs of the same shape; each group g is summed by one thread."""
     for g in range(first, last):
         for n in range(groups[g], groups[g + 1]):
             p = members[n]
@@ -432,16 +435,16 @@ def add_positions(
                 counts[k + shift] += links[k]
 
 
-# IBM Model 1 without ever writing down a link.
+# IBM Model 1, without storing links.
 #
-#     c(f | e) = t(f | e) Σ over occurrences of e, of f beside it: 1 / Σ_{e'} t(f | e')
+#     c(f | e) = t(f | e) Σ over all co-occurrences of e and f: 1 / Σ_{e'} t(f | e')
 #
-# The first pass adds up the denominators of all target words, the second one the counts.
+# The first pass sums the denominators of all target tokens, the second one the counts.
 
 
 @inline
 def _ask_for(p: int, borders: IntArray, tokens: IntArray, numbers: FloatArray) -> None:
-    """Prefetch the target words of pair p, and a number of each."""
+    """Prefetch the target tokens of pair p, and their numbers."""
     first, count = borders[p], borders[p + 1] - borders[p]
     prefetch(tokens, first, count)
     prefetch(numbers, first, count)
@@ -449,7 +452,7 @@ def _ask_for(p: int, borders: IntArray, tokens: IntArray, numbers: FloatArray) -
 
 @njit
 def denominators(first: int, last: int, table: Array, shard: ShardArrays, sums: Array) -> None:
-    """Σ_e t(f_j | e) for every target word of the pairs ``first`` to ``last``."""
+    """Compute Σ_e t(f_j | e) for every target token of the pairs ``first`` to ``last``."""
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
     open_row = np.empty(n_targets, table.dtype)
     sums[borders[first] : borders[last]] = 0.0
@@ -469,9 +472,9 @@ def denominators(first: int, last: int, table: Array, shard: ShardArrays, sums: 
 
 @njit
 def invert(first: int, last: int, borders: IntArray, sums: FloatArray, logs: FloatArray) -> None:
-    """Denominators become 1 / denominator; ``logs`` gets Σ_j log of each pair (−inf: one is 0).
+    """Replace denominators by their inverses; set ``logs`` to Σ_j log of each pair.
 
-    What is so small that 1 / denominator is no number counts as 0.
+    A denominator that is so small that its inverse overflows counts as 0, and gives −inf.
     """
     for p in range(first, last):
         logs[p] = 0.0
@@ -488,7 +491,7 @@ def invert(first: int, last: int, borders: IntArray, sums: FloatArray, logs: Flo
 def expected_counts(
     first: int, last: int, table: Array, shard: ShardArrays, inverse: Array, out: Array
 ) -> None:
-    """Expected counts of the rows ``first`` to ``last``; ``inverse`` are 1 / denominator."""
+    """Compute the expected counts of rows ``first`` to ``last``; ``inverse``: 1 / denominator."""
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
     mass = np.zeros(n_targets)
     for row in range(first, last):
@@ -513,12 +516,12 @@ def expected_counts(
 
 @inline
 def nearness(i: int, j: int, l: int, m: int) -> float:
-    """h(i, j), 0 on the diagonal and below 0 off it."""
+    """Compute h(i, j): 0 on the diagonal, negative off it."""
     return -abs((i + 0.5) / l - (j + 0.5) / m)
 
 
 class SentenceShapes(NamedTuple):
-    """Different pairs of lengths (l, m), and where the (l + 1) × m cells of each begin.
+    """The distinct pairs of lengths (l, m), and where the (l + 1) × m cells of each begin.
 
     ``heights``  (shapes,) source lengths
     ``widths``   (shapes,) target lengths
@@ -531,7 +534,7 @@ class SentenceShapes(NamedTuple):
 
     @classmethod
     def of(cls, l: IntArray, m: IntArray) -> SentenceShapes:
-        """Every pair of lengths once, in order."""
+        """Collect the distinct pairs of lengths, sorted."""
         longest = int(m.max(initial=0)) + 1
         heights, widths = np.divmod(np.unique(l.astype(np.int64) * longest + m), longest)
         return cls(heights, widths, np.concatenate([[0], np.cumsum((heights + 1) * widths)]))
@@ -541,7 +544,7 @@ class SentenceShapes(NamedTuple):
         return int(self.begins[-1])
 
     def numbers(self, l: IntArray, m: IntArray) -> IntArray:
-        """Which shape each pair of lengths is; −1: none of these."""
+        """Return the index of the shape of each pair of lengths; −1: not among them."""
         longest = max(int(self.widths.max(initial=0)), int(m.max(initial=0))) + 1
         keys, wanted = self.heights * longest + self.widths, l * longest + m
         at = np.searchsorted(keys, wanted)
@@ -550,7 +553,7 @@ class SentenceShapes(NamedTuple):
     def take(
         self, other: SentenceShapes, cells: FloatArray, otherwise: float | FloatArray = 0.0
     ) -> FloatArray:
-        """Cells of other shapes as cells of these; ``otherwise``: of shapes that they lack."""
+        """Convert cells from the layout of other shapes; ``otherwise``: for missing shapes."""
         found = np.zeros(self.n_cells) + otherwise
         for own, number in enumerate(other.numbers(self.heights, self.widths).tolist()):
             if number >= 0:
@@ -561,7 +564,7 @@ class SentenceShapes(NamedTuple):
 
 @njit
 def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> FloatArray:
-    """d of all shapes, (l + 1, m) each; the empty word is last. Without words it is certain."""
+    """Compute d of all shapes, (l + 1, m) each; the empty word is last, and certain if l = 0."""
     heights, widths, begins = shapes
     out = np.zeros(begins[-1])
     for s in range(len(heights)):
@@ -579,7 +582,7 @@ def fill_diagonal(shapes: SentenceShapes, tension: float, p0: float) -> FloatArr
 
 @njit
 def summarise(shapes: SentenceShapes, counts: FloatArray) -> tuple[float, FloatArray]:
-    """Σ counts · h, and how often each target position comes from a word, by shape."""
+    """Compute Σ counts · h, and the count of non-NULL links of each target position, by shape."""
     heights, widths, begins = shapes
     total, often, row = 0.0, np.zeros(widths.sum()), 0
     for s in range(len(heights)):
@@ -597,7 +600,7 @@ def summarise(shapes: SentenceShapes, counts: FloatArray) -> tuple[float, FloatA
 
 @njit
 def moments(shapes: SentenceShapes, often: Array, tension: float) -> tuple[float, float, float]:
-    """Σ_r n_r of log Z_λ, of the mean of h and of its variance; n_r as `summarise` has them."""
+    """Compute Σ_r n_r · (log Z_λ, mean of h, variance of h), with n_r from `summarise`."""
     heights, widths, _ = shapes
     logs = means = variances = 0.0
     row = -1
@@ -622,32 +625,34 @@ def moments(shapes: SentenceShapes, often: Array, tension: float) -> tuple[float
     return logs, means, variances
 
 
-# Alignments that are chains of jumps (Vogel, Ney & Tillmann 1996).
+# The HMM alignment model: a Markov chain of jumps (Vogel, Ney & Tillmann 1996).
 #
-# The positions of neighbouring target words form a chain: p(a_j = k | a_{j−1} = h, l) is a jump of
-# k − h words, w(k − h) / Z(h), Z the sum over all positions of the sentence. A target word may also
-# come from the empty word, with probability p₀; the chain remembers the position from which it
-# jumps on (Och & Ney 2003). Position 0 stands before the sentence and has jumps of its own,
-# position k is source word k − 1. With emissions E, jumps A(h, k) = w(k − h) z(h) and
-# z(h) = (1 − p₀) / Z(h),
+# The source positions of successive target words form a chain: p(a_j = k | a_{j−1} = h, l) is the
+# probability of a jump of k − h words, w(k − h) / Z(h), where Z sums over all positions of the
+# sentence. A target word is aligned to the empty word with probability p₀; the chain then keeps its
+# position, from which the next jump starts (Och & Ney 2003). Position 0 is before the sentence and
+# has separate jump weights; position k is source word k − 1. With emissions E, jumps
+# A(h, k) = w(k − h) z(h) and z(h) = (1 − p₀) / Z(h),
 #
 #     γ_j(k) = p(f_1..f_j, last position k),    β_j(k) = p(f_{j+1}..f_m | last position k)
 #
 # both scaled by the same c_j, so that they stay near 1 whatever the length.
 #
-# Pairs of about one size go in lockstep, one a lane. Where one has fewer source words than others,
-# the missing ones are impossible; where it has fewer target words, the missing ones come from the
-# empty word with certainty. Neither changes anything. Sampling goes one pair after the other.
+# Pairs of similar lengths are processed in lockstep, one per SIMD lane. In a lane with fewer source
+# words than others, the missing ones are impossible; in one with fewer target words, the missing
+# ones are aligned to the empty word with certainty. Neither changes any result. Sampling processes
+# one pair at a time.
 #
-# In sums over jumps, sentences of one length l have l + 1 rows: position 0, then the positions 1 to
-# l. ``ahead[middle + d]`` is the weight of a jump of d positions, ``start[k]`` that of a jump from
+# In sums over jumps, sentences of length l have l + 1 rows: position 0, then the positions 1 to l.
+# ``ahead[middle + d]`` is the weight of a jump of d positions, ``start[k]`` that of a jump from
 # position 0 to position k.
 
 
 class JumpRows(NamedTuple):
-    """Positions that can be left: sentence lengths, and where each length's l + 1 rows begin.
+    """The positions that jumps start from: l + 1 rows for each sentence length l.
 
-    ``lengths``  (lengths,) in order;  ``begins``  (lengths + 1,)
+    ``lengths``  (lengths,) the distinct sentence lengths, sorted
+    ``begins``   (lengths + 1,) where the rows of each begin
     """
 
     lengths: IntArray
@@ -659,7 +664,7 @@ class JumpRows(NamedTuple):
         return cls(each, np.concatenate([[0], np.cumsum(each + 1)]))
 
     def take(self, other: JumpRows, values: FloatArray) -> FloatArray:
-        """Values laid out as the other rows, laid out as these; 0 for lengths they do not have."""
+        """Convert values from the layout of other rows to this one; 0 for missing lengths."""
         found = np.zeros(self.begins[-1])
         _, own, others = np.intersect1d(self.lengths, other.lengths, return_indices=True)
         for here, there in zip(own, others, strict=True):
@@ -670,7 +675,7 @@ class JumpRows(NamedTuple):
 
 @njit
 def sum_jumps(rows: JumpRows, ahead: FloatArray, middle: int, start: FloatArray) -> FloatArray:
-    """Z(h) = Σ_k w(k − h) of every row."""
+    """Compute Z(h) = Σ_k w(k − h) of every row."""
     lengths, begins = rows
     out = np.empty(begins[-1])
     for n in range(len(lengths)):
@@ -685,9 +690,9 @@ def sum_jumps(rows: JumpRows, ahead: FloatArray, middle: int, start: FloatArray)
 
 @njit
 def spread_over_jumps(rows: JumpRows, shares: Array, middle: int) -> tuple[Array, Array]:
-    """The sum of the shares of all rows that allow a jump: the transpose of `sum_jumps`.
+    """Sum ``shares`` over all rows that allow each jump: the transpose of `sum_jumps`.
 
-    By width, and for jumps from the start by position.
+    Returns the sums by width, and by position for jumps from the start.
     """
     lengths, begins = rows
     by_width, starts = np.zeros(2 * middle + 1), np.zeros(middle + 1)
@@ -706,9 +711,11 @@ def spread_over_jumps(rows: JumpRows, shares: Array, middle: int) -> tuple[Array
 
 
 class JumpWeights(NamedTuple):
-    """w(d) at ``ahead[middle + d]`` and ``back[middle − d]``; that of the start at ``start[k]``.
+    """Jump weights w(d) = ``ahead[middle + d]`` = ``back[middle − d]``, and normalisers.
 
-    ``z`` has l + 1 numbers for every length l of sentences, from ``rows[l]`` on.
+    ``start[k]`` is the weight of a jump from the start to position k.
+
+    ``z`` has l + 1 numbers for every sentence length l, from ``rows[l]`` on.
     """
 
     ahead: FloatArray
@@ -721,10 +728,10 @@ class JumpWeights(NamedTuple):
 
 
 class PairGroups(NamedTuple):
-    """Pairs of a block, grouped by their sizes: the pairs of a group go in lockstep.
+    """Pairs of a block, grouped by length: the pairs of a group are processed in lockstep.
 
-    ``begins``   (groups + 1,) group g has ``members[begins[g]:begins[g + 1]]``
-    ``members``  (pairs,) numbers of pairs within the block
+    ``begins``   (groups + 1,) group g is ``members[begins[g]:begins[g + 1]]``
+    ``members``  (pairs,) indices of pairs within the block
     ``sources``  (pairs + 1,) where the source sentence of each pair begins
     ``targets``  (pairs + 1,) where its target sentence begins
     ``offsets``  (pairs + 1,) where its links begin
@@ -738,11 +745,11 @@ class PairGroups(NamedTuple):
 
 
 class JumpCounts(NamedTuple):
-    """Expected jumps of some pairs.
+    """Expected counts of jumps.
 
     ``widths``  (2 · longest + 1,) by width, from −longest on
-    ``starts``  (longest + 1,) by the first position
-    ``left``    by sentence length and the position that was left, laid out as `JumpWeights.rows`
+    ``starts``  (longest + 1,) from the start, by position
+    ``left``    by sentence length and starting position, in the layout of `JumpWeights.rows`
     """
 
     widths: FloatArray
@@ -751,7 +758,7 @@ class JumpCounts(NamedTuple):
 
 
 class ChainWorkspace(NamedTuple):
-    """Memory for one group of pairs: matrices with one column a lane."""
+    """Workspace for one group of pairs: matrices with one column per lane."""
 
     emit: FloatArray
     pred: FloatArray
@@ -768,9 +775,9 @@ class ChainWorkspace(NamedTuple):
 
 @njit
 def allocate(first: int, last: int, groups: PairGroups, links: FloatArray) -> FloatArray:
-    """Memory that is enough for each of the groups ``first`` to ``last``, one after the other.
+    """Allocate memory that suffices for any of the groups ``first`` to ``last``, one at a time.
 
-    Its numbers are of the same kind as the links.
+    It has the dtype of the links.
     """
     begins, members, sources, targets, _ = groups
     most = 0
@@ -794,10 +801,10 @@ def _part(memory: FloatArray, at: int, rows: int, lanes: int) -> FloatArray:
 def load(
     memory: FloatArray, own: IntArray, groups: PairGroups, jumps: JumpWeights, links: FloatArray
 ) -> tuple[IntArray, ChainWorkspace]:
-    """The lengths (l, m) of a group's pairs, a row a lane, and a workspace with their emissions.
+    """Return the lengths (l, m) of a group's pairs, a row per lane, and a workspace.
 
-    The emissions (l + 1, m) of each pair go into its lane, at every word the empty word first.
-    Lanes without a pair have lengths (0, 0).
+    The emissions (l + 1, m) of each pair are copied to its lane, for each target word the empty
+    word first. Lanes without a pair have lengths (0, 0).
     """
     sources, targets, offsets = groups.sources, groups.targets, groups.offsets
     lanes = -(-len(own) // WIDTH) * WIDTH
@@ -857,7 +864,7 @@ def store(
     logs: FloatArray,
     left: FloatArray,
 ) -> None:
-    """The posteriors of each pair out of its lane, its log p, and from where it jumped."""
+    """Copy each pair's posteriors from its lane; set its log p, and add its jumps by start."""
     n, lanes = len(at.z), len(own)
     begins = offsets[own]
     all_l, all_m = sizes[:lanes, 0].min(), sizes[:lanes, 1].min()
@@ -888,7 +895,7 @@ def store(
 def slide(
     into: Array, at: int, weights: Array, middle: int, rows: Array, first: int, n: int
 ) -> None:
-    """``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
+    """Compute ``into[at + k] = Σ_h weights[middle + h − k] · rows[first + h]`` for h, k < n."""
     for k in range(0, n - 1, 2):
         weighted_sum_two(into, at + k, weights, middle - k, rows, first, n)
     if n % 2:
@@ -897,10 +904,10 @@ def slide(
 
 @njit
 def forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
-    """γ of all words, Σ_h γ(h) A(h, ·) of all words in ``pred``, and c_j (0: impossible)."""
+    """Compute γ, Σ_h γ(h) A(h, ·) in ``pred``, and c_j (0: impossible), for all target words."""
     n, lanes = at.z.shape
     emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
-    # a word below this probability counts as impossible: 1 / probability would be no number
+    # a word below this probability counts as impossible, because 1 / probability would overflow
     inverse, nothing = np.empty(lanes, emit.dtype), np.finfo(emit.dtype).tiny
     gamma[:n] = 0.0
     gamma[0] = 1.0
@@ -930,11 +937,14 @@ def forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
 
 @njit
 def backward(jumps: JumpWeights, at: ChainWorkspace) -> None:
-    """Posteriors in ``pred``, E β / c in ``emit``, γ z in ``gamma``, expected jumps in ``left``."""
+    """Compute posteriors in ``pred``, and expected jumps by starting position in ``left``.
+
+    ``emit`` becomes E β / c and ``gamma`` becomes γ z, for `count_jumps`.
+    """
     n, lanes = at.z.shape
     emit, pred, gamma, beta, later = at.emit, at.pred, at.gamma, at.beta, at.next
     inverse, one = np.empty(lanes, emit.dtype), emit.dtype.type(1.0)
-    # positions that next to nothing leads to may promise more than numbers can hold: no more
+    # β of positions that are almost never reached can overflow, and is clipped
     much = emit.dtype.type(1e28 if emit.itemsize == 4 else 1e100)
     beta[:] = 1.0
     for j in range(len(at.scales) - 1, -1, -1):
@@ -962,7 +972,7 @@ def backward(jumps: JumpWeights, at: ChainWorkspace) -> None:
 
 @njit
 def count_jumps(jumps: JumpWeights, at: ChainWorkspace, widths: Array, starts: Array) -> None:
-    """Add the expected jumps, by width and from the start by position; after `backward`."""
+    """Add the expected jumps, by width, and by position from the start; call after `backward`."""
     n, lanes = at.z.shape
     l, here, there, met = n - 1, at.here, at.there, np.empty(SHIFTS_AT_ONCE, at.here.dtype)
     here[l:] = 0.0
@@ -998,10 +1008,10 @@ def forward_backward(
     counts: JumpCounts,
     counting: bool,
 ) -> None:
-    """Emissions of the groups ``first`` to ``last`` become posteriors, in place.
+    """Replace emissions of the groups ``first`` to ``last`` by posteriors, in place.
 
-    ``logs`` gets log p(target | source) of every pair; expected jumps are added to ``counts``, if
-    they are to be counted.
+    ``logs`` is set to log p(target | source) of every pair; if ``counting``, expected jumps are
+    added to ``counts``.
     """
     memory = allocate(first, last, groups, links)
     for g in range(first, last):
@@ -1016,14 +1026,14 @@ def forward_backward(
 
 @inline
 def jump(jumps: JumpWeights, l: int, h: int, k: int) -> Any:
-    """A(h, k): from position h to position k ≥ 1 of a sentence of l words."""
+    """Compute A(h, k), from position h to position k ≥ 1 of a sentence of l words."""
     weight = jumps.start[k] if h == 0 else jumps.ahead[jumps.middle + k - h]
     return weight * jumps.z[jumps.rows[l] + h]
 
 
 @njit
 def _viterbi_forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
-    """As `forward`, with the largest term for the sum; so is c_j."""
+    """Run `forward` with maxima in place of sums; c_j, too, is a maximum."""
     n, lanes = at.z.shape
     emit, pred, gamma, scaled, scales = at.emit, at.pred, at.gamma, at.next, at.scales
     gamma[:n] = 0.0
@@ -1053,7 +1063,7 @@ def _viterbi_forward(jumps: JumpWeights, at: ChainWorkspace) -> None:
 def _trace_back(
     jumps: JumpWeights, at: ChainWorkspace, lane: int, l: int, m: int, path: IntArray
 ) -> float:
-    """The best path of one lane, 0 where a word comes from the empty word; returns its log p."""
+    """Trace the best path of one lane, 0 for the empty word; return its log p."""
     n, total = len(at.z), 0.0
     best = 0
     for k in range(1, l + 1):
@@ -1089,7 +1099,7 @@ def viterbi(
     path_at: IntArray,
     logs: FloatArray,
 ) -> None:
-    """The links of each pair's best path get 1, all others 0; ``logs`` gets log p(f, â)."""
+    """Set the links of each pair's best path to 1, others to 0; set ``logs`` to log p(f, â)."""
     memory, offsets = allocate(first, last, groups, links), groups.offsets
     for g in range(first, last):
         own = groups.members[groups.begins[g] : groups.begins[g + 1]]
@@ -1120,9 +1130,9 @@ def sample_paths(
     paths: IntArray,
     path_at: IntArray,
 ) -> None:
-    """Emissions become relative frequencies in sampled paths, which ``paths`` gets.
+    """Replace emissions by relative frequencies in sampled paths, which are stored in ``paths``.
 
-    Forward filtering, backward sampling. Draws depend on the seed and on the pair's number.
+    Forward filtering, backward sampling. Draws depend only on the seed and the pair's number.
     """
     heights, widths = sizes
     stream = np.empty(1, np.uint64)
@@ -1130,7 +1140,7 @@ def sample_paths(
         l, m = heights[p], widths[p]
         own = links[offsets[p] : offsets[p + 1]]
         stream[0] = item_stream(seed, numbers[p])
-        # γ_j(k), scaled to sum to 1 for every j; all zero from where nothing is possible
+        # γ_j(k), scaled to sum to 1 for every j; all zero from an impossible word on
         gamma = np.zeros((m + 1, l + 1))
         gamma[0, 0] = 1.0
         for j in range(m):
@@ -1144,7 +1154,7 @@ def sample_paths(
                 gamma[j + 1, k] += reached * own[(k - 1) * m + j]
             total = gamma[j + 1].sum()
             gamma[j + 1] /= total if total > 0.0 else 1.0
-        # paths from the last word back to the first
+        # sample paths from the last word back to the first
         often, weights = np.zeros(len(own)), np.empty(l + 1)
         for s in range(samples):
             path = paths[path_at[p] + s * m : path_at[p] + (s + 1) * m]
@@ -1176,7 +1186,7 @@ def count_path_jumps(
     samples: int,
     counts: JumpCounts,
 ) -> None:
-    """Add the jumps of all paths, each 1 / samples of one."""
+    """Add the jumps of all sampled paths, each with weight 1 / samples."""
     heights, widths = sizes
     by_width, starts, left = counts
     for p in range(len(heights)):
@@ -1195,11 +1205,11 @@ def count_path_jumps(
                 h = k
 
 
-# Both directions of the same pairs: links (l + 1, m) and, backward, (m + 1, l).
+# Both directions of the same pairs: forward links (l + 1, m), backward links (m + 1, l).
 
 
 class PairSizes(NamedTuple):
-    """Lengths of the pairs of a block, and where the links of either direction begin."""
+    """The lengths of the pairs of a block, and where the links of each direction begin."""
 
     source_lengths: IntArray
     target_lengths: IntArray
@@ -1209,7 +1219,7 @@ class PairSizes(NamedTuple):
 
 @njit
 def multiply_directions(first: int, last: int, pairs: PairSizes, links: Array, back: Array) -> None:
-    """Both become their product; what is left of a word goes to the empty word."""
+    """Replace both by their product; the remainder of each word goes to the empty word."""
     source_lengths, target_lengths, offsets, back_offsets = pairs
     for p in range(first, last):
         l, m = source_lengths[p], target_lengths[p]
@@ -1234,7 +1244,7 @@ def multiply_directions(first: int, last: int, pairs: PairSizes, links: Array, b
 def average_directions(
     first: int, last: int, pairs: PairSizes, links: FloatArray, back: FloatArray, geometric: bool
 ) -> None:
-    """The geometric or the arithmetic mean of both directions, in ``links``."""
+    """Replace ``links`` by the geometric or the arithmetic mean of both directions."""
     source_lengths, target_lengths, offsets, back_offsets = pairs
     for p in range(first, last):
         l, m = source_lengths[p], target_lengths[p]

@@ -1,14 +1,14 @@
-"""Word alignments beside gold ones: precision, recall, F1, and the alignment error rate.
+"""Evaluation of word alignments: precision, recall, F1, and the alignment error rate (AER).
 
-With A the links found, S the sure and P ⊇ S the possible gold links, counted over the whole corpus
-(Och & Ney 2003):
+With A the predicted links, S the sure and P ⊇ S the possible gold links, counted over the whole
+corpus (Och & Ney 2003):
 
     precision = |A ∩ P| / |A|        recall = |A ∩ S| / |S|
     AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
-A fraction without a denominator says that there is nothing to be wrong about: where nothing is
-found, precision is 1; where nothing is sure, recall is 1; where neither, AER is 0. So no figure is
-ever NaN, and AER = 1 − F1 wherever all gold links are sure.
+If a denominator is 0, there is nothing to be wrong about: without predicted links precision is 1,
+without sure links recall is 1, without either AER is 0. So no score is ever NaN, and AER = 1 − F1
+whenever all gold links are sure.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from softcount.text.links import Link, Links
 
 @dataclass(frozen=True)
 class AlignmentScores:
-    """How well links agree with gold ones.
+    """Scores of predicted links against gold links.
 
-    ``n_links``    how many links were found
-    ``precision``  share of them that are possible
-    ``recall``     share of the sure links that were found
-    ``f1``         harmonic mean of the two; 0 if both are 0
-    ``aer``        alignment error rate: smaller is better
+    ``n_links``    the number of predicted links
+    ``precision``  the fraction of predicted links that are possible gold links
+    ``recall``     the fraction of sure gold links that are predicted
+    ``f1``         the harmonic mean of the two; 0 if both are 0
+    ``aer``        the alignment error rate: lower is better
     """
 
     n_links: int
@@ -47,28 +47,28 @@ class AlignmentScores:
 def align_scores(
     found: Iterable[Iterable[Link]], gold: Iterable[Links | Iterable[Link]]
 ) -> AlignmentScores:
-    """Precision, recall, F1 and AER of a whole corpus.
+    """Compute precision, recall, F1 and AER of a whole corpus.
 
-    ``found``  the links of every pair: (source position, target position)
-    ``gold``   what `softcount.text.links.read_links` reads, or plain links: all of them sure
+    ``found``  the predicted links of every pair: (source position, target position)
+    ``gold``   the result of `softcount.text.links.read_links`, or lists of links, all of them sure
 
     >>> gold = [Links(sure=[(0, 0), (1, 1)], possible=[(1, 2)])]
     >>> scores = align_scores([[(0, 0), (1, 2), (2, 2)]], gold)
     >>> scores.precision, scores.recall, scores.aer
     (0.666..., 0.5, 0.4)
     """
-    ours = [set(map(tuple, links)) for links in found]
-    theirs = [links if isinstance(links, Links) else Links(links) for links in gold]
-    if len(ours) != len(theirs):
+    predicted = [set(map(tuple, links)) for links in found]
+    reference = [links if isinstance(links, Links) else Links(links) for links in gold]
+    if len(predicted) != len(reference):
         raise DataError(
-            f"links of {len(ours)} pairs for gold links of {len(theirs)}",
-            "give the links of the same pairs in the same order; none is an empty list",
+            f"links of {len(predicted)} pairs for gold links of {len(reference)}",
+            "give links of the same pairs in the same order, an empty list if a pair has none",
         )
-    both = list(zip(ours, theirs, strict=True))
-    n_found = sum(map(len, ours))
-    n_sure = sum(len(links.sure) for links in theirs)
-    hits_sure = sum(len(links & one.sure) for links, one in both)
-    hits_possible = sum(len(links & one.possible) for links, one in both)
+    pairs = list(zip(predicted, reference, strict=True))
+    n_found = sum(map(len, predicted))
+    n_sure = sum(len(links.sure) for links in reference)
+    hits_sure = sum(len(links & right.sure) for links, right in pairs)
+    hits_possible = sum(len(links & right.possible) for links, right in pairs)
     precision = hits_possible / n_found if n_found else 1.0
     recall = hits_sure / n_sure if n_sure else 1.0
     total = precision + recall
@@ -82,7 +82,7 @@ def align_scores(
 
 
 def aer(found: Iterable[Iterable[Link]], gold: Iterable[Links | Iterable[Link]]) -> float:
-    """The alignment error rate of a whole corpus, as `align_scores` has it.
+    """Compute the alignment error rate of a whole corpus: see `align_scores`.
 
     >>> aer([[(0, 0)]], [[(0, 0), (1, 1)]])  # 1 − (1 + 1) / (1 + 2)
     0.333...

@@ -1,6 +1,7 @@
-"""The parameters of aligners, declared once: see `softcount.core.parameters`.
+"""Declarations of the aligners' parameters: see `softcount.core.parameters`.
 
-Nothing here imports numpy: the options of ``softcount align`` are made of these declarations.
+Nothing here imports numpy, so that ``softcount align``, whose options are built from these
+declarations, starts quickly.
 """
 
 from __future__ import annotations
@@ -27,150 +28,152 @@ if TYPE_CHECKING:
     from softcount.engines.base import Engine
 
 MODELS = ("ibm1", "ibm2", "diagonal", "hmm")
-"""Models of one direction, as `Aligner` calls them."""
+"""The names of the directional models, as given to `Aligner`."""
 
 MEANS = ("product", "soft-union")
-"""Ways to join posteriors p and q of both directions: √(p q) or (p + q) / 2 above the threshold
-(after Liang, Taskar & Klein 2006; DeNero & Klein 2007)."""
+"""Ways to combine the posteriors p and q of both directions: links with √(p q) or (p + q) / 2 above
+the threshold (after Liang, Taskar & Klein 2006; DeNero & Klein 2007)."""
 
 WIDEST_JUMP = 10_000
-"""No sentence has jumps as wide as this."""
+"""Upper limit of ``max_jump``: wider than any jump in a real sentence."""
 
 TableSmoothing = Annotated[
     float,
-    Smoothing(hint="0: none; 0.01 is a little"),
-    Doc("Added to the count of every pair of words that occur together."),
+    Smoothing(hint="0: no smoothing; 0.01 is a small amount"),
+    Doc("Added to the count of every pair of words that co-occur."),
 ]
 Stem = Annotated[
     int | None,
-    Integer(hint="None: no stems; 4 letters are usual"),
-    Doc("Words with the same first letters, this many, lend each other counts."),
+    Integer(hint="None: no stems; 4 letters is usual"),
+    Doc("Length of the prefix that counts as a word's stem; words with one stem share counts."),
 ]
 WarmUp = Annotated[
     int,
-    Integer(0, MAX_RUNS, "0: none; 5 steps of Model 1 are usual"),
-    Doc("The number of steps of IBM Model 1 to begin with."),
+    Integer(0, MAX_RUNS, "0: no warm-up; 5 steps of Model 1 is usual"),
+    Doc("The number of IBM Model 1 steps used for initialisation."),
 ]
 Null = Annotated[
-    float, Probability(), Doc("The probability that a target word comes from the empty word.")
+    float, Probability(), Doc("The probability that a target word is aligned to the empty word.")
 ]
 Threshold = Annotated[
     float,
     Probability(hint="give a probability below 1"),
-    Doc("Links that are more probable than this are chosen."),
+    Doc("Links with a posterior above this are predicted."),
 ]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DictionaryParameters:
-    """What all aligners have: what is known before learning."""
+    """Parameters of all aligners: prior knowledge and preprocessing."""
 
     dictionary: Annotated[
         Any,
-        Doc("Translations that are known: {'house': 'maison', 'of': ['de', 'du']}."),
+        Doc("Known translations: {'house': 'maison', 'of': ['de', 'du']}."),
     ] = None
     dictionary_strength: Annotated[
         float | None,
         Number(above=True),
-        Doc("Pseudo-counts for each entry; by default nothing else is possible."),
+        Doc("Pseudo-count of each dictionary entry; by default no other translation is possible."),
     ] = None
-    lowercase: Annotated[bool, Boolean(), Doc("Put all words in lower case.")] = False
+    lowercase: Annotated[bool, Boolean(), Doc("Lower-case all words.")] = False
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TableParameters(LearningParameters, DictionaryParameters):
-    """What all aligners but the sampler have: how the table of translations is learned."""
+    """Parameters of all aligners but the sampler: how the translation table is learned."""
 
     smoothing: TableSmoothing = 0.0
     stem: Stem = None
-    stem_strength: Annotated[float, Number(), Doc("How many counts each source word is lent.")] = (
-        5.0
-    )
+    stem_strength: Annotated[
+        float, Number(), Doc("The number of pseudo-counts each source word gets from its stem.")
+    ] = 5.0
     dtype: Annotated[
         str,
         OneOf("float64", "float32", hint="float64 or float32"),
-        Doc("Numbers of 64 bits, or of 32: half the memory."),
+        Doc("Precision: float32 takes half the memory."),
     ] = "float64"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DirectionParameters(TableParameters):
-    """What aligners of one direction have."""
+    """Parameters of the directional aligners."""
 
-    null: Annotated[bool, Boolean(), Doc("Target words may also come from the empty word.")] = True
+    null: Annotated[
+        bool, Boolean(), Doc("Whether target words can be aligned to the empty word (NULL).")
+    ] = True
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IBM2Parameters(DirectionParameters):
-    """Those of `softcount.align.IBM2`."""
+    """Parameters of `softcount.align.IBM2`."""
 
     warm_up: WarmUp = 5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiagonalParameters(DirectionParameters):
-    """Those of `softcount.align.Diagonal`."""
+    """Parameters of `softcount.align.Diagonal`."""
 
     p_null: Null = 0.08
     tension: Annotated[
         float,
-        Number(hint="0: all places are as likely; 4 is usual"),
-        Doc("How near to the diagonal links are at the beginning."),
+        Number(hint="0: all positions are equally likely; 4 is usual"),
+        Doc("The initial tension λ: how strongly links favour the diagonal."),
     ] = 4.0
     warm_up: WarmUp = 0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HMMAlignerParameters(DirectionParameters):
-    """Those of `softcount.align.HMMAligner`."""
+    """Parameters of `softcount.align.HMMAligner`."""
 
     p_null: Null = 0.1
     max_jump: Annotated[
         int,
         Integer(1, WIDEST_JUMP),
-        Doc("Wider jumps are all as likely as one of this width."),
+        Doc("All wider jumps are as likely as one of this width."),
     ] = 20
     warm_up: WarmUp = 5
 
 
 @dataclass(eq=False, repr=False)
 class BidirectionalParameters(TableParameters):
-    """Those of `softcount.align.Aligner`."""
+    """Parameters of `softcount.align.Aligner`."""
 
     model: Annotated[
         str, OneOf(*MODELS), Doc("ibm1, ibm2, diagonal or hmm, for both directions.")
     ] = "hmm"
     _: KW_ONLY
-    agree: Annotated[bool, Boolean(), Doc("Let the directions learn from each other.")] = True
+    agree: Annotated[bool, Boolean(), Doc("Train the two directions to agree.")] = True
     warm_up: WarmUp = 5
     threshold: Threshold = 0.5
     smoothing: TableSmoothing = 0.0003
     stem: Stem = 4
     settings: Annotated[
-        Any, Doc("More settings of the directions' models, such as {'p_null': 0.1}.")
+        Any, Doc("Further parameters of the directional models, such as {'p_null': 0.1}.")
     ] = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GibbsAlignerParameters(DictionaryParameters):
-    """Those of `softcount.align.GibbsAligner`."""
+    """Parameters of `softcount.align.GibbsAligner`."""
 
     prior: Annotated[
         float,
         Number(above=True, hint="0.001 is usual"),
-        Doc("Dirichlet prior of translations: with a small one words have few translations."),
+        Doc("Dirichlet prior of translations: the smaller, the fewer translations per word."),
     ] = 0.001
     p_null: Null = 0.2
     n_init: Annotated[int, Integer(1, MAX_RUNS), Doc("The number of chains in each direction.")] = 4
     max_iter: Annotated[int, Integer(1, MAX_RUNS), Doc("The number of sweeps of each chain.")] = 8
     kept: Annotated[
-        int, Integer(1, MAX_RUNS), Doc("The number of last sweeps of each chain that count.")
+        int, Integer(1, MAX_RUNS), Doc("The number of final sweeps of each chain to average.")
     ] = 2
     threshold: Threshold = 0.5
     warm_up: WarmUp = 4
     engine: Annotated[
         Engine | None,
         Instance("open", "an engine", "give one, such as Local()"),
-        Doc("Where the work is done; by default in threads on this machine."),
+        Doc("Where to compute; by default in threads on this machine."),
     ] = None
-    random_state: Annotated[Any, Doc("A seed: the same one gives the same bits.")] = 0
+    random_state: Annotated[Any, Doc("The seed; equal seeds give bit-identical results.")] = 0

@@ -1,17 +1,17 @@
-"""Phrase pairs that alignments allow, and a table of them with scores.
+"""Phrase extraction from word alignments, and phrase tables with scores.
 
-A phrase pair is a box: a stretch of source words and one of target words, with at least one link
-between them and no link from a word of either to a word outside (Och & Ney 2004). Words without
-links may stand at its borders.
+A phrase pair is a box of the alignment matrix: a source span and a target span with at least one
+link between them and no link from a word of either to a word outside (Och & Ney 2004). Unaligned
+words may be at its borders.
 
-The scores of a table are those of Koehn, Och & Marcu (2003), from counts c of phrase pairs and of
-links between words:
+The scores of a phrase table are those of Koehn, Och & Marcu (2003), from counts c of phrase pairs
+and of links between words:
 
     φ(source | target) = c(source, target) / c(target)
     lex(source | target) = Π_i mean over the links (i, j) of word i of w(s_i | t_j)
 
-and the same in the other direction. w is a relative frequency, w(s | t) = c(s, t) / c(t); a word
-without links counts as linked to the empty word.
+and the same in the other direction. w is a relative frequency, w(s | t) = c(s, t) / c(t); an
+unaligned word counts as linked to the empty word.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from softcount.text.sequences import Side
 
 @inline
 def _closed(left: int, right: int, low: IntArray, high: IntArray, least: int, most: int) -> bool:
-    """Whether no word from left to right is linked to one before least or behind most."""
+    """Whether no word from left to right is linked to one before ``least`` or after ``most``."""
     i = left
     while i <= right and low[i] >= least and high[i] <= most:
         i += 1
@@ -51,7 +51,7 @@ def _widen(
     max_length: int,
     out: IntArray,
 ) -> int:
-    """Count the least box and those that reach over words without links beside it."""
+    """Add the minimal box, and its extensions over adjacent unaligned words; return the count."""
     n, left, right, start, end = box
     begin = left
     while begin > first and high[begin - 1] < 0 and right - begin + 1 < max_length:
@@ -78,14 +78,15 @@ def find_boxes(
     max_length: int,
     out: IntArray,
 ) -> int:
-    """How many boxes there are; as many as there is room for are written.
+    """Find all boxes and return their number; as many as fit are written to ``out``.
 
-    Words are counted through the corpus: those of pair n are indptr[n] to indptr[n + 1].
-    ``low`` and ``high`` say how far a word's links reach; without links they are huge and −1.
-    A box is (pair, start, end, start on the other side, end on the other side), ends exclusive.
+    Word positions are global, in the corpus: those of pair n are indptr[n] to indptr[n + 1].
+    ``low`` and ``high`` are the first and the last word that a word is linked to; for an unaligned
+    word they are huge and −1. A box is (pair, start, end, start on the other side, end on the other
+    side), ends exclusive.
 
-    For every stretch of the other side's words, the words that they are linked to span the least
-    box; it grows over words without links (Och & Ney 2004).
+    For every span of the other side, the words linked to it span the minimal box, which is then
+    extended over adjacent unaligned words (Och & Ney 2004).
     """
     count = 0
     for n in range(len(indptr) - 1):
@@ -107,7 +108,7 @@ def find_boxes(
 def fingerprints(
     start: Array, end: Array, other_start: Array, indptr: Array, other: Array, out: Array
 ) -> None:
-    """For each box a number that tells its links, as seen from its corner, from other ones.
+    """Compute a hash of each box's links, relative to its corner.
 
     The links of word i are other[indptr[i]] to other[indptr[i + 1]].
     """
@@ -122,22 +123,22 @@ def fingerprints(
 
 BAR = "|||"
 AT_ONCE = 10_000
-"""The number of phrase pairs that are turned into Python objects at a time."""
+"""Phrase pairs are converted to Python objects this many at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Phrases:
-    """Phrase pairs of a corpus, in the order of pair, target words, source words.
+    """The phrase pairs of a corpus, sorted by sentence pair, target span, source span.
 
-    Words and links are counted through the corpus, not from the start of the sentence.
+    Word positions are global, in the corpus, not relative to the sentence.
 
-    ``bitext``  the corpus they are taken from
-    ``links``   (2, links): source and target words of its links, in order
-    ``source``  (n, 2): first source word of each phrase pair, and the one behind the last
-    ``target``  (n, 2): the same of target words
+    ``bitext``  the corpus
+    ``links``   (2, links): the source and target positions of its links, sorted
+    ``source``  (n, 2): the source span of each phrase pair, end exclusive
+    ``target``  (n, 2): the target span
     ``pair``    (n,): the sentence pair
 
-    ``phrases[k]`` is a source and a target phrase; iterating over them yields such pairs.
+    ``phrases[k]`` is (source phrase, target phrase); iteration yields such pairs.
     """
 
     bitext: Bitext
@@ -150,24 +151,25 @@ class Phrases:
         return len(self.pair)
 
     def __getitem__(self, k: int) -> tuple[str, str]:
-        return next(self._texts(*self._only(k)))
+        return next(self._texts(*self._make_range(k)))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for start in range(0, len(self), AT_ONCE):
             yield from self._texts(start, start + AT_ONCE)
 
     def alignment(self, k: int) -> list[Link]:
-        """The links of a phrase pair, counted from its own first words."""
-        return next(self._alignments(*self._only(k)))
+        """Return the links of a phrase pair, relative to its first words."""
+        return next(self._alignments(*self._make_range(k)))
 
     def alignments(self) -> Iterator[list[Link]]:
-        """`alignment` of every phrase pair."""
+        """Yield the links of every phrase pair: see `alignment`."""
         for start in range(0, len(self), AT_ONCE):
             yield from self._alignments(start, start + AT_ONCE)
 
-    def _only(self, k: int) -> tuple[int, int]:
+    def _make_range(self, k: int) -> tuple[int, int]:
+        """Return (k, k + 1); raise if there is no phrase pair k."""
         if not 0 <= k < len(self):
-            raise IndexError(f"there are {len(self)} phrase pairs: none is number {k}")
+            raise IndexError(f"no phrase pair {k}: there are {len(self)}, numbered from 0")
         return k, k + 1
 
     def _texts(self, start: int, stop: int) -> Iterator[tuple[str, str]]:
@@ -179,7 +181,10 @@ class Phrases:
         return zip(source, texts(self.bitext.target, self.target[start:stop]), strict=True)
 
     def _alignments(self, start: int, stop: int) -> Iterator[list[Link]]:
-        """All links of a phrase's source words lie in the box, and stand together."""
+        """Yield the links of phrase pairs ``start`` to ``stop``.
+
+        All links of a phrase's source words lie in the box, and are adjacent in ``links``.
+        """
         source, target = self.links
         ends = np.searchsorted(source, self.source[start:stop]).tolist()
         corners = self.source[start:stop, 0].tolist(), self.target[start:stop, 0].tolist()
@@ -189,11 +194,11 @@ class Phrases:
 
 
 class PhrasePair(NamedTuple):
-    """One line of a phrase table.
+    """An entry of a phrase table.
 
     ``scores``     φ and lex of the source given the target, then of the target given the source
-    ``alignment``  its most frequent links (of equally frequent ones the first that came)
-    ``counts``     of the target phrase, of the source phrase, of both together
+    ``alignment``  its most frequent alignment (the first one, in case of ties)
+    ``counts``     the counts of the target phrase, the source phrase, and the phrase pair
     """
 
     source: str
@@ -205,10 +210,10 @@ class PhrasePair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PhraseTable:
-    """Distinct phrase pairs with their scores, in the order in which a byte-wise sort puts lines.
+    """Distinct phrase pairs with their scores, in the order of a byte-wise sort of `lines`.
 
-    ``phrases``  an occurrence of each, with its most frequent links
-    ``scores``   (n, 4), ``counts`` (n, 3): as in `PhrasePair`
+    ``phrases``  one occurrence of each, with its most frequent alignment
+    ``scores``   (n, 4), ``counts`` (n, 3): see `PhrasePair`
 
     >>> table = phrase_table([("la casa", "the house")], [[(0, 0), (1, 1)]])
     >>> print("\\n".join(table.lines()))
@@ -235,15 +240,15 @@ class PhraseTable:
             yield PhrasePair(source, target, tuple(scores.tolist()), links, tuple(counts.tolist()))
 
     def lines(self) -> Iterator[str]:
-        """Lines as Moses reads them: source, target, four scores, links, counts.
+        """Yield lines in Moses format: source, target, four scores, links, counts.
 
-        A bar in a word is written ``&#124;``, as Moses' own scripts do.
+        A bar in a word is escaped as ``&#124;``, as in the scripts of Moses.
         """
-        for one in self:
-            texts = (text.replace("|", "&#124;") for text in (one.source, one.target))
-            scores = " ".join(f"{x:.6g}" for x in one.scores)
-            counts = " ".join(map(str, one.counts))
-            yield f" {BAR} ".join([*texts, scores, format_links(one.alignment), counts])
+        for entry in self:
+            texts = (text.replace("|", "&#124;") for text in (entry.source, entry.target))
+            scores = " ".join(f"{x:.6g}" for x in entry.scores)
+            counts = " ".join(map(str, entry.counts))
+            yield f" {BAR} ".join([*texts, scores, format_links(entry.alignment), counts])
 
 
 def extract_phrases(
@@ -251,26 +256,26 @@ def extract_phrases(
     alignments: FlatLinks | Iterable[Iterable[Link]],
     max_length: int = 7,
 ) -> Phrases:
-    """All phrase pairs that the alignments allow.
+    """Extract all phrase pairs that are consistent with the alignments.
 
     ``pairs``       sentence pairs: a `Bitext`, or (source, target) texts or lists of words
     ``alignments``  the links (i, j) of every pair
-    ``max_length``  neither phrase has more words
+    ``max_length``  the maximum number of words of either phrase
 
     >>> list(extract_phrases([("no casa verde", "not green house")], [[(0, 0), (1, 2), (2, 1)]], 2))
     [('no', 'not'), ('verde', 'green'), ('casa verde', 'green house'), ('casa', 'house')]
     """
     if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < 1:
-        raise DataError(f"max_length is {brief(max_length)}", "give a whole number from 1 on")
+        raise DataError(f"max_length is {brief(max_length)}", "give an integer of 1 or more")
     corpus, links = as_bitext(pairs), FlatLinks.of(alignments)
     links.check_inside(corpus.source.lengths, corpus.target.lengths, corpus.name)
-    links = symmetrise_all(links, links, "union")  # sorted, and none twice
-    # words and links counted through the corpus, not from the start of the sentence
+    links = symmetrise_all(links, links, "union")  # sorted, without duplicates
+    # global positions, in the corpus, not relative to the sentence
     source = corpus.source.indptr[links.pair] + links.source
     target = corpus.target.indptr[links.pair] + links.target
 
     def find_reaches(mine: IntArray, other: IntArray, n: int) -> tuple[IntArray, IntArray]:
-        """The first and the last word of the other side that each word is linked to."""
+        """Find the first and the last word of the other side that each word is linked to."""
         low, high = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
         np.minimum.at(low, mine, other)
         np.maximum.at(high, mine, other)
@@ -280,9 +285,10 @@ def extract_phrases(
         *find_reaches(source, target, len(corpus.source.tokens)),
         *find_reaches(target, source, len(corpus.target.tokens)),
     )
-    given = corpus.source.indptr, corpus.target.indptr, *reaches, max_length
-    out = np.empty((find_boxes(*given, np.empty((0, 5), np.int64)), 5), np.int64)
-    find_boxes(*given, out)
+    arguments = corpus.source.indptr, corpus.target.indptr, *reaches, max_length
+    # the first call only counts
+    out = np.empty((find_boxes(*arguments, np.empty((0, 5), np.int64)), 5), np.int64)
+    find_boxes(*arguments, out)
     return Phrases(corpus, np.stack([source, target]), out[:, 0], out[:, 1:3], out[:, 3:5])
 
 
@@ -291,11 +297,11 @@ def phrase_table(
     alignments: FlatLinks | Iterable[Iterable[Link]],
     max_length: int = 7,
 ) -> PhraseTable:
-    """The phrase pairs that the alignments allow, each once, with scores; see `phrases`.
+    """Make the table of distinct phrase pairs, with scores; for arguments see `extract_phrases`.
 
     >>> pairs = [("la casa", "the house"), ("la", "it")]
-    >>> for one in phrase_table(pairs, [[(0, 0), (1, 1)], [(0, 0)]], 1):
-    ...     print(one.source, one.target, one.scores, one.counts)
+    >>> for entry in phrase_table(pairs, [[(0, 0), (1, 1)], [(0, 0)]], 1):
+    ...     print(entry.source, entry.target, entry.scores, entry.counts)
     casa house (1.0, 1.0, 1.0, 1.0) (1, 1, 1)
     la it (1.0, 1.0, 0.5, 0.5) (1, 2, 1)
     la the (1.0, 1.0, 0.5, 0.5) (1, 2, 1)
@@ -304,7 +310,7 @@ def phrase_table(
     corpus, (at_source, at_target) = every.bitext, every.links
     source = _number_phrases(corpus.source, every.source)
     target = _number_phrases(corpus.target, every.target)
-    # occurrences sorted by phrase pair, then by their links: equal ones stand together
+    # sort occurrences by phrase pair, then by links, so that equal ones are adjacent
     indptr = np.searchsorted(at_source, np.arange(len(corpus.source.tokens) + 1))
     links = np.empty(len(every), np.uint64)
     start, end = every.source.T
@@ -313,15 +319,15 @@ def phrase_table(
     order = np.lexsort((links, pair))
     pair, links = pair[order], links[order]
     new_pair = np.diff(pair, prepend=-1) > 0
-    both = np.diff(np.flatnonzero(new_pair), append=len(pair))
-    # of each phrase pair the occurrence with the most frequent links
+    n_pair = np.diff(np.flatnonzero(new_pair), append=len(pair))
+    # for each phrase pair, choose the first occurrence with the most frequent links
     first = np.flatnonzero(new_pair | (np.diff(links, prepend=links[:1]) != 0))
     count = np.diff(first, append=len(pair))
     best = np.lexsort((order[first], -count, pair[first]))
     chosen = order[first][best[np.flatnonzero(np.diff(pair[first], prepend=-1))]]
     n_source, n_target = (np.bincount(x)[x[chosen]] for x in (source, target))
-    # w(s | t) and w(t | s) of each link: a word's links all lie in any box that the word lies in,
-    # so that the mean over them is the same in all of these
+    # w(s | t) and w(t | s) of each link: every box that contains a word contains all its links, so
+    # that the mean over them is the same in all boxes
     s, t = corpus.source.tokens[at_source], corpus.target.tokens[at_target]
     words = _rank(s.astype(np.int64) * len(corpus.target.words) + t)
     together = np.bincount(words)[words]
@@ -331,23 +337,22 @@ def phrase_table(
     given_source = _average_links(
         corpus.target, at_target, together / _count_links(corpus.source, at_source)[s]
     )
-    one_each = Phrases(
+    distinct = Phrases(
         corpus, every.links, every.pair[chosen], every.source[chosen], every.target[chosen]
     )
     scores = [
-        both / n_target,
-        _multiply_spans(given_target, one_each.source),
-        both / n_source,
-        _multiply_spans(given_source, one_each.target),
+        n_pair / n_target,
+        _multiply_spans(given_target, distinct.source),
+        n_pair / n_source,
+        _multiply_spans(given_source, distinct.target),
     ]
-    counts = np.stack([n_target, n_source, both], axis=1)
-    return PhraseTable(one_each, np.stack(scores, axis=1), counts)
+    counts = np.stack([n_target, n_source, n_pair], axis=1)
+    return PhraseTable(distinct, np.stack(scores, axis=1), counts)
 
 
 def _number_phrases(side: Side, spans: IntArray) -> IntArray:
-    """A number for each phrase: equal for equal ones, in the order of lines that begin so."""
-    # what phrases are equal: every position of the corpus gets a number for the words read from
-    # there, one word more each round
+    """Number the phrases: equal numbers for equal phrases, in the order of their lines."""
+    # identify equal phrases: number the k-grams at every corpus position, for k = 1, 2, …
     length = np.diff(spans)[:, 0]
     here: IntArray = np.zeros(len(side.tokens), np.int64)
     same: IntArray = np.empty(len(spans), np.int64)
@@ -361,12 +366,12 @@ def _number_phrases(side: Side, spans: IntArray) -> IntArray:
     one_of = np.empty(int(same.max(initial=-1)) + 1, np.int64)
     one_of[same] = np.arange(len(spans))
     spans = spans[one_of]
-    # their order, as lines sorted byte by byte have it: word by word, the rank of what was read so
-    # far and the next word make the next rank
+    # sort them like lines sorted byte by byte: word by word, the rank of the prefix and the next
+    # word give the next rank
     n_words = len(side.words)
     rank = np.empty(n_words, np.int64)
     rank[sorted(range(n_words), key=side.words.__getitem__)] = np.arange(n_words)
-    end = sum(word < BAR for word in side.words)  # a bar ends phrases, and is sorted like a word
+    end = sum(word < BAR for word in side.words)  # ||| follows a phrase, and sorts like a word
     tokens = np.append((rank + (rank >= end))[side.tokens], end)
     number: IntArray = np.zeros(len(spans), np.int64)
     for k in range(np.diff(spans).max(initial=0)):
@@ -377,24 +382,24 @@ def _number_phrases(side: Side, spans: IntArray) -> IntArray:
 
 
 def _rank(keys: IntArray) -> IntArray:
-    """Each key's rank among the distinct ones."""
+    """Return each key's rank among the distinct keys."""
     return np.unique(keys, return_inverse=True)[1]
 
 
 def _count_unlinked(side: Side, at: IntArray) -> IntArray:
-    """How often each word has no link."""
+    """Count the unaligned occurrences of each word."""
     free = np.ones(len(side.tokens), dtype=bool)
     free[at] = False
     return np.bincount(side.tokens[free], minlength=len(side.words))
 
 
 def _count_links(side: Side, at: IntArray) -> IntArray:
-    """How many links each word has, those to the empty word included."""
+    """Count the links of each word, including those to the empty word."""
     return np.bincount(side.tokens[at], minlength=len(side.words)) + _count_unlinked(side, at)
 
 
 def _average_links(side: Side, at: IntArray, share: FloatArray) -> FloatArray:
-    """For each word of the corpus the mean share of its links; w(word | empty) if it has none."""
+    """Average ``share`` over the links of each token; w(word | empty) if it has none."""
     n_links = np.bincount(at, minlength=len(side.tokens))
     total = np.bincount(at, weights=share, minlength=len(side.tokens))
     alone = _count_unlinked(side, at)
@@ -403,7 +408,7 @@ def _average_links(side: Side, at: IntArray, share: FloatArray) -> FloatArray:
 
 
 def _multiply_spans(values: FloatArray, spans: IntArray) -> FloatArray:
-    """The product of the values from start to end, for each span."""
+    """Compute the product of the values of each span."""
     out = np.ones(len(spans))
     padded = np.append(values, 1.0)
     for k in range(np.diff(spans).max(initial=0)):

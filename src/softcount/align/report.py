@@ -1,8 +1,7 @@
-"""The page about an aligner, and one sentence pair in the terminal.
+"""The HTML report of an aligner, and the view of one sentence pair in the terminal.
 
-Of a large text a sample is aligned. The page shows the most uncertain of its sentence pairs and
-typical ones, and what the aligner says of words: which are uncertain, which certain, and which
-align to nothing.
+Only a sample of a large text is aligned. The report shows the most uncertain sentence pairs and
+typical ones, and statistics of words: the most uncertain, the most certain, and the unaligned ones.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from softcount.text.sequences import Side
 __all__ = ["alignment_report", "alignment_view"]
 
 MOST_PAIRS = 5_000
-"""Number of pairs that a page looks at, evenly spread over the text."""
+"""Maximum size of the sample of pairs, evenly spaced over the text."""
 
 MOST_LINKS = 20_000_000
-"""Limit on the posteriors in memory: fewer pairs are looked at if they are long."""
+"""Maximum number of posteriors in memory: the sample is smaller if the sentences are long."""
 
 
 @dataclass(frozen=True, eq=False)
 class AlignedSample:
-    """Pairs with words on both sides, and what an aligner makes of them.
+    """A sample of pairs, with their posteriors and predicted links.
 
-    ``text``        the pairs that the aligner was given, some with an empty side perhaps
-    ``places``      where in it those with words are
-    ``numbers``     the numbers that these have in the whole text
-    ``posteriors``  p(link) of every pair of ``text``
-    ``links``       the links that were chosen for them
+    ``text``        the pairs given to the aligner, possibly some with an empty side
+    ``places``      the indices in ``text`` of the non-empty pairs
+    ``numbers``     the indices of these pairs in the whole text
+    ``posteriors``  the link posteriors of every pair of ``text``
+    ``links``       the predicted links of every pair of ``text``
     """
 
     text: Bitext
@@ -53,16 +52,16 @@ class AlignedSample:
     links: FlatLinks
 
     def posterior(self, k: int) -> FloatArray:
-        """p(link) of the k-th pair that has words."""
+        """Return the link posteriors of the k-th non-empty pair."""
         return self.posteriors[int(self.places[k])]
 
     def words(self, k: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The words of the k-th pair that has some."""
+        """Return the words of the k-th non-empty pair."""
         source, target = self.text.pair(int(self.places[k]))
         return tuple(source), tuple(target)
 
     def links_of(self, k: int) -> list[Link]:
-        """The links of the k-th pair that has words."""
+        """Return the predicted links of the k-th non-empty pair."""
         cut = slice(*self.links.indptr[self.places[k] : self.places[k] + 2])
         return list(
             zip(self.links.source[cut].tolist(), self.links.target[cut].tolist(), strict=True)
@@ -70,21 +69,23 @@ class AlignedSample:
 
 
 def align_sample(aligner: Any, text: Bitext, needed: Iterable[int] = ()) -> AlignedSample:
-    """Align some pairs of a text, all if they are few.
+    """Align a sample of the pairs of a text, or all if they are few.
 
-    ``needed``  pairs to look at in any case, unless they are many
+    ``needed``  pairs to include (a sample of them, if they are many)
     """
-    full = np.flatnonzero(text.source.lengths * text.target.lengths)
-    special = np.intersect1d(full, np.fromiter(needed, np.int64))
-    numbers = np.union1d(_spread_evenly(text, full), _spread_evenly(text, special))
-    # an aligner knows its own pairs again, with the links it was given, if it gets them as they are
-    whole = len(numbers) == len(full)
+    non_empty = np.flatnonzero(text.source.lengths * text.target.lengths)
+    required = np.intersect1d(non_empty, np.fromiter(needed, np.int64))
+    numbers = np.union1d(_sample_evenly(text, non_empty), _sample_evenly(text, required))
+    # pass the text itself if possible: an aligner then recognises its training pairs by identity,
+    # and applies the links known for them
+    whole = len(numbers) == len(non_empty)
     part = text if whole else text.select(numbers)
     places = numbers if whole else np.arange(len(numbers))
     return AlignedSample(part, places, numbers, aligner.posteriors(part), aligner.links(part)[0])
 
 
-def _spread_evenly(text: Bitext, numbers: IntArray) -> IntArray:
+def _sample_evenly(text: Bitext, numbers: IntArray) -> IntArray:
+    """Return evenly spaced pairs: at most `MOST_PAIRS`, with about `MOST_LINKS` links at most."""
     links = int(text.source.lengths[numbers] @ text.target.lengths[numbers])
     most = min(MOST_PAIRS, max(len(numbers) * MOST_LINKS // max(links, 1), 1))
     if len(numbers) <= most:
@@ -93,9 +94,9 @@ def _spread_evenly(text: Bitext, numbers: IntArray) -> IntArray:
 
 
 def measure_doubt(posterior: FloatArray) -> float:
-    """How uncertain the links of a pair are, in bits a word: Σ_ij h(p_ij) / (l + m).
+    """Compute the uncertainty of a pair's links, in bits per word: Σ_ij h(p_ij) / (l + m).
 
-    h(p) = −p log₂ p − (1 − p) log₂ (1 − p): nothing if every link is sure to be there or not to be.
+    h(p) = −p log₂ p − (1 − p) log₂ (1 − p) is the binary entropy: 0 if p is 0 or 1.
 
     >>> measure_doubt(np.eye(3)), measure_doubt(np.full((2, 2), 0.5))
     (0.0, 1.0)
@@ -109,9 +110,10 @@ def measure_doubt(posterior: FloatArray) -> float:
 def choose_pairs(
     doubts: FloatArray, lengths: IntArray, texts: Sequence[Hashable], n: int
 ) -> tuple[list[int], list[int]]:
-    """The most uncertain pairs, most uncertain first, and typical ones: n together, half of each.
+    """Choose the most uncertain pairs, in descending order, and typical ones: n in total.
 
-    Typical: both doubt and length are near the middle of all. No text comes twice.
+    Half of them are uncertain, half typical: with uncertainty and length near the median. No text
+    is chosen twice.
 
     >>> choose_pairs(np.array([0.1, 0.9, 0.2, 0.0]), np.array([5, 5, 5, 1]), "abcd", 2)
     ([1], [0])
@@ -127,11 +129,11 @@ def choose_pairs(
         return taken
 
     def rank(values: FloatArray | IntArray) -> FloatArray:
-        """The share of values below each, those that are the same counted by half."""
+        """Compute the quantile of each value: the fraction below it, counting ties by half."""
         order = np.sort(values)
         below, up_to = (np.searchsorted(order, values, side) for side in ("left", "right"))
-        share: FloatArray = (below + up_to) / (2.0 * max(len(values), 1))
-        return share
+        quantiles: FloatArray = (below + up_to) / (2.0 * max(len(values), 1))
+        return quantiles
 
     uncertain = take_unseen(np.argsort(-doubts, kind="stable"), n - n // 2)
     from_middle = np.abs(rank(doubts) - 0.5) + np.abs(rank(lengths) - 0.5)
@@ -140,16 +142,16 @@ def choose_pairs(
 
 
 ENOUGH = 5
-"""Rarer words say little, unless all are rare."""
+"""Minimum frequency of words in the tables, unless all words are rarer."""
 
 TRANSLATIONS = 5
-"""Number of translations shown of an uncertain word."""
+"""Number of translations shown for an uncertain word."""
 
 SURE = 0.01
-"""Words with less entropy (in bits) than this are not called uncertain."""
+"""Minimum entropy (in bits) of an uncertain word."""
 
 LEAST = 0.005
-"""Translations less probable than this are not shown."""
+"""Minimum probability of the translations shown."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class UncertainWord:
 
 @dataclass(frozen=True)
 class CertainEntry:
-    """A word and its best translation; ``back`` is t(word | translation), if it is known."""
+    """A word and its best translation; ``back`` is t(word | translation), if available."""
 
     word: str
     translation: str
@@ -175,7 +177,7 @@ class CertainEntry:
 
 @dataclass(frozen=True)
 class UnlinkedWord:
-    """A word, how often it is there, and how often of these without a link."""
+    """A word, its frequency, and how many of its occurrences have no link."""
 
     word: str
     times: int
@@ -183,29 +185,29 @@ class UnlinkedWord:
 
 
 def count_occurrences(model: Any, side: Side) -> IntArray:
-    """How often each source word of a model occurs."""
+    """Count the occurrences of each source word of a model."""
     n_words = len(model.source_words_)
     return np.bincount(side.tokens, minlength=n_words)[:n_words]
 
 
 def find_uncertain_words(model: Any, counts: IntArray, n: int) -> list[UncertainWord]:
-    """Source words of a one-way model that leave most open: entropy (bits) times occurrences."""
+    """Find the most uncertain source words of a directional model, by entropy times frequency."""
     table, names = model.table(), model.source_words_
     rows = find_frequent(counts)
     bits = np.array([measure_entropy(_read_row(table, row)) for row in rows])
     order = np.argsort(-(bits * counts[rows]), kind="stable")
     chosen = [(int(rows[k]), float(bits[k])) for k in order if bits[k] >= SURE][:n]
-    found = []
-    for row, of_row in chosen:
+    words = []
+    for row, entropy in chosen:
         best = [(f, p) for f, p in model.translations(names[row], TRANSLATIONS) if p >= LEAST]
-        found.append(UncertainWord(names[row], int(counts[row]), of_row, best))
-    return found
+        words.append(UncertainWord(names[row], int(counts[row]), entropy, best))
+    return words
 
 
 def find_certain_entries(model: Any, back: Any, counts: IntArray, n: int) -> list[CertainEntry]:
-    """Source words whose best translation is most certain, by the other direction as well.
+    """Find the source words whose best translation is most certain, in both directions.
 
-    Ranked by t(f | e) t(e | f), shrunk by `shrink`: a word that is seen often counts more.
+    Ranked by t(f | e) t(e | f), shrunk by `shrink` in favour of frequent words.
 
     ``back``  the model of the other direction, or None
     """
@@ -215,11 +217,11 @@ def find_certain_entries(model: Any, back: Any, counts: IntArray, n: int) -> lis
     p, targets = table.data[at], table.indices[at]
     others = None if back is None else np.asarray(back.table()[targets, rows]).ravel()
     score = shrink(p if others is None else p * others, counts[rows])
-    names, called = model.source_words_, model.target_words_
+    source_words, target_words = model.source_words_, model.target_words_
     return [
         CertainEntry(
-            names[rows[k]],
-            called[targets[k]],
+            source_words[rows[k]],
+            target_words[targets[k]],
             float(p[k]),
             None if others is None else float(others[k]),
             int(counts[rows[k]]),
@@ -231,17 +233,21 @@ def find_certain_entries(model: Any, back: Any, counts: IntArray, n: int) -> lis
 def find_unlinked_words(
     sample: AlignedSample, n: int
 ) -> tuple[list[UnlinkedWord], list[UnlinkedWord]]:
-    """Source words and target words that most often have no link, by `shrink` of their shares."""
+    """Find the source words and the target words that most often have no link.
+
+    Ranked by the fraction of unlinked occurrences, shrunk by `shrink`.
+    """
     text, links = sample.text, sample.links
-    with_words = np.zeros(len(text), np.bool_)
-    with_words[sample.places] = True
+    non_empty = np.zeros(len(text), np.bool_)
+    non_empty[sample.places] = True
 
     def find(side: Side, linked: IntArray) -> list[UnlinkedWord]:
-        counted = np.repeat(with_words, side.lengths)
-        free = counted.copy()
-        free[side.indptr[links.pair] + linked] = False
+        counted = np.repeat(non_empty, side.lengths)
+        unlinked = counted.copy()
+        unlinked[side.indptr[links.pair] + linked] = False
         times, without = (
-            np.bincount(side.tokens[which], minlength=len(side.words)) for which in (counted, free)
+            np.bincount(side.tokens[mask], minlength=len(side.words))
+            for mask in (counted, unlinked)
         )
         words = find_frequent(times)
         words = words[without[words] > 0]
@@ -253,7 +259,7 @@ def find_unlinked_words(
 
 
 def find_frequent(counts: IntArray) -> IntArray:
-    """Words that occur often enough to say something of; the most frequent if all are rare.
+    """Find the words that occur at least `ENOUGH` times; the most frequent ones if all are rarer.
 
     >>> find_frequent(np.array([7, 1, 0, 5])), find_frequent(np.array([0, 1, 2]))
     (array([0, 3]), array([2]))
@@ -263,19 +269,19 @@ def find_frequent(counts: IntArray) -> IntArray:
 
 
 def shrink(share: FloatArray, times: IntArray) -> FloatArray:
-    """A share as if there had been one more case without: what is seen often is surer."""
-    less: FloatArray = share * times / (times + 1)
-    return less
+    """Shrink a fraction as if there were one more negative case: rarer words shrink more."""
+    shrunk: FloatArray = share * times / (times + 1)
+    return shrunk
 
 
 def measure_entropy(p: FloatArray) -> float:
-    """The entropy of a distribution in bits.
+    """Compute the entropy of a distribution, in bits.
 
     >>> measure_entropy(np.array([0.5, 0.25, 0.25]))
     1.5
     """
-    some = p[p > 0.0]
-    return float(-(some * np.log2(some)).sum()) + 0.0
+    positive = p[p > 0.0]
+    return float(-(positive * np.log2(positive)).sum()) + 0.0
 
 
 def _read_row(table: Any, row: int) -> FloatArray:
@@ -286,7 +292,7 @@ def _read_row(table: Any, row: int) -> FloatArray:
 # One sentence pair in the terminal: its alignment as a matrix of block shades, or as a list
 
 SHADES = ((0.9, "█"), (0.6, "▓"), (0.3, "▒"), (0.05, "░"), (0.0, " "))
-"""Shades, each with the smallest probability it stands for."""
+"""Shades, each with its minimum probability."""
 
 LONGEST_TEXT_WORD = 20
 ROUNDING = 1e-6
@@ -302,12 +308,14 @@ def alignment_view(
     *,
     width: int | None = None,
 ) -> str:
-    """A sentence pair as plain text: source words down, target words across, links in brackets.
+    """Draw the alignment matrix of a sentence pair as plain text.
 
-    ``source, target``  words, or texts to be cut at white space
-    ``posterior``       (source words, target words): how probable each link is
-    ``width``           columns that there are; None: those of the terminal. Where the matrix does
-                        not fit in, each source word has a line with what it is linked to
+    Rows are source words, columns are target words, links are in brackets.
+
+    ``source, target``  lists of words, or texts to be split at white space
+    ``posterior``       (source words, target words): the link probabilities
+    ``width``           the number of columns available; None: those of the terminal. If the matrix
+                        does not fit, each source word gets a line that lists its links
 
     >>> p, links = [[0.95, 0.1], [0.0, 0.7]], [(0, 0), (1, 1)]
     >>> print(alignment_view("a house", "ein haus", p, links, width=60))
@@ -321,7 +329,7 @@ def alignment_view(
     """
 
     def fit_word(word: str) -> str:
-        """A word without control characters, cut if it is long, that turns nothing else around."""
+        """Remove control characters, shorten long words, and isolate bidirectional text."""
         flat = flatten(word)
         if cell_len(flat) > LONGEST_TEXT_WORD:
             flat = set_cell_size(flat, LONGEST_TEXT_WORD - 1).rstrip() + "…"
@@ -337,7 +345,7 @@ def alignment_view(
     p = np.asarray(posterior, dtype=float)
     if p.shape != shape and not p.size == 0 == shape[0] * shape[1]:
         raise DataError(
-            f"a posterior of shape {p.shape} for {shape[0]} source and {shape[1]} target words",
+            f"posteriors of shape {p.shape} for {shape[0]} source and {shape[1]} target words",
             "give a row for each source word and a column for each target word",
         )
     if not ((p >= -ROUNDING) & (p <= 1.0 + ROUNDING)).all():
@@ -347,30 +355,30 @@ def alignment_view(
     labels = [" " * (edge - cell_len(word)) + word for word in rows]
     lines: list[str] = []
     if rows and columns:
-        # every word of the head stands above its column, the next a line further down
+        # the header: each target word above its column, one line lower than the word before
         lines = [f"{'':{edge}} {' │ ' * j} {word}" for j, word in enumerate(columns)]
         lines.append(f"{'':{edge}} {' │ ' * len(columns)}")
         for i, label in enumerate(labels):
             shades = [choose_shade(p[i, j]) for j in range(len(columns))]
             cells = (f"[{x}]" if (i, j) in pairs else f" {x} " for j, x in enumerate(shades))
             lines.append(f"{label} {''.join(cells)}")
-    room = shutil.get_terminal_size().columns if width is None else width
-    if lines and max(map(cell_len, lines)) <= room:
+    available = shutil.get_terminal_size().columns if width is None else width
+    if lines and max(map(cell_len, lines)) <= available:
         lines += ["", LEGEND]
-    else:  # a line for each source word, and one for target words that none is linked to
+    else:  # a line per source word, and one for the target words without a link
         lines = []
         for i, label in enumerate(labels):
             linked = sorted(j for k, j in pairs if k == i)
-            each = (f"{columns[j]} {choose_shade(p[i, j])} {p[i, j]:.2f}" for j in linked)
-            lines.append(f"{label}  {'  '.join(each) or NO_LINK}")
-        left = [word for j, word in enumerate(columns) if j not in {j for _, j in pairs}]
-        if left:
-            lines.append(f"{NO_LINK:>{max(edge, 1)}}  {'  '.join(left)}")
+            words = (f"{columns[j]} {choose_shade(p[i, j])} {p[i, j]:.2f}" for j in linked)
+            lines.append(f"{label}  {'  '.join(words) or NO_LINK}")
+        unlinked = [word for j, word in enumerate(columns) if j not in {j for _, j in pairs}]
+        if unlinked:
+            lines.append(f"{NO_LINK:>{max(edge, 1)}}  {'  '.join(unlinked)}")
     return "\n".join(line.rstrip() for line in lines)
 
 
 def choose_shade(p: float) -> str:
-    """A block as dark as a link is probable.
+    """Return the block character for a link probability: darker means more probable.
 
     >>> choose_shade(1.0), choose_shade(0.5), choose_shade(0.01)
     ('█', '▒', ' ')
@@ -378,18 +386,18 @@ def choose_shade(p: float) -> str:
     return next(block for least, block in SHADES if p >= least)
 
 
-# The page: matrices of sentence pairs, words, how it learned; no script
+# The HTML report: alignment matrices, tables of words, learning curves; without scripts
 
 LONGEST = 80
-"""Number of words of a side that are shown; longer sentences are cut."""
+"""Maximum number of words shown per side; longer sentences are cut."""
 PALE, DEEP = 1, 60
-"""Cells below PALE per cent stay white; from DEEP per cent on, their figures are light."""
+"""Cells below PALE per cent stay white; from DEEP per cent on, their text is light."""
 WORDS = 20
 """Number of rows in a table of words."""
 
 
 class Cell(NamedTuple):
-    """A cell of a matrix: its shade in per cent (None: white), and what stands in it."""
+    """A cell of a matrix: its shade in per cent (None: white), its text, and its link marks."""
 
     shade: int | None
     figure: str
@@ -400,13 +408,13 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AlignedPair:
-    """What there is to show of a sentence pair.
+    """A sentence pair as shown in the report.
 
-    ``name``       what the pair is called
-    ``posterior``  (source words, target words): how probable each link is
-    ``doubt``      in bits per word
-    ``nothing``    how probable it is that each target word comes from no word; None: not known
-    ``gold``       the right links, if they are known
+    ``name``       the name of the pair
+    ``posterior``  (source words, target words): the link probabilities
+    ``doubt``      the uncertainty in bits per word
+    ``nothing``    (target words,) the posterior of the empty word; None: not available
+    ``gold``       the gold links, if available
     """
 
     name: str
@@ -420,21 +428,21 @@ class AlignedPair:
 
     @property
     def caption(self) -> str:
-        """How uncertain the links are, and how they compare with the right ones."""
-        said = [f"{self.doubt:.2f} bits per word", plural(len(self.links), "link")]
+        """The uncertainty of the links, and their agreement with the gold links."""
+        parts = [f"{self.doubt:.2f} bits per word", plural(len(self.links), "link")]
         if self.gold is not None:
             links, sure = set(self.links), self.gold.sure
-            said.append(f"{len(links & sure)} of {plural(len(sure), 'sure gold link')} found")
-            said.append(f"{len(links - self.gold.possible)} wrong")
-        return " · ".join(said)
+            parts.append(f"{len(links & sure)} of {plural(len(sure), 'sure gold link')} found")
+            parts.append(f"{len(links - self.gold.possible)} wrong")
+        return " · ".join(parts)
 
     @property
     def direction(self) -> str:
-        """Whether the target is read from the right."""
+        """The writing direction of the target sentence, "ltr" or "rtl"."""
         return find_direction(self.target)
 
     def list_rows(self) -> Iterator[tuple[str, list[Cell]]]:
-        """The words of the source, each with its cells; those of gold links have a ring."""
+        """Yield each source word with its cells; cells of gold links have a ring."""
         links = set(self.links)
         right = frozenset() if self.gold is None else self.gold.possible
         sure = frozenset() if self.gold is None else self.gold.sure
@@ -454,7 +462,7 @@ class AlignedPair:
             yield self.source[i], cells
 
     def list_nothing(self) -> list[Cell]:
-        """The cells of the empty word."""
+        """Return the cells of the empty word."""
         if self.nothing is None:
             return []
         return [PLAIN_CELLS[shade] for shade in round_percent(self.nothing[:LONGEST]).tolist()]
@@ -464,11 +472,11 @@ PLAIN_CELLS = [
     Cell(None, "") if shade < PALE else Cell(shade, str(shade), "deep" * (shade >= DEEP))
     for shade in range(101)
 ]
-"""Cells without a link, by their shades."""
+"""Cells without a link, by shade in per cent."""
 
 
 def round_percent(p: FloatArray) -> IntArray:
-    """Probabilities as whole numbers from 0 to 100.
+    """Round probabilities to whole per cent, from 0 to 100.
 
     >>> round_percent(np.array([0.996, 1e-9])).tolist()
     [100, 0]
@@ -478,7 +486,7 @@ def round_percent(p: FloatArray) -> IntArray:
 
 
 def find_direction(words: Sequence[str]) -> str:
-    """Whether a sentence is read from the right ("rtl"): its first letter tells.
+    """Find the writing direction of a sentence, "ltr" or "rtl", from its first letter.
 
     >>> find_direction(["3", "שלום"]), find_direction(["peace"])
     ('rtl', 'ltr')
@@ -499,14 +507,14 @@ def alignment_report(
     gold: Sequence[Links | Sequence[tuple[int, int]] | None] | None = None,
     title: str = "Word alignment",
 ) -> str:
-    """A page (HTML) about a fitted aligner: alignment matrices, words, how it was learned.
+    """Render an HTML report of a fitted aligner: matrices, tables of words, learning curves.
 
-    ``pairs``  the text to show; None: what was learned from
-    ``n``      how many matrices: half of them the most uncertain pairs, half typical ones
-    ``gold``   right links, to be drawn as rings: those of the first pairs, None where they are not
-               known. Only pairs that have some are shown then
+    ``pairs``  the text to show; None: the training pairs
+    ``n``      the number of matrices: half for the most uncertain pairs, half for typical ones
+    ``gold``   gold links of the first pairs, drawn as rings; None where they are not known. If
+               given, only pairs with gold links are shown
 
-    Of a large text a part is looked at, evenly spread; the page says how much.
+    Only an evenly spaced sample of a large text is aligned; the report states its size.
 
     >>> from softcount.align import IBM1
     >>> pairs = [("the house", "das haus"), ("the book", "das buch"), ("a book", "ein buch")]
@@ -514,22 +522,22 @@ def alignment_report(
     '<!doctype html>'
     """
     if n < 0:
-        raise DataError(f"n={brief(n)} matrices cannot be shown", "give a number from 0 on")
+        raise DataError(f"n={brief(n)} matrices cannot be shown", "give 0 or more")
     text, _ = aligner._shards(pairs)
     right: dict[int, Links] | None = None
     if gold is not None:
         if len(gold) > len(text):
             raise DataError(
                 f"there are gold links of {len(gold):,} pairs, but {len(text):,} pairs",
-                "give those of the first pairs, in the same order",
+                "give the links of the first pairs, in the same order",
             )
-        given = [*gold, *[None] * (len(text) - len(gold))]
-        flat = FlatLinks.of([list(getattr(one, "possible", one or ())) for one in given])
+        padded = [*gold, *[None] * (len(text) - len(gold))]
+        flat = FlatLinks.of([list(getattr(item, "possible", item or ())) for item in padded])
         flat.check_inside(text.source.lengths, text.target.lengths, text.name)
         right = {
-            number: one if isinstance(one, Links) else Links(links)
-            for number, (one, links) in enumerate(zip(given, flat.lists(), strict=True))
-            if one is not None
+            number: item if isinstance(item, Links) else Links(links)
+            for number, (item, links) in enumerate(zip(padded, flat.lists(), strict=True))
+            if item is not None
         }
     sample = align_sample(aligner, text, right or {})
     forward, backward = getattr(aligner, "forward_", aligner), getattr(aligner, "backward_", None)
@@ -560,37 +568,37 @@ def alignment_report(
 
 
 def _summarise(text: Bitext, sample: AlignedSample) -> str:
-    """How many words and links there are, in a line."""
+    """Summarise the numbers of words and links in one line."""
     empty = int(np.count_nonzero(text.source.lengths * text.target.lengths == 0))
-    part = len(sample.places) < len(text) - empty
-    said = [
+    partial = len(sample.places) < len(text) - empty
+    parts = [
         f"{len(side.tokens):,} {name} words ({len(np.unique(side.tokens)):,} different)"
         for name, side in (("source", text.source), ("target", text.target))
     ]
-    said.append(
+    parts.append(
         f"{plural(len(sample.links.source), 'link')} in {plural(len(sample.places), 'pair')}"
-        f"{', evenly spread, that this page looks at' * part}"
+        f"{', the evenly spaced sample of this page' * partial}"
     )
     if empty:
-        said.append(f"{plural(empty, 'pair')} with an empty side")
-    return " · ".join(said)
+        parts.append(f"{plural(empty, 'pair')} with an empty side")
+    return " · ".join(parts)
 
 
 def _draw_charts(aligner: Any) -> list[tuple[str, str]]:
-    """Curves with their captions; a model from a file has none."""
+    """Draw the learning curves, with captions; a loaded model has none."""
     fit = getattr(aligner, "fit_", None)
     if fit is None:
         return []
-    each = (
+    curves = (
         ("perplexity", fit.trace.perplexity, "perplexity"),
         ("entropy of translations", fit.trace.entropy, "entropy (bits)"),
     )
     return [
         (
             draw_lines([Series(name, values.tolist())], name, "step", axis),
-            f"{name.capitalize()}, step by step: {values[-1]:,.3g} in the end.",
+            f"{name.capitalize()}, step by step: {values[-1]:,.3g} at the end.",
         )
-        for name, values, axis in each
+        for name, values, axis in curves
         if np.isfinite(values).any()
     ]
 
@@ -598,7 +606,7 @@ def _draw_charts(aligner: Any) -> list[tuple[str, str]]:
 def _choose_shown(
     aligner: Any, sample: AlignedSample, n: int, right: dict[int, Links] | None
 ) -> list[tuple[str, list[AlignedPair]]]:
-    """The most uncertain pairs, and typical ones; ``right`` are gold links, if any are given."""
+    """Choose the pairs to show, the most uncertain and typical ones; ``right``: gold links."""
     chosen = np.arange(len(sample.places))
     if right is not None:
         chosen = chosen[np.isin(sample.numbers, list(right))]

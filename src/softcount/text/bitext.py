@@ -1,9 +1,9 @@
-"""Sentences and their translations: read from files and from Python data, as numbers of words.
+"""Parallel text: sentence pairs from files or Python data, with words as vocabulary indices.
 
-A sentence is cut where ``str.split`` would cut it: at any white space, the no-break space (U+00A0)
-and the ideographic space (U+3000) among them. Lines end at \\n only; \\r\\n does no harm. In
-``source ||| target`` the bars are a word of their own. An empty side is kept as it is, so that what
-is written one line per pair matches what was read.
+Sentences are split like ``str.split``: at any white space, including the no-break space (U+00A0)
+and the ideographic space (U+3000). Only \\n ends a line; \\r\\n is handled, too. In
+``source ||| target`` the separator ||| must stand as a separate word. Pairs with an empty side are
+kept, so that output with one line per pair corresponds to the input.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ BARS = "|||"
 FORMS = 'give (source, target) tuples of texts or lists of words, or texts "source ||| target"'
 
 Like = tuple[Vocabulary | Sequence[str], Vocabulary | Sequence[str]]
-"""Source and target words that have their numbers already."""
+"""Existing source and target vocabularies, whose indices are to be kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bitext:
-    """Pairs of sentences, the second of which is a translation of the first.
+    """Sentence pairs: source sentences and their translations.
 
-    ``origin``   the file that the pairs were read from, if there is one
-    ``numbers``  the number that each pair had there; None: they are all here
+    ``origin``   the file that the pairs were read from, if any
+    ``numbers``  the index of each pair in that file; None: 0, 1, …
 
     >>> pairs = as_bitext(["the house ||| das haus", "a house ||| ein haus"])
     >>> len(pairs), pairs.n_links, pairs.source.words, pairs.target.tokens.tolist()
@@ -60,7 +60,7 @@ class Bitext:
         if len(self.source) != len(self.target):
             raise DataError(
                 f"there are {len(self.source)} source and {len(self.target)} target sentences",
-                "give as many of one as of the other; an untranslated one gets an empty one",
+                "give equally many; pair an untranslated sentence with an empty one",
             )
 
     def __len__(self) -> int:
@@ -68,53 +68,53 @@ class Bitext:
 
     @property
     def n_links(self) -> int:
-        """Σ_n l_n·m_n: how many links there can be, the empty word left out."""
+        """The number of possible links, Σ_n l_n·m_n, not counting the empty word."""
         return int(self.source.lengths @ self.target.lengths)
 
     def flipped(self) -> Bitext:
-        """Source and target exchanged."""
+        """Return the pairs with source and target exchanged."""
         return replace(self, source=self.target, target=self.source)
 
     def pair(self, n: int) -> tuple[list[str], list[str]]:
-        """The words of a pair."""
+        """Return the source words and the target words of a pair."""
         return self.source.sentence(n), self.target.sentence(n)
 
     def name(self, n: int) -> str:
-        """What messages call a pair: "pair 17", or "corpus.fr-en:18" if it was read from there."""
-        return _called(self.origin, n if self.numbers is None else int(self.numbers[n]))
+        """Return the name of a pair for messages: "pair 17", or "corpus.fr-en:18" (line 18)."""
+        return _name_pair(self.origin, n if self.numbers is None else int(self.numbers[n]))
 
     def select(self, numbers: Any) -> Bitext:
-        """These pairs, in this order; vocabularies and names stay as they are.
+        """Return the pairs ``numbers``, in this order; vocabularies and pair names are unchanged.
 
         >>> as_bitext([("a", "b"), ("c", "d")]).select([1]).name(0)
         'pair 1'
         """
         chosen = np.arange(len(self))[numbers]
-        kept = chosen if self.numbers is None else self.numbers[chosen]
-        return Bitext(self.source.select(chosen), self.target.select(chosen), self.origin, kept)
+        original = chosen if self.numbers is None else self.numbers[chosen]
+        return Bitext(self.source.select(chosen), self.target.select(chosen), self.origin, original)
 
 
-def _called(origin: str, number: int) -> str:
+def _name_pair(origin: str, number: int) -> str:
     return f"{origin}:{number + 1}" if origin else f"pair {number}"
 
 
-def _names(origin: str, before: int) -> Name:
-    """What the lines of a piece are called; ``before``: how many lines came before it."""
-    return lambda line: _called(origin, before + line)
+def _make_namer(origin: str, before: int) -> Name:
+    """Make the function that names the lines of a piece; ``before``: the number of lines before."""
+    return lambda line: _name_pair(origin, before + line)
 
 
 # Python data
 def as_bitext(
     data: Any, targets: Any = None, *, lowercase: bool = False, like: Like | None = None
 ) -> Bitext:
-    """Pairs of sentences as Python has them.
+    """Convert sentence pairs from Python objects.
 
-    ``data``       texts "source ||| target"; or (source, target) tuples of texts, which are cut at
-                   white space, or of lists of words, which are not; or a Bitext
-    ``targets``    if it is given, ``data`` are the source sentences alone, and these the others
-    ``lowercase``  words in lower case
-    ``like``       source and target words that have numbers: they keep them, and words that are
-                   not among them get the numbers that follow
+    ``data``       texts "source ||| target"; or (source, target) tuples of texts, which are split
+                   at white space, or of lists of words; or a `Bitext`
+    ``targets``    the target sentences, if ``data`` are the source sentences alone
+    ``lowercase``  lower-case all words
+    ``like``       existing source and target vocabularies: their words keep their indices, new
+                   words get the following ones
 
     >>> old = as_bitext([("the house", "das haus")])
     >>> new = as_bitext(["The old house"], ["Das alte Haus"], lowercase=True,
@@ -141,7 +141,7 @@ def as_bitext(
                 raise DataError(f"pair {n} is {brief(item)}", FORMS)
         items, others = [item[0] for item in items], [item[1] for item in items]
     for sentences, side in ((items, sides.source), (others, sides.target)):
-        add_sentences(sentences, side, _names("", 0))
+        add_sentences(sentences, side, _make_namer("", 0))
     return sides.bitext("")
 
 
@@ -149,7 +149,7 @@ def _list_items(data: Any) -> list[Any]:
     if isinstance(data, str | bytes):
         raise DataError(
             f"the data are one text: {brief(data)}",
-            "give a list of pairs; for the name of a file, there is read_bitext",
+            "give a list of pairs, or use read_bitext to read a file",
         )
     if not isinstance(data, Iterable):
         raise DataError(f"the data are {brief(data)}", FORMS)
@@ -157,19 +157,19 @@ def _list_items(data: Any) -> list[Any]:
 
 
 class _Sides:
-    """Both sides of a bitext while it is read."""
+    """Builder of both sides of a bitext."""
 
     def __init__(self, lowercase: bool, like: Like | None) -> None:
         known = [Vocabulary.of(words) for words in like or ((), ())]
         self.source, self.target = (SideBuilder(words, lowercase) for words in known)
 
-    def read_joint(self, some: Iterable[bytes], origin: str, before: int = 0) -> None:
-        """Add lines "source ||| target"; ``before``: how many were read already."""
-        cutter = LineTokeniser()
-        bars = cutter.cut(BARS.encode(), str).tokens[0]
-        for piece in some:
-            name = _names(origin, before + len(self.source))
-            lines = cutter.cut(piece, name)
+    def read_joint(self, pieces: Iterable[bytes], origin: str, before: int = 0) -> None:
+        """Add lines "source ||| target"; ``before``: the number of lines read earlier."""
+        tokeniser = LineTokeniser()
+        bars = tokeniser.cut(BARS.encode(), str).tokens[0]
+        for piece in pieces:
+            name = _make_namer(origin, before + len(self.source))
+            lines = tokeniser.cut(piece, name)
             left, right = np.empty_like(lines.tokens), np.empty_like(lines.tokens)
             left_ends, right_ends = np.empty_like(lines.ends), np.empty_like(lines.ends)
             bad, times = split_sides(
@@ -178,7 +178,8 @@ class _Sides:
             if bad >= 0:
                 fault = f"{BARS} {times} times" if times else f"no {BARS}"
                 raise DataError(
-                    f"{name(bad)} has {fault}", f"write source {BARS} target, with spaces around"
+                    f"{name(bad)} has {fault}",
+                    f"write source {BARS} target, with spaces around {BARS}",
                 )
             self.source.add(NumberedLines(left[: left_ends[-1]], left_ends, lines.words))
             self.target.add(NumberedLines(right[: right_ends[-1]], right_ends, lines.words))
@@ -189,7 +190,7 @@ class _Sides:
         )
         pairs = Bitext(source, target, origin)
         if not len(pairs):
-            raise DataError(f"no pairs in {origin or 'the data'}", "give one at least")
+            raise DataError(f"no pairs in {origin or 'the data'}", "give at least one")
         return pairs
 
 
@@ -201,10 +202,10 @@ def read_bitext(
     lowercase: bool = False,
     like: Like | None = None,
 ) -> Bitext:
-    """Pairs of sentences from a file of lines "source ||| target", or from two files.
+    """Read sentence pairs from a file of lines "source ||| target", or from two files.
 
-    UTF-8, packed by gzip or not. ``lowercase`` and ``like`` are those of `as_bitext`. Files are
-    read a piece at a time: what stays in memory is four bytes per word and the vocabularies.
+    Files are UTF-8, plain or gzipped, and are read in pieces: only four bytes per word and the
+    vocabularies are kept in memory. For ``lowercase`` and ``like`` see `as_bitext`.
     """
     sides = _Sides(lowercase, like)
     origin = os.fspath(path)
@@ -212,8 +213,8 @@ def read_bitext(
         sides.read_joint(read_pieces(origin), origin)
         return sides.bitext(origin)
     other = os.fspath(target_path)
-    add_lines(read_pieces(origin), sides.source, _names(origin, 0))
-    add_lines(read_pieces(other), sides.target, _names(other, 0))
+    add_lines(read_pieces(origin), sides.source, _make_namer(origin, 0))
+    add_lines(read_pieces(other), sides.target, _make_namer(other, 0))
     if len(sides.source) != len(sides.target):
         raise DataError(
             f"{origin} has {len(sides.source)} lines and {other} has {len(sides.target)}",
@@ -232,20 +233,21 @@ def stream_pairs(
     origin: str = "",
     before: int = 0,
 ) -> Iterator[Bitext]:
-    """Bitexts of n pairs each, and a last one of what is left, from lines "source ||| target".
+    """Yield bitexts of n pairs each, the last one possibly shorter, from lines "source ||| target".
 
-    Each one is there as soon as its lines are. Lines of bytes are UTF-8. ``like`` is that of
-    `as_bitext`: each bitext has new words of its own after these. ``origin`` is where the lines
-    come from, as messages are to call it, and ``before`` how many came from there already.
+    Each bitext is yielded as soon as its lines are available. Lines of bytes must be UTF-8. For
+    ``like`` see `as_bitext`; each bitext adds its own new words to this vocabulary. ``origin``
+    names the source of the lines in messages, and ``before`` is the number of lines already read
+    from it.
 
-    >>> [len(some) for some in stream_pairs(["a ||| b", "c ||| d", "e ||| f"], 2)]
+    >>> [len(pairs) for pairs in stream_pairs(["a ||| b", "c ||| d", "e ||| f"], 2)]
     [2, 1]
     """
     if n < 1:
         raise DataError(f"there cannot be {n} pairs at a time", "give n of 1 or more")
     known = None if like is None else (Vocabulary.of(like[0]), Vocabulary.of(like[1]))
-    left = iter(lines)
-    while block := [_as_bytes(line) for line in islice(left, n)]:
+    remaining = iter(lines)
+    while block := [_as_bytes(line) for line in islice(remaining, n)]:
         if not before:
             block[0] = block[0].removeprefix(MARK)
         sides = _Sides(lowercase, known)
@@ -256,6 +258,6 @@ def stream_pairs(
 
 
 def _as_bytes(line: str | bytes) -> bytes:
-    """A line in UTF-8, with no line's end in it."""
+    """Encode a line in UTF-8, without its line end; any other newline becomes a space."""
     raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
     return raw.removesuffix(b"\n").replace(b"\n", b" ")

@@ -1,12 +1,12 @@
-"""Links between the words of sentence pairs: as text, as sets, and as flat arrays.
+"""Word alignments of sentence pairs: as text, as sets of links, and as flat arrays.
 
-A link (i, j) says that source word i and target word j belong together, counted from 0. In the
-Pharaoh format a line holds the links of one pair:
+A link (i, j) aligns source word i with target word j, counted from 0. In the Pharaoh format each
+line holds the links of one pair:
 
     0-0 1-2 3?1 4-3:0.97
 
-``i-j`` is sure, ``i?j`` only possible (Och & Ney 2003), and ``:p`` is a link's probability. An
-empty line is a pair without links.
+``i-j`` is a sure link, ``i?j`` a possible one (Och & Ney 2003), and ``:p`` gives the probability of
+a link. An empty line is a pair without links.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Link = tuple[int, int]
 Shape = tuple[int, int]
 """The numbers of source and target words of a pair."""
 
-FURTHEST = 999_999_999
+MAX_POSITION = 999_999_999
 FORM = "write links as 0-0 (sure), 0?0 (possible) or 0-0:0.9 (with a probability), 0-based"
-_ONE = re.compile(r"(\d{1,9})([-?])(\d{1,9})(?::(\S*))?", re.ASCII)
+_LINK = re.compile(r"(\d{1,9})([-?])(\d{1,9})(?::(\S*))?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Links:
-    """The links of one sentence pair. Iterating over it yields the sure ones, in order.
+    """The links of one sentence pair. Iteration yields the sure ones, sorted.
 
-    ``sure``           links that every annotator would make
-    ``possible``       all links that are not wrong: the sure ones and more
-    ``probabilities``  of those links that have one
+    ``sure``           unambiguous links
+    ``possible``       all acceptable links, including the sure ones
+    ``probabilities``  {link: probability}, for those links that have one
 
     >>> gold = Links(sure={(0, 0)}, possible={(1, 2)})
     >>> sorted(gold.possible), list(gold)
@@ -68,10 +68,10 @@ class Links:
 
 
 def parse_links(line: str, shape: Shape | None = None, where: str = "the line") -> Links:
-    """The links of a line in the Pharaoh format.
+    """Parse a line in the Pharaoh format.
 
-    ``shape``  numbers of source and target words: links beyond them are errors
-    ``where``  what messages call the line
+    ``shape``  the numbers of source and target words: raise if a link is outside of them
+    ``where``  the name of the line in messages
 
     >>> parse_links("0-0 1?2 3-1:0.97").probabilities
     {(3, 1): 0.97}
@@ -80,16 +80,16 @@ def parse_links(line: str, shape: Shape | None = None, where: str = "the line") 
     possible: set[Link] = set()
     probabilities: dict[Link, float] = {}
     for token in line.split():
-        form = _ONE.fullmatch(token)
-        if form is None:
-            raise DataError(f"{where}: {brief(token)} is no link", FORM)
-        link = int(form[1]), int(form[3])
+        match = _LINK.fullmatch(token)
+        if match is None:
+            raise DataError(f"{where}: {brief(token)} is not a link", FORM)
+        link = int(match[1]), int(match[3])
         if shape is not None:
             _check_link(link, shape, where)
-        (sure if form[2] == "-" else possible).add(link)
-        if form[4] is not None:
+        (sure if match[2] == "-" else possible).add(link)
+        if match[4] is not None:
             try:
-                p = float(form[4])
+                p = float(match[4])
             except ValueError:
                 p = -1.0
             if not 0.0 <= p <= 1.0:
@@ -98,16 +98,16 @@ def parse_links(line: str, shape: Shape | None = None, where: str = "the line") 
                 )
             if probabilities.setdefault(link, p) != p:
                 fault = f"{where}: the link {link[0]}-{link[1]} has two probabilities"
-                raise DataError(fault, "give every link once")
+                raise DataError(fault, "give each link only once")
     return Links(sure, possible, probabilities)
 
 
 def format_links(
     links: Links | Iterable[Link], probabilities: Mapping[Link, float] | None = None
 ) -> str:
-    """A line in the Pharaoh format, links in the order of (i, j).
+    """Format links as a line in the Pharaoh format, sorted by (i, j).
 
-    ``probabilities``  written to six digits behind the links that have one
+    ``probabilities``  {link: probability}, written with six digits; None: those of ``links``
 
     >>> format_links([(1, 2), (0, 0)]), format_links([(0, 0)], {(0, 0): 0.25})
     ('0-0 1-2', '0-0:0.25')
@@ -116,10 +116,9 @@ def format_links(
         if not probabilities:
             return " ".join([f"{i}-{j}" for i, j in sorted(set(links))])
         links = Links(links)
-    given = links.probabilities if probabilities is None else probabilities
+    p = links.probabilities if probabilities is None else probabilities
     return " ".join(
-        f"{i}{'-' if (i, j) in links.sure else '?'}{j}"
-        + (f":{given[i, j]:.6g}" if (i, j) in given else "")
+        f"{i}{'-' if (i, j) in links.sure else '?'}{j}" + (f":{p[i, j]:.6g}" if (i, j) in p else "")
         for i, j in sorted(links.possible)
     )
 
@@ -127,33 +126,34 @@ def format_links(
 def read_links(
     source: str | os.PathLike[str] | Iterable[str], shapes: Sequence[Shape] | None = None
 ) -> list[Links]:
-    """The links of every line of a file (plain or ``.gz``), or of lines.
+    """Read links in the Pharaoh format, one pair per line.
 
-    ``source``  the name of a file, or lines as from an open file
-    ``shapes``  the lengths of every pair: there must be as many, and no link may lie beyond them
+    ``source``  the name of a file (plain or ``.gz``), or an iterable of lines
+    ``shapes``  the lengths of every pair: raise if there are more or fewer lines, or if a link is
+                outside of its pair
 
     >>> [sorted(links.possible) for links in read_links(["0-0 1?1", ""])]
     [[(0, 0), (1, 1)], []]
     """
     if isinstance(source, str | os.PathLike):
-        before, lines = f"{os.fspath(source)}:", _lines(Path(source))
+        prefix, lines = f"{os.fspath(source)}:", _read_lines(Path(source))
     else:
-        before, lines = "line ", iter(source)
-    found = []
+        prefix, lines = "line ", iter(source)
+    alignments = []
     for n, line in enumerate(lines):
         shape = shapes[n] if shapes is not None and n < len(shapes) else None
-        found.append(parse_links(line, shape, f"{before}{n + 1}"))
-    if shapes is not None and len(found) != len(shapes):
+        alignments.append(parse_links(line, shape, f"{prefix}{n + 1}"))
+    if shapes is not None and len(alignments) != len(shapes):
         raise DataError(
-            f"{len(found)} lines of links for {len(shapes)} pairs",
-            "give one line for every pair, an empty one for a pair without links",
+            f"{len(alignments)} lines of links for {len(shapes)} pairs",
+            "give one line per pair, an empty one for a pair without links",
         )
-    return found
+    return alignments
 
 
 @dataclass(frozen=True, eq=False)
 class FlatLinks:
-    """The links of many pairs in three arrays: those of pair n are indptr[n] to indptr[n + 1].
+    """The links of many pairs in flat arrays; pair n has links indptr[n] to indptr[n + 1].
 
     >>> flat = FlatLinks.of([[(0, 0), (2, 1)], [], [(1, 1)]])
     >>> flat.indptr.tolist(), flat.source.tolist(), flat.target.tolist()
@@ -168,13 +168,13 @@ class FlatLinks:
 
     @classmethod
     def of(cls, alignments: FlatLinks | Iterable[Iterable[Link]]) -> FlatLinks:
-        """From the links of every pair."""
+        """Convert lists of links, one list per pair."""
         if isinstance(alignments, FlatLinks):
             return alignments
         lists = [links if isinstance(links, list) else list(links) for links in alignments]
         indptr = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(links) for links in lists], out=indptr[1:])
-        flat = _numbers(lists, 2 * int(indptr[-1])).reshape(-1, 2)
+        flat = _flatten(lists, 2 * int(indptr[-1])).reshape(-1, 2)
         return cls(indptr, np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1]))
 
     def __len__(self) -> int:
@@ -182,23 +182,23 @@ class FlatLinks:
 
     @property
     def pair(self) -> IntArray:
-        """The number of each link's pair."""
+        """The index of each link's pair."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
     def flipped(self, values: FloatArray) -> tuple[FlatLinks, FloatArray]:
-        """Source and target exchanged, in the order of (i, j) again; so with a value of each."""
+        """Exchange source and target, and sort by (i, j) again; reorder ``values`` likewise."""
         order = np.lexsort((self.source, self.target, self.pair))
         links = FlatLinks(self.indptr, self.target[order], self.source[order])
         return links, values[order] if len(values) else values
 
     def lists(self) -> list[list[Link]]:
-        """The links of every pair, as they stand."""
+        """Return a list of links (i, j) for each pair, in the stored order."""
         links = list(zip(self.source.tolist(), self.target.tolist(), strict=True))
-        ends = self.indptr.tolist()
-        return [links[a:b] for a, b in pairwise(ends)]
+        borders = self.indptr.tolist()
+        return [links[a:b] for a, b in pairwise(borders)]
 
     def text(self, probabilities: FloatArray | None = None) -> bytes:
-        """All pairs in the Pharaoh format, a line each, the links as they stand.
+        """Format all pairs in the Pharaoh format, one line per pair, in the stored order.
 
         >>> flat = FlatLinks.of([[(0, 0), (2, 10)], []])
         >>> flat.text(), flat.text(np.array([1.0, 0.5]))
@@ -209,9 +209,10 @@ class FlatLinks:
             links = [f"{i}-{j}:{p:.6g}" for i, j, p in zip(*columns, strict=True)]
             lines = (" ".join(links[a:b]) for a, b in pairwise(self.indptr.tolist()))
             return "".join(f"{line}\n" for line in lines).encode()
-        given = self.indptr, self.source, self.target
-        out = np.empty(_write_pharaoh(*given, np.empty(0, np.uint8)), np.uint8)
-        _write_pharaoh(*given, out)
+        arrays = self.indptr, self.source, self.target
+        # the first call only counts bytes
+        out = np.empty(_write_pharaoh(*arrays, np.empty(0, np.uint8)), np.uint8)
+        _write_pharaoh(*arrays, out)
         return out.tobytes()
 
     def check_inside(
@@ -220,13 +221,13 @@ class FlatLinks:
         target_lengths: Array,
         name: Callable[[int], str] = "pair {}".format,
     ) -> None:
-        """Raise an error for links beyond the sentences, and for another number of pairs.
+        """Raise if a link is outside of its sentences, or if the numbers of pairs differ.
 
-        ``name``  what messages call a pair
+        ``name``  the function that names a pair in messages
         """
         if len(source_lengths) != len(self):
             fault = f"links of {len(self)} pairs for {len(source_lengths)} pairs"
-            raise DataError(fault, "give the links of every pair; none is an empty list")
+            raise DataError(fault, "give one list of links per pair, an empty list if it has none")
         pair = self.pair
         beyond = (self.source >= source_lengths[pair]) | (self.target >= target_lengths[pair])
         for k in np.flatnonzero(beyond)[:1]:
@@ -235,39 +236,40 @@ class FlatLinks:
             _check_link((int(self.source[k]), int(self.target[k])), shape, name(n))
 
 
-def _numbers(lists: Sequence[Sequence[Link]], count: int) -> Array:
-    """All positions in one array, two for each link."""
+def _flatten(lists: Sequence[Sequence[Link]], count: int) -> Array:
+    """Concatenate all positions in one array, two per link; raise for invalid links."""
     try:
-        # unlike numpy, array takes no fraction for a whole number
+        # unlike numpy, array("i") raises for fractions instead of rounding them
         flat = np.array(array("i", chain.from_iterable(chain.from_iterable(lists))), np.int32)
-        good = len(flat) == count and flat.min(initial=0) >= 0 and flat.max(initial=0) <= FURTHEST
+        in_range = flat.min(initial=0) >= 0 and flat.max(initial=0) <= MAX_POSITION
+        valid = len(flat) == count and in_range
     except (TypeError, OverflowError):
-        good = False
-    if not good:
-        pair, link = next((n, x) for n, one in enumerate(lists) for x in one if not _is_link(x))
-        fault = f"pair {pair}: {brief(link)} is no link"
-        raise DataError(fault, "a link is (source position, target position), two numbers from 0")
+        valid = False
+    if not valid:
+        pair, link = next((n, x) for n, links in enumerate(lists) for x in links if not _is_link(x))
+        fault = f"pair {pair}: {brief(link)} is not a link"
+        raise DataError(fault, "give (source position, target position), two integers from 0")
     return flat
 
 
 def _is_link(link: object) -> bool:
     if not isinstance(link, tuple | list | np.ndarray) or len(link) != 2:
         return False
-    return all(isinstance(x, int | np.integer) and 0 <= x <= FURTHEST for x in link)
+    return all(isinstance(x, int | np.integer) and 0 <= x <= MAX_POSITION for x in link)
 
 
 def _check_link(link: Link, shape: Shape, where: str) -> None:
     if not (link[0] < shape[0] and link[1] < shape[1]):
-        fault = f"{where}: the link {link[0]}-{link[1]} leaves its pair of "
+        fault = f"{where}: the link {link[0]}-{link[1]} is outside its pair of "
         raise DataError(
             f"{fault}{shape[0]} source and {shape[1]} target words",
-            "links are (source, target) and counted from 0: is the file of other text, "
-            "of the other direction, or counted from 1?",
+            "links are (source, target), counted from 0: do they belong to another text, "
+            "are they reversed, or counted from 1?",
         )
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a text file; what is not ASCII cannot be a link, and is shown as it is."""
+def _read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file; bytes that are not UTF-8 are escaped, to appear in errors."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for line in file:
@@ -281,7 +283,7 @@ _ZERO, _DASH, _SPACE, _NEWLINE = (ord(letter) for letter in "0- \n")
 
 @inline
 def _put_number(number: int, out: Array, at: int) -> int:
-    """Write the digits of a number, where there is room; gives the place behind them."""
+    """Write the digits of a number, if they fit; return the position after them."""
     size, rest = 1, number // 10
     while rest > 0:
         size += 1
@@ -296,7 +298,7 @@ def _put_number(number: int, out: Array, at: int) -> int:
 
 @inline
 def _put_letter(letter: int, out: Array, at: int) -> int:
-    """Write one letter, where there is room; gives the place behind it."""
+    """Write one character, if it fits; return the position after it."""
     if at < len(out):
         out[at] = letter
     return at + 1
@@ -304,7 +306,7 @@ def _put_letter(letter: int, out: Array, at: int) -> int:
 
 @njit
 def _write_pharaoh(indptr: Array, source: Array, target: Array, out: Array) -> int:
-    """How many bytes the links ``i-j`` take, one line for each pair; writes while there is room."""
+    """Write links ``i-j``, one line per pair, as far as they fit; return the bytes needed."""
     at = 0
     for n in range(len(indptr) - 1):
         for k in range(indptr[n], indptr[n + 1]):

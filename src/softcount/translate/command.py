@@ -1,4 +1,4 @@
-"""``softcount translate``."""
+"""The ``softcount translate`` command."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class Translate(LearnerOptions, LearningCommand):
     """Translate sentences by what was learned from sentence pairs.
 
-    From the pairs' source language into their target language: exactly one line for each line.
-    The best translation Y of a sentence X has the highest P(X | Y) P(Y): word by word a good
-    account of X, and good language. Made for short sentences like those of the pairs.
+    Translates from the pairs' source language into their target language, one line of output
+    per line of input. The best translation Y of a sentence X maximises P(X | Y) P(Y), the noisy
+    channel: faithful word by word, and fluent. Suited to short sentences like the training pairs.
 
     \b
     softcount translate --pairs corpus.fr-en french.txt > english.txt
@@ -47,85 +47,91 @@ class Translate(LearnerOptions, LearningCommand):
     file: Annotated[
         str | None,
         Argument(
-            "Sentences to translate, one a line; .gz too; - is stdin, and so is no FILE at all, "
-            "unless there is --save.",
+            "Sentences to translate, one per line, plain or .gz; -: stdin. Without FILE, stdin is "
+            "read unless --save is given.",
             metavar="FILE",
         ),
     ] = None
     pairs: Annotated[
         str | None,
-        Input("Learn from lines 'source ||| target'; .gz too.", metavar="FILE", learns=True),
+        Input("Train on lines 'source ||| target', plain or .gz.", metavar="FILE", learns=True),
     ] = None
     source: SourceFile = None
     target: TargetFile = None
     reverse: Annotated[
         bool,
-        Input("From the target language of the pairs into their source language.", learns=True),
+        Input("Translate from the pairs' target language into their source language.", learns=True),
     ] = False
-    lowercase: Annotated[bool, Input("Put pairs and sentences in lower case.")] = False
+    lowercase: Annotated[bool, Input("Lower-case pairs and sentences.")] = False
     model: Annotated[
         str,
         Model(
-            "How words are aligned: ibm1, ibm2, diagonal or hmm, in both directions.",
+            "Alignment model: ibm1, ibm2, diagonal or hmm, trained in both directions.",
             "-m",
             "--model",
             choices=tuple(MODELS),
         ),
     ] = "hmm"
-    order: Annotated[int, Model("The length of the language model's n-grams.", least=1)] = 3
+    order: Annotated[int, Model("Order n of the n-gram language model.", least=1)] = 3
     max_iter: MaxIter = None
     verbose: Verbose = False
     n_best: Annotated[
         int | None,
         Output(
-            "Print the N best of each line: line (from 0) ||| translation ||| log score.",
+            "Print the N best translations of each line: line number (from 0) ||| translation ||| "
+            "log score.",
             metavar="N",
             least=1,
         ),
     ] = None
-    explain: Annotated[bool, Output("Print what either model has to say of each line.")] = False
+    explain: Annotated[
+        bool, Output("Show how the channel and the language model score each line.")
+    ] = False
 
     def check(self) -> None:
         if self.load is None and self.pairs is None and self.source is None:
             raise typer.BadParameter(
-                "nothing to learn from: give --pairs FILE, -s and -t, or --load"
+                "nothing to learn from: give --pairs FILE, -s and -t, or --load FILE"
             )
         if self.file is None and self.save is None:
             self.file = "-"
         refuse_two_of_stdin(self.file, self.pairs)
         if self.explain and self.n_best is not None:
-            raise typer.BadParameter("--explain and --n-best: choose one")
+            raise typer.BadParameter("--explain cannot be used with --n-best: choose one")
 
     def run(self) -> None:
         if self.load is not None:
             if self.source is not None or self.target is not None:
-                self.refuse("--load", ("source", "target"), "its model is learned already")
+                self.refuse("--load", ("source", "target"), "its model is already trained")
             translator = self.load_model(self.load)
         else:
             translator = self._learn_translator()
 
-        def tell(path: str) -> None:
+        def print_translations(path: str) -> None:
             for number, line in read_lines(path):
                 sentence = line.lower() if self.lowercase else line
                 self._print(translator, sentence, number - 1)
 
-        try_all(at(self.save, translator.save), at(self.file, tell))
+        try_all(at(self.save, translator.save), at(self.file, print_translations))
 
     def _learn_translator(self) -> Translator:
-        """Into the source language of pairs that are read so: how their targets come about is
-        learned."""
+        """Train a translator into the source language of the pairs, flipped unless --reverse.
+
+        The aligner is the channel: it models how sources generate targets.
+        """
         from softcount.align import Aligner
         from softcount.translate import Translator
         from softcount.translate.language_model import END, START, LanguageModel
 
-        read = PairFiles.given(None, self.pairs, self.source, self.target).read(self.lowercase)
-        pairs = read if self.reverse else read.flipped()
+        corpus = PairFiles.given(None, self.pairs, self.source, self.target).read(self.lowercase)
+        pairs = corpus if self.reverse else corpus.flipped()
         side = pairs.source
-        for word in {START, END}.intersection(side.words):  # before learning, which takes time
+        for word in {START, END}.intersection(side.words):  # check before the lengthy training
             first = int((side.tokens == side.words.index(word)).argmax())
             n = int(side.indptr.searchsorted(first, side="right")) - 1
             raise DataError(
-                f"{pairs.name(n)} contains {word}", "leave it out: the language model puts it there"
+                f"{pairs.name(n)} contains {word}",
+                "remove it: the language model adds sentence boundaries itself",
             )
         settings: dict[str, Any] = self.learning(make_aligner_learner(self))
         aligner = Aligner(self.model, **settings)
@@ -133,8 +139,8 @@ class Translate(LearnerOptions, LearningCommand):
             aligner.fit(pairs, on_step=progress)
         if self.verbose:
             typer.echo(f"# {aligner.signature_}", err=True)
-        full = [n for n, length in enumerate(side.lengths.tolist()) if length]
-        language = LanguageModel(self.order).fit([side.sentence(n) for n in full])
+        non_empty = [n for n, length in enumerate(side.lengths.tolist()) if length]
+        language = LanguageModel(self.order).fit([side.sentence(n) for n in non_empty])
         return Translator(aligner.forward_, language, **self.settings())
 
     def _print(self, translator: Translator, sentence: str, number: int) -> None:
@@ -143,5 +149,5 @@ class Translate(LearnerOptions, LearningCommand):
         elif self.n_best is None:
             typer.echo(str(translator.translate(sentence)))
         else:
-            for one in translator.n_best(sentence, self.n_best):
-                typer.echo(f"{number} ||| {one} ||| {one.score:.4f}")
+            for translation in translator.n_best(sentence, self.n_best):
+                typer.echo(f"{number} ||| {translation} ||| {translation.score:.4f}")

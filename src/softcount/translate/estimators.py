@@ -1,4 +1,4 @@
-"""`Translator`, as users call it: an aligner's table, a language model, and a search."""
+"""`Translator`: a noisy-channel decoder from an aligner's table and a language model."""
 
 from __future__ import annotations
 
@@ -35,32 +35,34 @@ from softcount.translate.search import (
 LANGUAGE, TABLE = "language.", "table."
 
 
-PATHS_LOOKED_AT = 50
-"""Paths that are looked at for each translation of an n-best list: most say the same."""
+PATHS_PER_TRANSLATION = 50
+"""Lattice paths examined per translation of an n-best list: many paths yield the same words."""
 
 
 class Translator:
-    """Translates by the noisy channel: Ŷ = argmax P(X | Y) P(Y) (Brown et al. 1990).
+    """Noisy-channel translator: Ŷ = argmax P(X | Y) P(Y) (Brown et al. 1990).
 
-    X is in the language of the aligner's target side, Y in that of its source side, for an aligner
-    learns how targets come about from sources. Words of X are read in some order, and each read
-    word x becomes a word y of Y, t(x | y), or came from NULL, or shares the y that was written
-    last; and before a y there may be one more word that no x came from. So
+    X is in the language of the aligner's target side and Y in that of its source side, because an
+    aligner models how sources generate targets. Words of X are read (translated) in some order. A
+    word x that is read either produces a new word y of Y, with probability t(x | y); or is aligned
+    to NULL; or is aligned to the y that was produced last (share). Before a y, one further word may
+    be inserted that is aligned to no x. So
 
-        log P(X, a | Y) = Σ_j log t(x_j | y_{a_j}) + log null, share or insert for each such step,
+        log P(X, a | Y) = Σ_j log t(x_j | y_{a_j}) + log null, share or insert for each such step.
 
-    every jump of |j - j' - 1| words between two reads is taken off, and P(Y) is the language
-    model's. The best alignment stands for all. Words that the aligner never saw pass unchanged.
+    The score is reduced for every jump of |j - j' - 1| words between two reads, and P(Y) comes from
+    the language model. Instead of summing over alignments, the best one is used. Words unknown to
+    the aligner are copied unchanged.
 
-    A beam search with one stack for each number of words read; hypotheses are compared by their
-    score and an estimate of what is still unread: the best word for each x, by its channel and
-    unigram probabilities (Koehn 2004), without jumps.
+    The decoder is a beam search with one stack for each number of words read; hypotheses are
+    compared by their score plus an estimate of the future score: for each unread x the best word,
+    by its channel and unigram probabilities (Koehn 2004), without jumps.
 
-    ``beam``         the size of a stack; None: all hypotheses (for a few words only, but exact)
-    ``reorder``      how far beyond the first word that is still unread a word may be read
-    ``candidates``   words y for each x: this many by t(x | y) p(y), and as many by t(x | y) alone
-    ``insertions``   how many of the commonest words y may come from no x
-    ``channel``, ``language``, ``distortion``  weights: of log P(X | Y), of log P(Y), of one jump
+    ``beam``         the stack size; None: all hypotheses (exact, but only for very short sentences)
+    ``reorder``      the reordering limit: how far beyond the first unread word a word may be read
+    ``candidates``   candidates y for each x: this many by t(x | y) p(y), and as many by t(x | y)
+    ``insertions``   how many of the most frequent words y can be inserted without an x
+    ``channel``, ``language``, ``distortion``  weights of log P(X | Y), of log P(Y), of one jump
     ``null``, ``share``, ``insert``  probabilities of these steps; 0: never
 
     >>> from scipy.sparse import csr_matrix
@@ -103,14 +105,14 @@ class Translator:
         )
         if not hasattr(language_model, "_automaton"):
             raise LearnerError(
-                f"{type(language_model).__name__} is no language model, or not fitted",
+                f"{type(language_model).__name__} is no language model, or is not fitted",
                 "give a fitted one, such as LanguageModel().fit(sentences)",
             )
         self.language_model = language_model
         p = np.exp(language_model._automaton.log_prob)
         numbers = language_model._numbers
         self.channel_ = make_channel(aligner, lambda word: p[1 + numbers.get(word, 0)])
-        # the commonest words that are written with letters
+        # insertable words: the most frequent ones that consist of letters
         words = [
             y
             for y, word in enumerate(self.channel_.sources)
@@ -120,16 +122,16 @@ class Translator:
         self._insertable = np.array(words[: self.settings.insertions], np.int64)
 
     def translate(self, sentence: Any) -> Translation:
-        """The likeliest translation of a sentence: a text, or a list of words."""
+        """Return the best translation of a sentence: a text, or a list of words."""
         return self.n_best(sentence, 1)[0]
 
     def n_best(self, sentence: Any, n: int = 10) -> list[Translation]:
-        """The n likeliest translations that differ in their words (fewer, if there are no more)."""
+        """Return the n best distinct translations, or fewer if there are no more."""
         check_whole("n", n)
         return self._n_best(split_words(sentence), n, self.settings)
 
     def explain(self, sentence: Any, n: int = 10) -> TranslationExplanation:
-        """The n likeliest translations, and what P(X | Y) and P(Y) would each choose alone."""
+        """Return the n best translations, and what P(X | Y) and P(Y) would each choose alone."""
         x = split_words(sentence)
         word_by_word = replace(self.settings, channel=0.0, null=0.0, share=0.0, insert=0.0)
         return TranslationExplanation(
@@ -143,18 +145,18 @@ class Translator:
         model = self.language_model
         prepared = prepare(x, self.channel_, model, self._insertable, how)
         lattice = search(prepared.task, how, model._automaton, model._start)
-        found: dict[tuple[str, ...], Translation] = {}
-        for _, path in islice(find_best_paths(lattice), n * PATHS_LOOKED_AT):
-            one = self._read_path(prepared, path, how)
-            found.setdefault(one.words, one)
-            if len(found) == n:
+        best: dict[tuple[str, ...], Translation] = {}
+        for _, path in islice(find_best_paths(lattice), n * PATHS_PER_TRANSLATION):
+            translation = self._read_path(prepared, path, how)
+            best.setdefault(translation.words, translation)
+            if len(best) == n:
                 break
-        return list(found.values())
+        return list(best.values())
 
     def _read_path(
         self, prepared: PreparedSentence, path: Path, how: SearchSettings
     ) -> Translation:
-        """A path as a translation: its words and links, and what each part is worth."""
+        """Convert a lattice path to a translation: its words, its links, and its partial scores."""
         words: list[str] = []
         links: list[tuple[int, int]] = []
         channel, jumps, at, last = 0.0, 0, -1, -1
@@ -180,7 +182,7 @@ class Translator:
 
     # files
     def save(self, path: str | PathLike[str]) -> None:
-        """Write table, language model and settings to one file, for `softcount.load`."""
+        """Save table, language model and settings to a file, for `softcount.load`."""
         channel, language = self.channel_, self.language_model._content()
         table = channel.columns
         arrays = {TABLE + name: getattr(table, name) for name in ("data", "indices", "indptr")}
@@ -195,23 +197,23 @@ class Translator:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a translator that `save` wrote."""
+        """Load a translator written by `save`."""
         return cls.restore(store.read(path, cls.__name__))
 
     @classmethod
     def restore(cls, stored: store.Stored) -> Self:
-        """A translator from what a file holds (see `softcount.load`)."""
+        """Rebuild a translator from the contents of a file (see `softcount.load`)."""
 
         def make() -> Any:
             sources, targets = stored.meta["source_words"], stored.meta["target_words"]
             for words in (sources, targets):
                 strings(words, len(words), "words")
                 if len(set(words)) != len(words):
-                    raise StoreError("a word is there twice", AGAIN)
+                    raise StoreError("the vocabulary contains a word twice", AGAIN)
             data = numbers(stored, TABLE + "data", (None,))
             indices, indptr = (stored.arrays[TABLE + name] for name in ("indices", "indptr"))
             if any(part.dtype.kind != "i" for part in (indices, indptr)):
-                raise StoreError("positions in the table are not whole numbers", AGAIN)
+                raise StoreError("positions in the table are not integers", AGAIN)
             table = sparse.csc_matrix((data, indices, indptr), (len(sources) + 1, len(targets)))
             table.check_format(full_check=True)
             if not table.has_canonical_format or np.any(data > 1.0 + 1e-9):

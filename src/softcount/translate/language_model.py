@@ -1,10 +1,10 @@
 """n-gram language models with Kneser–Ney smoothing.
 
-A back-off n-gram model is an automaton: one state for each context, one step for each word.
+A back-off n-gram model is an automaton: one state per context, one transition per word.
 
-N-grams are the nodes of a trie, numbered level by level and, within a level, by their first words
-(their parent) and their last. So the children of a node are neighbours, sorted by their words.
-Node 0 is the empty n-gram; the unigram of word w is node 1 + w.
+N-grams are the nodes of a trie, numbered level by level and, within a level, by their parent (the
+n-gram without its last word) and their last word. So the children of a node are adjacent and sorted
+by word. Node 0 is the empty n-gram; the unigram of word w is node 1 + w.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from softcount.translate.parameters import LanguageModelParameters
 
 
 class Automaton(NamedTuple):
-    """Node i is the n-gram w_1 … w_k.
+    """An n-gram model as a finite automaton. Node i is the n-gram w_1 … w_k.
 
     ``words``     w_k
-    ``first``     children of i are the nodes from first_i to first_{i+1}
+    ``first``     the children of i are the nodes first_i to first_{i+1}
     ``suffix``    the node of w_2 … w_k
-    ``state``     the longest suffix of w_1 … w_k that has children: all that matters later
+    ``state``     the longest suffix of w_1 … w_k that has children: the state after this n-gram
     ``log_prob``  log p(w_k | w_1 … w_{k-1})
-    ``back_off``  log of what is left, after w_1 … w_k, for words that were never seen there
+    ``back_off``  the log back-off weight of the context w_1 … w_k, for words unseen after it
     """
 
-    words: IntArray  # each (nodes,), but for ``first``, which has one number more
+    words: IntArray  # each (nodes,), except ``first``: (nodes + 1,)
     first: IntArray
     suffix: IntArray
     state: IntArray
@@ -50,7 +50,7 @@ class Automaton(NamedTuple):
 
 @njit
 def child(words: Array, first: Array, node: Any, word: Any) -> Any:
-    """The node of n-gram ``node`` and one more word, or -1."""
+    """Return the node of the n-gram ``node`` extended by a word, or -1."""
     if node == 0:
         return 1 + word
     low, high = first[node], first[node + 1]
@@ -65,7 +65,7 @@ def child(words: Array, first: Array, node: Any, word: Any) -> Any:
 
 @njit
 def advance(model: Automaton, state: Any, word: Any) -> tuple[Any, Any]:
-    """log p(word | state), and the state after it."""
+    """Return log p(word | state), and the next state."""
     backed_off = 0.0
     node = child(model.words, model.first, state, word)
     while node < 0:
@@ -77,7 +77,7 @@ def advance(model: Automaton, state: Any, word: Any) -> tuple[Any, Any]:
 
 @njit
 def log_probs(model: Automaton, start: Any, words: Array, borders: Array) -> Array:
-    """Σ log p of each sentence: its words (its end among them) from borders_i to borders_{i+1}."""
+    """Compute log p of each sentence i: its words borders_i to borders_{i+1}, including </s>."""
     totals = np.zeros(len(borders) - 1)
     for i in range(len(totals)):
         state = start
@@ -89,7 +89,7 @@ def log_probs(model: Automaton, start: Any, words: Array, borders: Array) -> Arr
 
 @njit
 def after(model: Automaton, start: Any, words: Array) -> Any:
-    """The state after some words."""
+    """Return the state after these words."""
     state = start
     for word in words:
         state = advance(model, state, word)[1]
@@ -97,20 +97,20 @@ def after(model: Automaton, start: Any, words: Array) -> Any:
 
 
 class NGrams(NamedTuple):
-    """Nodes of a tree of n-grams, with the counts that Kneser-Ney smoothing needs.
+    """The nodes of a trie of n-grams, with the counts that Kneser–Ney smoothing needs.
 
-    ``counts``  of an n-gram of the highest order, or one that begins with <s>: how often it
-                occurs; of all others: after how many different words (Kneser & Ney 1995)
+    ``counts``  of an n-gram of the highest order, or one that begins with <s>: its frequency; of
+                all others: the number of distinct words that precede it (Kneser & Ney 1995)
     """
 
-    words: IntArray  # each (nodes,), but for ``first``, which has one number more
+    words: IntArray  # each (nodes,), except ``first``: (nodes + 1,)
     first: IntArray
     suffix: IntArray
     counts: IntArray
 
     @property
     def levels(self) -> list[int]:
-        """Nodes of n-grams of length k are those from levels_k to levels_{k+1}, if any."""
+        """Level borders: the n-grams of length k are the nodes levels_k to levels_{k+1}."""
         borders = [0, 1]
         while borders[-1] < len(self.words):
             borders.append(int(self.first[borders[-1]]))
@@ -118,7 +118,7 @@ class NGrams(NamedTuple):
 
     @property
     def parents(self) -> Array:
-        """Each node's n-gram without its last word; 0 for the empty n-gram."""
+        """The parent of each node: its n-gram without the last word; 0 for the empty n-gram."""
         parents: Array = np.repeat(np.arange(len(self.words)), np.diff(self.first))
         return np.concatenate([[0], parents])
 
@@ -134,7 +134,7 @@ class _Level(NamedTuple):
 
 
 def count_ngrams(tokens: IntArray, borders: IntArray, n_words: int, order: int) -> NGrams:
-    """All n-grams up to ``order`` in sentences <s> … </s>, none across their borders.
+    """Count all n-grams up to ``order`` in sentences <s> … </s>, none across sentence borders.
 
     >>> ngrams = count_ngrams(np.array([2, 3, 3, 1]), np.array([0, 4]), 4, 2)
     >>> ngrams.levels
@@ -148,7 +148,7 @@ def count_ngrams(tokens: IntArray, borders: IntArray, n_words: int, order: int) 
     levels = [_Level(none, np.arange(n_words), none, often, none.astype(bool))]
     node, size = 1 + tokens.astype(np.int64), 1
     for k in range(2, order + 1):
-        # n-grams of length k, from the nodes of those of length k − 1 that end at each token
+        # n-grams of length k, from the nodes of the (k − 1)-grams that end at each token
         before, n = levels[-1], len(levels[-1].words)
         ends = np.flatnonzero(at >= k - 1)
         found, index, inverse, counts = np.unique(
@@ -171,21 +171,21 @@ def count_ngrams(tokens: IntArray, borders: IntArray, n_words: int, order: int) 
 
 
 HALF = 0.5
-"""The discount where the counts say nothing: halfway between none and all of a count of one."""
+"""The discount if it cannot be estimated from the counts: half of a count of one."""
 
 
 def are_usable(discounts: Array) -> bool:
-    """Whether no count of 1, 2 or more falls below zero, and something is left for new words."""
+    """Whether discounts are positive, and no larger than the counts 1, 2 and 3 they apply to."""
     return bool(np.all((discounts > 0) & (discounts <= [1, 2, 3])))
 
 
 def estimate_discounts(counts: Array) -> Array:
-    """D_1, D_2 and D_3+ for the n-grams of one level, from how many have a count of 1, 2, 3, 4.
+    """Estimate D_1, D_2 and D_3+ for the n-grams of one level.
 
-    Y = n_1 / (n_1 + 2 n_2) and D_c = c - (c + 1) Y n_{c+1} / n_c (Chen & Goodman 1998, eq. 26).
-    Where these are undefined, out of (0, c], or would leave less of a larger count, as in tiny
-    corpora, all three are Y (Ney, Essen & Kneser 1994); where that is no discount below one
-    either, all three are one half.
+    With n_c the number of n-grams that have count c, Y = n_1 / (n_1 + 2 n_2) and
+    D_c = c - (c + 1) Y n_{c+1} / n_c (Chen & Goodman 1998, eq. 26). If these are undefined, outside
+    (0, c], or would leave less of a larger count, as happens with tiny corpora, all three are Y
+    (Ney, Essen & Kneser 1994); if Y is undefined or not below one, all three are one half.
 
     >>> estimate_discounts(np.repeat([1, 2, 3, 4], [40, 12, 6, 4])).round(3).tolist()
     [0.625, 1.062, 1.333]
@@ -205,26 +205,27 @@ def estimate_discounts(counts: Array) -> Array:
 
 
 def smooth_counts(ngrams: NGrams, discounts: Array) -> Automaton:
-    """All probabilities, by interpolated Kneser–Ney smoothing.
+    """Compute all probabilities by interpolated Kneser–Ney smoothing.
 
-    Kneser & Ney (1995); with three discounts, modified (Chen & Goodman 1998):
+    Kneser & Ney (1995); with three discounts, the modified form (Chen & Goodman 1998):
 
-    p(w | h) = (c(hw) - D(c(hw))) / Σ_v c(hv) + γ(h) p(w | h'), h' being h without its first word,
-    and γ(h) = Σ_v D(c(hv)) / Σ_v c(hv). Below the unigrams all words, <unk> and </s> are equal.
+    p(w | h) = (c(hw) - D(c(hw))) / Σ_v c(hv) + γ(h) p(w | h'), where h' is h without its first word
+    and γ(h) = Σ_v D(c(hv)) / Σ_v c(hv). Unigrams are interpolated with the uniform distribution
+    over all words, <unk> and </s>.
     """
     words, first, suffix, counts = ngrams
     size, parents = len(counts), ngrams.parents
     levels = list(pairwise(ngrams.levels))[1:]
-    less = np.zeros(size)
+    discount = np.zeros(size)
     for (low, high), row in zip(levels, discounts, strict=False):  # there may be no long n-grams
-        less[low:high] = np.r_[0.0, row][np.minimum(counts[low:high], 3)]
+        discount[low:high] = np.r_[0.0, row][np.minimum(counts[low:high], 3)]
     totals = np.bincount(parents[1:], counts[1:], size)
-    left = np.bincount(parents[1:], less[1:], size)
+    discounted = np.bincount(parents[1:], discount[1:], size)
     inner = totals > 0
-    gamma = np.divide(left, totals, out=np.ones(size), where=inner)
+    gamma = np.divide(discounted, totals, out=np.ones(size), where=inner)
     p = np.ones(size)
     p[0] = 1.0 / (ngrams.levels[2] - 2)  # all unigrams but <s>, which is never predicted
-    p[1:] = (counts[1:] - less[1:]) / totals[parents[1:]]
+    p[1:] = (counts[1:] - discount[1:]) / totals[parents[1:]]
     state = np.arange(size)
     for low, high in levels:
         p[low:high] += gamma[parents[low:high]] * p[suffix[low:high]]
@@ -236,11 +237,11 @@ def smooth_counts(ngrams: NGrams, discounts: Array) -> Automaton:
 
 UNKNOWN, END, START = "<unk>", "</s>", "<s>"
 MARKS = (UNKNOWN, END, START)
-"""Their numbers are 0, 1 and 2; other words follow in the order in which they first appear."""
+"""Special words, with indices 0, 1 and 2; other words follow in the order of first appearance."""
 
 
 def split_words(sentence: Any) -> list[str]:
-    """A sentence as a list of words: texts are cut at white space.
+    """Convert a sentence to a list of words: texts are split at white space.
 
     >>> split_words("of the  people")
     ['of', 'the', 'people']
@@ -254,15 +255,17 @@ def split_words(sentence: Any) -> list[str]:
     for word in words:
         if not isinstance(word, str):
             raise DataError(
-                f"{brief(word)} is no word", "give sentences as texts, or as lists of words"
+                f"{brief(word)} is not a word", "give sentences as texts, or as lists of words"
             )
     return words
 
 
 def split_all(sentences: Any) -> Iterator[list[str]]:
-    """Several sentences; whatever is wrong is said with the sentence's number."""
+    """Yield each sentence as a list of words; errors name the sentence's index."""
     if isinstance(sentences, str) or not isinstance(sentences, Iterable):
-        raise DataError(f"{brief(sentences)} is no list of sentences", "put it into a list: [text]")
+        raise DataError(
+            f"{brief(sentences)} is not a list of sentences", "give a list of texts: [text]"
+        )
     for number, sentence in enumerate(sentences):
         try:
             yield split_words(sentence)
@@ -272,10 +275,10 @@ def split_all(sentences: Any) -> Iterator[list[str]]:
 
 
 def number_sentences(sentences: Any) -> tuple[list[str], Array, Array]:
-    """The words there are, and every sentence as <s> … </s> in one array with its borders."""
+    """Return the vocabulary, all sentences <s> … </s> in one array of indices, and borders."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     for mark in MARKS:
-        numbers[mark]
+        numbers[mark]  # assigns the next index
     lists = list(split_all(sentences))
     if not lists:
         raise DataError("there are no sentences", "give at least one")
@@ -284,7 +287,7 @@ def number_sentences(sentences: Any) -> tuple[list[str], Array, Array]:
             if mark in words:
                 raise DataError(
                     f"sentence {number} contains {mark!r}",
-                    "leave out the marks of begin and end: they are put there by the model",
+                    "remove it: the model adds sentence boundaries itself",
                 )
     marked = chain.from_iterable(chain((START,), words, (END,)) for words in lists)
     tokens = np.fromiter(map(numbers.__getitem__, marked), np.int32)
@@ -292,7 +295,7 @@ def number_sentences(sentences: Any) -> tuple[list[str], Array, Array]:
 
 
 def look_up_sentences(sentences: Any, numbers: Mapping[str, int]) -> tuple[Array, Array]:
-    """Sentences as words and their end, for words that are known by their numbers."""
+    """Return all sentences, each with its </s>, in one array of indices, and borders."""
     lists = list(split_all(sentences))
     marked = chain.from_iterable(chain((numbers.get(w, 0) for w in words), (1,)) for words in lists)
     return np.fromiter(marked, np.int32), _borders(len(words) + 1 for words in lists)
@@ -303,7 +306,7 @@ def _borders(lengths: Iterable[int]) -> Array:
 
 
 def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
-    """Whether nodes, children and suffixes are as kernels take for granted, and were counted."""
+    """Whether nodes, children, suffixes and counts are as the kernels assume."""
     words, first, suffix, counts = ngrams
     size = len(words)
     fits = len(first) == size + 1 and len(suffix) == len(counts) == size > n_words
@@ -319,7 +322,7 @@ def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
     siblings = parents[2:] == parents[1:-1]
     if np.any(siblings & (np.diff(words[1:]) <= 0)) or np.any(suffix[: 1 + n_words] != 0):
         return False
-    # every n-gram that is longer than one word was seen, and some words were
+    # every n-gram of two or more words has a positive count, and so has some word, but not <s>
     start = 1 + MARKS.index(START)
     if np.any(counts[1 + n_words :] <= 0) or counts[1:].sum() <= 0 or counts[start] != 0:
         return False
@@ -334,17 +337,17 @@ def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
 
 
 class LanguageModel(LanguageModelParameters, SklearnContract):
-    """An n-gram model of sentences with interpolated Kneser-Ney smoothing.
+    """An n-gram language model with interpolated Kneser–Ney smoothing.
 
     p(w_1 … w_m) = Π_i p(w_i | w_{i-n+1} … w_{i-1}), with <s> before the first word and </s> as the
-    last; p as in Chen & Goodman (1998). Sentences are lists of words, or texts, which are cut at
-    white space. A word that was never seen is <unk>, which has its share like any other word: after
-    every context the known words, <unk> and </s> add up to one.
+    last; p as in Chen & Goodman (1998). Sentences are lists of words, or texts, which are split at
+    white space. Unseen words are treated as <unk>, which has a probability like any other word:
+    after every context the probabilities of the known words, <unk> and </s> sum to one.
 
-    ``order``     n: the number of words, the predicted one among them, that are looked at
-    ``discount``  what is taken from every count: a number, or three, for counts of 1, 2 and more;
-                  None: three for each length of n-grams, estimated from how many n-grams occur 1,
-                  2, 3 and 4 times (on tiny corpora, where that fails: see
+    ``order``     n: the length of the n-grams, including the predicted word
+    ``discount``  the discount subtracted from every count: one number, or three, for counts of 1, 2
+                  and more; None: three for each n-gram length, estimated from how many n-grams
+                  occur 1, 2, 3 and 4 times (for tiny corpora, where this fails, see
                   `softcount.translate.language_model.estimate_discounts`)
 
     >>> model = LanguageModel(order=2).fit(["the house is small", "the house is old"])
@@ -355,20 +358,20 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
     """
 
     words_: list[str]
-    """<unk>, </s>, <s>, and the words in the order in which they first appeared."""
+    """<unk>, </s>, <s>, and the other words in the order of first appearance."""
     discounts_: Array
-    """(order, 3): what is taken from counts of 1, 2 and more, of unigrams, bigrams, …"""
+    """(order, 3): the discounts of counts of 1, 2 and more, of unigrams, bigrams, …"""
     _ngrams: NGrams
     _automaton: Automaton
-    """What kernels ask for probabilities (`softcount.translate.language_model`)."""
+    """The smoothed probabilities, for the kernels of `softcount.translate.language_model`."""
     _numbers: dict[str, int]
-    """Number of each word that can be predicted."""
+    """The index of each word but <s> and </s>."""
     signature_: str
-    """One line that says what was learned from."""
+    """One line that describes the training data."""
 
     def fit(self, sentences: Any, y: Any = None) -> Self:
-        """Count the n-grams of sentences (texts or lists of words); ``y`` is not looked at."""
-        warn_of_ignored(self, y, "To tell classes apart by it, learn one for each class")
+        """Count the n-grams of sentences (texts or lists of words); ``y`` is ignored."""
+        warn_of_ignored(self, y, "To classify, fit one for each class")
         check_parameters(self)
         discounts = np.full((self.order, 3), HALF)
         if self.discount is not None:
@@ -377,10 +380,9 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
             except (TypeError, ValueError, OverflowError):
                 discounts[:] = np.nan
             if not are_usable(discounts):
-                given = f"discount={brief(self.discount)}"
                 raise LearnerError(
-                    f"{given}: cannot be taken from counts of 1, 2 and more",
-                    "give a number above 0, at most 1; or three, at most 1, 2 and 3; or None",
+                    f"discount={brief(self.discount)}: must be above 0 and at most the count",
+                    "give one number, at most 1; or three, at most 1, 2 and 3; or None",
                 )
         words, tokens, borders = number_sentences(sentences)
         ngrams = count_ngrams(tokens, borders, len(words), self.order)
@@ -393,51 +395,51 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
         return self
 
     def estimate(self, sentences: Any, y: Any = None) -> Estimate:
-        """What `fit` will need: bytes, and the work of its one step. Nothing is learned."""
+        """Estimate the memory and the work that `fit` needs, without fitting."""
         check_parameters(self)
         _, tokens, borders = number_sentences(sentences)
         n, data = len(tokens), held(tokens)
-        grams = 9.0 * NUMBER * self.order * n  # each is sorted, told apart and linked
+        grams = 9.0 * NUMBER * self.order * n  # arrays for sorting, uniqueness and trie links
         return needing(len(borders) - 1, n, 100.0 * self.order * n, data=data, grams=grams)
 
     def _keep(self, words: list[str], ngrams: NGrams, discounts: Array, signature: str) -> None:
-        """Take these counts for this model's own."""
+        """Set the fitted attributes from these counts."""
         self.words_, self._ngrams, self.discounts_ = words, ngrams, discounts
         self._automaton = smooth_counts(ngrams, discounts)
         self._numbers = {word: i for i, word in enumerate(words) if word not in (START, END)}
         self.signature_ = signature
 
-    # what it says of sentences
+    # probabilities of sentences
     def log_prob(self, sentence: Any) -> float:
-        """log p(sentence), its end included."""
+        """Compute log p(sentence), including </s>."""
         return float(self.score_samples([sentence])[0])
 
     def score_samples(self, sentences: Any) -> Array:
-        """log p of each sentence."""
+        """Compute log p of each sentence."""
         self._require_fit()
         words, borders = look_up_sentences(sentences, self._numbers)
         return log_probs(self._automaton, self._start, words, borders)
 
     def score(self, sentences: Any, y: Any = None) -> float:
-        """The mean of log p(sentence)."""
-        return float(np.mean(self._score_some(sentences)[0]))
+        """Compute the mean of log p(sentence)."""
+        return float(np.mean(self._score_non_empty(sentences)[0]))
 
     def perplexity(self, sentences: Any) -> float:
-        """exp(-Σ log p / N), N being the number of words and ends of sentences."""
-        logs, n = self._score_some(sentences)
+        """Compute exp(-Σ log p / N), where N is the number of words, counting each </s>."""
+        logs, n = self._score_non_empty(sentences)
         return float(np.exp(-logs.sum() / n))
 
-    def _score_some(self, sentences: Any) -> tuple[FloatArray, int]:
-        """log p of each of at least one sentence, and how many words were predicted."""
+    def _score_non_empty(self, sentences: Any) -> tuple[FloatArray, int]:
+        """Compute log p of each sentence, and N; raise if there are no sentences."""
         self._require_fit()
         words, borders = look_up_sentences(sentences, self._numbers)
         if len(borders) == 1:
             raise DataError("there are no sentences", "give at least one")
         return log_probs(self._automaton, self._start, words, borders), len(words)
 
-    # what comes next
+    # prediction and sampling
     def next_words(self, context: Any = "", n: int | None = 10) -> list[tuple[str, float]]:
-        """The n likeliest words (None: all) after the beginning of a sentence, likeliest first."""
+        """Return the n most probable next words (None: all) after the start of a sentence."""
         self._require_fit()
         if n is not None:
             check_whole("n", n)
@@ -448,11 +450,11 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
         return [(self.words_[w], float(p[w])) for w in predicted]
 
     def generate(self, n: int = 1, random_state: Any = 0) -> list[list[str]]:
-        """New sentences, drawn word by word; a word may be <unk>."""
+        """Sample new sentences word by word; a word may be <unk>."""
         self._require_fit()
         check_whole("n", n, 0)
         rng = np.random.default_rng(random_state)
-        drawn: list[list[str]] = []
+        sentences: list[list[str]] = []
         for _ in range(n):
             state, words = self._start, list[str]()
             while True:
@@ -462,11 +464,11 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
                     break
                 words.append(self.words_[word])
                 state = int(after(self._automaton, state, np.array([word], np.int32)))
-            drawn.append(words)
-        return drawn
+            sentences.append(words)
+        return sentences
 
     def _distribution(self, state: int) -> Array:
-        """p(w | state) for every word, in the order of ``words_``."""
+        """Compute p(w | state) of every word, in the order of ``words_``."""
         model = self._automaton
         chain = [state]
         while chain[-1]:
@@ -480,36 +482,37 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
 
     @property
     def _start(self) -> int:
-        """The state in which sentences begin."""
+        """The state at the beginning of a sentence."""
         return int(self._automaton.state[1 + MARKS.index(START)])
 
     def _require_fit(self) -> None:
         if not hasattr(self, "_automaton"):
-            from sklearn.exceptions import NotFittedError  # whoever looks for it has it already
+            # imported only here: a caller that catches this error has imported sklearn already
+            from sklearn.exceptions import NotFittedError
 
             raise NotFittedError("this LanguageModel has not been fitted: call fit first")
 
     # files
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, for `softcount.load`."""
+        """Save the model to a file, for `softcount.load`."""
         self._require_fit()
         held = self._content()
         store.write(path, held.kind, held.arrays, held.meta, held.signature)
 
     def _content(self) -> store.Stored:
-        """What a file holds of a fitted model."""
+        """Return the contents of the file of a fitted model."""
         arrays = {**self._ngrams._asdict(), "discounts": self.discounts_}
         meta = {"settings": plain_settings(self), "words": self.words_}
         return store.Stored(type(self).__name__, arrays, meta, self.signature_)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model that `save` wrote."""
+        """Load a model written by `save`."""
         return cls.restore(store.read(path, cls.__name__))
 
     @classmethod
     def restore(cls, stored: store.Stored) -> Self:
-        """A model from what a file holds (see `softcount.load`)."""
+        """Rebuild a model from the contents of a file (see `softcount.load`)."""
 
         def make() -> Any:
             model = cls(**stored.meta["settings"])
@@ -521,13 +524,13 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
             for name in NGrams._fields:
                 array = stored.arrays[name]
                 if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
-                    raise StoreError(f"{name!r} is no list of whole numbers", AGAIN)
+                    raise StoreError(f"{name!r} is not a list of non-negative integers", AGAIN)
             ngrams = NGrams(*(np.asarray(stored.arrays[name]) for name in NGrams._fields))
             if not _is_trie(ngrams, len(words), model.order):
-                raise StoreError("the n-grams do not fit together", AGAIN)
+                raise StoreError("the n-grams are inconsistent", AGAIN)
             discounts = numbers(stored, "discounts", (model.order, 3))
             if not are_usable(discounts):
-                raise StoreError("the discounts cannot be taken from counts", AGAIN)
+                raise StoreError("the discounts are invalid", AGAIN)
             model._keep(words, ngrams, discounts, stored.signature)
             return model
 

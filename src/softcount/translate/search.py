@@ -1,8 +1,8 @@
-"""The search for the best translation: a beam search (Koehn 2004).
+"""Stack decoding: the beam search for the best translation (Koehn 2004).
 
-A hypothesis has read some words of X and written the beginning of Y. Words are read in any order,
-but never more than ``reorder`` positions beyond the first that is unread. There is one stack of
-hypotheses for each number of words read; the paths through them make a lattice.
+A hypothesis has read (translated) some words of X and written a prefix of Y. Words are read in any
+order, but at most ``reorder`` positions beyond the first unread one. There is one stack of
+hypotheses for each number of words read; the paths through the stacks form a lattice.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from softcount.translate.language_model import END, MARKS, Automaton, LanguageMo
 from softcount.translate.parameters import SearchSettings
 
 NULL, SHARED = -1, -2
-"""Instead of a word of Y: x came from no word, or from the one that was written last."""
+"""In place of a word of Y: x is aligned to NULL, or to the word that was written last."""
 NOWHERE = -1
-"""Instead of a position in X: a word of Y came to be without any x."""
+"""In place of a position in X: a word of Y is inserted, aligned to no x."""
 
 
 class DecodingTask(NamedTuple):
-    """One sentence X; all numbers are logarithms, and weighted.
+    """The input of the decoder for one sentence X; scores are weighted log-probabilities.
 
-    Words that Y may have are numbered for this sentence alone.
+    The candidate words of Y are numbered locally, for this sentence.
 
-    ``first``, ``candidates``  the words that x_j may become: those from first_j to first_{j+1}
-    ``insertable``  words that may come from no x
-    ``words``       the language model's number of each word
-    ``channel``     log t(x_j | y), one row for each word
-    ``null``        log of t(x_j | NULL), and of its being NULL
-    ``estimate``    what reading x_j will cost at best, or nearly so
+    ``first``, ``candidates``  the translations of x_j are candidates first_j to first_{j+1}
+    ``insertable``  words that can be inserted without an x
+    ``words``       the language model's index of each word
+    ``channel``     log t(x_j | y), one row per word
+    ``null``        log t(x_j | NULL) plus the log-probability of NULL
+    ``estimate``    an estimate of the best score for reading x_j (the future score)
     """
 
     first: IntArray  # (words of X + 1,)
@@ -52,7 +52,10 @@ class DecodingTask(NamedTuple):
 
 
 class StepCosts(NamedTuple):
-    """What steps cost: weight of the language model, a jump of one word, fertilities 0 and ≥ 2."""
+    """Weights of the language model and of a jump by one word, and log-probabilities of steps.
+
+    ``insertion`` is for words y of fertility 0, ``sharing`` for those of fertility 2 or more.
+    """
 
     language: float
     jump: float
@@ -62,12 +65,16 @@ class StepCosts(NamedTuple):
 
 
 class HypothesisStack(NamedTuple):
-    """Hypotheses, the best first.
+    """Hypotheses, best first.
 
-    ``unread``  the first position not read;  ``mask``  bit b: position unread + 1 + b is read
-    ``at``      the position read last;  ``state``  of the language model;  ``last``  word written
-    ``open``    1 after an insertion, before the next x has been translated
-    ``score``   so far;  ``rest``  estimate of what is unread
+    ``unread``  the first unread position
+    ``mask``    bit b: position unread + 1 + b is read
+    ``at``      the position read last
+    ``state``   the state of the language model
+    ``last``    the word written last
+    ``open``    1 after an insertion, until the next x is translated
+    ``score``   the score so far
+    ``rest``    the estimated future score of the unread positions
     """
 
     unread: IntArray  # each (hypotheses,)
@@ -80,12 +87,12 @@ class HypothesisStack(NamedTuple):
     rest: FloatArray
 
     def first(self, n: int) -> HypothesisStack:
-        """The first n of them."""
+        """Return the first n hypotheses."""
         return HypothesisStack._make(field[:n] for field in self)
 
 
 class SearchSteps(NamedTuple):
-    """Extensions of a stack: from which hypothesis, by which position and word, and the result."""
+    """Extensions of hypotheses: which hypothesis, the position read, the word written, results."""
 
     source: IntArray  # each (steps,)
     place: IntArray
@@ -96,11 +103,11 @@ class SearchSteps(NamedTuple):
 
     @classmethod
     def empty(cls, n: int) -> SearchSteps:
-        """Room for n of them."""
+        """Allocate n steps."""
         return cls._make([*(np.empty(n, np.int64) for _ in range(4)), np.empty(n), np.empty(n)])
 
     def first(self, n: int) -> SearchSteps:
-        """The first n of them."""
+        """Return the first n steps."""
         return SearchSteps._make(field[:n] for field in self)
 
 
@@ -118,7 +125,7 @@ def extend_by_insertion(
     model: Automaton,
     steps: SearchSteps,
 ) -> None:
-    """Write one word more, reading none: ``steps`` has one for each hypothesis and word."""
+    """Insert a word without reading one; ``steps`` gets one per hypothesis and insertable word."""
     n = 0
     for h in range(len(stack.score)):
         for u in task.insertable:
@@ -137,9 +144,9 @@ def extend_by_reading(
     margin: float,
     steps: SearchSteps,
 ) -> int:
-    """Read one word more: translate it, leave it to NULL, or let it share the last word's origin.
+    """Read one more word: translate it, or align it to NULL or to the word written last.
 
-    Steps that fall more than ``margin`` below the best are left out. Returns how many there are.
+    Steps that score more than ``margin`` below the best are pruned. Returns the number of steps.
     """
     n_places = len(task.estimate)
     n, worst = 0, -np.inf
@@ -155,7 +162,7 @@ def extend_by_reading(
             for c in range(task.first[j], task.first[j + 1]):
                 u = task.candidates[c]
                 score = base + task.channel[u, j]
-                if score + rest < worst:  # the language model can only lower it
+                if score + rest < worst:  # log-probabilities can only lower the score
                     continue
                 log_p, state = advance(model, stack.state[h], task.words[u])
                 score += weights.language * log_p
@@ -165,7 +172,7 @@ def extend_by_reading(
                     worst = max(worst, score + rest - margin)
             if stack.open[h]:
                 continue
-            for u in (NULL, SHARED):  # x_j is read, and nothing written
+            for u in (NULL, SHARED):  # x_j is read without writing a word
                 if u == NULL:
                     score = base + task.null[j]
                 elif stack.last[h] >= 0:
@@ -182,21 +189,23 @@ def extend_by_reading(
 def select_best(
     stack: HypothesisStack, steps: SearchSteps, beam: int, margin: float
 ) -> tuple[HypothesisStack, Array, Array]:
-    """The best hypotheses that steps lead to, at most ``beam``; steps that arrive, and at which.
+    """Return the best resulting hypotheses, the kept steps, and the hypothesis each leads to.
 
-    Steps arrive together (recombine) that the future cannot tell apart: they have read the same,
-    ended at the same position and at the same word, and the language model is in the same state.
+    At most ``beam`` hypotheses are kept. Steps recombine (lead to the same hypothesis) if no future
+    step can distinguish them: the same positions are read, the last position and the last word are
+    the same, and the language model is in the same state.
     """
-    room = min(beam, len(steps.score))
-    new = HypothesisStack._make(np.empty(room, field.dtype) for field in stack)
-    found, arrived, where = _fill_stack(stack, steps, beam, margin, new)
-    return new.first(found), arrived, where
+    size = min(beam, len(steps.score))
+    new = HypothesisStack._make(np.empty(size, field.dtype) for field in stack)
+    n_hypotheses, kept, where = _fill_stack(stack, steps, beam, margin, new)
+    return new.first(n_hypotheses), kept, where
 
 
 @njit
 def _fill_stack(
     stack: HypothesisStack, steps: SearchSteps, beam: int, margin: float, new: HypothesisStack
 ) -> tuple[int, Array, Array]:
+    """Fill ``new``, best first; return its size, the kept steps, and where each leads."""
     priority = steps.score + steps.rest
     worst = (np.max(priority) if len(priority) else 0.0) - margin
     good = np.flatnonzero(priority >= worst)
@@ -205,7 +214,7 @@ def _fill_stack(
     bits = 2
     while (1 << bits) < 2 * room:
         bits += 1
-    slots = np.full(1 << bits, -1, np.int64)  # a hash table of what the future can tell apart
+    slots = np.full(1 << bits, -1, np.int64)  # a hash table of recombination keys
     arrived, where = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     n = 0
     for e in order:
@@ -242,7 +251,7 @@ def _fill_stack(
 
 @njit
 def score_endings(stack: HypothesisStack, model: Automaton, end: Any) -> Array:
-    """log p of the end of the sentence, after each hypothesis."""
+    """Compute log p(</s>) after each hypothesis."""
     logs = np.empty(len(stack.state))
     for h in range(len(logs)):
         logs[h] = advance(model, stack.state[h], end)[0]
@@ -251,7 +260,7 @@ def score_endings(stack: HypothesisStack, model: Automaton, end: Any) -> Array:
 
 @njit
 def _read(stack: HypothesisStack, steps: SearchSteps, e: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What is read after step e, where it ended, the last word, and whether an x must follow."""
+    """Return unread, mask, at, last and open of the hypothesis after step e."""
     h, place, word = steps.source[e], steps.place[e], steps.word[e]
     unread, mask = stack.unread[h], stack.mask[h]
     if place == NOWHERE:
@@ -267,7 +276,7 @@ def _read(stack: HypothesisStack, steps: SearchSteps, e: Any) -> tuple[Any, Any,
 
 
 def weigh_logs(weight: float, log: Any) -> Any:
-    """``weight`` · ``log``; what is impossible stays so with a weight of 0."""
+    """Compute ``weight`` · ``log``; −inf stays −inf, even with a weight of 0."""
     with np.errstate(invalid="ignore"):
         times = np.where(np.isneginf(log), -np.inf, weight * np.asarray(log))
     return float(times) if times.ndim == 0 else times
@@ -275,14 +284,14 @@ def weigh_logs(weight: float, log: Any) -> Any:
 
 @dataclass(frozen=True)
 class Translation:
-    """One translation Y of a sentence X, and what it is worth.
+    """One translation Y of a sentence X, and its scores.
 
-    ``words``       Y
+    ``words``       the words of Y
     ``score``       weights · (channel, language) + distortion
-    ``channel``     log P(x, a | y): Σ log t(x_j | y_i), with fertilities
-    ``language``    log P(y)
-    ``distortion``  minus the weighted sum of all jumps
-    ``links``       (i, j): y_i and x_j belong together, as an aligner would say
+    ``channel``     log P(X, a | Y): Σ log t(x_j | y_i), with NULL, sharing and insertion
+    ``language``    log P(Y)
+    ``distortion``  minus the weighted sum of all jump widths
+    ``links``       the alignment: (i, j) links y_i and x_j
     """
 
     words: tuple[str, ...]
@@ -298,11 +307,11 @@ class Translation:
 
 @dataclass(frozen=True)
 class TranslationExplanation:
-    """P(Y | X) ∝ P(X | Y) P(Y) at work on one sentence.
+    """How P(Y | X) ∝ P(X | Y) P(Y) selects the translation of one sentence.
 
-    ``best``            the likeliest translations
-    ``channel_alone``   what would be chosen without P(Y)
-    ``language_alone``  the most fluent way to put a word for every word, without P(X | Y)
+    ``best``            the best translations
+    ``channel_alone``   the best translation without P(Y)
+    ``language_alone``  the most fluent word-for-word translation, without P(X | Y)
     """
 
     sentence: tuple[str, ...]
@@ -312,29 +321,32 @@ class TranslationExplanation:
 
     @property
     def posteriors(self) -> list[float]:
-        """P(Y | X) among the likeliest: proportional to exp(score)."""
-        scores = np.array([one.score for one in self.best])
+        """P(Y | X), normalised over ``best``: proportional to exp(score)."""
+        scores = np.array([translation.score for translation in self.best])
         p = np.exp(scores - scores.max())
-        return [float(each) for each in p / p.sum()]
+        return [float(value) for value in p / p.sum()]
 
     def __str__(self) -> str:
         lines = [
             f"X: {' '.join(self.sentence)}",
             "  P(Y|X)  log P(X|Y)   log P(Y)     order   Y",
         ]
-        for p, one in zip(self.posteriors, self.best, strict=True):
-            lines.append(f"  {p:6.3f} {_format_parts(one)}   {one}")
-        lines.append(f"channel alone  {_format_parts(self.channel_alone)}   {self.channel_alone}")
-        lines.append(f"language alone {_format_parts(self.language_alone)}   {self.language_alone}")
+        for p, translation in zip(self.posteriors, self.best, strict=True):
+            lines.append(f"  {p:6.3f} {_format_scores(translation)}   {translation}")
+        lines.append(f"channel alone  {_format_scores(self.channel_alone)}   {self.channel_alone}")
+        lines.append(
+            f"language alone {_format_scores(self.language_alone)}   {self.language_alone}"
+        )
         return "\n".join(lines)
 
 
-def _format_parts(one: Translation) -> str:
-    return f"{one.channel:11.2f} {one.language:10.2f} {one.distortion:9.2f}"
+def _format_scores(translation: Translation) -> str:
+    scores = translation.channel, translation.language, translation.distortion
+    return "{:11.2f} {:10.2f} {:9.2f}".format(*scores)
 
 
 class FittedAligner(Protocol):
-    """What a translator needs of a fitted aligner, whose target side is X and source side Y."""
+    """The interface of a fitted aligner, whose target side is X and source side Y."""
 
     @property
     def source_words_(self) -> Any:
@@ -345,14 +357,15 @@ class FittedAligner(Protocol):
         """The words x, in the order of the table's columns."""
 
     def table(self) -> Any:
-        """t(x | y), one row a word y, the last row for NULL, as a sparse matrix."""
+        """Return t(x | y) as a sparse matrix: one row per word y, the last row for NULL."""
 
 
 class TranslationChannel:
-    """t(x | y) by columns, with how common each y is.
+    """t(x | y) by columns, and the prior of each y.
 
-    ``sources``  the words y;  ``targets``  number of each word x
-    ``prior``    p(y), one number for each word
+    ``sources``  the words y
+    ``targets``  the index of each word x
+    ``prior``    (words y,) p(y)
     """
 
     def __init__(self, sources: list[str], targets: list[str], table: Any, prior: Array) -> None:
@@ -362,14 +375,14 @@ class TranslationChannel:
         self._candidates: dict[tuple[int, int], Array] = {}
 
     def column(self, x: int) -> tuple[Array, Array, float]:
-        """Words y with t(x | y) > 0, these t(x | y), and t(x | NULL)."""
+        """Return the words y with t(x | y) > 0, their t(x | y), and t(x | NULL)."""
         part = slice(*self.columns.indptr[x : x + 2])
         rows, t = self.columns.indices[part], self.columns.data[part]
         words = (rows < len(self.sources)) & (t > 0)
         return rows[words], t[words], float(t[rows == len(self.sources)].sum())
 
     def candidates(self, x: int, n: int) -> Array:
-        """Words that x may come from: the n best by t(x | y) p(y), and the n best by t(x | y)."""
+        """Return candidates y for x: the n best by t(x | y) p(y), and the n best by t(x | y)."""
         if (x, n) not in self._candidates:
             rows, t, _ = self.column(x)
             likely = np.lexsort((rows, -t * self.prior[rows]))[:n]
@@ -379,21 +392,21 @@ class TranslationChannel:
 
 
 def make_channel(aligner: FittedAligner, prior: Any) -> TranslationChannel:
-    """What an aligner has learned; ``prior``: from a word y to its p(y)."""
+    """Make the channel from a fitted aligner; ``prior`` maps a word y to p(y)."""
     missing = [
         name for name in ("table", "source_words_", "target_words_") if not hasattr(aligner, name)
     ]
     if missing:
         raise LearnerError(
-            f"{type(aligner).__name__} has no {missing[0]}: it is no aligner, or not fitted",
+            f"{type(aligner).__name__} has no {missing[0]}: it is no aligner, or is not fitted",
             "give a fitted aligner, such as IBM1().fit(pairs)",
         )
     sources, targets = list(aligner.source_words_), list(aligner.target_words_)
     table = sparse.csc_matrix(aligner.table())
     if table.shape != (len(sources) + 1, len(targets)):
         raise DataError(
-            f"the aligner's table has the shape {table.shape} for {len(sources)} and "
-            f"{len(targets)} words",
+            f"the aligner's table has shape {table.shape} for {len(sources)} source and "
+            f"{len(targets)} target words",
             "it needs a row for each source word and for NULL, and a column for each target word",
         )
     if not np.isfinite(table.data).all() or table.data.min(initial=0.0) < 0.0:
@@ -404,7 +417,7 @@ def make_channel(aligner: FittedAligner, prior: Any) -> TranslationChannel:
 
 
 class PreparedSentence(NamedTuple):
-    """A sentence X: the decoder's task, the words Y may have, and the unweighted logarithms."""
+    """A sentence X, the decoder's task, the candidate words of Y, and unweighted log t."""
 
     x: list[str]
     task: DecodingTask
@@ -420,7 +433,7 @@ def prepare(
     insertable: Array,
     how: SearchSettings,
 ) -> PreparedSentence:
-    """Candidates for every word; words that come from no word y may stand for themselves."""
+    """Collect candidates and scores for every x; a word without candidates is copied."""
     columns = [channel.targets.get(word) for word in x]
     none = np.zeros(0, np.int64)
     chosen = [none if c is None else channel.candidates(c, how.candidates) for c in columns]
@@ -433,7 +446,7 @@ def prepare(
     log_t = np.full((len(words), len(x)), -np.inf)
     log_null = np.full(len(x), -np.inf)
     options: list[IntArray] = []
-    itself = len(known)
+    copied = len(known)  # the index of the next copied word
     for j, (column, ys) in enumerate(zip(columns, chosen, strict=True)):
         if column is not None:
             rows, t, null_t = channel.column(column)
@@ -444,15 +457,15 @@ def prepare(
         if len(ys):
             options.append(places[ys])
         else:
-            log_t[itself, j] = 0.0
-            options.append(np.array([itself]))
-            itself += 1
+            log_t[copied, j] = 0.0
+            options.append(np.array([copied]))
+            copied += 1
     log_null += np.log(how.null) if how.null else -np.inf
     numbers = np.array([language._numbers.get(word, 0) for word in words], np.int64)
-    alone = how.language * language._automaton.log_prob[1 + numbers]
+    unigram = how.language * language._automaton.log_prob[1 + numbers]
     weighted, null = weigh_logs(how.channel, log_t), weigh_logs(how.channel, log_null)
-    # Pharaoh's estimate (Koehn 2004): the best word on its own, as if nothing stood before it
-    best = [np.max(weighted[us, j] + alone[us]) for j, us in enumerate(options)]
+    # the future-cost estimate of Pharaoh (Koehn 2004): the best word, without context
+    best = [np.max(weighted[us, j] + unigram[us]) for j, us in enumerate(options)]
     task = DecodingTask(
         np.cumsum([0, *map(len, options)]),
         np.concatenate([none, *options]),
@@ -466,13 +479,14 @@ def prepare(
 
 
 Path = tuple[tuple[int, int], ...]
-"""Steps in their order: which position of X was read, and which word was written."""
+"""Steps in order: (the position of X that is read, the word of Y that is written)."""
 
 
 class LatticeLayer(NamedTuple):
-    """A stack's hypotheses have the numbers from ``begin``; the steps that lead to them.
+    """The hypotheses of a stack, numbered from ``begin``, and the steps that lead to them.
 
-    ``target``, ``source``  hypotheses;  ``gain``  of the step that leads from one to the other
+    ``source``, ``target``  the hypotheses before and after each step
+    ``gain``                the difference of their scores
     """
 
     begin: int
@@ -485,21 +499,25 @@ class LatticeLayer(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """All that the search has kept; ``ends`` are hypotheses that have read all of X."""
+    """All hypotheses and steps that the search has kept.
+
+    ``ends``    the complete hypotheses, which have read all of X
+    ``totals``  their scores, including the end of the sentence
+    """
 
     layers: list[LatticeLayer]
-    ends: IntArray  # each (hypotheses that have read all,)
+    ends: IntArray  # each (complete hypotheses,)
     totals: FloatArray
 
 
 def search(task: DecodingTask, how: SearchSettings, model: Automaton, start: int) -> Lattice:
-    """Read X word by word, with an insertion before any word that is translated."""
+    """Read X word by word, with an optional insertion before each word that is translated."""
     with np.errstate(divide="ignore"):
         insertion, sharing = (weigh_logs(how.channel, np.log(p)) for p in (how.insert, how.share))
     costs = float(how.language), float(how.distortion), insertion, sharing
     weights = StepCosts(*costs, int(how.reorder))
-    beginning = (np.full(1, number, np.int64) for number in (0, 0, -1, start, -1, 0))
-    stack = HypothesisStack._make([*beginning, np.zeros(1), np.full(1, task.estimate.sum())])
+    empty = (np.full(1, number, np.int64) for number in (0, 0, -1, start, -1, 0))
+    stack = HypothesisStack._make([*empty, np.zeros(1), np.full(1, task.estimate.sum())])
     none = np.zeros(0, np.int64)
     layers = [LatticeLayer(0, stack.score, none, none, none, none, np.zeros(0))]
     ids, size = np.zeros(1, np.int64), 1
@@ -527,25 +545,26 @@ def search(task: DecodingTask, how: SearchSettings, model: Automaton, start: int
 def _keep_best(
     stack: HypothesisStack, ids: Array, steps: SearchSteps, how: SearchSettings, begin: int
 ) -> tuple[HypothesisStack, LatticeLayer]:
-    new, arrived, where = select_best(stack, steps, how.width, how.margin)
-    source = steps.source[arrived]
+    """Make the next stack from the best steps, and its layer of the lattice."""
+    new, kept, where = select_best(stack, steps, how.width, how.margin)
+    source = steps.source[kept]
     layer = LatticeLayer(
         begin,
         new.score,
         begin + where,
         ids[source],
-        steps.place[arrived],
-        steps.word[arrived],
-        steps.score[arrived] - stack.score[source],
+        steps.place[kept],
+        steps.word[kept],
+        steps.score[kept] - stack.score[source],
     )
     return new, layer
 
 
 def find_best_paths(lattice: Lattice) -> Iterator[tuple[float, Path]]:
-    """Paths through the lattice, the best first.
+    """Yield the paths through the lattice, best first.
 
-    A* from the end: what a path can gain before it reaches a hypothesis is known, for it is the
-    hypothesis's score.
+    A* search from the end: the heuristic is exact, because the best score of a path from the start
+    to a hypothesis is the hypothesis's score.
     """
     scores = np.concatenate([layer.score for layer in lattice.layers])
     source, place, word, gain = (
